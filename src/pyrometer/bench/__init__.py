@@ -1,0 +1,1 @@
+"""How long: clocks, steady state, sampling, statistics, comparison."""

@@ -1,0 +1,33 @@
+"""What one `pyrometer check` learned about one target: measured, observed, and later explained."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
+from pyrometer.hardware.environment import Environment
+from pyrometer.quantity import Seconds
+from pyrometer.record import Record, doc
+
+
+class ScriptOutcome(Record, frozen=True, kw_only=True):
+    """How a script under observation ended."""
+
+    argv: list[str]
+    exit_code: Annotated[int, doc("exit status of the script; negative is the signal that ended it")]
+    wall_s: Seconds
+    num_steps: int
+    steps_from: Annotated[str, doc("what a step was taken to be: optimizer steps, loader iterations or module calls")]
+    overhead_share: Annotated[float | None, doc("estimated share of a step that the observation cost")] = None
+
+
+class Checkup(Record, frozen=True, kw_only=True):
+    """Everything that `check` found out about one target."""
+
+    target: str
+    measurement: Annotated[Measurement | None, doc("null when not a single step was seen")]
+    phases: list[PhaseTime]
+    memory: MemoryUse | None
+    environment: Environment
+    findings: Annotated[list[Any], doc("ranked findings; empty until rules exist")] = []
+    script: Annotated[ScriptOutcome | None, doc("for scripts under observation")] = None

@@ -1,0 +1,1 @@
+"""One module per verb, thin: parse, call the library, render."""

@@ -1,0 +1,90 @@
+"""The `pyrometer` command: finds the verb, and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from importlib import import_module
+from typing import Any
+
+import click
+
+from pyrometer import __version__
+from pyrometer.errors import ExitCode, PyrometerError
+
+VERBS = {
+    "check": "the main job: measure and observe a program; terminal summary and one HTML file",
+    "bench": "time a workload, compare two, or fill a matrix of configurations",
+    "calibrate": "what difference this machine can resolve; its compute and bandwidth peaks",
+    "runs": "list what the store holds",
+    "show": "look at a stored run again",
+    "compare": "put two stored runs side by side",
+    "export": "write a stored run as JSON, Markdown or HTML",
+    "prune": "delete old runs from the store",
+    "env": "the machine, versions and settings that results are taken on",
+}
+
+
+class Verbs(click.Group):
+    """Loads a verb's module only when that verb is called, so that `--help` imports no torch."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Every verb, the most used first."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The click command `command` of the module `pyrometer.cli.<verb>`."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"pyrometer.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the verbs without importing them."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="pyrometer")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def cli(ctx: click.Context, *, debug: bool) -> None:
+    """Measure, explain and guard the speed of PyTorch programs.
+
+    TARGET is file.py:factory, package.module:factory, an exported program (.pt2), or script.py -- its arguments.
+    """
+    ctx.obj = debug
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line and return its exit code; the only place that prints errors."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        result = cli.main(args=arguments, prog_name="pyrometer", standalone_mode=False)
+    except PyrometerError as error:
+        return _report(error, error.exit_code, debug="--debug" in arguments)
+    except click.ClickException as error:
+        error.show(file=sys.stderr)
+        return ExitCode.FAILURE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        # The reader went away (`| head`); keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    return int(result) if isinstance(result, int) else ExitCode.OK
+
+
+def _report(error: PyrometerError, code: int, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+    click.echo(f"error: {error}", err=True)
+    return code
+
+
+def run() -> Any:
+    """Entry point of the console script."""
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What the machine can do: environment and fingerprint, conditions while measuring, peaks, roofline."""

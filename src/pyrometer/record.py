@@ -1,0 +1,64 @@
+"""The base of every result: immutable, validated, versioned, serialisable.
+
+A record is measured once and looked at many times; every view is a pure function of records. Fields carry
+their unit in the name (`median_s`, `peak_bytes`) and their meaning in `Annotated[..., doc("...")]`, from which
+the JSON Schema is generated. Formats only grow: a later version reads what an earlier one wrote, because unknown
+fields are ignored and new fields have defaults.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from pyrometer.errors import InputError
+
+R = TypeVar("R", bound="Record")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """Base class of all results.
+
+    >>> class Point(Record, frozen=True, kw_only=True):
+    ...     x_s: float
+    >>> from_json(Point, to_json(Point(x_s=1.5))).x_s
+    1.5
+    """
+
+
+def doc(text: str) -> msgspec.Meta:
+    """Describe a field for readers of the JSON Schema; used as ``Annotated[float, doc("…")]``."""
+    return msgspec.Meta(description=text)
+
+
+def to_json(record: Record, *, indent: int | None = None) -> bytes:
+    """Encode a record as UTF-8 JSON; `indent` spaces per level when given."""
+    raw = msgspec.json.encode(record)
+    return raw if indent is None else msgspec.json.format(raw, indent=indent)
+
+
+def to_dict(record: Record) -> dict[str, Any]:
+    """Turn a record into plain dictionaries, lists, strings and numbers."""
+    plain: dict[str, Any] = msgspec.to_builtins(record)
+    return plain
+
+
+def from_json(kind: type[R], raw: bytes | str) -> R:
+    """Decode and validate a record.
+
+    Raises:
+        InputError: the text is not JSON, or does not fit the record.
+    """
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"not a {kind.__name__} record: {error}") from error
+
+
+def from_dict(kind: type[R], plain: Any) -> R:
+    """Build a record from plain dictionaries and lists, validated like `from_json`."""
+    try:
+        return msgspec.convert(plain, type=kind)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"not a {kind.__name__} record: {error}") from error

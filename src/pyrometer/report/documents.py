@@ -1,0 +1,48 @@
+"""What `--json` prints: one document per verb, versioned; its JSON Schema is generated from these types.
+
+History of `schema_version`: 1 is the first. It grows when a key is removed or changes its meaning; added keys
+leave it alone.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pyrometer import __version__
+from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
+from pyrometer.bench.verdict import Verdict
+from pyrometer.checkup import ScriptOutcome
+from pyrometer.hardware.environment import Environment
+from pyrometer.record import Record, doc
+
+SCHEMA_VERSION = 1
+
+
+class Document(Record, frozen=True, kw_only=True):
+    """The head of every document."""
+
+    schema_version: int = SCHEMA_VERSION
+    tool_version: str = __version__
+    run_id: Annotated[str | None, doc("id of the stored run; null with --no-store")] = None
+
+
+class BenchDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer bench TARGET --json`, and with `--vs` a verdict beside."""
+
+    target: str
+    measurement: Annotated[Measurement | None, doc("of the target; null with --vs")] = None
+    verdict: Annotated[Verdict | None, doc("with --vs only")] = None
+    environment: Environment
+
+
+class CheckDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer check TARGET --json`."""
+
+    target: str
+    measurement: Annotated[Measurement | None, doc("null when not a single step was seen")]
+    phases: list[PhaseTime]
+    memory: MemoryUse | None
+    environment: Environment
+    findings: list[Any]
+    script: ScriptOutcome | None = None
+    report_path: Annotated[str | None, doc("the HTML file")]
