@@ -3,6 +3,7 @@
 Everything public is importable from here and loaded when it is first used, so that `import pyrometer` does not
 import torch.
 
+>>> import torch
 >>> import pyrometer as pm
 >>> work = pm.Inference(torch.nn.Linear(8, 2), (torch.randn(4, 8),), unit="samples")
 >>> pm.measure(work, budget_s=0.2).unit

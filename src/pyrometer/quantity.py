@@ -47,6 +47,41 @@ def format_seconds(value_s: Seconds | None) -> str:
     return "0 s" if value_s == 0 else f"{significant(value_s * 1e9)} ns"
 
 
+def time_unit(value_s: Seconds) -> tuple[Seconds, str]:
+    """The unit that suits a duration: its length in seconds, and its name.
+
+    >>> time_unit(0.0123)
+    (0.001, 'ms')
+    """
+    return next(
+        ((scale, unit) for scale, unit in _TIME_UNITS if abs(value_s) >= scale * 0.9995), _TIME_UNITS[-1]
+    )
+
+
+def byte_unit(value: float) -> tuple[float, str]:
+    """The unit that suits a number of bytes: its size in bytes, and its name.
+
+    >>> byte_unit(5 * 2**20)
+    (1048576.0, 'MiB')
+    """
+    power = int(math.log2(abs(value)) // 10) if abs(value) >= 1 else 0
+    power = min(power, len(_BYTE_UNITS) - 1)
+    return float(1024**power), _BYTE_UNITS[power]
+
+
+def format_interval(low: float | None, high: float | None, scale: float = 1.0) -> str:
+    """An interval in multiples of `scale`, with as many digits as it takes to tell its ends apart.
+
+    >>> format_interval(0.0318, 0.0323, 1e-3), format_interval(0.03201, 0.03202, 1e-3), format_interval(0.03, None, 1e-3)
+    ('31.8–32.3', '32.01–32.02', '≥ 30.0')
+    """
+    if low is None or high is None:
+        end, sign = (high, "≤") if low is None else (low, "≥")
+        return "not bounded" if end is None else f"{sign} {significant(end / scale)}"
+    shown = [(significant(low / scale, digits), significant(high / scale, digits)) for digits in (3, 4, 5)]
+    return "–".join(next((ends for ends in shown if ends[0] != ends[1]), shown[0]))
+
+
 def _clock_time(value_s: Seconds) -> str:
     minutes, seconds = divmod(round(value_s), 60)
     if minutes < 60:
@@ -83,6 +118,15 @@ def format_rate(value: float | None, unit: str) -> str:
         if abs(value) >= scale:
             return f"{significant(value / scale)} {prefix}{unit}"
     return f"{significant(value)} {unit}"
+
+
+def rate_scale(value: float) -> float:
+    """What the figure in `format_rate` is counted in.
+
+    >>> rate_scale(3.2e12)
+    1000000000000.0
+    """
+    return next((scale for scale, _ in _RATE_UNITS if abs(value) >= scale), 1.0)
 
 
 def format_percent(share: float | None, digits: int = 3) -> str:

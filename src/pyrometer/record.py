@@ -57,7 +57,7 @@ def from_json(kind: type[R], raw: bytes | str) -> R:
 
 
 def from_dict(kind: type[R], plain: Any) -> R:
-    """Build a record from plain dictionaries and lists, validated like `from_json`."""
+    """Build and validate a record, from plain dictionaries and lists."""
     try:
         return msgspec.convert(plain, type=kind)
     except msgspec.MsgspecError as error:

@@ -15,8 +15,8 @@ class QuantileEstimate(Record, frozen=True, kw_only=True):
 
     quantile: Annotated[float, doc("0.5 for the median, 0.99 for P99")]
     value_s: Seconds
-    low_s: Seconds
-    high_s: Seconds
+    low_s: Annotated[Seconds | None, doc("null where so few samples cannot bound it")]
+    high_s: Seconds | None
 
 
 class PhaseTime(Record, frozen=True, kw_only=True):
@@ -35,7 +35,9 @@ class MemoryUse(Record, frozen=True, kw_only=True):
     source: Annotated[str, doc("how it was read: resident set size, or the allocator's counters")]
     peak_bytes: Annotated[Bytes, doc("highest value seen while the steps ran")]
     start_bytes: Annotated[Bytes, doc("value before the first step")]
-    growth_bytes_per_step: Annotated[float | None, doc("robust slope over the steady steps; null with too few steps")]
+    growth_bytes_per_step: Annotated[
+        float | None, doc("robust slope over the steady steps; null with too few steps")
+    ]
     steps: Annotated[list[int], doc("step numbers of the series")] = []
     series_bytes: Annotated[list[Bytes], doc("memory at these steps")] = []
 
@@ -64,11 +66,17 @@ class Measurement(Record, frozen=True, kw_only=True):
 
     num_samples: Annotated[int, doc("steady samples")]
     effective_num_samples: Annotated[float, doc("num_samples over the autocorrelation time")]
-    autocorrelation_time: Annotated[float, doc("integrated autocorrelation time, in samples; 1 when independent")]
-    steps_per_sample: Annotated[int, doc("steps timed together; above 1 the quantiles are of means of so many steps")]
+    autocorrelation_time: Annotated[
+        float, doc("integrated autocorrelation time, in samples; 1 when independent")
+    ]
+    steps_per_sample: Annotated[
+        int, doc("steps timed together; above 1 the quantiles are of means of so many steps")
+    ]
 
     first_call_s: Annotated[Seconds, doc("the very first step")]
-    compile_s: Annotated[Seconds | None, doc("time spent in torch.compile's compilers; null when nothing compiled")]
+    compile_s: Annotated[
+        Seconds | None, doc("time spent in torch.compile's compilers; null when nothing compiled")
+    ]
     warmup_steps: Annotated[int, doc("steps before the steady ones, the first call included")]
     warmup_s: Annotated[list[Seconds], doc("durations of the warm-up steps, at most 200")]
     steady: Annotated[bool, doc("whether a steady state was reached")]
@@ -79,12 +87,18 @@ class Measurement(Record, frozen=True, kw_only=True):
     throughput_high: float
     unit: str
     units_per_step: float
-    padding_ratio: Annotated[float | None, doc("share of padding where the workload has a mask or lengths")] = None
+    padding_ratio: Annotated[
+        float | None, doc("share of padding where the workload has a mask or lengths")
+    ] = None
     deadline_s: Annotated[Seconds | None, doc("the workload's deadline")] = None
     deadline_missed_share: Annotated[float | None, doc("share of steady samples above the deadline")] = None
 
-    host_s: Annotated[Seconds | None, doc("median time until the call returned on the host; devices only")] = None
-    latency_s: Annotated[Seconds | None, doc("median of single steps with a synchronisation each; devices only")] = None
+    host_s: Annotated[
+        Seconds | None, doc("median time until the call returned on the host; devices only")
+    ] = None
+    latency_s: Annotated[
+        Seconds | None, doc("median of single steps with a synchronisation each; devices only")
+    ] = None
     cpu_s: Annotated[Seconds | None, doc("median CPU time of the process per step, all threads")] = None
     timer_overhead_s: Annotated[Seconds, doc("cost of timing one sample; subtracted")] = 0.0
 
@@ -94,6 +108,11 @@ class Measurement(Record, frozen=True, kw_only=True):
     conditions: Annotated[Conditions | None, doc("what else the machine was doing")] = None
     samples_s: Annotated[list[Seconds], doc("steady samples in time order; thinned evenly above 2,000")] = []
     elapsed_s: Annotated[Seconds, doc("time that the whole measurement took")]
-    complete: Annotated[bool, doc("false when it was interrupted, or ran out of budget before it was steady")] = True
+    complete: Annotated[
+        bool, doc("false when it was interrupted, failed, or had no time for a second step")
+    ] = True
+    interrupted: Annotated[bool, doc("whether Ctrl-C ended it; what had been measured is kept")] = False
     failure: Annotated[str | None, doc("what stopped the workload, if it failed after some steps")] = None
-    warnings: Annotated[list[Caveat], doc("what limits the trust in these figures, each with a next step")] = []
+    warnings: Annotated[
+        list[Caveat], doc("what limits the trust in these figures, each with a next step")
+    ] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pyrometer.bench.quality import Caveat
-from pyrometer.quantity import Ratio, Seconds, format_ratio, format_seconds, significant
+from pyrometer.quantity import Ratio, Seconds, format_ratio, format_seconds
 from pyrometer.record import Record, doc
 
 Outcome = Literal["faster", "slower", "same", "undecided"]
@@ -36,8 +36,8 @@ class Verdict(Record, frozen=True, kw_only=True):
 
     outcome: Outcome
     ratio: Ratio
-    ci_low: Ratio
-    ci_high: Ratio
+    ci_low: Annotated[Ratio | None, doc("null while there are too few blocks to bound it")]
+    ci_high: Annotated[Ratio | None, doc("null while there are too few blocks to bound it")]
     confidence: Annotated[float, doc("coverage of the interval, all looks together")]
     margin: Annotated[float, doc("how far from 1 the interval may reach and still be called the same")]
     smallest_effect: Annotated[float, doc("an estimate nearer to 1 than this is not called a difference")]
@@ -53,11 +53,15 @@ class Verdict(Record, frozen=True, kw_only=True):
     wall_ratio: Annotated[Ratio | None, doc("ratio of wall time, where another metric decided")] = None
     tails: list[TailRatio] = []
     log_ratios: Annotated[list[float], doc("one value per block: ln(candidate/baseline)")] = []
-    slot_effect: Annotated[float | None, doc("ln ratio of first-run to second-run batches inside a block")] = None
+    slot_effect: Annotated[
+        float | None, doc("ln ratio of first-run to second-run batches inside a block")
+    ] = None
     needed_s: Annotated[Seconds | None, doc("how much longer would decide it, where undecided")] = None
     reason: Annotated[str | None, doc("why it is undecided")] = None
     reference: ReferenceTests | None = None
-    p_value: Annotated[float | None, doc("two-sided Wilcoxon signed-rank; for corrections over many comparisons")] = None
+    p_value: Annotated[
+        float | None, doc("two-sided Wilcoxon signed-rank; for corrections over many comparisons")
+    ] = None
     seed: int = 0
     caveats: list[Caveat] = []
 
@@ -73,8 +77,8 @@ def sentence(verdict: Verdict) -> str:
     >>> sentence(Verdict(outcome="undecided", ratio=1.0, ci_low=0.9, ci_high=1.1, needed_s=14.2, **base))
     'undecided: about 14.2 s more would resolve 5 %'
     """
-    margin = f"{significant(verdict.margin * 100, 2).rstrip('0').rstrip('.') if verdict.margin < 0.1 else round(verdict.margin * 100)} %"
-    if verdict.outcome in {"faster", "slower"}:
+    margin = f"{verdict.margin * 100:.3g} %"
+    if verdict.outcome in {"faster", "slower"} and verdict.ci_low is not None and verdict.ci_high is not None:
         return format_ratio(verdict.ratio, verdict.ci_low, verdict.ci_high)
     if verdict.outcome == "same":
         return f"no change (within ±{margin})"

@@ -24,6 +24,8 @@ class Document(Record, frozen=True, kw_only=True):
     schema_version: int = SCHEMA_VERSION
     tool_version: str = __version__
     run_id: Annotated[str | None, doc("id of the stored run; null with --no-store")] = None
+    created: Annotated[str | None, doc("when the result was taken, RFC 3339 in UTC")] = None
+    command: Annotated[list[str] | None, doc("the command line that made it; null in library use")] = None
 
 
 class BenchDocument(Document, frozen=True, kw_only=True):

@@ -1,0 +1,190 @@
+"""Running several sides in turn: batches inside mirrored, randomised blocks, with equal duty for every side."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from pyrometer.bench.autocorrelation import Floats
+from pyrometer.bench.clock import Clock
+from pyrometer.bench.sampling import paused_gc, step_failure
+from pyrometer.bench.verdict import Metric
+from pyrometer.bench.warmup import steady_start
+from pyrometer.errors import UserProgramError
+from pyrometer.quantity import Seconds
+from pyrometer.workload.workload import Session
+
+SHORT_CALL_S = 3e-3
+BATCH_S = 1e-3
+MIN_CALLS, MAX_CALLS = 5, 20
+BUSY = 0.7
+ALIKE = 1.15
+WARMUP_CALLS = 10
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Times of a few calls in a row of one side."""
+
+    times_s: tuple[Seconds, ...]
+    cpu_s: Seconds
+
+    def value(self, metric: Metric) -> Seconds:
+        """The batch in one number: mean CPU time per call, or the fastest call."""
+        return max(self.cpu_s if metric == "cpu" else min(self.times_s), 1e-9)
+
+
+@dataclass
+class Side:
+    """One of the workloads under comparison, open and ready."""
+
+    name: str
+    session: Session
+    clock: Clock
+    first_call_s: Seconds = 0.0
+    warmup_s: list[Seconds] = field(default_factory=list)
+    warmup_cpu_s: list[Seconds] = field(default_factory=list)
+    num_calls: int = 0
+
+    def batch(self, num_calls: int) -> Batch:
+        """Run and time `num_calls` steps.
+
+        Raises:
+            UserProgramError: a step raised; names the side.
+        """
+        session, clock = self.session, self.clock
+        step, mark = session.step, clock.mark
+        marks: list[tuple[Any, Any]] = []
+        try:
+            prepared = [session.prepare() for _ in range(num_calls)]
+            session.activate()
+            clock.synchronize()
+            with paused_gc():
+                cpu_start = clock.cpu_ns()
+                for arguments in prepared:
+                    start = mark()
+                    step(arguments)
+                    marks.append((start, mark()))
+                clock.synchronize()
+                cpu_ns = clock.cpu_ns() - cpu_start
+        except Exception as error:
+            failure = step_failure(self.num_calls + len(marks) + 1, error)
+            raise UserProgramError(f"{self.name}: {failure}") from error
+        self.num_calls += num_calls
+        return Batch(tuple(clock.between(s, e) for s, e in marks), cpu_ns * 1e-9 / num_calls)
+
+    def warm(self) -> None:
+        """One more warm-up call."""
+        batch = self.batch(1)
+        self.warmup_s.append(batch.times_s[0])
+        self.warmup_cpu_s.append(batch.cpu_s)
+
+    @property
+    def typical_s(self) -> Seconds:
+        """Low quartile of the second half of the warm-up."""
+        times = self.warmup_s[len(self.warmup_s) // 2 :] or [self.first_call_s]
+        return float(np.quantile(times, 0.25))
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the warm-up reached a steady state."""
+        return len(self.warmup_s) >= WARMUP_CALLS and steady_start(np.asarray(self.warmup_s)) is not None
+
+    @property
+    def busy(self) -> float:
+        """CPU time over the fastest wall time; below one the program waits for something other than the CPU."""
+        half = len(self.warmup_s) // 2
+        if half == 0:
+            return 0.0
+        return float(np.median(self.warmup_cpu_s[half:])) / max(min(self.warmup_s[half:]), 1e-9)
+
+
+def choose_metric(sides: list[Side]) -> tuple[Metric, int]:
+    """What to compare and how many calls make a batch; from the warm-up only, before any block.
+
+    Device events on a device. On the CPU the fastest of 5 to 20 calls below 3 ms; above, CPU time per call, unless a
+    side waits (loader, sleep, disk) or the sides keep the CPUs differently busy (threads): then wall time again,
+    because there CPU time says nothing about waiting.
+    """
+    typical = max(side.typical_s for side in sides)
+    calls = (
+        int(np.clip(round(BATCH_S / max(typical, 1e-9)), MIN_CALLS, MAX_CALLS))
+        if typical < SHORT_CALL_S
+        else 1
+    )
+    if sides[0].clock.name != "wall":
+        return "device", calls
+    if typical < SHORT_CALL_S:
+        return "wall_min", calls
+    busy = [side.busy for side in sides]
+    if min(busy) >= BUSY and max(busy) <= ALIKE * min(busy):
+        return "cpu", 1
+    return "wall_min", 3 if typical < 0.1 else 1
+
+
+@dataclass
+class Blocks:
+    """The mirrored blocks that were run so far.
+
+    Each block runs every side once in a random order and then once more in the reverse order (ABBA or BAAB for two),
+    so that a drift of the machine cancels inside the block and no side is favoured by its place.
+    """
+
+    sides: list[Side]
+    metric: Metric
+    calls: int
+    seed: int
+    rows: list[list[tuple[Batch, Batch]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)  # noqa: S311 - a coin for the order, not a secret
+
+    def run(self) -> None:
+        """Run one more block."""
+        order = list(range(len(self.sides)))
+        self._random.shuffle(order)
+        block_seed = self._random.getrandbits(31)
+        batches: list[list[Batch]] = [[] for _ in self.sides]
+        for index in [*order, *reversed(order)]:
+            # The same random inputs for every side of the block, so that drawing them adds no noise.
+            seed_all(block_seed)
+            batches[index].append(self.sides[index].batch(self.calls))
+        self.rows.append([(first, second) for first, second in batches])
+
+    def log_ratios(self, candidate: int, metric: Metric | None = None) -> Floats:
+        """ln(candidate/baseline) of every block; the baseline is side 0."""
+        chosen = metric or self.metric
+        values = [[self._log(pair, chosen) for pair in (row[0], row[candidate])] for row in self.rows]
+        return np.array([b - a for a, b in values], dtype=np.float64)
+
+    @staticmethod
+    def _log(pair: tuple[Batch, Batch], metric: Metric) -> float:
+        return float(np.mean([np.log(batch.value(metric)) for batch in pair]))
+
+    def median_s(self, side: int) -> Seconds:
+        """Median over blocks of a side, in the chosen metric."""
+        return float(np.median([batch.value(self.metric) for row in self.rows for batch in row[side]]))
+
+    def times(self, side: int) -> list[Floats]:
+        """Every timed call of a side, block by block."""
+        return [np.array([*row[side][0].times_s, *row[side][1].times_s]) for row in self.rows]
+
+    def slot_effect(self) -> float:
+        """Median ln(first run/second run) of a side inside a block: what the place in the block costs."""
+        values = [
+            np.log(pair[0].value(self.metric) / pair[1].value(self.metric))
+            for row in self.rows
+            for pair in row
+        ]
+        return float(np.median(values))
+
+
+def seed_all(seed: int) -> None:
+    """Seed Python's, NumPy's and torch's generators; the sessions restore them at the end."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - the user's code may draw from the legacy generator
+    torch.manual_seed(seed)

@@ -1,0 +1,122 @@
+"""Statistics of paired blocks: one number per block, ln(candidate/baseline), and what they say together.
+
+Blocks are ABBA or BAAB by a coin. If both sides are the same program, flipping the labels changes nothing, so the
+sign of every block is a fair coin whatever the autocorrelation of the machine: tests on the signs and signed ranks
+are valid by design, not by an assumption about the noise.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import special, stats
+
+from pyrometer.bench.autocorrelation import Floats, lag_one
+from pyrometer.bench.quantiles import normal_quantile
+
+
+def hodges_lehmann(blocks: Floats, alpha: float) -> tuple[float, float, float]:
+    """Hodges-Lehmann estimate of the centre, with the Wilcoxon signed-rank interval.
+
+    The estimate is the median of the Walsh averages (Hodges and Lehmann, 1963); the bounds are those averages whose
+    ranks the normal approximation of the signed-rank distribution gives.
+
+    Args:
+        blocks: log ratios, one per block.
+        alpha: one minus the coverage, two-sided.
+
+    Returns:
+        Estimate, lower and upper bound; the bounds are infinite for too few blocks.
+
+    >>> estimate, low, high = hodges_lehmann(np.linspace(0.9, 1.1, 41), 0.01)
+    >>> round(estimate, 6), low < 1 < high
+    (1.0, True)
+    """
+    n = len(blocks)
+    first, second = np.triu_indices(n)
+    walsh = np.sort((blocks[first] + blocks[second]) / 2)
+    total = len(walsh)
+    spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
+    rank = math.floor(total / 2 - normal_quantile(1 - alpha / 2) * spread)
+    estimate = float(np.median(walsh))
+    if rank < 1:
+        return estimate, -math.inf, math.inf
+    return estimate, float(walsh[rank - 1]), float(walsh[total - rank])
+
+
+def signed_rank_p(blocks: Floats) -> float:
+    """Two-sided p of the Wilcoxon signed-rank test against a centre of zero."""
+    if not np.any(blocks):
+        return 1.0
+    return float(stats.wilcoxon(blocks).pvalue)
+
+
+def robust_sd(blocks: Floats) -> float:
+    """Standard deviation by the median absolute deviation, so that a few bad blocks do not count.
+
+    >>> robust_sd(np.array([0.0, 1.0, -1.0, 1e9]))
+    1.4826
+    """
+    return float(1.4826 * np.median(np.abs(blocks - np.median(blocks))))
+
+
+def blocks_needed(blocks: Floats, effect: float, alpha: float = 0.01, power: float = 0.95) -> int:
+    """Blocks after which an effect of this size (in ln ratio) would be decided.
+
+    Normal theory for the centre with the robust spread; the factor 1.4 is what heavy tails and several looks cost on
+    shared machines.
+    """
+    z = normal_quantile(1 - alpha / 2) + normal_quantile(power)
+    return math.ceil((z * 1.4 * robust_sd(blocks) / effect) ** 2)
+
+
+def merged(blocks: Floats) -> Floats:
+    """The blocks, or means of neighbouring pairs while neighbours are clearly correlated.
+
+    >>> len(merged(np.sin(np.arange(160) / 20))) < 160
+    True
+    """
+    while len(blocks) >= 40 and abs(lag_one(blocks)) > max(0.2, 2.58 / math.sqrt(len(blocks))):
+        even = blocks[: len(blocks) // 2 * 2]
+        blocks = even.reshape(-1, 2).mean(axis=1)
+    return blocks
+
+
+def drifts(blocks: Floats, tolerance: float) -> bool:
+    """Whether the effect itself changed from the first to the last third: Mann-Whitney p < 0.01 and over `tolerance`."""
+    third = len(blocks) // 3
+    if third < 6:
+        return False
+    first, last = blocks[:third], blocks[-third:]
+    shift = float(np.median(last) - np.median(first))
+    return abs(shift) > tolerance and float(stats.mannwhitneyu(first, last).pvalue) < 0.01
+
+
+def sign_sequence(blocks: Floats, alpha: float, prior: float = 2.0) -> list[tuple[float, float]]:
+    """Anytime-valid confidence sequence for the median block: an interval after every block, valid at all times at once.
+
+    A beta-binomial mixture martingale on the signs (Howard et al., Time-uniform nonparametric confidence sequences,
+    2021, applied to the sign test): exact when the labels of the blocks are coin flips, whatever the noise.
+
+    Args:
+        blocks: log ratios in the order they came.
+        alpha: one minus the coverage, over all times together.
+        prior: both parameters of the beta mixture.
+
+    Returns:
+        (low, high) after each block; infinite until there is enough evidence. Intervals only shrink.
+    """
+    low, high = -math.inf, math.inf
+    threshold = math.log(1 / alpha)
+    sequence: list[tuple[float, float]] = []
+    for seen in range(1, len(blocks) + 1):
+        counts = np.arange(seen // 2 + 1)
+        wealth = seen * math.log(2) + special.betaln(prior + counts, prior + seen - counts)
+        rejected = np.flatnonzero(wealth - special.betaln(prior, prior) >= threshold)
+        if len(rejected):
+            ordered = np.sort(blocks[:seen])
+            low = max(low, float(ordered[rejected[-1]]))
+            high = min(high, float(ordered[seen - 1 - rejected[-1]]))
+        sequence.append((low, high))
+    return sequence

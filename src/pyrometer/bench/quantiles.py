@@ -1,0 +1,81 @@
+"""Quantiles of step times, each with an interval that respects autocorrelation."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+from scipy import special
+
+from pyrometer.bench.autocorrelation import Floats, autocorrelation_time
+from pyrometer.bench.measurement import QuantileEstimate
+
+QUANTILES = (0.5, 0.9, 0.95, 0.99)
+
+
+def estimate_quantile(series: Floats, quantile: float, confidence: float) -> QuantileEstimate:
+    """A quantile and its distribution-free interval.
+
+    The interval runs between two order statistics. For independent samples their ranks are quantiles of a binomial
+    distribution; dependent samples count as `n / tau`, where `tau` is the autocorrelation time of the indicator
+    "below the quantile" (the series whose mean the quantile inverts), not of the values.
+
+    Args:
+        series: samples in time order, seconds.
+        quantile: between 0 and 1.
+        confidence: coverage of the two-sided interval.
+    """
+    ordered = np.sort(series)
+    value = float(np.quantile(ordered, quantile))
+    below = (series <= value).astype(np.float64)
+    tau = autocorrelation_time(below)
+    low, high = _binomial_ranks(len(series) / tau, quantile, confidence)
+    n = len(series)
+    low_rank = math.floor(low * n)
+    high_rank = math.ceil(high * n)
+    return QuantileEstimate(
+        quantile=quantile,
+        value_s=value,
+        low_s=float(ordered[low_rank - 1]) if low_rank >= 1 else None,
+        high_s=float(ordered[high_rank - 1]) if high_rank <= n else None,
+    )
+
+
+def _binomial_ranks(effective: float, quantile: float, confidence: float) -> tuple[float, float]:
+    """Lower and upper rank as shares of n; outside (0, 1] when the samples cannot bound that side.
+
+    Inverts the Clopper-Pearson tail of a Binomial(effective, quantile), continuous in both arguments through the
+    incomplete beta function, so that a fractional effective size needs no rounding.
+    """
+    tail = (1 - confidence) / 2
+    counts = np.arange(0, math.ceil(effective) + 1, dtype=np.float64)
+    # P(X <= k) for a binomial with a real number of trials.
+    cumulative = special.betainc(np.maximum(effective - counts, 1e-12), counts + 1, 1 - quantile)
+    lower = np.flatnonzero(cumulative <= tail)
+    upper = np.flatnonzero(1 - cumulative <= tail)
+    low = (float(lower[-1]) + 1) / effective if len(lower) else 0.0
+    high = (float(upper[0]) + 1) / effective if len(upper) else math.inf
+    return low, high if high <= 1 + 1e-9 else math.inf
+
+
+def mean_interval(series: Floats, confidence: float) -> tuple[float, float]:
+    """Interval of the mean: normal with the effective sample size.
+
+    >>> low, high = mean_interval(np.array([1.0, 2.0, 3.0, 2.0] * 25), 0.95)
+    >>> low < 2.0 < high
+    True
+    """
+    n = len(series)
+    mean = float(series.mean())
+    if n < 2:
+        return mean, mean
+    effective = max(n / autocorrelation_time(series), 2.0)
+    scale = float(special.stdtrit(effective - 1, (1 + confidence) / 2))
+    half = scale * float(series.std(ddof=1)) / math.sqrt(effective)
+    return mean - half, mean + half
+
+
+def normal_quantile(probability: float) -> float:
+    """Quantile of the standard normal distribution."""
+    return NormalDist().inv_cdf(probability)

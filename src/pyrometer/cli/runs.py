@@ -1,0 +1,30 @@
+"""`pyrometer runs`: what the store holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.saving import store_option
+
+if TYPE_CHECKING:
+    from pyrometer.store.store import Store
+
+
+@click.command()
+@click.option("--kind", metavar="KIND", help="Only runs of this kind: bench, check, matrix or calibration.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@store_option
+def command(store: Store, *, kind: str | None, limit: int, as_json: bool) -> None:
+    """List stored runs, the newest first."""
+    from pyrometer.report.run_documents import RunsDocument
+    from pyrometer.report.run_views import runs_view
+
+    runs = store.runs(kind=kind, limit=limit)
+    if as_json:
+        print_document(RunsDocument(runs=runs))
+    else:
+        print_view(runs_view(runs))

@@ -1,0 +1,123 @@
+"""How verbs reach the store: the flags, and saving a result without ever losing it.
+
+A verb that measures looks like this::
+
+    @click.command()
+    @store_options
+    def command(store_location: str | None) -> int:
+        ...
+        run = save_run(store_location, kind="bench", ...)
+        click.echo(...)  # with run.id, or null when nothing was stored
+
+When saving fails, `save_run` returns `None`, the verb prints its result all the same, and the error is raised when
+the verb has ended: one line on stderr and exit code 2.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyrometer.errors import StoreError, UsageError
+from pyrometer.settings import load_settings
+
+if TYPE_CHECKING:  # SQLAlchemy takes longer to import than the rest of the command line
+    from pyrometer.hardware.environment import Environment
+    from pyrometer.store.run import Run
+
+_FAILURE = "pyrometer.store_error"
+
+
+def save_run(
+    store_location: str | None,
+    *,
+    kind: str,
+    target: str,
+    document: dict[str, Any],
+    environment: Environment,
+    artifacts: Mapping[str, bytes | Path] | None = None,
+) -> Run | None:
+    """Store the result of a verb that has `store_options`.
+
+    Args:
+        store_location: as given by `store_options`; nothing is stored when it is `None`.
+        kind: bench, check, matrix or calibration.
+        target: as it was typed.
+        document: what the verb prints with `--json`.
+        environment: the machine.
+        artifacts: files to keep with it: content, or a file to copy, by name.
+
+    Returns:
+        The stored run; its document knows its id, time and command. `None` when nothing was stored; if that was a
+        failure, it is raised when the verb has ended.
+    """
+    if store_location is None:
+        return None
+    from pyrometer.record import to_dict
+    from pyrometer.store.commit import read_commit
+    from pyrometer.store.run import new_run
+    from pyrometer.store.store import Store
+
+    run = new_run(
+        kind,
+        target,
+        document,
+        environment=to_dict(environment),
+        command=["pyrometer", *sys.argv[1:]],
+        commit=read_commit(Path.cwd()),
+        now=datetime.now(timezone.utc),
+    )
+    try:
+        return Store.open(store_location).save(run, artifacts)
+    except StoreError as error:
+        click.get_current_context().meta[_FAILURE] = error
+        return None
+
+
+def store_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--store` and `--no-store`; the verb gets `store_location`, which is `None` with `--no-store`."""
+
+    @_store_flag
+    @click.option("--no-store", is_flag=True, help="Keep the result nowhere.")
+    @click.pass_context
+    @functools.wraps(verb)
+    def storing(ctx: click.Context, *, store: str | None, no_store: bool, **flags: Any) -> Any:
+        if store is not None and no_store:
+            raise UsageError("--store and --no-store exclude each other; give one")
+        location = None if no_store else _location(store)
+        try:
+            code = verb(store_location=location, **flags)
+        except click.exceptions.Exit as ended:
+            code = ended.exit_code
+        if _FAILURE in ctx.meta:
+            raise ctx.meta[_FAILURE]
+        return code
+
+    return storing
+
+
+def store_option(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--store` to a verb that reads; it gets `store`, opened."""
+
+    @_store_flag
+    @functools.wraps(verb)
+    def reading(*, store: str | None, **flags: Any) -> Any:
+        from pyrometer.store.store import Store
+
+        return verb(store=Store.open(_location(store), create=False), **flags)
+
+    return reading
+
+
+_store_flag = click.option("--store", metavar="DIR", help="Folder of the stored runs.  [default: .pyrometer]")
+
+
+def _location(store: str | None) -> str:
+    return store or load_settings(os.environ, Path.cwd()).store

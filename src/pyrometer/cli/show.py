@@ -1,0 +1,46 @@
+"""`pyrometer show`: look at a stored run again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyrometer.cli.export import write_file
+from pyrometer.cli.printing import print_view
+from pyrometer.cli.saving import store_option
+from pyrometer.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyrometer.store.store import Store
+
+
+@click.command()
+@click.argument("run")
+@click.option("--json", "as_json", is_flag=True, help="Print the document that the verb printed with --json.")
+@click.option("--markdown", is_flag=True, help="Print Markdown.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the HTML report to this file.")
+@store_option
+def command(store: Store, *, run: str, as_json: bool, markdown: bool, html: Path | None) -> None:
+    """Look at a stored run again.
+
+    RUN is an id, the beginning of one, or `last`.
+    """
+    if as_json + markdown + (html is not None) > 1:
+        raise UsageError("--json, --markdown and --html exclude each other; give one")
+    found = store.load(run)
+    if as_json:
+        click.echo(json.dumps(found.document, indent=2, ensure_ascii=False))
+    elif markdown:
+        from pyrometer.report.markdown import render_document as to_markdown
+
+        click.echo(to_markdown(found.kind, found.document))
+    elif html is not None:
+        write_file(found, html, force=False)
+    else:
+        from pyrometer.report.run_views import provenance_view
+        from pyrometer.report.terminal import render_document
+
+        print_view(provenance_view(found, found.command), render_document(found.kind, found.document))

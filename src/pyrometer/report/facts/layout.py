@@ -1,0 +1,47 @@
+"""The shapes that facts come in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Fact(NamedTuple):
+    """One figure with its name, and optionally a remark such as its interval."""
+
+    label: str
+    value: str
+    note: str = ""
+
+    @property
+    def line(self) -> str:
+        """Value and note as one text.
+
+        >>> Fact("first call", "212 ms", "6.63× a steady step").line
+        '212 ms (6.63× a steady step)'
+        """
+        return f"{self.value} ({self.note})" if self.note else self.value
+
+
+class Table(NamedTuple):
+    """Rows of text under column titles; the first column names the row, the others hold figures."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def percent(share: float) -> str:
+    """A confidence or a share with no more digits than it needs.
+
+    >>> percent(0.99), percent(0.995), percent(0.0213)
+    ('99 %', '99.5 %', '2.13 %')
+    """
+    return f"{share * 100:.3g} %"
+
+
+def counted(number: float, noun: str) -> str:
+    """A count with its noun, in the singular where it is one.
+
+    >>> counted(1, "step"), counted(1200, "block")
+    ('1 step', '1,200 blocks')
+    """
+    return f"{number:,.0f} {noun}" if round(number) == 1 else f"{number:,.0f} {noun}s"

@@ -1,0 +1,198 @@
+"""What a `Measurement` says."""
+
+from __future__ import annotations
+
+from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
+from pyrometer.hardware.conditions import Conditions
+from pyrometer.quantity import (
+    format_bytes,
+    format_interval,
+    format_rate,
+    format_seconds,
+    rate_scale,
+    significant,
+    time_unit,
+)
+from pyrometer.report.facts.layout import Fact, Table, counted, percent
+
+QUANTILE_NAMES = {0.5: "median", 0.9: "P90", 0.95: "P95", 0.99: "P99"}
+
+
+def headline(measurement: Measurement) -> str:
+    """The answer in one line: throughput, step time with its interval, tail, and whether it became steady."""
+    m = measurement
+    parts = [format_rate(m.throughput, f"{m.unit}/s"), f"{format_seconds(m.median_s)} per step ({step_interval(m)})"]
+    if any(q.quantile == 0.99 and q.low_s is not None for q in m.quantiles):
+        parts.append(f"P99 {format_seconds(m.p99_s)}")
+    return " · ".join([*parts, state(m)])
+
+
+def state(measurement: Measurement) -> str:
+    """How far the measurement came: steady, not steady, stopped or interrupted."""
+    m = measurement
+    seen = counted(len(m.warmup_s) + m.num_samples * m.steps_per_sample, "step")
+    if m.interrupted:
+        return f"interrupted after {seen}"
+    if m.failure is not None:
+        return f"failed after {seen}"
+    if not m.complete:
+        return f"incomplete after {seen}"
+    warmup = counted(m.warmup_steps, "step")
+    return f"steady after {warmup}" if m.steady else f"not steady after {warmup}"
+
+
+def step_interval(measurement: Measurement) -> str:
+    """The interval of the median, in the unit that the median is shown in."""
+    scale, _ = time_unit(measurement.median_s)
+    return format_interval(measurement.ci_low_s, measurement.ci_high_s, scale)
+
+
+def subtitle(measurement: Measurement) -> str:
+    """What was measured, how, and how often."""
+    m = measurement
+    samples = f"{counted(m.num_samples, 'sample')} ({m.effective_num_samples:,.0f} effective)"
+    if m.steps_per_sample > 1:
+        samples += f" of {m.steps_per_sample} steps each"
+    return " · ".join([m.name, m.config, samples, f"{m.clock} clock", f"took {format_seconds(m.elapsed_s)}"])
+
+
+def top_figures(measurement: Measurement) -> list[Fact]:
+    """The five figures that a reader looks for first, each with its interval or source."""
+    m = measurement
+    scale = rate_scale(m.throughput)
+    bounds = f"{format_interval(m.throughput_low, m.throughput_high, scale)}"
+    peak = m.memory.source if m.memory is not None else ""
+    return [
+        Fact("Median step", format_seconds(m.median_s), f"{step_interval(m)}, {percent(m.confidence)} interval"),
+        Fact("P99", format_seconds(m.p99_s), _interval_of(m, 0.99)),
+        Fact("Throughput", format_rate(m.throughput, f"{m.unit}/s"), bounds),
+        Fact("First call", format_seconds(m.first_call_s), _first_call_note(m)),
+        Fact("Peak memory", format_bytes(m.peak_bytes), peak),
+    ]
+
+
+def latency_table(measurement: Measurement) -> Table:
+    """The quantiles of the steady step time, each with its interval."""
+    m = measurement
+    rows = []
+    for q in m.quantiles:
+        scale, _ = time_unit(q.value_s)
+        name = QUANTILE_NAMES.get(q.quantile, f"P{q.quantile * 100:g}")
+        relative = f"{significant(q.value_s / m.median_s)}×" if m.median_s > 0 else "–"
+        rows.append((name, format_seconds(q.value_s), format_interval(q.low_s, q.high_s, scale), relative))
+    return Table(("quantile", "step time", f"{percent(m.confidence)} interval", "of median"), rows)
+
+
+def spread(measurement: Measurement) -> list[Fact]:
+    """Mean, extremes, spread and jitter of the steady step time, and what else was clocked."""
+    m = measurement
+    facts = [
+        Fact("mean", format_seconds(m.mean_s)),
+        Fact("min", format_seconds(m.min_s)),
+        Fact("max", format_seconds(m.max_s)),
+        Fact("IQR", format_seconds(m.iqr_s)),
+        Fact("stdev", format_seconds(m.stdev_s)),
+        Fact("jitter", f"{significant(m.jitter)}×", "P99 over mean"),
+    ]
+    clocked = [("host", m.host_s, "until the call returned"), ("latency", m.latency_s, "one step, synchronised")]
+    clocked.append(("CPU time", m.cpu_s, "all threads, per step"))
+    return facts + [Fact(name, format_seconds(value), note) for name, value, note in clocked if value is not None]
+
+
+def deadline(measurement: Measurement) -> Fact | None:
+    """The deadline and how often it was missed, where the workload has one."""
+    m = measurement
+    if m.deadline_s is None:
+        return None
+    missed = m.deadline_missed_share
+    if missed is None:
+        note = ""
+    else:
+        note = f"missed by {percent(missed)} of samples" if missed > 0 else "never missed"
+    return Fact("deadline", format_seconds(m.deadline_s), note)
+
+
+def cold(measurement: Measurement) -> list[Fact]:
+    """First call, compilation and warm-up: what happens before the steady steps."""
+    m = measurement
+    facts = [Fact("first call", format_seconds(m.first_call_s), _first_call_note(m))]
+    if m.compile_s is not None:
+        facts.append(Fact("compile", format_seconds(m.compile_s), "inside torch.compile"))
+    whole = len(m.warmup_s) == m.warmup_steps
+    facts.append(Fact("warm-up", counted(m.warmup_steps, "step"), format_seconds(sum(m.warmup_s)) if whole else ""))
+    facts.append(Fact("steady", "reached" if m.steady else "not reached"))
+    return facts
+
+
+def work(measurement: Measurement) -> list[Fact]:
+    """What a step processes."""
+    m = measurement
+    scale = rate_scale(m.throughput)
+    bounds = format_interval(m.throughput_low, m.throughput_high, scale)
+    facts = [Fact("throughput", format_rate(m.throughput, f"{m.unit}/s"), bounds)]
+    if m.units_per_step != 1:
+        facts.append(Fact("per step", f"{significant(m.units_per_step, 4)} {m.unit}"))
+    if m.padding_ratio is not None:
+        facts.append(Fact("padding", percent(m.padding_ratio), "share of the inputs"))
+    return facts
+
+
+def phase_table(phases: list[PhaseTime]) -> Table:
+    """Phases of a step, in their order."""
+    rows = [(p.name, format_seconds(p.median_s), format_seconds(p.mean_s), percent(p.share)) for p in phases]
+    return Table(("phase", "median", "mean", "share"), rows)
+
+
+def memory_facts(memory: MemoryUse) -> list[Fact]:
+    """Peak, start and growth of memory."""
+    facts = [
+        Fact("peak", format_bytes(memory.peak_bytes), f"{memory.device}, {memory.source}"),
+        Fact("before", format_bytes(memory.start_bytes), f"{_signed_bytes(memory.peak_bytes - memory.start_bytes)} to the peak"),
+    ]
+    if memory.growth_bytes_per_step is not None:
+        facts.append(Fact("growth", f"{_signed_bytes(memory.growth_bytes_per_step)} per step"))
+    return facts
+
+
+def trust(measurement: Measurement) -> str:
+    """Why a measurement without caveats can be believed."""
+    m = measurement
+    seen = [f"{counted(m.num_samples, 'steady sample')}, {m.effective_num_samples:,.0f} of them independent"]
+    if m.steady:
+        seen.append(f"a steady state after {counted(m.warmup_steps, 'step')}")
+    if m.conditions is not None:
+        seen += [fact.line for fact in conditions_facts(m.conditions)]
+    return "Nothing limits the trust in these figures: " + ", ".join(seen) + "."
+
+
+def conditions_facts(conditions: Conditions) -> list[Fact]:
+    """What else the machine was doing, as far as the platform says; each value reads on its own."""
+    c = conditions
+    facts = []
+    if c.competing_load is not None:
+        others = f"{significant(c.competing_load, 2)} of {counted(c.logical_cpus, 'CPU')}"
+        facts.append(Fact("competing load", f"other programs on {others}"))
+    if c.steal_share is not None:
+        facts.append(Fact("steal", f"{percent(c.steal_share)} taken by the hypervisor"))
+    if c.throttled is not None:
+        facts.append(Fact("throttling", "clocks were throttled" if c.throttled else "no throttling"))
+    if c.gpu_temperature_c is not None:
+        facts.append(Fact("GPU temperature", f"GPU at {c.gpu_temperature_c:.0f} °C"))
+    if c.other_gpu_processes:
+        facts.append(Fact("GPU sharing", f"{c.other_gpu_processes} other processes on the GPU"))
+    return facts
+
+
+def _first_call_note(m: Measurement) -> str:
+    return f"{significant(m.first_call_s / m.median_s)}× a steady step" if m.median_s > 0 else ""
+
+
+def _interval_of(m: Measurement, quantile: float) -> str:
+    for q in m.quantiles:
+        if q.quantile == quantile:
+            return format_interval(q.low_s, q.high_s, time_unit(q.value_s)[0])
+    return ""
+
+
+def _signed_bytes(value: float) -> str:
+    return f"+{format_bytes(value)}" if value > 0 else format_bytes(value)

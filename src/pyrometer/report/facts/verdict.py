@@ -1,0 +1,88 @@
+"""What a `Verdict` says, beside its sentence."""
+
+from __future__ import annotations
+
+from pyrometer.bench.verdict import ReferenceTests, Verdict, sentence
+from pyrometer.quantity import format_interval, format_ratio, format_seconds, significant
+from pyrometer.report.facts.layout import Fact, Table, counted, percent
+
+METRIC_NAMES = {
+    "wall_min": "wall time, the fastest call of each batch",
+    "cpu": "CPU time",
+    "device": "device time",
+}
+
+
+def headline(verdict: Verdict) -> str:
+    """The verdict in its fixed words, and who is compared to whom."""
+    return f"{sentence(verdict)} · {verdict.candidate} against {verdict.baseline}"
+
+
+def subtitle(verdict: Verdict) -> str:
+    """How it was compared, and how often."""
+    v = verdict
+    blocks = f"{counted(v.num_blocks, 'paired block')} of {counted(v.calls_per_batch, 'call')} a side"
+    interval = f"{percent(v.confidence)} interval"
+    return " · ".join([METRIC_NAMES[v.metric], blocks, interval, f"took {format_seconds(v.elapsed_s)}"])
+
+
+def top_figures(verdict: Verdict) -> list[Fact]:
+    """The figures that a reader of a comparison looks for first."""
+    v = verdict
+    return [
+        Fact("Ratio of step times", f"{significant(v.ratio)}×", format_interval(v.ci_low, v.ci_high)),
+        Fact("Baseline", format_seconds(v.baseline_s), v.baseline),
+        Fact("Candidate", format_seconds(v.candidate_s), v.candidate),
+        Fact("Called the same within", f"±{percent(v.margin)}", f"smallest effect that counts: {percent(v.smallest_effect)}"),
+    ]
+
+
+def ratio_table(verdict: Verdict) -> Table:
+    """Each ratio that was estimated: the one that decides, wall time beside it, and the tails."""
+    v = verdict
+    rows = [_ratio_row("step", v.ratio, v.ci_low, v.ci_high)]
+    if v.wall_ratio is not None:
+        rows.append(("wall time", f"{significant(v.wall_ratio)}×", "–", "for reference"))
+    rows += [_ratio_row(f"P{tail.quantile * 100:g}", tail.ratio, tail.ci_low, tail.ci_high) for tail in v.tails]
+    return Table(("time of", "candidate / baseline", f"{percent(v.confidence)} interval", "reads"), rows)
+
+
+def side_facts(verdict: Verdict) -> list[Fact]:
+    """The step time of each side."""
+    sides = ((verdict.baseline, verdict.baseline_s), (verdict.candidate, verdict.candidate_s))
+    return [Fact(name, format_seconds(value)) for name, value in sides if value is not None]
+
+
+def reference_table(tests: ReferenceTests) -> Table:
+    """Textbook statistics; they did not make the verdict."""
+    size = f" ({tests.cohen_size})" if tests.cohen_size else ""
+    rows = [
+        ("Welch's t", _figure(tests.welch_t)),
+        ("Welch's p", _figure(tests.welch_p)),
+        ("Cohen's d", _figure(tests.cohen_d) + size),
+        ("Mann–Whitney p", _figure(tests.mann_whitney_p)),
+    ]
+    return Table(("statistic", "value"), rows)
+
+
+def trust(verdict: Verdict) -> str:
+    """Why a comparison without caveats can be believed."""
+    v = verdict
+    text = (
+        f"Nothing limits the trust in this verdict: {counted(v.num_blocks, 'block')}, both sides interleaved in a "
+        f"random balanced order (seed {v.seed})"
+    )
+    if v.slot_effect is not None:
+        text += f", going first or second inside a block made {percent(abs(v.slot_effect))} difference"
+    return text + "."
+
+
+def _ratio_row(name: str, ratio: float, low: float, high: float) -> tuple[str, ...]:
+    reads, _, _ = format_ratio(ratio, low, high).partition(" (")
+    return name, f"{significant(ratio)}×", format_interval(low, high), reads
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "< 0.0001" if 0 < abs(value) < 1e-4 else significant(value)

@@ -1,0 +1,40 @@
+"""The kinds of documents that can be looked at again, each with its record type.
+
+A new kind is added here and in the `VIEWS` of `terminal`, `markdown` and `html`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyrometer.errors import InputError
+from pyrometer.record import from_dict
+from pyrometer.report.documents import BenchDocument, CheckDocument, Document
+
+DOCUMENTS: dict[str, type[Document]] = {
+    "bench": BenchDocument,
+    "check": CheckDocument,
+}
+
+
+def read_document(kind: str, document: dict[str, Any]) -> Document:
+    """Turn a stored document back into its record.
+
+    Raises:
+        InputError: the kind is unknown, or the document does not fit it.
+    """
+    if kind not in DOCUMENTS:
+        raise InputError(f"{kind!r} is not a kind of document; there are {', '.join(DOCUMENTS)}")
+    return from_dict(DOCUMENTS[kind], document)
+
+
+def kind_of(document: Document) -> str:
+    """The kind of a document.
+
+    Raises:
+        InputError: no kind has this record type.
+    """
+    for kind, record in DOCUMENTS.items():
+        if type(document) is record:
+            return kind
+    raise InputError(f"{type(document).__name__} is not a kind of document; there are {', '.join(DOCUMENTS)}")

@@ -1,0 +1,197 @@
+"""What the terminal shows: rich renderables of records. The first line is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from pyrometer.bench.measurement import Measurement, PhaseTime
+from pyrometer.bench.quality import Caveat
+from pyrometer.bench.verdict import Verdict
+from pyrometer.checkup import Checkup
+from pyrometer.quantity import format_seconds
+from pyrometer.report import kinds
+from pyrometer.report.charts.bins import bin_count, count_bins
+from pyrometer.report.charts.forest import ratio_scale
+from pyrometer.report.charts.scale import fit
+from pyrometer.report.documents import BenchDocument, CheckDocument
+from pyrometer.report.facts import measurement as of_measurement
+from pyrometer.report.facts import surroundings
+from pyrometer.report.facts import verdict as of_verdict
+from pyrometer.report.facts.layout import Fact, Table, percent
+from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
+
+OUTCOME_STYLES = {"faster": "bold green", "slower": "bold red", "same": "bold", "undecided": "bold yellow"}
+OPENING = {"Step", "Latency", "Ratio", "Cold", "Quality", "Script", "Machine"}
+"""Rows with a blank line above."""
+
+AXIS_CELLS = 50
+
+Rows = list[tuple[str, RenderableType]]
+
+
+def render_document(kind: str, document: dict[str, Any]) -> RenderableType:
+    """Render a stored document.
+
+    Raises:
+        InputError: the kind is unknown, or the document does not fit it.
+    """
+    return VIEWS[kind](kinds.read_document(kind, document))
+
+
+def measurement_view(measurement: Measurement) -> RenderableType:
+    """A measurement: answer, step split, latency, cold start, memory, quality."""
+    return _page(*_measurement_head(measurement), _measurement_rows(measurement, measurement.phases))
+
+
+def verdict_view(verdict: Verdict) -> RenderableType:
+    """A verdict: the sentence, the ratios, what they rest on."""
+    return _page(*_verdict_head(verdict), _verdict_rows(verdict))
+
+
+def bench_view(document: BenchDocument) -> RenderableType:
+    """What `pyrometer bench` prints."""
+    rows: Rows = []
+    head = _head(f"nothing was measured of {document.target}", "")
+    if document.verdict is not None:
+        head = _verdict_head(document.verdict)
+        rows += _verdict_rows(document.verdict)
+    if document.measurement is not None:
+        if document.verdict is None:
+            head = _measurement_head(document.measurement)
+        rows += _measurement_rows(document.measurement, document.measurement.phases)
+    return _page(*head, rows + _machine_rows(document))
+
+
+def check_view(document: CheckDocument | Checkup) -> RenderableType:
+    """What `pyrometer check` prints."""
+    rows: Rows = []
+    if document.measurement is None:
+        head = _head(f"no step was seen in {document.target}", "")
+    else:
+        head = _measurement_head(document.measurement)
+        rows += _measurement_rows(document.measurement, document.phases)
+    if document.script is not None:
+        rows.append(("Script", _facts(surroundings.script_facts(document.script))))
+    return _page(*head, rows + _machine_rows(document))
+
+
+VIEWS: dict[str, Callable[[Any], RenderableType]] = {"bench": bench_view, "check": check_view}
+
+
+def _page(headline: RenderableType, subtitle: RenderableType, rows: Rows) -> RenderableType:
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(ratio=1)
+    for label, content in rows:
+        if label in OPENING:
+            grid.add_row()
+        grid.add_row(label, content)
+    return Portable(Group(headline, subtitle, grid))
+
+
+def _head(headline: str, subtitle: str, style: str = "bold") -> tuple[RenderableType, RenderableType]:
+    return tuple(Flow([Text(part) for part in text.split(" · ")], look) for text, look in ((headline, style), (subtitle, "dim")))
+
+
+def _measurement_head(m: Measurement) -> tuple[RenderableType, RenderableType]:
+    return _head(of_measurement.headline(m), of_measurement.subtitle(m))
+
+
+def _verdict_head(v: Verdict) -> tuple[RenderableType, RenderableType]:
+    return _head(of_verdict.headline(v), of_verdict.subtitle(v), OUTCOME_STYLES[v.outcome])
+
+
+def _measurement_rows(m: Measurement, phases: Sequence[PhaseTime]) -> Rows:
+    rows: Rows = []
+    if phases:
+        rows.append(("Step", _phases(phases)))
+    rows.append(("Latency", _latency(m)))
+    rows.append(("Cold", _facts(of_measurement.cold(m))))
+    rows.append(("Work", _facts(of_measurement.work(m))))
+    if m.memory is not None:
+        rows.append(("Memory", _facts(of_measurement.memory_facts(m.memory))))
+    rows.append(("Quality", _quality(m.warnings, of_measurement.trust(m), m.failure)))
+    return rows
+
+
+def _verdict_rows(v: Verdict) -> Rows:
+    rows: Rows = [("Ratio", Group(_ratio_axis(v), _table(of_verdict.ratio_table(v))))]
+    sides = of_verdict.side_facts(v)
+    if sides:
+        rows.append(("Sides", _facts(sides)))
+    rows.append(("Quality", _quality(v.caveats, of_verdict.trust(v), None)))
+    return rows
+
+
+def _ratio_axis(v: Verdict) -> RenderableType:
+    scale = ratio_scale(v)
+    values = {"low": v.ci_low, "estimate": v.ratio, "high": v.ci_high, "one": 1.0}
+    margin = {"margin_low": 1 - v.margin, "margin_high": 1 + v.margin}
+    line = interval_line({name: scale(value) for name, value in {**values, **margin}.items()}, AXIS_CELLS)
+    return Text(f"faster {line} slower")
+
+
+def _machine_rows(document: BenchDocument | CheckDocument | Checkup) -> Rows:
+    rows: Rows = [("Machine", Text(surroundings.environment_line(document.environment)))]
+    if isinstance(document, CheckDocument) and document.report_path is not None:
+        rows.append(("Report", Text(document.report_path)))
+    if not isinstance(document, Checkup) and document.run_id is not None:
+        rows.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
+    return rows
+
+
+def _phases(phases: Sequence[PhaseTime]) -> RenderableType:
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column()
+    for _ in range(2):
+        grid.add_column(justify="right")
+    for index, phase in enumerate(phases):
+        mark, colour = phase_mark(index)
+        name = Text.assemble((mark, colour), " ", phase.name)
+        grid.add_row(name, Text(percent(phase.share)), Text(f"{format_seconds(phase.mean_s)} on average"))
+    return Group(ShareBar([phase.share for phase in phases]), grid)
+
+
+def _latency(m: Measurement) -> RenderableType:
+    parts: list[RenderableType] = [_table(of_measurement.latency_table(m))]
+    samples = [sample for sample in m.samples_s if sample > 0]
+    if len(samples) >= 8:
+        scale = fit(samples, pad=0, log_above=4)
+        bins = min(bin_count(samples, scale), AXIS_CELLS)
+        line = sparkline(count_bins(samples, scale.edges(bins)))
+        axis = ", logarithmic" if scale.log else ""
+        parts.append(Text(f"{format_seconds(min(samples))} {line} {format_seconds(max(samples))}{axis}"))
+    parts.append(_facts(of_measurement.spread(m)))
+    deadline = of_measurement.deadline(m)
+    if deadline is not None:
+        parts.append(_facts([deadline]))
+    return Group(*parts)
+
+
+def _quality(caveats: Sequence[Caveat], trust: str, failure: str | None) -> RenderableType:
+    parts: list[RenderableType] = [Text.assemble(("! ", "bold red"), failure)] if failure is not None else []
+    for caveat in caveats:
+        parts.append(Text.assemble(("! ", "bold yellow"), caveat.message))
+        parts.append(Padding(Text(f"→ {caveat.hint}"), (0, 0, 0, 2)))
+    return Group(*parts) if parts else Text(trust)
+
+
+def _facts(facts: Sequence[Fact]) -> RenderableType:
+    return Flow([Text.assemble((f"{fact.label} ", "dim"), fact.line) for fact in facts])
+
+
+def _table(table: Table) -> RenderableType:
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column()
+    for _ in table.columns[1:]:
+        grid.add_column(justify="right")
+    grid.add_row(*[Text(column, style="dim") for column in table.columns])
+    for row in table.rows:
+        grid.add_row(*[Text(cell) for cell in row])
+    return grid

@@ -1,0 +1,254 @@
+"""What a user sets once: flags come first, then `PYROMETER_*`, then `[tool.pyrometer]` in `pyproject.toml`.
+
+::
+
+    [tool.pyrometer]
+    store = ".pyrometer"     # PYROMETER_STORE, --store
+    margin = "5%"            # PYROMETER_MARGIN, --margin
+    confidence = "99%"       # PYROMETER_CONFIDENCE
+    budget = "20s"           # PYROMETER_BUDGET, --budget
+    seed = 0                 # PYROMETER_SEED, --seed
+
+Durations, shares and sizes are read here, from flags, variables and files alike:
+
+>>> parse_duration("1m30s"), parse_share("1%"), parse_bytes("2GiB")
+(90.0, 0.01, 2147483648)
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from pyrometer.errors import InputError
+from pyrometer.quantity import Bytes, Seconds
+from pyrometer.record import Record, doc
+
+_PREFIX = "PYROMETER_"
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+# Largest first: the order in which the parts of a duration must be written.
+_DURATION_UNITS = (
+    ("d", 86400.0),
+    ("h", 3600.0),
+    ("(?:min|m)", 60.0),
+    ("s", 1.0),
+    ("ms", 1e-3),
+    ("(?:us|µs|μs)", 1e-6),  # both micro signs are typed
+    ("ns", 1e-9),
+)
+_DURATION = re.compile(r"\s*".join(rf"(?:({_NUMBER})\s*{unit})?" for unit, _ in _DURATION_UNITS))
+_SHARE = re.compile(rf"({_NUMBER}(?:e-[0-9]+)?)\s*(%?)")
+_BYTES = re.compile(rf"({_NUMBER})\s*([kmgtp]i?)?b", re.IGNORECASE)
+_BYTE_POWERS = "kmgtp"
+
+
+class Settings(Record, frozen=True, kw_only=True):
+    """What holds for every verb unless a flag says otherwise.
+
+    Raises:
+        InputError: a value outside its legal range.
+    """
+
+    store: Annotated[str, doc("folder that runs are kept in")] = ".pyrometer"
+    margin: Annotated[float, doc("how far from 1 a ratio may be and still be called the same")] = 0.05
+    confidence: Annotated[float, doc("coverage of every interval")] = 0.99
+    budget_s: Annotated[
+        Seconds | None, doc("time that a measurement may take; null leaves it to the verb")
+    ] = None
+    seed: Annotated[int, doc("start of every random choice")] = 0
+
+    def __post_init__(self) -> None:
+        """Refuse values that no verb could use; runs for every copy as well."""
+        _require(bool(self.store), "store", repr(self.store), "the name of a folder, such as .pyrometer")
+        _require(0 < self.margin < 1, "margin", self.margin, "above 0% and below 100%, such as 2%")
+        _require(
+            0.5 <= self.confidence < 1,
+            "confidence",
+            self.confidence,
+            "50% or more and below 100%, such as 99%",
+        )
+        _require(
+            self.budget_s is None or self.budget_s > 0, "budget", self.budget_s, "above 0 s, such as 20s"
+        )
+        _require(self.seed >= 0, "seed", self.seed, "0 or a positive whole number")
+
+
+def _require(condition: bool, key: str, value: object, legal: str) -> None:
+    if not condition:
+        raise InputError(f"{key}: got {value}; legal is {legal}")
+
+
+def parse_duration(text: str) -> Seconds:
+    """Read a duration; the parts are written from large to small, each with its unit.
+
+    >>> parse_duration("500ms"), parse_duration("20s"), parse_duration("1m30s"), parse_duration("1 h 5 min")
+    (0.5, 20.0, 90.0, 3900.0)
+
+    Raises:
+        InputError: no duration, or a number without a unit.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or not any(match.groups()):
+        raise InputError(
+            f"{text!r} is not a duration; write a number and d, h, m, s, ms, us or ns, such as 20s or 1m30s"
+        )
+    parts = zip(match.groups(), _DURATION_UNITS, strict=True)
+    return _finite(math.fsum(float(number) * scale_s for number, (_, scale_s) in parts if number), text)
+
+
+def parse_share(text: str) -> float:
+    """Read a share of one, as a percentage or a fraction.
+
+    >>> parse_share("1%"), parse_share("12.5 %"), parse_share("0.05")
+    (0.01, 0.125, 0.05)
+
+    Raises:
+        InputError: no share, or one outside 0 to 100 %.
+    """
+    match = _SHARE.fullmatch(text.strip())
+    if match is None:
+        raise InputError(f"{text!r} is not a share; write a percentage such as 5% or a fraction such as 0.05")
+    share = float(match[1]) / (100 if match[2] else 1)
+    if share > 1:
+        meant = "" if match[2] or share > 100 else f"; did you mean {match[1]}%?"
+        raise InputError(f"{text!r} is more than 100%; legal is 0% to 100%{meant}")
+    return share
+
+
+def parse_bytes(text: str) -> Bytes:
+    """Read a size; KiB, MiB, GiB, TiB, PiB count in 1024s, kB, MB, GB, TB, PB in 1000s.
+
+    >>> parse_bytes("2GiB"), parse_bytes("1.5 MB"), parse_bytes("512B")
+    (2147483648, 1500000, 512)
+
+    Raises:
+        InputError: no size, or a number without a unit.
+    """
+    match = _BYTES.fullmatch(text.strip())
+    if match is None:
+        raise InputError(
+            f"{text!r} is not a size; write a number and B, KiB, MiB, GiB, kB, MB or GB, such as 2GiB"
+        )
+    prefix = (match[2] or "").lower()
+    power = _BYTE_POWERS.index(prefix[0]) + 1 if prefix else 0
+    return round(_finite(float(match[1]) * (1024 if prefix.endswith("i") else 1000) ** power, text))
+
+
+def _finite(value: float, text: str) -> float:
+    if math.isinf(value):
+        raise InputError(f"{text[:20]!r}… is too large a number")
+    return value
+
+
+def _parse_seed(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"{text!r} is not a whole number; write one such as 0") from None
+
+
+class _Key(NamedTuple):
+    field: str
+    parse: Callable[[str], Any]
+
+
+_KEYS = {
+    "store": _Key("store", str),
+    "margin": _Key("margin", parse_share),
+    "confidence": _Key("confidence", parse_share),
+    "budget": _Key("budget_s", parse_duration),
+    "seed": _Key("seed", _parse_seed),
+}
+
+
+def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
+    """Read the settings for a process with this environment in this folder.
+
+    `[tool.pyrometer]` is read from the nearest `pyproject.toml` in `cwd` or above; a relative `store` there counts
+    from that file's folder. Variables win over the file.
+
+    Raises:
+        InputError: an unreadable file, an unknown key or a bad value; the message names the file or variable.
+    """
+    settings = Settings()
+    here = cwd.resolve()
+    files = (folder / "pyproject.toml" for folder in (here, *here.parents))
+    file = next((file for file in files if file.is_file()), None)
+    if file is not None:
+        settings = _with_file(settings, file)
+    for variable in sorted(environ):
+        key = variable.removeprefix(_PREFIX).lower()
+        if variable.startswith(_PREFIX) and key in _KEYS:
+            settings = _with_value(settings, key, environ[variable], source=variable)
+        elif variable.startswith(_PREFIX) and difflib.get_close_matches(key, _KEYS):
+            raise InputError(f"{variable}: no such setting{_did_you_mean(key, prefix=_PREFIX)}")
+    return settings
+
+
+def with_flags(settings: Settings, **flags: Any) -> Settings:
+    """Put flags over settings; a flag that is `None` was not given.
+
+    >>> with_flags(Settings(), margin=0.01, seed=None).margin
+    0.01
+
+    Raises:
+        InputError: a value outside its legal range.
+    """
+    return msgspec.structs.replace(
+        settings, **{field: value for field, value in flags.items() if value is not None}
+    )
+
+
+def _with_file(settings: Settings, file: Path) -> Settings:
+    # The standard library has it from 3.11 on.
+    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        document = toml.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: cannot be read as TOML: {error}; correct it or move it away") from error
+    tool = document.get("tool", {})
+    table = tool.get("pyrometer", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
+        raise InputError(f"{file}: tool.pyrometer: got {table!r}; legal is a table, [tool.pyrometer]")
+    for key, value in table.items():
+        source = f"{file}: [tool.pyrometer]"
+        if key not in _KEYS:
+            raise InputError(f"{source} {key}: no such setting{_did_you_mean(key)}")
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise InputError(f"{source} {key}: got {value!r}; legal is a string or a number")
+        text = _beside(file, value) if key == "store" else str(value)
+        settings = _with_value(settings, key, text, source=source)
+    return settings
+
+
+def _beside(file: Path, store: object) -> str:
+    text = str(store)
+    return text if not text or "://" in text else str(file.parent / text)
+
+
+def _with_value(settings: Settings, key: str, text: str, *, source: str) -> Settings:
+    field, parse = _KEYS[key]
+    try:
+        return msgspec.structs.replace(settings, **{field: parse(text)})
+    except InputError as error:
+        message = str(error).removeprefix(f"{key}: ")
+        named = source if source.startswith(_PREFIX) else f"{source} {key}"
+        raise InputError(f"{named}: {message}") from error
+
+
+def _did_you_mean(key: str, prefix: str = "") -> str:
+    def spelled(name: str) -> str:
+        return prefix + (name.upper() if prefix else name)
+
+    near = difflib.get_close_matches(key, _KEYS, n=1)
+    if near:
+        return f"; did you mean {spelled(near[0])}?"
+    return f"; legal are {', '.join(spelled(name) for name in _KEYS)}"

@@ -1,0 +1,102 @@
+"""Files beside the database: each is complete under its final name, or not there at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+
+from pyrometer.errors import InputError
+from pyrometer.quantity import Seconds
+from pyrometer.store.run import Artifact
+
+_CHUNK_BYTES = 1 << 20
+
+
+def write_durably(path: Path, content: bytes | Path) -> tuple[int, str]:
+    """Write a file beside its place, force it to the disk, then rename it; return its size and SHA-256.
+
+    Raises:
+        OSError: it could not be written; nothing is left behind then.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    digest, size_bytes = hashlib.sha256(), 0
+    source = BytesIO(content) if isinstance(content, bytes) else content.open("rb")
+    try:
+        with source, beside.open("wb") as file:
+            while chunk := source.read(_CHUNK_BYTES):
+                digest.update(chunk)
+                size_bytes += file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+    return size_bytes, digest.hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """Force a folder's list of names to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_artifacts(root: Path, run_id: str, contents: Mapping[str, bytes | Path]) -> list[Artifact]:
+    """Write the files of one run to `root/<run id>/`, which appears when all of them are on the disk.
+
+    Raises:
+        InputError: a name that is not a plain file name.
+        OSError: they could not be written; nothing is left behind then.
+    """
+    for name in contents:
+        if name != Path(name).name:
+            raise InputError(f"artifact {name!r}: legal is a plain file name, such as report.html")
+    if not contents:
+        return []
+    partial, final = root / f".{run_id}.partial", root / run_id
+    try:
+        partial.mkdir(parents=True)
+        written = [
+            Artifact(name=name, path=f"{root.name}/{run_id}/{name}", size_bytes=size_bytes, sha256=sha256)
+            for name, content in contents.items()
+            for size_bytes, sha256 in [write_durably(partial / name, content)]
+        ]
+        partial.rename(final)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    sync_folder(root)
+    return written
+
+
+def artifact_bytes(root: Path, folder: str) -> int:
+    """Size of the files in one folder of artifacts; 0 when there is none."""
+    return sum(file.stat().st_size for file in (root / folder).glob("*"))
+
+
+def remove_artifacts(root: Path, folder: str) -> None:
+    """Delete one folder of artifacts, if it is there."""
+    if (root / folder).is_dir():
+        shutil.rmtree(root / folder)
+
+
+def find_orphans(root: Path, run_ids: set[str], *, older_than_s: Seconds) -> list[str]:
+    """Folders that belong to no run: their writer was killed before the run was recorded.
+
+    Younger ones are left out, because their writer may be about to record the run.
+    """
+    folders = sorted(root.iterdir()) if root.is_dir() else []
+    return [
+        folder.name
+        for folder in folders
+        if folder.name not in run_ids and time.time() - folder.stat().st_mtime > older_than_s
+    ]

@@ -1,0 +1,68 @@
+"""Two stored measurements beside each other: for the eye, never for a verdict."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated
+
+from pyrometer.bench.measurement import Measurement
+from pyrometer.errors import InputError
+from pyrometer.hardware.environment import Environment
+from pyrometer.quantity import Ratio
+from pyrometer.record import Record, doc, from_dict
+from pyrometer.store.run import Run, RunSummary
+
+NOTE = (
+    "These two were taken at different moments, so the machine may differ as much as the programs: "
+    "the ratio is for display and no verdict."
+)
+
+
+class Side(Record, frozen=True, kw_only=True):
+    """One of two runs that are looked at together."""
+
+    run: RunSummary
+    measurement: Measurement
+
+
+class Comparison(Record, frozen=True, kw_only=True):
+    """Two runs beside each other."""
+
+    a: Side
+    b: Side
+    ratio_of_medians: Annotated[Ratio, doc("median of B over median of A; no verdict")]
+    note: str = NOTE
+    prove_with: Annotated[str, doc("the command that would give a verdict")]
+
+
+def compare_runs(a: Run, b: Run) -> Comparison:
+    """Put two runs side by side.
+
+    Raises:
+        InputError: one of them holds no measurement.
+        IncomparableError: they were taken on machines, or with settings, that must not be compared.
+    """
+    from pyrometer.hardware.fingerprint import require_comparable
+
+    sides = [Side(run=run.summary(), measurement=_measurement(run)) for run in (a, b)]
+    require_comparable(from_dict(Environment, a.environment), from_dict(Environment, b.environment))
+    medians = [side.measurement.median_s for side in sides]
+    if min(medians) <= 0:
+        raise InputError(f"medians of {medians[0]:g} s and {medians[1]:g} s have no ratio; measure more steps at once")
+    return Comparison(a=sides[0], b=sides[1], ratio_of_medians=medians[1] / medians[0], prove_with=_proof(a, b))
+
+
+def _measurement(run: Run) -> Measurement:
+    plain = run.document.get("measurement")
+    if plain is None:
+        raise InputError(f"run {run.id} ({run.kind}) holds no measurement; choose one of pyrometer bench TARGET or check")
+    return from_dict(Measurement, plain)
+
+
+def _proof(a: Run, b: Run) -> str:
+    if a.target != b.target:
+        return f"pyrometer bench {shlex.quote(a.target)} --vs {shlex.quote(b.target)}"
+    # The same target at two moments: only code that exists twice can be run in turns.
+    earlier = a.commit_sha[:12] if a.commit_sha else "COMMIT"
+    target = shlex.quote(a.target)
+    return f"git worktree add ../before {earlier} && pyrometer bench ../before/{target} --vs {target}"

@@ -1,0 +1,86 @@
+"""The tables, in types and statements that SQLite and PostgreSQL share; changed only through `migrations`."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Float,
+    ForeignKey,
+    Index,
+    MetaData,
+    String,
+    Table,
+    Text,
+    inspect,
+    select,
+)
+
+from pyrometer.errors import StoreError
+
+# Every revision in `migrations/versions`, oldest first. Known here too, so that a store that is up to date is
+# opened without importing alembic, which takes longer than the listing itself.
+REVISIONS = ("0001", "0002")
+
+metadata = MetaData()
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("created_at", String(32), nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("target", Text, nullable=False),
+    Column("command", JSON, nullable=False),
+    Column("commit_sha", String(64)),
+    Column("dirty", Boolean),
+    Column("environment", JSON, nullable=False),
+    Column("fingerprint", String(128), nullable=False),
+    Column("document", JSON, nullable=False),
+    Column("headline", Text, nullable=False, server_default=""),
+    Column("median_s", Float),
+    Index("runs_by_time", "created_at"),
+)
+
+artifacts = Table(
+    "artifacts",
+    metadata,
+    Column("run_id", String(40), ForeignKey("runs.id"), primary_key=True),
+    Column("name", String(255), primary_key=True),
+    Column("path", Text, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("sha256", String(64), nullable=False),
+)
+
+_version = Table("alembic_version", MetaData(), Column("version_num", String(32)))
+
+
+def is_current(connection: Connection) -> bool:
+    """Whether the tables are as this version wants them; false for an empty or an older database.
+
+    Raises:
+        StoreError: the tables were made by a newer version.
+    """
+    if not inspect(connection).has_table(_version.name):
+        return False
+    found = connection.scalar(select(_version.c.version_num))
+    if found is not None and found not in REVISIONS:
+        raise StoreError(
+            f"the store has schema {found}, this Pyrometer knows {REVISIONS[-1]} and earlier; "
+            "upgrade Pyrometer, or pass --store DIR"
+        )
+    return found == REVISIONS[-1]
+
+
+def upgrade(connection: Connection) -> None:
+    """Bring the tables to the newest revision, inside the caller's transaction."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "pyrometer.store:migrations")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

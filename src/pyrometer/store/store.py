@@ -1,0 +1,241 @@
+"""Where runs are kept: a folder with a database of runs and, beside it, the files that belong to them.
+
+::
+
+    .pyrometer/
+      .gitignore              *
+      runs.db                 SQLite, write-ahead log
+      artifacts/<run id>/…    reports and other files
+
+A run that `save` returned survives a kill and a power loss, with its files. A writer that is killed earlier leaves
+at most files that belong to no run, which `prune` removes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Engine, RowMapping, bindparam, delete, insert, select
+from sqlalchemy.exc import DBAPIError
+
+from pyrometer.errors import InputError, StoreError
+from pyrometer.quantity import Seconds
+from pyrometer.record import from_dict, to_dict
+from pyrometer.store import schema
+from pyrometer.store.artifacts import (
+    artifact_bytes,
+    find_orphans,
+    remove_artifacts,
+    sync_folder,
+    write_artifacts,
+)
+from pyrometer.store.failure import store_errors
+from pyrometer.store.run import Pruned, Run, RunSummary, created_at
+from pyrometer.store.sqlite import sqlite_engine
+
+WAIT_S = 60.0
+_ORPHAN_AGE_S = 3600.0
+_NEWEST_FIRST = (schema.runs.c.created_at.desc(), schema.runs.c.id.desc())
+_SUMMARY = [schema.runs.c[field] for field in RunSummary.__struct_fields__]
+
+
+class Store:
+    """Runs in one folder; any number of processes may use it at the same time."""
+
+    def __init__(self, folder: Path, engine: Engine) -> None:
+        self.folder = folder
+        self._engine = engine
+        self._writer = engine.execution_options(writes=True)
+        self._artifacts = folder / "artifacts"
+
+    @classmethod
+    def open(cls, location: Path | str, *, create: bool = True, wait_s: Seconds = WAIT_S) -> Store:
+        """Open the store in a folder; make it if it is missing, bring it up to date if it is older.
+
+        Args:
+            location: the folder.
+            create: whether to make a missing store.
+            wait_s: how long to wait for other writers.
+
+        Raises:
+            StoreError: it is missing, unreadable, of a newer version, or kept locked.
+        """
+        if "://" in str(location):
+            scheme = str(location).partition("://")[0]
+            raise StoreError(f"{scheme}://…: a store is a folder; pass --store DIR")
+        folder = Path(location).absolute()
+        database = folder / "runs.db"
+        with store_errors(database):
+            if not database.exists():
+                if not create:
+                    raise StoreError(
+                        f"{folder}: no runs are stored here; pass --store DIR, or make one with pyrometer bench"
+                    )
+                _make_folder(folder)
+            store = cls(folder, sqlite_engine(database, wait_s=wait_s))
+            store._bring_up_to_date()
+        return store
+
+    def _bring_up_to_date(self) -> None:
+        try:
+            with self._engine.begin() as connection:
+                if schema.is_current(connection):
+                    return
+            # Whoever comes second waits for the lock here, and finds the work done.
+            with self._writer.begin() as connection:
+                schema.upgrade(connection)
+        except StoreError as error:
+            raise StoreError(f"{self.folder}: {error}") from None
+        sync_folder(self.folder)
+
+    def save(self, run: Run, artifacts: Mapping[str, bytes | Path] | None = None) -> Run:
+        """Store a run and its files; they are on the disk when this returns.
+
+        Args:
+            run: from `new_run`.
+            artifacts: content, or a file to copy, by name.
+
+        Returns:
+            The run with its artifacts listed.
+
+        Raises:
+            StoreError: it could not be written; nothing of it is stored then.
+        """
+        with store_errors(self._artifacts):
+            run = msgspec.structs.replace(
+                run, artifacts=write_artifacts(self._artifacts, run.id, artifacts or {})
+            )
+        with store_errors(self.folder / "runs.db"):
+            try:
+                with self._writer.begin() as connection:
+                    connection.execute(insert(schema.runs), _row(run))
+                    for artifact in run.artifacts:
+                        connection.execute(insert(schema.artifacts), {"run_id": run.id, **to_dict(artifact)})
+            except DBAPIError:
+                remove_artifacts(self._artifacts, run.id)
+                raise
+        return run
+
+    def load(self, reference: str) -> Run:
+        """Read a run by its id, by the beginning of its id, or the newest by `last`.
+
+        Raises:
+            InputError: no run, or more than one, begins like this.
+            StoreError: the store cannot be read.
+        """
+        columns = schema.runs.c
+        newest = select(columns.id).order_by(*_NEWEST_FIRST)
+        if reference == "last":
+            query = newest.limit(1)
+        else:
+            query = newest.where(columns.id.startswith(reference, autoescape=True)).limit(6)
+        with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
+            found = connection.scalars(query).all() if reference else []
+            if not found:
+                raise InputError(f"{reference!r}: no such run in {self.folder}; pyrometer runs lists them")
+            if len(found) > 1:
+                some = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
+                raise InputError(f"{reference!r}: several runs begin like this: {some}; give more of the id")
+            row = connection.execute(select(schema.runs).where(columns.id == found[0])).mappings().one()
+            files = select(schema.artifacts).where(schema.artifacts.c.run_id == found[0])
+            artifacts = [_plain(file) for file in connection.execute(files).mappings()]
+        return from_dict(Run, {**_plain(row), "artifacts": artifacts})
+
+    def runs(
+        self, *, kind: str | None = None, name: str | None = None, limit: int | None = None
+    ) -> list[RunSummary]:
+        """List runs, the newest first.
+
+        Args:
+            kind: only of this kind.
+            name: only those whose target contains this.
+            limit: at most so many.
+        """
+        query = select(*_SUMMARY).order_by(*_NEWEST_FIRST).limit(limit)
+        if kind is not None:
+            query = query.where(schema.runs.c.kind == kind)
+        if name is not None:
+            query = query.where(schema.runs.c.target.contains(name, autoescape=True))
+        with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
+            return [from_dict(RunSummary, _plain(row)) for row in connection.execute(query).mappings()]
+
+    def artifact_path(self, run: Run, name: str) -> Path:
+        """Where a file of a run lies.
+
+        Raises:
+            InputError: the run has no such file.
+        """
+        for artifact in run.artifacts:
+            if artifact.name == name:
+                return self.folder / artifact.path
+        names = ", ".join(artifact.name for artifact in run.artifacts) or "none"
+        raise InputError(f"run {run.id} has no file {name!r}; it has: {names}")
+
+    def delete(self, run_ids: list[str]) -> None:
+        """Delete runs with their files; ids that are not stored are passed over.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        files, runs = schema.artifacts, schema.runs
+        doomed = [{"doomed": run_id} for run_id in run_ids]
+        with store_errors(self.folder / "runs.db"):
+            if doomed:
+                with self._writer.begin() as connection:
+                    connection.execute(delete(files).where(files.c.run_id == bindparam("doomed")), doomed)
+                    connection.execute(delete(runs).where(runs.c.id == bindparam("doomed")), doomed)
+            for run_id in run_ids:
+                remove_artifacts(self._artifacts, run_id)
+
+    def prune(
+        self, *, keep: int | None = None, older_than_s: Seconds | None = None, dry_run: bool = False
+    ) -> Pruned:
+        """Delete old runs, and files that a killed writer left behind.
+
+        Args:
+            keep: never delete the newest so many.
+            older_than_s: delete only runs of at least this age. With neither, no run is deleted.
+            dry_run: say what would be deleted, and leave it.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        everything, now = self.runs(), datetime.now(timezone.utc)
+        doomed = [] if keep is None and older_than_s is None else everything[keep or 0 :]
+        if older_than_s is not None:
+            doomed = [run for run in doomed if (now - created_at(run)).total_seconds() >= older_than_s]
+        with store_errors(self._artifacts):
+            orphans = find_orphans(
+                self._artifacts, {run.id for run in everything}, older_than_s=_ORPHAN_AGE_S
+            )
+            folders = [*(run.id for run in doomed), *orphans]
+            freed_bytes = sum(artifact_bytes(self._artifacts, folder) for folder in folders)
+            if not dry_run:
+                self.delete([run.id for run in doomed])
+                for orphan in orphans:
+                    remove_artifacts(self._artifacts, orphan)
+        return Pruned(runs=doomed, orphans=orphans, freed_bytes=freed_bytes)
+
+
+def _make_folder(folder: Path) -> None:
+    made = not folder.exists()
+    (folder / "artifacts").mkdir(parents=True, exist_ok=True)
+    if made:  # in a folder that was there before, the user decides what git sees
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    sync_folder(folder)
+    sync_folder(folder.parent)
+
+
+def _row(run: Run) -> dict[str, Any]:
+    plain = to_dict(run)
+    del plain["artifacts"]  # in their own table
+    return plain
+
+
+def _plain(row: RowMapping) -> dict[str, Any]:
+    # SQLAlchemy's column names are a subclass of `str`, which the records refuse as keys.
+    return {str(name): value for name, value in row.items()}

@@ -1,0 +1,175 @@
+"""Verdicts on simulated machines: false alarms are rare whatever the noise, real effects are found."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyrometer.bench.decision import THOROUGH_LOOKS, Rule, decide
+from pyrometer.bench.pairing import blocks_needed, drifts, hodges_lehmann, sign_sequence
+from pyrometer.errors import InputError
+
+KINDS = ("independent", "autocorrelated", "bimodal", "drifting", "heavy_tailed", "alternating")
+
+
+def series(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Log-noise around 0 with a spread of about 5 %."""
+    white = rng.normal(0, 0.05, n)
+    if kind == "autocorrelated":
+        out = np.empty(n)
+        out[0] = white[0] / math.sqrt(1 - 0.9**2)
+        for i in range(1, n):
+            out[i] = 0.9 * out[i - 1] + white[i]
+        return out
+    if kind == "bimodal":
+        return white + np.where(rng.random(n) < 0.3, 0.4, 0.0)
+    if kind == "drifting":
+        return white + np.cumsum(rng.normal(0, 0.01, n))
+    if kind == "heavy_tailed":
+        return 0.03 * rng.standard_t(2, n)
+    if kind == "alternating":
+        return white + 0.2 * (np.arange(n) % 2)
+    return white
+
+
+def blocks_of(kind: str, n: int, effect: float, rng: np.random.Generator) -> np.ndarray:
+    """Log ratios of n coin-flipped ABBA blocks on a simulated machine; B is exp(effect) times A."""
+    noise = series(kind, 4 * n, rng)
+    coin = random.Random(int(rng.integers(1 << 30)))
+    out = []
+    for i in range(n):
+        w = noise[4 * i : 4 * i + 4]
+        outer, inner = (w[0] + w[3]) / 2, (w[1] + w[2]) / 2
+        out.append((inner - outer if coin.random() < 0.5 else outer - inner) + effect)
+    return np.array(out)
+
+
+def verdict_of(kind: str, effect: float, rng: np.random.Generator, rule: Rule) -> tuple[str, float, float]:
+    log_ratios = blocks_of(kind, rule.looks[-1], effect, rng)
+    for look in rule.looks:
+        decision = decide(log_ratios[:look], rule)
+        if decision.outcome:
+            return decision.outcome, decision.low, decision.high
+    return "undecided", decision.low, decision.high
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_identical_programs_are_never_told_apart(kind):
+    rng = np.random.default_rng(5)
+    outcomes = [verdict_of(kind, 0.0, rng, Rule())[0] for _ in range(600)]
+    wrong = sum(o in {"faster", "slower"} for o in outcomes)
+    # One per cent nominal; nine of 600 is three standard errors above the half per cent that the rule achieves.
+    assert wrong <= 9, f"{wrong} of 600"
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "bimodal"])
+def test_a_true_ten_percent_is_found(kind):
+    rng = np.random.default_rng(6)
+    outcomes = [verdict_of(kind, math.log(1.10), rng, Rule())[0] for _ in range(60)]
+    assert outcomes.count("slower") >= 57
+    assert "faster" not in outcomes
+    assert "same" not in outcomes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("effect", [0.0, 0.03, 0.08])
+def test_the_interval_covers_the_true_ratio(kind, effect):
+    rng = np.random.default_rng(9)
+    hits = 0
+    for _ in range(200):
+        _, low, high = verdict_of(kind, effect, rng, Rule())
+        hits += low <= effect <= high
+    assert hits / 200 >= 0.97
+
+
+def test_an_effect_outside_the_margin_is_never_called_the_same():
+    rng = np.random.default_rng(10)
+    rule = Rule(margin=0.01, looks=THOROUGH_LOOKS)
+    outcomes = [verdict_of("independent", math.log(1.02), rng, rule)[0] for _ in range(60)]
+    assert "same" not in outcomes
+
+
+def test_fixed_alternation_resonates_where_mirrored_coin_flips_do_not():
+    """The contrast that the design exists for: AB AB AB on a machine that alternates."""
+    rng = np.random.default_rng(12)
+    noise = series("alternating", 400, rng)
+    naive = noise[1::2] - noise[0::2]
+    assert hodges_lehmann(naive, 0.01)[1] > 0.1
+    assert decide(blocks_of("alternating", 100, 0.0, rng), Rule()).outcome != "slower"
+
+
+def test_a_drifting_effect_is_not_decided():
+    rng = np.random.default_rng(2)
+    ramp = rng.normal(0, 0.01, 160) + np.linspace(0.0, 0.5, 160)
+    decision = decide(ramp, Rule())
+    assert decision.drifting
+    assert decision.outcome is None
+
+
+def test_a_start_that_drifts_is_dropped_and_the_rest_decided():
+    rng = np.random.default_rng(2)
+    blocks = rng.normal(math.log(1.2), 0.01, 90)
+    blocks[:20] += 0.5
+    decision = decide(blocks, Rule())
+    assert decision.used == 60
+    assert decision.outcome == "slower"
+    assert math.exp(decision.estimate) == pytest.approx(1.2, rel=0.01)
+
+
+def test_too_few_blocks_have_no_interval():
+    decision = decide(np.array([0.5, 0.5, 0.5]), Rule())
+    assert decision.outcome is None
+    assert math.isinf(decision.high)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("margin", 0.0), ("margin", 1.5), ("confidence", 0.3), ("confidence", 1.0)]
+)
+def test_a_rule_that_makes_no_sense_is_refused(field, value):
+    with pytest.raises(InputError, match=f"{field}: got {value}"):
+        Rule(**{field: value})
+
+
+def test_a_narrow_margin_lowers_the_smallest_effect():
+    assert Rule(margin=0.01).smallest_effect == pytest.approx(0.004)
+    assert Rule().smallest_effect == pytest.approx(0.02)
+
+
+def test_sign_sequence_is_valid_at_all_times_at_once():
+    rng = np.random.default_rng(4)
+    ever_wrong = 0
+    for _ in range(200):
+        blocks = blocks_of("heavy_tailed", 150, 0.0, rng)
+        ever_wrong += any(low > 0 or high < 0 for low, high in sign_sequence(blocks, 0.05))
+    assert ever_wrong / 200 <= 0.07
+
+
+def test_sign_sequence_finds_a_real_effect_and_only_shrinks():
+    rng = np.random.default_rng(4)
+    sequence = sign_sequence(blocks_of("independent", 150, 0.1, rng), 0.01)
+    lows = [low for low, _ in sequence]
+    assert lows == sorted(lows)
+    assert sequence[-1][0] > 0
+
+
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=60))
+@settings(max_examples=80, deadline=None)
+def test_swapping_the_sides_mirrors_the_decision(values):
+    blocks = np.array(values)
+    ahead, behind = decide(blocks, Rule()), decide(-blocks, Rule())
+    assert ahead.estimate == pytest.approx(-behind.estimate, abs=1e-12)
+    assert ahead.low == pytest.approx(-behind.high, abs=1e-12)
+    mirror = {"slower": "faster", "faster": "slower"}
+    assert behind.outcome == mirror.get(ahead.outcome, ahead.outcome)
+
+
+def test_more_noise_needs_more_blocks():
+    rng = np.random.default_rng(0)
+    quiet, loud = rng.normal(0, 0.01, 40), rng.normal(0, 0.1, 40)
+    assert blocks_needed(loud, 0.05) > 20 * blocks_needed(quiet, 0.05)
+    assert not drifts(quiet, 0.02)
