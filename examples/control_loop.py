@@ -58,20 +58,21 @@ class Policy(nn.Module):
         return MAX_FORCE_N * self.layers(state).squeeze(-1).tanh()
 
 
-def trained_policy(num_steps: int = 300) -> Policy:
-    """A policy that has learned to imitate a linear-quadratic regulator (state cost 1, 0.1, 10, 0.1; force 0.05)."""
+def trained_policy() -> Policy:
+    """A policy that imitates a linear-quadratic regulator (state cost 1, 0.1, 10, 0.1; force 0.05).
+
+    The hidden layers stay random; least squares over 2 000 states finds the last one.
+    """
     torch.manual_seed(0)
     policy = Policy()
-    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
-    teacher = torch.tensor([4.47, 6.09, 49.3, 12.2])
-    spread = torch.tensor([1.0, 1.0, 0.3, 1.0])
-    for _ in range(num_steps):
-        state = spread * torch.randn(256, 4)
-        wanted = MAX_FORCE_N * (state @ teacher / MAX_FORCE_N).tanh()
-        loss = nn.functional.mse_loss(policy(state), wanted)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    states = torch.tensor([1.0, 1.0, 0.3, 1.0]) * torch.randn(2_000, 4)
+    wanted = states @ torch.tensor([4.47, 6.09, 49.3, 12.2]) / MAX_FORCE_N
+    *hidden, last = policy.layers
+    with torch.no_grad():
+        features = nn.functional.pad(nn.Sequential(*hidden)(states), (0, 1), value=1.0)
+        *weights, bias = torch.linalg.lstsq(features, wanted).solution
+        last.weight.copy_(torch.stack(weights))
+        last.bias.copy_(bias)
     return policy
 
 
@@ -117,7 +118,7 @@ class Controller(nn.Module):
             states = advance(states, force, self.step_s)
             total = total + states**2 @ self.cost
             force = self.policy(states)
-        return first.take(total.argmin())
+        return first.gather(0, total.argmin(dim=0, keepdim=True)).squeeze(0)
 
 
 @dataclass(frozen=True)
@@ -164,10 +165,13 @@ def count_missed(latencies_s: list[float], deadline_s: float) -> int:
 
 
 def workload() -> pm.Inference:
-    """One tick of the controller, fed with the readings of a balanced second."""
+    """One tick of the controller, fed with the readings of half a balanced second.
+
+    On one thread: a second one has nothing to do on such small tensors, and waiting for it costs deadlines.
+    """
     controller = Controller(trained_policy())
-    readings = itertools.cycle(simulate(controller, num_ticks=500, deadline_s=float("inf")).readings)
-    return pm.Inference(
+    readings = itertools.cycle(simulate(controller, num_ticks=250, deadline_s=float("inf")).readings)
+    tick = pm.Inference(
         controller,
         inputs=lambda: next(readings),
         unit="control steps",
@@ -175,6 +179,7 @@ def workload() -> pm.Inference:
         deadline_s=DEADLINE_S,
         name="cart-pole controller",
     )
+    return tick.variant(threads=1)
 
 
 def main() -> None:
@@ -184,6 +189,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the sensors' noise and the gusts")
     args = parser.parse_args()
 
+    torch.set_num_threads(1)
     deadline_s = args.deadline_ms / 1_000
     run = simulate(Controller(trained_policy()), args.ticks, deadline_s, args.seed)
     num_ticks = len(run.latencies_s)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from pyrometer.bench.calibrate import Calibration as Calibration
+    from pyrometer.bench.calibration import Calibration as Calibration
     from pyrometer.bench.calibrate import calibrate as calibrate
     from pyrometer.bench.compare import compare as compare
     from pyrometer.bench.compare import compare_many as compare_many
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from pyrometer.bench.verdict import Verdict as Verdict
     from pyrometer.hardware.environment import Environment as Environment
     from pyrometer.hardware.environment import read_environment as read_environment
+    from pyrometer.workload.call import Call as Call
     from pyrometer.workload.inference import Inference as Inference
     from pyrometer.workload.training import Training as Training
     from pyrometer.workload.workload import Workload as Workload
 
 _HOMES = {
-    "Calibration": "pyrometer.bench.calibrate",
+    "Call": "pyrometer.workload.call",
+    "Calibration": "pyrometer.bench.calibration",
     "Environment": "pyrometer.hardware.environment",
     "Inference": "pyrometer.workload.inference",
     "Measurement": "pyrometer.bench.measurement",

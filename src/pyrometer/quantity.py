@@ -107,16 +107,17 @@ def format_bytes(value: float | None) -> str:
 
 
 def format_rate(value: float | None, unit: str) -> str:
-    """A rate with an SI prefix.
+    """A rate with an SI prefix, set apart where the unit is a word.
 
-    >>> format_rate(3.2e12, "FLOP/s"), format_rate(812.4, "frames/s")
-    ('3.20 TFLOP/s', '812 frames/s')
+    >>> format_rate(3.2e12, "FLOP/s"), format_rate(812.4, "frames/s"), format_rate(15_500, "images/s")
+    ('3.20 TFLOP/s', '812 frames/s', '15.5 k images/s')
     """
     if value is None:
         return "–"
     for scale, prefix in _RATE_UNITS:
         if abs(value) >= scale:
-            return f"{significant(value / scale)} {prefix}{unit}"
+            gap = " " if prefix and unit[:1].islower() else ""
+            return f"{significant(value / scale)} {prefix}{gap}{unit}"
     return f"{significant(value)} {unit}"
 
 

@@ -34,7 +34,12 @@ def make_environment(**changes: Any) -> Environment:
         "torch_cuda": None,
         "torch_git": "a1b2c3d",
         "cpu": Cpu(
-            model="Intel Xeon Platinum 8481C", isa="AVX512", physical_cores=1, logical_cores=2, usable_cpus=2.0, numa_nodes=1
+            model="Intel Xeon Platinum 8481C",
+            isa="AVX512",
+            physical_cores=1,
+            logical_cores=2,
+            usable_cpus=2.0,
+            numa_nodes=1,
         ),
         "memory_bytes": 8 * 2**30,
         "gpus": [],
@@ -73,6 +78,7 @@ def make_measurement(samples: list[float], warmup: list[float], **changes: Any) 
     mean = statistics.fmean(samples)
     quantiles = _estimates(samples)
     units = changes.get("units_per_step", 1.0)
+    memory = changes.get("memory", make_memory())
     low, high = quantiles[0].low_s or ordered[0], quantiles[0].high_s or ordered[-1]
     values: dict[str, Any] = {
         "name": "perception",
@@ -106,9 +112,11 @@ def make_measurement(samples: list[float], warmup: list[float], **changes: Any) 
         "throughput_high": units / (mean * 0.993),
         "unit": "frames",
         "units_per_step": units,
-        "peak_bytes": 734_003_200,
-        "memory": make_memory(),
-        "conditions": Conditions(logical_cpus=2, competing_load=0.1, steal_share=0.002, throttled=False, load_average=0.4),
+        "peak_bytes": memory.peak_bytes if memory is not None else None,
+        "memory": memory,
+        "conditions": Conditions(
+            logical_cpus=2, competing_load=0.1, steal_share=0.002, throttled=False, load_average=0.4
+        ),
         "samples_s": samples,
         "elapsed_s": sum(samples) + sum(warmup),
     }
@@ -118,7 +126,10 @@ def make_measurement(samples: list[float], warmup: list[float], **changes: Any) 
 def make_memory(steps: int = 60, growth: float = 0.0) -> MemoryUse:
     rng = random.Random(5)
     start = 612 * 2**20
-    series = [int(start + (1 - math.exp(-i / 4)) * 70 * 2**20 + growth * i + rng.random() * 2**20) for i in range(steps)]
+    series = [
+        int(start + (1 - math.exp(-i / 4)) * 70 * 2**20 + growth * i + rng.random() * 2**20)
+        for i in range(steps)
+    ]
     return MemoryUse(
         device="cpu",
         source="resident set size of the process",
@@ -132,7 +143,8 @@ def make_memory(steps: int = 60, growth: float = 0.0) -> MemoryUse:
 
 def make_phases(mean: float, **shares: float) -> list[PhaseTime]:
     return [
-        PhaseTime(name=name, median_s=mean * share * 0.98, mean_s=mean * share, share=share) for name, share in shares.items()
+        PhaseTime(name=name, median_s=mean * share * 0.98, mean_s=mean * share, share=share)
+        for name, share in shares.items()
     ]
 
 
@@ -140,7 +152,8 @@ def noisy(n: int, centre: float, *, seed: int = 1, sigma: float = 0.03, tail: fl
     """Step times as machines make them: a narrow body and a tail to the right."""
     rng = random.Random(seed)
     return [
-        centre * math.exp(rng.gauss(0, sigma) * 0.5 + (rng.expovariate(4) if rng.random() < tail else 0)) for _ in range(n)
+        centre * math.exp(rng.gauss(0, sigma) * 0.5 + (rng.expovariate(12) if rng.random() < tail else 0))
+        for _ in range(n)
     ]
 
 
@@ -159,7 +172,9 @@ def steady_perception(**changes: Any) -> Measurement:
 
 def bimodal() -> Measurement:
     rng = random.Random(3)
-    samples = [rng.gauss(0.0011, 0.00003) if rng.random() < 0.6 else rng.gauss(0.0019, 0.00008) for _ in range(900)]
+    samples = [
+        rng.gauss(0.0011, 0.00003) if rng.random() < 0.6 else rng.gauss(0.0019, 0.00008) for _ in range(900)
+    ]
     caveat = Caveat(
         code="competing_load",
         message="other programs used 1.4 of 2 CPUs while this was measured",
@@ -179,16 +194,25 @@ def not_steady() -> Measurement:
         hint="look for a growing buffer, or run `pyrometer bench grow.py:work --budget 60s`",
     )
     return make_measurement(
-        samples, noisy(200, 0.005, seed=8), name="grow", steady=False, warnings=[caveat], memory=make_memory(growth=350_000.0)
+        samples,
+        noisy(200, 0.005, seed=8),
+        name="grow",
+        steady=False,
+        warnings=[caveat],
+        memory=make_memory(growth=350_000.0),
     )
 
 
 def interrupted() -> Measurement:
     samples = [41.2, 40.1]
     caveat = Caveat(
-        code="interrupted", message="Ctrl-C after 3 steps; what was measured is kept", hint="run it again with `--budget 5m`"
+        code="interrupted",
+        message="Ctrl-C after 3 steps; what was measured is kept",
+        hint="run it again with `--budget 5m`",
     )
-    unbounded = [QuantileEstimate(quantile=q, value_s=41.2, low_s=None, high_s=None) for q in (0.5, 0.9, 0.95, 0.99)]
+    unbounded = [
+        QuantileEstimate(quantile=q, value_s=41.2, low_s=None, high_s=None) for q in (0.5, 0.9, 0.95, 0.99)
+    ]
     return make_measurement(
         samples, [62.7], name="huge", complete=False, interrupted=True, steady=False, quantiles=unbounded,
         warnings=[caveat], memory=None,
@@ -213,9 +237,16 @@ def on_gpu() -> Measurement:
 
 def observed_training() -> CheckDocument:
     samples = noisy(180, 0.0874, seed=21)
-    phases = make_phases(statistics.fmean(samples), data=0.31, h2d=0.02, forward=0.22, backward=0.35, optimizer=0.07, rest=0.03)
+    phases = make_phases(
+        statistics.fmean(samples), data=0.31, h2d=0.02, forward=0.22, backward=0.35, optimizer=0.07, rest=0.03
+    )
     measurement = make_measurement(
-        samples, [0.91, 0.12, 0.095, 0.09], name="train.py", unit="steps", phases=phases, memory=make_memory(184)
+        samples,
+        [0.91, 0.12, 0.095, 0.09],
+        name="train.py",
+        unit="steps",
+        phases=phases,
+        memory=make_memory(184),
     )
     script = ScriptOutcome(
         argv=["train.py", "--epochs", "1"], exit_code=0, wall_s=21.4, num_steps=184, steps_from="optimizer steps",
@@ -241,7 +272,9 @@ def make_verdict(outcome: str) -> Verdict:
     if outcome == "undecided":
         caveats = [
             Caveat(
-                code="competing_load", message="other programs used 1.9 of 2 CPUs", hint="pass `--budget 30s`, or wait until they end"
+                code="competing_load",
+                message="other programs used 1.9 of 2 CPUs",
+                hint="pass `--budget 30s`, or wait until they end",
             )
         ]
     values: dict[str, Any] = {
@@ -273,7 +306,13 @@ def bench_document(**changes: Any) -> BenchDocument:
 
 
 def gpu_environment() -> Environment:
-    gpu = Gpu(name="NVIDIA H200", memory_bytes=150_000_000_000, capability="9.0", multiprocessors=132, driver="580.10")
+    gpu = Gpu(
+        name="NVIDIA H200",
+        memory_bytes=150_000_000_000,
+        capability="9.0",
+        multiprocessors=132,
+        driver="580.10",
+    )
     return make_environment(gpus=[gpu], torch_cuda="13.0", memory_bytes=128 * 2**30)
 
 

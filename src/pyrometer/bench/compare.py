@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pyrometer.bench.autocorrelation import Floats
 from pyrometer.bench.clock import Clock, clock_for
+from pyrometer.bench.compile_time import compile_seconds
 from pyrometer.bench.decision import (
     DEFAULT_CONFIDENCE,
     DEFAULT_MARGIN,
@@ -30,7 +30,7 @@ from pyrometer.bench.quality import Caveat, Doubt, caveat
 from pyrometer.bench.textbook import reference_tests
 from pyrometer.bench.verdict import TailRatio, Verdict
 from pyrometer.errors import InputError
-from pyrometer.quantity import Seconds, format_percent, significant
+from pyrometer.quantity import Seconds, format_percent, format_seconds, significant
 from pyrometer.workload.workload import Workload
 
 DEFAULT_BUDGET_S = 30.0
@@ -119,13 +119,11 @@ def compare_many(
     limit_s = budget_s if budget_s is not None else (THOROUGH_BUDGET_S if thorough else DEFAULT_BUDGET_S)
     if limit_s <= 0:
         raise InputError(f"budget: got {limit_s} s; it must be positive, for example 20 s")
-    started = time.perf_counter()
     with contextlib.ExitStack() as stack:
         sides = _open_sides(stack, [baseline, *candidates], clock)
         trial = _Trial(sides, rule, limit_s, seed, progress)
         trial.go()
-        elapsed_s = time.perf_counter() - started
-        return [trial.verdict(i, elapsed_s) for i in range(1, len(sides))]
+        return [trial.verdict(i) for i in range(1, len(sides))]
 
 
 def _open_sides(stack: contextlib.ExitStack, works: Sequence[Workload], clock: Clock | None) -> list[Side]:
@@ -161,25 +159,37 @@ class _Trial:
     progress: Progress | None
     interrupted: bool = False
     warm: bool = True
+    blocks_s: Seconds = 0.0
+    decisions: dict[int, Decision] = field(default_factory=dict)
 
     def go(self) -> None:
-        """Warm up, choose the metric, run blocks until every candidate is decided or the budget is spent."""
+        """Warm up, choose the metric, run blocks until every candidate is decided or the budget is spent.
+
+        Raises:
+            KeyboardInterrupt: before the first block was complete, so that there is nothing to keep.
+        """
         gc.collect()
+        self._opened_s = self._now_s()
+        compiled_before = compile_seconds()
         for side in self.sides:
             side.first_call_s = side.batch(1).times_s[0]
-        self._started = time.perf_counter()
+        self._started_s = self._now_s()
+        self.blocks = Blocks(self.sides, "wall_min", 1, self.seed)
+        compiled = compile_seconds() != compiled_before
+        if max(side.first_call_s for side in self.sides) > self.budget_s and not compiled:
+            return
         self._warm_up()
         metric, calls = choose_metric(self.sides)
         self.blocks = Blocks(self.sides, metric, calls, self.seed)
-        self.decisions: dict[int, Decision] = {}
-        self._blocks_started = time.perf_counter()
+        self._blocks_started_s = self._now_s()
         try:
             self._run_blocks()
         except KeyboardInterrupt:
+            if not self.blocks.rows:
+                raise
             self.interrupted = True
-        self.blocks_s = time.perf_counter() - self._blocks_started
-        if self.blocks.rows:
-            self._look()
+        self.blocks_s = self._now_s() - self._blocks_started_s
+        self._look()
 
     def _warm_up(self) -> None:
         limit_s = self.budget_s * WARMUP_SHARE
@@ -192,9 +202,12 @@ class _Trial:
                 )
                 break
 
+    def _now_s(self) -> Seconds:
+        return self.sides[0].clock.host_ns() * 1e-9
+
     @property
     def _elapsed_s(self) -> Seconds:
-        return time.perf_counter() - self._started
+        return self._now_s() - self._started_s
 
     def _run_blocks(self) -> None:
         for look in self.rule.looks:
@@ -213,7 +226,7 @@ class _Trial:
         done = len(self.blocks.rows)
         if done == 0:
             return False
-        return self._elapsed_s + (time.perf_counter() - self._blocks_started) / done > self.budget_s
+        return self._elapsed_s + (self._now_s() - self._blocks_started_s) / done > self.budget_s
 
     def _look(self) -> None:
         for candidate in range(1, len(self.sides)):
@@ -221,8 +234,10 @@ class _Trial:
             if earlier is None or earlier.outcome is None:
                 self.decisions[candidate] = decide(self.blocks.log_ratios(candidate), self.rule)
 
-    def verdict(self, candidate: int, elapsed_s: Seconds) -> Verdict:
+    def verdict(self, candidate: int) -> Verdict:
         """The verdict on one candidate."""
+        if not self.blocks.rows:
+            return self._without_blocks(candidate)
         blocks = self.blocks
         decision = self.decisions[candidate]
         log_ratios = blocks.log_ratios(candidate)
@@ -238,7 +253,8 @@ class _Trial:
             margin=self.rule.margin,
             smallest_effect=self.rule.smallest_effect,
             num_blocks=len(log_ratios),
-            elapsed_s=elapsed_s,
+            elapsed_s=self._now_s() - self._opened_s,
+            blocks_s=self.blocks_s,
             baseline=self.sides[0].name,
             candidate=self.sides[candidate].name,
             metric=blocks.metric,
@@ -255,6 +271,30 @@ class _Trial:
             p_value=signed_rank_p(log_ratios),
             seed=self.seed,
             caveats=self._caveats(decision, tail, wall),
+        )
+
+    def _without_blocks(self, candidate: int) -> Verdict:
+        """All that can be said when a single step is longer than the budget."""
+        baseline, other = self.sides[0], self.sides[candidate]
+        block_s = 2 * (baseline.first_call_s + other.first_call_s)
+        return Verdict(
+            outcome="undecided",
+            ratio=other.first_call_s / baseline.first_call_s,
+            ci_low=None,
+            ci_high=None,
+            confidence=self.rule.confidence,
+            margin=self.rule.margin,
+            smallest_effect=self.rule.smallest_effect,
+            num_blocks=0,
+            elapsed_s=self._now_s() - self._opened_s,
+            baseline=baseline.name,
+            candidate=other.name,
+            baseline_s=baseline.first_call_s,
+            candidate_s=other.first_call_s,
+            seed=self.seed,
+            needed_s=block_s * self.rule.looks[0],
+            reason=f"a paired block takes about {format_seconds(block_s)}, more than the budget; the ratio is of the "
+            f"first calls; --budget {math.ceil(block_s * self.rule.looks[0])}s gives {self.rule.looks[0]} blocks",
         )
 
     def _needed_s(self, log_ratios: Floats, decision: Decision) -> Seconds | None:

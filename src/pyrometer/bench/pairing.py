@@ -67,8 +67,21 @@ def blocks_needed(blocks: Floats, effect: float, alpha: float = 0.01, power: flo
     Normal theory for the centre with the robust spread; the factor 1.4 is what heavy tails and several looks cost on
     shared machines.
     """
-    z = normal_quantile(1 - alpha / 2) + normal_quantile(power)
-    return math.ceil((z * 1.4 * robust_sd(blocks) / effect) ** 2)
+    return math.ceil((_reach(alpha, power) * robust_sd(blocks) / effect) ** 2)
+
+
+def resolution(blocks: Floats, num_blocks: float, alpha: float = 0.01, power: float = 0.95) -> float:
+    """Smallest difference, as a share, that so many blocks would decide; the inverse of `blocks_needed`.
+
+    >>> blocks = np.random.default_rng(0).normal(0, 0.05, 100)
+    >>> 0.02 < resolution(blocks, 100) < 0.04
+    True
+    """
+    return math.expm1(_reach(alpha, power) * robust_sd(blocks) / math.sqrt(max(num_blocks, 1.0)))
+
+
+def _reach(alpha: float, power: float) -> float:
+    return 1.4 * (normal_quantile(1 - alpha / 2) + normal_quantile(power))
 
 
 def merged(blocks: Floats) -> Floats:

@@ -19,7 +19,8 @@ def estimate_quantile(series: Floats, quantile: float, confidence: float) -> Qua
 
     The interval runs between two order statistics. For independent samples their ranks are quantiles of a binomial
     distribution; dependent samples count as `n / tau`, where `tau` is the autocorrelation time of the indicator
-    "below the quantile" (the series whose mean the quantile inverts), not of the values.
+    "below the quantile" (the series whose mean the quantile inverts), not of the values. A bound that these samples
+    cannot give is `None`.
 
     Args:
         series: samples in time order, seconds.
@@ -27,19 +28,25 @@ def estimate_quantile(series: Floats, quantile: float, confidence: float) -> Qua
         confidence: coverage of the two-sided interval.
     """
     ordered = np.sort(series)
-    value = float(np.quantile(ordered, quantile))
-    below = (series <= value).astype(np.float64)
-    tau = autocorrelation_time(below)
-    low, high = _binomial_ranks(len(series) / tau, quantile, confidence)
     n = len(series)
-    low_rank = math.floor(low * n)
-    high_rank = math.ceil(high * n)
+    low, high = _binomial_ranks(n / _indicator_time(series, quantile), quantile, confidence)
+    low_rank, high_rank = math.floor(low * n), high * n
     return QuantileEstimate(
         quantile=quantile,
-        value_s=value,
+        value_s=float(np.quantile(ordered, quantile)),
         low_s=float(ordered[low_rank - 1]) if low_rank >= 1 else None,
-        high_s=float(ordered[high_rank - 1]) if high_rank <= n else None,
+        high_s=float(ordered[math.ceil(high_rank) - 1]) if high_rank <= n else None,
     )
+
+
+def _indicator_time(series: Floats, quantile: float) -> float:
+    """Autocorrelation time of "below the quantile".
+
+    Far in the tail too few samples lie above to see their clustering, so that the time at the innermost well-filled
+    quantile (P90) serves as a floor.
+    """
+    levels = {quantile, min(quantile, 0.9)}
+    return max(autocorrelation_time((series <= np.quantile(series, q)).astype(np.float64)) for q in levels)
 
 
 def _binomial_ranks(effective: float, quantile: float, confidence: float) -> tuple[float, float]:
@@ -56,7 +63,7 @@ def _binomial_ranks(effective: float, quantile: float, confidence: float) -> tup
     upper = np.flatnonzero(1 - cumulative <= tail)
     low = (float(lower[-1]) + 1) / effective if len(lower) else 0.0
     high = (float(upper[0]) + 1) / effective if len(upper) else math.inf
-    return low, high if high <= 1 + 1e-9 else math.inf
+    return low, high
 
 
 def mean_interval(series: Floats, confidence: float) -> tuple[float, float]:

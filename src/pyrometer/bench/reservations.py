@@ -6,14 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pyrometer.bench.machine import machine_caveats
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.quality import Caveat, Circumstances, Doubt, caveat
 from pyrometer.quantity import format_bytes, format_percent, format_seconds, significant
 
 WIDE = 0.05
-COMPETING_CPUS = 0.25
-STEAL = 0.02
-SLOW_CLOCK = 0.9
 GROWTH_BYTES = 16 * 1024
 GROWTH_TOTAL_SHARE = 0.05
 
@@ -33,9 +31,9 @@ Check = Callable[[Measurement, Evidence], "Caveat | None"]
 
 
 def caveats_of(measurement: Measurement, evidence: Evidence) -> list[Caveat]:
-    """Every caveat that applies, the most serious first."""
-    found = (check(measurement, evidence) for check in CHECKS)
-    return [one for one in found if one is not None]
+    """Every caveat that applies: the program's own first, then the machine's."""
+    found = [one for check in CHECKS if (one := check(measurement, evidence)) is not None]
+    return [*found, *machine_caveats(measurement.conditions)]
 
 
 def _more_time(m: Measurement, evidence: Evidence, factor: float) -> str:
@@ -161,50 +159,6 @@ def _compiled_late(_m: Measurement, evidence: Evidence) -> Caveat | None:
     )
 
 
-def _competing(m: Measurement, _evidence: Evidence) -> Caveat | None:
-    load = m.conditions.competing_load if m.conditions else None
-    if load is None or load < COMPETING_CPUS:
-        return None
-    assert m.conditions is not None
-    return caveat(
-        Doubt.COMPETING_LOAD,
-        f"other processes kept {significant(load, 2)} of {m.conditions.logical_cpus} CPUs busy",
-        "stop them, or trust only paired comparisons (--vs)",
-    )
-
-
-def _steal(m: Measurement, _evidence: Evidence) -> Caveat | None:
-    share = m.conditions.steal_share if m.conditions else None
-    if share is None or share < STEAL:
-        return None
-    return caveat(
-        Doubt.STEAL,
-        f"the hypervisor took {format_percent(share, 2)} of the CPU time",
-        "use a dedicated machine for absolute figures; paired comparisons (--vs) stay valid",
-    )
-
-
-def _throttled(m: Measurement, _evidence: Evidence) -> Caveat | None:
-    if not (m.conditions and m.conditions.throttled):
-        return None
-    return caveat(
-        Doubt.THROTTLED,
-        "a thermal or power limit was active",
-        "let the machine cool and measure again; in production this is the speed to expect",
-    )
-
-
-def _frequency(m: Measurement, _evidence: Evidence) -> Caveat | None:
-    ratio = m.conditions.frequency_ratio if m.conditions else None
-    if ratio is None or ratio >= SLOW_CLOCK:
-        return None
-    return caveat(
-        Doubt.FREQUENCY_CHANGED,
-        f"the CPU clock fell to {format_percent(ratio, 2)} of where it began",
-        "fix the governor (cpupower frequency-set -g performance) or measure longer",
-    )
-
-
 def _nan(_m: Measurement, evidence: Evidence) -> Caveat | None:
     if not evidence.nan_output:
         return None
@@ -252,10 +206,6 @@ CHECKS: tuple[Check, ...] = (
     _memory_grows,
     _nan,
     _shapes,
-    _throttled,
-    _competing,
-    _steal,
-    _frequency,
     _autocorrelated,
     _batched,
 )

@@ -15,7 +15,8 @@ from torch.utils import _pytree as pytree
 from pyrometer.bench.clock import Clock
 from pyrometer.errors import UserProgramError
 from pyrometer.quantity import Seconds
-from pyrometer.workload.workload import Session, first_line
+from pyrometer.workload.failure import first_line
+from pyrometer.workload.workload import Session
 
 BLOCK_S = 0.02
 MAX_BLOCK = 500

@@ -43,8 +43,9 @@ def cohen_word(d: float) -> str:
 
 
 def reference_tests(baseline: Floats, candidate: Floats) -> ReferenceTests:
-    """Welch's t, Cohen's d and Mann-Whitney on two plain series of times."""
-    if min(len(baseline), len(candidate)) < 2 or baseline.std() + candidate.std() == 0:
+    """Welch's t, Cohen's d and Mann-Whitney on two plain series of times; none of them where a series is constant."""
+    constant = any(times.std() < 1e-9 * times.mean() for times in (baseline, candidate))
+    if min(len(baseline), len(candidate)) < 2 or constant:
         return ReferenceTests(welch_t=None, welch_p=None, cohen_d=None, cohen_size=None, mann_whitney_p=None)
     welch = stats.ttest_ind(candidate, baseline, equal_var=False)
     d = cohen_d(baseline, candidate)

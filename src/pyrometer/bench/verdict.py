@@ -44,6 +44,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     num_blocks: Annotated[int, doc("paired blocks that were compared")]
     elapsed_s: Seconds
 
+    blocks_s: Annotated[Seconds, doc("part of elapsed_s that the blocks took, without first calls and warm-up")] = 0.0
     baseline: str = "A"
     candidate: str = "B"
     metric: Annotated[Metric, doc("what was compared, fixed before looking")] = "wall_min"

@@ -12,6 +12,7 @@ from pyrometer.bench.autocorrelation import Floats
 
 FIRST_WINDOW = 5
 TOLERANCE = 0.02
+FEW_TOLERANCE = 0.05
 DRIFT_TOLERANCE = 0.10
 NUM_SEGMENTS = 9
 
@@ -27,14 +28,27 @@ def steady_start(times: Floats) -> int | None:
     >>> steady_start(np.array([2.0, 1.0, 1.0])) is None
     True
     """
+    if len(times) < 3 * FIRST_WINDOW:
+        return 0 if _flat(times) else None
     start, length = 0, FIRST_WINDOW
     while start + 3 * length <= len(times):
         first = float(np.quantile(times[start : start + length], 0.25))
         second = float(np.quantile(times[start + length : start + 3 * length], 0.25))
         if second > first * (1 - TOLERANCE):
-            return start
+            return start + _slow_head(times[start : start + 3 * length])
         start, length = start + length, length * 2
     return None
+
+
+def _slow_head(times: Floats) -> int:
+    """Leading steps above the upper quartile: a warm-up shorter than the window, which its low quartile does not see."""
+    return int(np.argmax(times <= np.quantile(times, 0.75)))
+
+
+def _flat(times: Floats) -> bool:
+    """Whether so few (slow) steps already look steady: at least four, the second half not faster than the first."""
+    half = len(times) // 2
+    return len(times) >= 4 and float(times[half:].min()) > float(times[:half].min()) * (1 - FEW_TOLERANCE)
 
 
 def drift(times: Floats) -> float:

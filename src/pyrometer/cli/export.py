@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pyrometer.cli.printing import document_json
 from pyrometer.cli.saving import store_option
 from pyrometer.errors import InputError
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="FILE.json, FILE.md or FILE.html.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="FILE.json, FILE.md or FILE.html."
+)
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @store_option
 def command(store: Store, *, run: str, output: Path, force: bool) -> None:
@@ -26,36 +29,50 @@ def command(store: Store, *, run: str, output: Path, force: bool) -> None:
 
     RUN is an id, the beginning of one, or `last`.
     """
-    write_file(store.load(run), output, force=force)
+    if output.suffix.lower() not in FORMATS:
+        raise InputError(
+            f"{output}: the extension {output.suffix!r} names no format; legal are {', '.join(FORMATS)}"
+        )
+    write_file(output, FORMATS[output.suffix.lower()](store.load(run)), force=force)
 
 
-def write_file(run: Run, file: Path, *, force: bool) -> None:
-    """Write a run in the format that the file's extension names, complete or not at all.
+def write_file(file: Path, content: bytes, *, force: bool) -> None:
+    """Write a file, complete or not at all.
 
     Raises:
-        InputError: an unknown extension, a file that is there already, or one that cannot be written.
+        InputError: it is there already, or cannot be written.
     """
     from pyrometer.store.artifacts import write_durably
 
-    content = _render(run, file)
     if file.exists() and not force:
-        raise InputError(f"{file}: is there already; pass another name, or overwrite it by pyrometer export --force")
+        raise InputError(
+            f"{file}: is there already; pass another name, or overwrite it by pyrometer export --force"
+        )
     try:
-        write_durably(file, content.encode())
+        write_durably(file, content)
     except OSError as error:
-        raise InputError(f"{file}: cannot be written: {error.strerror}; pass a name in a folder that can be") from error
+        raise InputError(
+            f"{file}: cannot be written: {error.strerror}; pass a name in a folder that can be"
+        ) from error
 
 
-def _render(run: Run, file: Path) -> str:
-    extension = file.suffix.lower()
-    if extension == ".json":
-        return json.dumps(run.document, indent=2, ensure_ascii=False) + "\n"
-    if extension == ".md":
-        from pyrometer.report.markdown import render_document as to_markdown
+def to_json(run: Run) -> bytes:
+    """The document of a run, as its verb printed it with `--json`."""
+    return document_json(run.document)
 
-        return to_markdown(run.kind, run.document)
-    if extension == ".html":
-        from pyrometer.report.html import render_document as to_html
 
-        return to_html(run.kind, run.document)
-    raise InputError(f"{file}: the extension {extension!r} names no format; legal are .json, .md and .html")
+def to_markdown(run: Run) -> bytes:
+    """A run as Markdown."""
+    from pyrometer.report.markdown import render_document
+
+    return render_document(run.kind, run.document).encode()
+
+
+def to_html(run: Run) -> bytes:
+    """A run as one self-contained HTML file."""
+    from pyrometer.report.html import render_document
+
+    return render_document(run.kind, run.document).encode()
+
+
+FORMATS: dict[str, Callable[[Run], bytes]] = {".json": to_json, ".md": to_markdown, ".html": to_html}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from pyrometer.record import Record, to_json
+from pyrometer.record import Record
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -15,9 +16,14 @@ if TYPE_CHECKING:
 _PIPE_WIDTH = 200  # a reader that is a program gets whole lines
 
 
+def document_json(document: Record | dict[str, Any]) -> bytes:
+    """A document as indented JSON in UTF-8."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2)
+
+
 def print_document(document: Record) -> None:
     """Print a record as JSON."""
-    click.echo(to_json(document, indent=2))
+    click.echo(document_json(document))
 
 
 def print_view(*views: RenderableType) -> None:

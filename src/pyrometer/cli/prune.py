@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Never delete the newest N runs.")
-@click.option("--older-than", type=DURATION, metavar="AGE", help="Delete only runs of at least this age, such as 30d.")
+@click.option(
+    "--older-than", type=DURATION, metavar="AGE", help="Delete only runs of at least this age, such as 30d."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and leave it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_option
-def command(store: Store, *, keep: int | None, older_than: float | None, dry_run: bool, as_json: bool) -> None:
+def command(
+    store: Store, *, keep: int | None, older_than: float | None, dry_run: bool, as_json: bool
+) -> None:
     """Delete old runs, and files that an interrupted write left behind.
 
     With neither --keep nor --older-than only such leftovers go.

@@ -7,7 +7,7 @@ A verb that measures looks like this::
     def command(store_location: str | None) -> int:
         ...
         run = save_run(store_location, kind="bench", ...)
-        click.echo(...)  # with run.id, or null when nothing was stored
+        print_document(msgspec.structs.replace(document, **provenance(run)))
 
 When saving fails, `save_run` returns `None`, the verb prints its result all the same, and the error is raised when
 the verb has ended: one line on stderr and exit code 2.
@@ -70,7 +70,7 @@ def save_run(
         target,
         document,
         environment=to_dict(environment),
-        command=["pyrometer", *sys.argv[1:]],
+        command=_command(),
         commit=read_commit(Path.cwd()),
         now=datetime.now(timezone.utc),
     )
@@ -81,14 +81,24 @@ def save_run(
         return None
 
 
+def provenance(run: Run | None) -> dict[str, Any]:
+    """The head of a document, for `msgspec.structs.replace`: as stored, or of this moment when nothing was stored."""
+    if run is not None:
+        return {"run_id": run.id, "created": run.created_at, "command": run.command}
+    return {
+        "run_id": None,
+        "created": datetime.now(timezone.utc).isoformat().replace("+00:00", "Z"),
+        "command": _command(),
+    }
+
+
 def store_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--store` and `--no-store`; the verb gets `store_location`, which is `None` with `--no-store`."""
 
     @_store_flag
     @click.option("--no-store", is_flag=True, help="Keep the result nowhere.")
-    @click.pass_context
     @functools.wraps(verb)
-    def storing(ctx: click.Context, *, store: str | None, no_store: bool, **flags: Any) -> Any:
+    def storing(*, store: str | None, no_store: bool, **flags: Any) -> Any:
         if store is not None and no_store:
             raise UsageError("--store and --no-store exclude each other; give one")
         location = None if no_store else _location(store)
@@ -96,8 +106,9 @@ def store_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             code = verb(store_location=location, **flags)
         except click.exceptions.Exit as ended:
             code = ended.exit_code
-        if _FAILURE in ctx.meta:
-            raise ctx.meta[_FAILURE]
+        failure: StoreError | None = click.get_current_context().meta.get(_FAILURE)
+        if failure is not None:
+            raise failure
         return code
 
     return storing
@@ -117,6 +128,10 @@ def store_option(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _store_flag = click.option("--store", metavar="DIR", help="Folder of the stored runs.  [default: .pyrometer]")
+
+
+def _command() -> list[str]:
+    return ["pyrometer", *sys.argv[1:]]
 
 
 def _location(store: str | None) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pyrometer.cli.export import write_file
+from pyrometer.cli.export import to_html, to_json, to_markdown, write_file
 from pyrometer.cli.printing import print_view
 from pyrometer.cli.saving import store_option
 from pyrometer.errors import UsageError
@@ -21,7 +20,9 @@ if TYPE_CHECKING:
 @click.argument("run")
 @click.option("--json", "as_json", is_flag=True, help="Print the document that the verb printed with --json.")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the HTML report to this file.")
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the HTML report to this file."
+)
 @store_option
 def command(store: Store, *, run: str, as_json: bool, markdown: bool, html: Path | None) -> None:
     """Look at a stored run again.
@@ -32,13 +33,11 @@ def command(store: Store, *, run: str, as_json: bool, markdown: bool, html: Path
         raise UsageError("--json, --markdown and --html exclude each other; give one")
     found = store.load(run)
     if as_json:
-        click.echo(json.dumps(found.document, indent=2, ensure_ascii=False))
+        click.echo(to_json(found))
     elif markdown:
-        from pyrometer.report.markdown import render_document as to_markdown
-
-        click.echo(to_markdown(found.kind, found.document))
+        click.echo(to_markdown(found))
     elif html is not None:
-        write_file(found, html, force=False)
+        write_file(html, to_html(found), force=False)
     else:
         from pyrometer.report.run_views import provenance_view
         from pyrometer.report.terminal import render_document

@@ -20,3 +20,16 @@ class Conditions(Record, frozen=True, kw_only=True):
     gpu_clock_ratio: Annotated[float | None, doc("lowest over highest SM clock seen")] = None
     gpu_temperature_c: float | None = None
     other_gpu_processes: Annotated[int | None, doc("other processes on the GPU")] = None
+
+
+class ConditionsProbe:
+    """Reads the machine's state around a measurement."""
+
+    def __init__(self) -> None:
+        self.conditions: Conditions | None = None
+
+    def __enter__(self) -> ConditionsProbe:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.conditions = None

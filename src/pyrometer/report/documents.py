@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pyrometer import __version__
+from pyrometer.bench.calibration import Calibration
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.bench.verdict import Verdict
 from pyrometer.checkup import ScriptOutcome
@@ -48,3 +49,11 @@ class CheckDocument(Document, frozen=True, kw_only=True):
     findings: list[Any]
     script: ScriptOutcome | None = None
     report_path: Annotated[str | None, doc("the HTML file")]
+
+
+class CalibrationDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer calibrate --json`."""
+
+    target: Annotated[str | None, doc("null for the built-in programs")]
+    calibration: Calibration
+    environment: Environment

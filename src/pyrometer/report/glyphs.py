@@ -10,18 +10,25 @@ from rich.measure import Measurement as Width
 from rich.segment import Segment
 from rich.text import Text
 
-PHASE_MARKS = "█▓▒░▚▤"
+PHASE_MARKS = "█▤▓▒▚░▥▞"
 """One mark per phase, so that a bar reads without colour."""
 
-PHASE_COLOURS = ("blue", "yellow", "cyan", "magenta", "green", "bright_black")
+PHASE_COLOURS = ("yellow", "cyan", "blue", "magenta", "green", "bright_black", "red", "white")
+
+BAR_CELLS = 100
+"""No bar is wider, however wide the terminal."""
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
 
 _ASCII = str.maketrans(
     {
-        **dict(zip("▁▂▃▄▅▆▇█▓▒░▚▤", "._-:=+*##%+.@=", strict=False)),
-        **{"·": "|", "–": "-", "×": "x", "µ": "u", "→": ">", "±": "+-", "≥": ">=", "≤": "<=", "∞": "inf", "°": " deg "},
-        **{"…": ".", "−": "-", "─": "-", "━": "=", "●": "o", "│": "|"},
+        **dict(zip("▁▂▃▄▅▆▇█▤▓▒▚░▥▞", "._-:=+*#=%+@.H/", strict=True)),
+        **dict(zip("·–×µ→…−─━●│", "|-xu>.--=o|", strict=True)),
+        "±": "+-",
+        "≥": ">=",
+        "≤": "<=",
+        "∞": "inf",
+        "°": " deg ",
     }
 )
 
@@ -73,19 +80,21 @@ class Portable:
 
 
 class ShareBar:
-    """A bar across the width, split by shares that add up to one."""
+    """A bar across the width, split by shares that add up to one; `slots` are their places in the palette."""
 
-    def __init__(self, shares: Sequence[float]) -> None:
+    def __init__(self, shares: Sequence[float], slots: Sequence[int]) -> None:
         self.shares = shares
+        self.slots = slots
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:  # noqa: ARG002 - protocol
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         bar = Text()
-        for index, cells in enumerate(split_cells(self.shares, options.max_width)):
-            mark, colour = phase_mark(index)
+        width = min(options.max_width, BAR_CELLS)
+        for slot, cells in zip(self.slots, split_cells(self.shares, width), strict=True):
+            mark, colour = phase_mark(slot)
             bar.append(mark * cells, style=colour)
         yield bar
 
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Width:  # noqa: ARG002 - protocol
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Width:
         return Width(10, options.max_width)
 
 
@@ -96,7 +105,7 @@ class Flow:
         self.parts = parts
         self.style = style
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:  # noqa: ARG002 - protocol
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         line = Text(style=self.style)
         for part in self.parts:
             joined = Text(" · ", style=self.style) + part if line else part
@@ -106,14 +115,13 @@ class Flow:
             line = line + joined
         yield line
 
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Width:  # noqa: ARG002 - protocol
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Width:
         return Width(10, options.max_width)
 
 
-def phase_mark(index: int) -> tuple[str, str]:
-    """Mark and colour of a phase by its position."""
-    place = index % len(PHASE_MARKS)
-    return PHASE_MARKS[place], PHASE_COLOURS[place]
+def phase_mark(slot: int) -> tuple[str, str]:
+    """Mark and colour of a phase by its slot in the palette."""
+    return PHASE_MARKS[slot], PHASE_COLOURS[slot]
 
 
 def split_cells(shares: Sequence[float], width: int) -> list[int]:
@@ -156,7 +164,7 @@ def interval_line(places: Mapping[str, float], width: int) -> str:
     """
     cell = {name: round(place * (width - 1)) for name, place in places.items()}
     line = ["─"] * width
-    for low, high, mark in (("margin_low", "margin_high", "░"), ("one", "one", "│"), ("low", "high", "━")):
+    for low, high, mark in (("margin_low", "margin_high", "░"), ("low", "high", "━"), ("one", "one", "│")):
         line[cell[low] : cell[high] + 1] = mark * (cell[high] - cell[low] + 1)
     line[cell["estimate"]] = "●"
     return "".join(line)

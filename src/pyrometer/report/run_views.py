@@ -32,7 +32,9 @@ def runs_view(runs: list[RunSummary]) -> RenderableType:
         return Text("no runs; pyrometer bench TARGET makes one")
     table = _grid("run", "taken", "kind", "target", "result", "commit")
     for run in runs:
-        table.add_row(*(Text(cell) for cell in (run.id, taken(run), run.kind, run.target, run.headline, commit(run))))
+        table.add_row(
+            *(Text(cell) for cell in (run.id, taken(run), run.kind, run.target, run.headline, commit(run)))
+        )
     return Portable(table)
 
 
@@ -46,7 +48,11 @@ def comparison_view(comparison: Comparison) -> RenderableType:
     """Two measurements beside each other, with what the ratio does not mean."""
     a, b = comparison.a, comparison.b
     table = _grid("", "A", "B")
-    rows = [("run", a.run.id, b.run.id), ("target", a.run.target, b.run.target), ("taken", taken(a.run), taken(b.run))]
+    rows = [
+        ("run", a.run.id, b.run.id),
+        ("target", a.run.target, b.run.target),
+        ("taken", taken(a.run), taken(b.run)),
+    ]
     rows += [("commit", commit(a.run) or "–", commit(b.run) or "–")]
     rows += [(label, figure(a.measurement), figure(b.measurement)) for label, figure in _FIGURES]
     for row in rows:

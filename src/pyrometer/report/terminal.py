@@ -96,7 +96,10 @@ def _page(headline: RenderableType, subtitle: RenderableType, rows: Rows) -> Ren
 
 
 def _head(headline: str, subtitle: str, style: str = "bold") -> tuple[RenderableType, RenderableType]:
-    return tuple(Flow([Text(part) for part in text.split(" · ")], look) for text, look in ((headline, style), (subtitle, "dim")))
+    return tuple(
+        Flow([Text(part) for part in text.split(" · ")], look)
+        for text, look in ((headline, style), (subtitle, "dim"))
+    )
 
 
 def _measurement_head(m: Measurement) -> tuple[RenderableType, RenderableType]:
@@ -151,11 +154,12 @@ def _phases(phases: Sequence[PhaseTime]) -> RenderableType:
     grid.add_column()
     for _ in range(2):
         grid.add_column(justify="right")
-    for index, phase in enumerate(phases):
-        mark, colour = phase_mark(index)
+    slots = of_measurement.phase_slots(phases)
+    for slot, phase in zip(slots, phases, strict=True):
+        mark, colour = phase_mark(slot)
         name = Text.assemble((mark, colour), " ", phase.name)
         grid.add_row(name, Text(percent(phase.share)), Text(f"{format_seconds(phase.mean_s)} on average"))
-    return Group(ShareBar([phase.share for phase in phases]), grid)
+    return Group(ShareBar([phase.share for phase in phases], slots), grid)
 
 
 def _latency(m: Measurement) -> RenderableType:

@@ -58,7 +58,7 @@ def write_artifacts(root: Path, run_id: str, contents: Mapping[str, bytes | Path
         OSError: they could not be written; nothing is left behind then.
     """
     for name in contents:
-        if name != Path(name).name:
+        if name != Path(name).name or name in {"", ".."}:
             raise InputError(f"artifact {name!r}: legal is a plain file name, such as report.html")
     if not contents:
         return []

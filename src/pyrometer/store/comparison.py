@@ -48,14 +48,20 @@ def compare_runs(a: Run, b: Run) -> Comparison:
     require_comparable(from_dict(Environment, a.environment), from_dict(Environment, b.environment))
     medians = [side.measurement.median_s for side in sides]
     if min(medians) <= 0:
-        raise InputError(f"medians of {medians[0]:g} s and {medians[1]:g} s have no ratio; measure more steps at once")
-    return Comparison(a=sides[0], b=sides[1], ratio_of_medians=medians[1] / medians[0], prove_with=_proof(a, b))
+        raise InputError(
+            f"medians of {medians[0]:g} s and {medians[1]:g} s have no ratio; measure more steps at once"
+        )
+    return Comparison(
+        a=sides[0], b=sides[1], ratio_of_medians=medians[1] / medians[0], prove_with=_proof(a, b)
+    )
 
 
 def _measurement(run: Run) -> Measurement:
     plain = run.document.get("measurement")
     if plain is None:
-        raise InputError(f"run {run.id} ({run.kind}) holds no measurement; choose one of pyrometer bench TARGET or check")
+        raise InputError(
+            f"run {run.id} ({run.kind}) holds no measurement; choose one of pyrometer bench TARGET or check"
+        )
     return from_dict(Measurement, plain)
 
 

@@ -44,6 +44,10 @@ class Run(RunSummary, frozen=True, kw_only=True):
     document: Annotated[dict[str, Any], doc("what the verb printed with --json")]
     artifacts: list[Artifact]
 
+    def summary(self) -> RunSummary:
+        """The part that a listing shows."""
+        return RunSummary(**{field: getattr(self, field) for field in RunSummary.__struct_fields__})
+
 
 class Pruned(Record, frozen=True, kw_only=True):
     """What was removed from a store, or would be removed."""

@@ -71,8 +71,9 @@ def _prepare(connection: sqlite3.Connection, wait_s: float) -> None:
 
 def _log_ahead(connection: sqlite3.Connection, *, last_try: bool) -> bool:
     try:
-        # The first is effective for a new file only, and before anything is written: pruning gives space back.
-        connection.execute("PRAGMA auto_vacuum=FULL")
+        if connection.execute("PRAGMA page_count").fetchone() == (0,):
+            # Possible in a new file only: pruning gives space back to the disk.
+            connection.execute("PRAGMA auto_vacuum=FULL")
         connection.execute("PRAGMA journal_mode=WAL")
     except sqlite3.OperationalError as error:
         if last_try or "locked" not in str(error):

@@ -116,7 +116,8 @@ class Store:
                     for artifact in run.artifacts:
                         connection.execute(insert(schema.artifacts), {"run_id": run.id, **to_dict(artifact)})
             except DBAPIError:
-                remove_artifacts(self._artifacts, run.id)
+                if run.artifacts:
+                    remove_artifacts(self._artifacts, run.id)
                 raise
         return run
 

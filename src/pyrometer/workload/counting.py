@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import torch
 
 from pyrometer.errors import InputError
-from pyrometer.workload.inputs import Arguments
+from pyrometer.workload.failure import user_code
+from pyrometer.workload.inputs import Arguments, leading_dimension
 
 UnitCount: TypeAlias = float | Callable[[Any], float]
 MaskSource: TypeAlias = str | int | Callable[[Any], torch.Tensor]
@@ -29,65 +30,95 @@ def effective_units(mask_or_lengths: torch.Tensor) -> tuple[float, float]:
 
 
 class UnitCounter:
-    """Counts the units of each step as its arguments are made.
+    """Counts the units of each step.
+
+    Counting may run the user's function or wait for a device, so it must stay out of timed code: a step only
+    `note`s what it consumed; `count` does the work between steps.
 
     Args:
         per_step: a number, or a function of the step's inputs; `None` takes the leading dimension of the first tensor.
         mask: where the mask or the lengths are: a keyword, a position, or a function of the inputs.
+
+    >>> counter = UnitCounter(per_step=None, mask=None)
+    >>> counter.note(Arguments((torch.zeros(8, 3),), {}))
+    >>> counter.units_per_step
+    8.0
     """
 
     def __init__(self, per_step: UnitCount | None, mask: MaskSource | None) -> None:
         self._per_step = per_step
         self._mask = mask
+        self._noted: list[Arguments] = []
         self._num_steps = 0
         self._units = 0.0
         self._padded_units = 0.0
 
-    def add(self, arguments: Arguments) -> None:
-        """Count one step."""
-        self._num_steps += 1
-        if self._mask is not None:
+    def note(self, arguments: Arguments) -> None:
+        """Remember what a step consumed."""
+        self._noted.append(arguments)
+
+    def count(self) -> None:
+        """Count what was noted, and let go of it.
+
+        Raises:
+            InputError: there is no mask where it was said to be.
+            UserProgramError: the user's function failed.
+        """
+        noted, self._noted = self._noted, []
+        for arguments in noted:
+            self._num_steps += 1
+            if self._mask is None:
+                self._units += self._count(arguments)
+                continue
             effective, padded = effective_units(_find_mask(arguments, self._mask))
             self._units += effective
             self._padded_units += padded
-        else:
-            self._units += self._count(arguments)
 
     def _count(self, arguments: Arguments) -> float:
         if callable(self._per_step):
-            return float(self._per_step(_as_given(arguments)))
+            with user_code("per_step"):
+                return float(self._per_step(arguments.as_given()))
         if self._per_step is not None:
-            return float(self._per_step)
-        first = next((t for t in arguments.tensors() if t.dim() > 0), None)
-        return float(first.shape[0]) if first is not None else 1.0
+            return float(self._per_step) * arguments.batch_scale
+        return float(leading_dimension(arguments) or 1)
 
     @property
     def units_per_step(self) -> float:
         """Mean units per step so far; for masked workloads the effective ones."""
+        self.count()
         return self._units / max(self._num_steps, 1)
 
     @property
     def padding_ratio(self) -> float | None:
         """Share of padding so far; `None` without a mask."""
+        self.count()
         if self._mask is None or self._padded_units == 0:
             return None
         return 1 - self._units / self._padded_units
 
 
-def _as_given(arguments: Arguments) -> Any:
-    if arguments.kwargs:
-        return arguments.kwargs
-    return arguments.args[0] if len(arguments.args) == 1 else arguments.args
-
-
 def _find_mask(arguments: Arguments, mask: MaskSource) -> torch.Tensor:
     if callable(mask):
-        return mask(_as_given(arguments))
-    try:
-        found = arguments.kwargs[mask] if isinstance(mask, str) else arguments.args[mask]
-    except (KeyError, IndexError):
-        have = sorted(arguments.kwargs) if isinstance(mask, str) else f"{len(arguments.args)} positional inputs"
-        raise InputError(f"mask: no input {mask!r}; there are {have}") from None
+        with user_code("mask"):
+            found: Any = mask(arguments.as_given())
+    else:
+        found = _entry(arguments, mask)
     if not isinstance(found, torch.Tensor):
-        raise InputError(f"mask: input {mask!r} is {type(found).__name__}; it must be a tensor of 0/1 or of lengths")
+        raise InputError(
+            f"mask: {_shown(mask)} is {type(found).__name__}; it must be a tensor of 0/1 or of lengths"
+        )
     return found
+
+
+def _entry(arguments: Arguments, mask: str | int) -> Any:
+    try:
+        return arguments.kwargs[mask] if isinstance(mask, str) else arguments.args[mask]
+    except (KeyError, IndexError):
+        have = ", ".join(sorted(arguments.kwargs)) or "none"
+        raise InputError(
+            f"mask: no input {mask!r}; there are {len(arguments.args)} positional inputs, and by keyword: {have}"
+        ) from None
+
+
+def _shown(mask: MaskSource) -> str:
+    return "what the function returned" if callable(mask) else f"input {mask!r}"

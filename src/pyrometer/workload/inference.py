@@ -10,11 +10,15 @@ import torch
 from torch import nn
 
 from pyrometer.errors import InputError
+from pyrometer.quantity import Bytes
 from pyrometer.workload.counting import MaskSource, UnitCount, UnitCounter
-from pyrometer.workload.inputs import Arguments, ArgumentSource, argument_source
-from pyrometer.workload.state import preserved_globals, preserved_module, preserved_rng
-from pyrometer.workload.variant import DTYPES, Variant
-from pyrometer.workload.workload import Mark, Session, Workload, user_code
+from pyrometer.workload.failure import user_code
+from pyrometer.workload.inputs import Arguments, argument_source
+from pyrometer.workload.parts import copied_module, is_lazy
+from pyrometer.workload.state import inference_mode, module_tensors, preserved_module, tensor_bytes
+from pyrometer.workload.surroundings import Surroundings
+from pyrometer.workload.variant import Variant
+from pyrometer.workload.workload import Mark, Session, Workload
 
 
 class Inference(Workload):
@@ -25,7 +29,7 @@ class Inference(Workload):
         inputs: a tensor, a tuple of arguments, a dict of keyword arguments, a callable that returns fresh inputs
             for each step, or a list of shapes that are used in turn.
         unit: what a step processes, in the plural.
-        per_step: units per step: a number or a function of the inputs; by default the leading dimension of the
+        per_step: units per step: a number or a function of the step's inputs; by default the leading dimension of the
             first tensor.
         mask: where the padding mask or the lengths are (keyword, position or function): throughput then counts
             effective units and the padding ratio is reported beside.
@@ -33,7 +37,7 @@ class Inference(Workload):
         name: shown in reports; by default the class of the model.
 
     Raises:
-        InputError: the inputs have no legal form, or lie on another device than the model.
+        InputError: the model is no module, or the inputs have no legal form, or lie on another device than the model.
 
     >>> work = Inference(nn.Linear(4, 2), torch.randn(8, 4))
     >>> with work.open() as session:
@@ -60,88 +64,75 @@ class Inference(Workload):
         self.per_step = per_step
         self.mask = mask
         self.deadline_s = deadline_s
-        self.name = name or type(model).__name__
+        self.name = name or type(getattr(model, "_orig_mod", model)).__name__
         self.config = Variant()
-
-    def variant(self, **changes: Any) -> Inference:
-        """The same forward pass under another configuration; the model is copied only where it must change."""
-        other = Inference(
-            self.model,
-            self.inputs,
-            self.unit,
-            self.per_step,
-            mask=self.mask,
-            deadline_s=self.deadline_s,
-            name=self.name,
-        )
-        other.config = self.config.merged(changes)
-        return other
 
     def phases(self) -> tuple[str, ...]:
         """`data` (making the inputs, where they are fresh) and `forward`."""
         return ("data", "forward")
 
+    def snapshot_bytes(self) -> Bytes:
+        """The buffers; the whole model where the variant needs a copy of it."""
+        return tensor_bytes(module_tensors(self.model, parameters=self._needs_copy()))
+
     @contextlib.contextmanager
     def open(self) -> Iterator[InferenceSession]:
-        """Put the model in eval mode, make the inputs, and restore everything at the end."""
-        with preserved_globals(), preserved_rng(), preserved_module(self.model, parameters=False):
-            self.model.eval()
-            device = device_of(self.model)
-            with user_code("moving the model to the variant"):
-                model = self.config.apply_to_model(self.model)
-            source, fixed = argument_source(self.inputs, device, self.config)
-            session = InferenceSession(model, source, UnitCounter(self.per_step, self.mask))
-            session.fixed = fixed
-            session.device = device
-            session.threads = self.config.threads or torch.get_num_threads()
-            session.autocast = DTYPES[self.config.autocast] if self.config.autocast else None
-            session.check_devices()
-            with torch.inference_mode():
-                yield session
+        """Put the model in eval mode, make the inputs, and restore everything at the end.
+
+        The session runs the user's own model; a copy where dtype or memory format change, or where the first call
+        would give lazy parameters their shapes for good.
+        """
+        with self._entered() as surroundings, contextlib.ExitStack() as stack:
+            model = self.model
+            if self._needs_copy():
+                model = copied_module("model", model)
+                self.config.convert(model)
+            else:
+                stack.enter_context(preserved_module(model, parameters=False))
+            # An exported program's module cannot be switched, and need not be.
+            if any(part.training for part in model.modules()):
+                model.eval()
+            yield InferenceSession(self, model, surroundings)
+
+    def _needs_copy(self) -> bool:
+        return self.config.changes_parameters or is_lazy(self.model)
 
 
 class InferenceSession(Session):
     """An opened `Inference`."""
 
-    fixed: bool = True
-    autocast: torch.dtype | None = None
-
-    def __init__(self, model: nn.Module, source: ArgumentSource, counter: UnitCounter) -> None:
-        self.model = model
-        self._source = source
-        self._counter = counter
+    def __init__(self, work: Inference, model: nn.Module, surroundings: Surroundings) -> None:
+        self.model = work.config.compile_model(model)
+        devices = devices_of(model)
         with user_code("making the inputs"):
-            self._first: Arguments | None = source()
-        counter.add(self._first)
-
-    def check_devices(self) -> None:
-        """Refuse inputs that lie on another device than the model."""
-        assert self._first is not None
-        devices = {t.device for t in self._first.tensors()}
-        others = sorted(str(d) for d in devices if d.type != self.device.type)
-        if others:
-            raise InputError(
-                f"inputs on {', '.join(others)} but the model on {self.device}; "
-                f"move them in the factory, for example x.to({str(self.device)!r})"
-            )
+            home = devices[0] if devices else torch.device("cpu")
+            self._source, self._fixed = argument_source(work.inputs, home, work.config)
+            self._first: Arguments | None = self._source()
+        super().__init__(_common_device(devices, self._first), surroundings)
+        self._autocast = work.config.autocast_context(self.device)
+        self._counter = UnitCounter(work.per_step, work.mask)
+        self._counter.note(self._first)
+        self._counter.count()
 
     def prepare(self) -> Arguments:
         """The arguments of the next step."""
         if self._first is not None:
             first = self._first
-            if not self.fixed:
+            if not self._fixed:
                 self._first = None
             return first
+        self._counter.count()
         arguments = self._source()
-        self._counter.add(arguments)
+        self._counter.note(arguments)
         return arguments
 
     def step(self, prepared: Arguments) -> Any:
         """One forward pass."""
-        if self.autocast is None:
-            return self.model(*prepared.args, **prepared.kwargs)
-        with torch.autocast(self.device.type, dtype=self.autocast):
-            return self.model(*prepared.args, **prepared.kwargs)
+        with inference_mode(True):
+            if self._autocast is None:
+                return self.model(*prepared.args, **prepared.kwargs)
+            with self._autocast:
+                return self.model(*prepared.args, **prepared.kwargs)
 
     def phased_step(self, mark: Mark) -> Any:
         """Make the inputs, then the forward pass."""
@@ -149,6 +140,7 @@ class InferenceSession(Session):
         mark("data")
         output = self.step(prepared)
         mark("forward")
+        self._counter.count()
         return output
 
     @property
@@ -162,8 +154,24 @@ class InferenceSession(Session):
         return self._counter.padding_ratio
 
 
-def device_of(model: nn.Module) -> torch.device:
-    """The device of a module's first parameter or buffer; the CPU when it has none."""
-    for tensor in (*model.parameters(), *model.buffers()):
-        return tensor.device
-    return torch.device("cpu")
+def devices_of(module: nn.Module) -> list[torch.device]:
+    """The devices of a module's parameters and buffers, each once, the first parameter's first."""
+    tensors = [*module.parameters(), *module.buffers()]
+    return list(dict.fromkeys(tensor.device for tensor in tensors))
+
+
+def _common_device(devices: list[torch.device], inputs: Arguments) -> torch.device:
+    """The device that model and inputs share; some inputs (lengths, scalars) may well lie on the CPU.
+
+    Raises:
+        InputError: none of the inputs is on a device of the model's.
+    """
+    given = list(dict.fromkeys(tensor.device for tensor in inputs.tensors()))
+    if not devices:
+        return given[0] if given else torch.device("cpu")
+    if given and not any(device in devices for device in given):
+        places = ", ".join(str(device) for device in given)
+        raise InputError(
+            f"inputs on {places} but the model on {devices[0]}; move them in the factory: x.to({str(devices[0])!r})"
+        )
+    return devices[0]

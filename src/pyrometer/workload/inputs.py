@@ -20,10 +20,20 @@ class Arguments(NamedTuple):
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    batch_scale: float = 1.0
+    """Leading dimension over that of the inputs as the user made them; differs from one with `batch_size`."""
+
+    def as_given(self) -> Any:
+        """The inputs in the form that the user's functions of them expect: a dict, a tuple, or the only one."""
+        if self.kwargs:
+            return self.kwargs
+        return self.args[0] if len(self.args) == 1 else self.args
 
     def tensors(self) -> list[torch.Tensor]:
         """Every tensor inside, however nested."""
-        return [leaf for leaf in pytree.tree_leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)]
+        return [
+            leaf for leaf in pytree.tree_leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)
+        ]
 
 
 ArgumentSource: TypeAlias = Callable[[], Arguments]
@@ -34,7 +44,8 @@ def argument_source(inputs: Any, device: torch.device, variant: Variant) -> tupl
 
     A tensor is the only argument; a tuple holds the positional arguments; a mapping the keyword arguments; a
     callable is called for each step and returns any of these; a list of shapes gives random float32 tensors of
-    these shapes, one after the other in turn.
+    these shapes, one after the other in turn. Inputs are handed over as they are: a forward pass that changes them in
+    place needs a callable.
 
     Returns:
         The function, and whether every call returns the same objects.
@@ -43,11 +54,11 @@ def argument_source(inputs: Any, device: torch.device, variant: Variant) -> tupl
         InputError: `inputs` has none of these forms.
     """
     if callable(inputs) and not isinstance(inputs, torch.Tensor):
-        return lambda: adapt(as_arguments(inputs()), variant), False
+        return lambda: adapted(as_arguments(inputs()), variant), False
     if is_shape_list(inputs):
         turn = _in_turn(inputs, device, variant)
         return lambda: next(turn), len(inputs) == 1
-    fixed = adapt(as_arguments(inputs), variant)
+    fixed = adapted(as_arguments(inputs), variant)
     return lambda: fixed, True
 
 
@@ -62,29 +73,54 @@ def as_arguments(value: Any) -> Arguments:
     if isinstance(value, Mapping):
         return Arguments((), dict(value))
     legal = "a tensor, a tuple of arguments, a dict of keyword arguments, a callable, or a list of shapes"
-    raise InputError(f"inputs: got {type(value).__name__}; legal are {legal}")
+    hint = "; write several arguments as a tuple" if isinstance(value, list) else ""
+    raise InputError(f"inputs: got {type(value).__name__}; legal are {legal}{hint}")
 
 
 def is_shape_list(value: Any) -> bool:
-    """Whether `value` is a non-empty list of tuples of integers."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(shape, (tuple, torch.Size)) and all(isinstance(n, int) for n in shape) for shape in value)
-    )
+    """Whether `value` is a non-empty list of tuples of non-negative integers."""
+    return isinstance(value, list) and bool(value) and all(_is_shape(shape) for shape in value)
 
 
-def adapt(arguments: Arguments, variant: Variant) -> Arguments:
-    """Apply a variant to every tensor of the arguments."""
-    if variant.dtype is None and variant.memory_format is None and variant.batch_size is None:
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(size, int) and size >= 0 for size in value)
+
+
+def adapted(arguments: Arguments, variant: Variant) -> Arguments:
+    """Apply a variant to every tensor of the arguments.
+
+    The leading dimension of the first tensor is the batch; with `batch_size`, every tensor that shares it is repeated
+    or cut, the others (a camera matrix, position numbers) stay as they are.
+    """
+    if not variant.changes_parameters and variant.batch_size is None:
         return arguments
-    args, kwargs = pytree.tree_map_only(torch.Tensor, variant.apply_to_tensor, (arguments.args, arguments.kwargs))
-    return Arguments(args, kwargs)
+    batch = leading_dimension(arguments)
+
+    def adapt(tensor: torch.Tensor) -> torch.Tensor:
+        if variant.batch_size is not None and tensor.dim() > 0 and tensor.shape[0] == batch:
+            tensor = _resized(tensor, variant.batch_size)
+        return variant.apply_to_tensor(tensor)
+
+    args, kwargs = pytree.tree_map_only(torch.Tensor, adapt, (arguments.args, arguments.kwargs))
+    return Arguments(args, kwargs, variant.batch_size / batch if variant.batch_size and batch else 1.0)
+
+
+def leading_dimension(arguments: Arguments) -> int | None:
+    """The first dimension of the first tensor that has one."""
+    return next((tensor.shape[0] for tensor in arguments.tensors() if tensor.dim() > 0), None)
+
+
+def _resized(tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
+    if tensor.shape[0] in {0, batch_size}:
+        return tensor
+    repeats = -(-batch_size // tensor.shape[0])
+    return tensor.repeat(repeats, *[1] * (tensor.dim() - 1))[:batch_size].contiguous()
 
 
 def _in_turn(shapes: list[Shape], device: torch.device, variant: Variant) -> Iterator[Arguments]:
     generator = torch.Generator(device="cpu").manual_seed(0)
     made = [
-        adapt(Arguments((torch.randn(shape, generator=generator).to(device),), {}), variant) for shape in shapes
+        torch.randn(shape, generator=generator, dtype=torch.float32, device="cpu").to(device)
+        for shape in shapes
     ]
-    return itertools.cycle(made)
+    return itertools.cycle([adapted(Arguments((tensor,), {}), variant) for tensor in made])

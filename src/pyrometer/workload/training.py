@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,14 +11,16 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from pyrometer.errors import InputError
+from pyrometer.quantity import Bytes
+from pyrometer.workload.batches import BatchStream, preserved_generators
 from pyrometer.workload.counting import MaskSource, UnitCount, UnitCounter
-from pyrometer.workload.inference import device_of
-from pyrometer.workload.inputs import Arguments, as_arguments
-from pyrometer.workload.state import preserved_globals, preserved_module, preserved_rng, preserved_state_dict
-from pyrometer.workload.variant import DTYPES, Variant
-from pyrometer.workload.workload import Mark, Session, Workload, user_code
-
-PHASES = ("data", "h2d", "forward", "backward", "optimizer")
+from pyrometer.workload.inference import devices_of
+from pyrometer.workload.losses import batch_arguments, batch_loss
+from pyrometer.workload.parts import TrainingParts, is_lazy
+from pyrometer.workload.state import preserved_grads, tensor_bytes
+from pyrometer.workload.surroundings import Surroundings
+from pyrometer.workload.variant import Variant
+from pyrometer.workload.workload import Mark, Session, Workload
 
 
 class Training(Workload):
@@ -45,6 +45,8 @@ class Training(Workload):
         InputError: an argument is missing or of the wrong kind, or the optimizer holds other parameters.
     """
 
+    unsupported = frozenset({"batch_size"})  # the batches are the user's; their size is the loader's business
+
     def __init__(
         self,
         model: nn.Module,
@@ -61,153 +63,140 @@ class Training(Workload):
         mask: MaskSource | None = None,
         name: str | None = None,
     ) -> None:
-        _require_parts(model, optimizer, batches, accumulate)
-        self.model = model
-        self.loss = loss
-        self.optimizer = optimizer
+        self.parts = TrainingParts(model, loss, optimizer, scaler, scheduler)
+        _require_parts(self.parts)
+        _require_batches(batches, accumulate)
         self.batches = batches
         self.accumulate = accumulate
-        self.scaler = scaler
-        self.scheduler = scheduler
         self.unit = unit
         self.per_step = per_step
         self.mask = mask
-        self.name = name or f"{type(model).__name__} training"
+        self.name = name or f"{type(getattr(model, '_orig_mod', model)).__name__} training"
         self.config = Variant().merged({"autocast": amp})
-
-    def variant(self, **changes: Any) -> Training:
-        """The same step under another configuration; model, optimizer and friends are copied where they must change."""
-        other = copy.copy(self)
-        other.config = self.config.merged(changes)
-        if other.config.batch_size != self.config.batch_size:
-            raise InputError("batch_size: a training workload takes its batch size from its batches; change the loader")
-        return other
 
     def phases(self) -> tuple[str, ...]:
         """`data`, `h2d` (host to device), `forward`, `backward` and `optimizer`."""
-        return PHASES
+        return ("data", "h2d", "forward", "backward", "optimizer")
+
+    def snapshot_bytes(self) -> Bytes:
+        """Parameters, buffers and optimizer state, once; gradients are set aside, not copied."""
+        return tensor_bytes(self.parts.tensors())
 
     @contextlib.contextmanager
     def open(self) -> Iterator[TrainingSession]:
-        """Put the model in training mode and restore parameters, buffers, gradients and optimizer at the end."""
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(preserved_globals())
-            stack.enter_context(preserved_rng())
-            parts = self._own_parts() if self._must_copy() else self._users_parts(stack)
-            model, optimizer, scaler, scheduler = parts
-            model.train()
-            session = TrainingSession(self, self.config.compile_model(model), optimizer)
-            session.scaler, session.scheduler = scaler, scheduler
+        """Put the model in training mode; parameters, buffers, gradients and optimizer are as before at the end.
+
+        The session trains the user's own objects, and restores them. It trains a copy where dtype or memory format
+        change, where parameters are lazy, and while another session trains the same model: then what the user's
+        objects hold at that moment is the start.
+        """
+        with self._entered() as surroundings, contextlib.ExitStack() as stack:
+            stack.enter_context(preserved_generators(self.batches))
+            if self.config.changes_parameters or self.parts.in_use or is_lazy(self.parts.model):
+                parts = self.parts.copied(self.config)
+            else:
+                stack.enter_context(self.parts.borrowed())
+                parts = self.parts
+            for module in parts.modules:
+                module.train()
+            session = TrainingSession(self, parts, surroundings)
             stack.callback(session.close)
-            stack.enter_context(torch.enable_grad())
             yield session
-
-    def _must_copy(self) -> bool:
-        return self.config.dtype is not None or self.config.memory_format is not None
-
-    def _own_parts(self) -> tuple[Any, Any, Any, Any]:
-        parts = copy.deepcopy((self.model, self.optimizer, self.scaler, self.scheduler))
-        bare = Variant(dtype=self.config.dtype, memory_format=self.config.memory_format)
-        model = parts[0]
-        if bare.dtype is not None:
-            model.to(dtype=DTYPES[bare.dtype])
-        if bare.memory_format is not None:
-            model.to(memory_format=getattr(torch, "channels_last" if bare.memory_format == "channels_last" else "contiguous_format"))
-        return parts
-
-    def _users_parts(self, stack: contextlib.ExitStack) -> tuple[Any, Any, Any, Any]:
-        stack.enter_context(preserved_module(self.model, parameters=True))
-        for owner in (self.optimizer, self.scaler, self.scheduler):
-            stack.enter_context(preserved_state_dict(owner))
-        return self.model, self.optimizer, self.scaler, self.scheduler
 
 
 class TrainingSession(Session):
     """An opened `Training`."""
 
-    scaler: torch.amp.GradScaler | None = None
-    scheduler: torch.optim.lr_scheduler.LRScheduler | None = None
-
-    def __init__(self, work: Training, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        self.model = model
-        self.optimizer = optimizer
-        self.device = device_of(work.model)
-        self.threads = work.config.threads or torch.get_num_threads()
-        self._work = work
+    def __init__(self, work: Training, parts: TrainingParts, surroundings: Surroundings) -> None:
+        device = next(iter(devices_of(parts.model)), torch.device("cpu"))
+        super().__init__(device, surroundings)
+        self.parts = parts
+        self.model = work.config.compile_model(parts.model)
+        self._accumulate = work.accumulate
         self._variant = work.config
-        self._autocast = DTYPES[work.config.autocast] if work.config.autocast else None
+        self._autocast = work.config.autocast_context(device)
+        self._loss = batch_loss(parts.loss)
         self._counter = UnitCounter(work.per_step, work.mask)
-        self._batches: Iterator[Any] = iter(())
-        self._loss = _loss_caller(work.loss)
+        self._batches = BatchStream(work.batches)
+        self._users_parts = None if parts is work.parts else work.parts
 
     def close(self) -> None:
         """Let go of the batch iterator, so that its workers end."""
-        self._batches = iter(())
+        self._batches.close()
 
     def prepare(self) -> None:
-        """Nothing: fetching a batch is part of a training step."""
+        """Nothing of the step: fetching a batch is part of it. Counts the units of the last one."""
+        self._counter.count()
 
-    def step(self, prepared: None = None) -> torch.Tensor:  # noqa: ARG002
+    def step(self, prepared: None = None) -> torch.Tensor:  # noqa: ARG002 - part of the contract
         """One optimizer step; returns the detached loss of the last micro-batch."""
-        return self.phased_step(_no_mark)
+        return self._run(_no_mark)
 
     def phased_step(self, mark: Mark) -> torch.Tensor:
-        """One optimizer step with phases."""
-        loss = torch.zeros(())
-        for _ in range(self._work.accumulate):
-            batch = self._next_batch()
-            mark("data")
-            batch = self._to_device(batch)
-            mark("h2d")
-            loss = self._forward(batch)
-            mark("forward")
-            self._backward(loss)
-            mark("backward")
-        self._update()
-        mark("optimizer")
+        """One optimizer step with phases; with `accumulate`, the phases of each micro-batch in turn."""
+        loss = self._run(mark)
+        self._counter.count()
+        return loss
+
+    def _run(self, mark: Mark) -> torch.Tensor:
+        with torch.enable_grad():
+            for _ in range(self._accumulate):
+                batch = self._batches.next()
+                self._counter.note(batch_arguments(batch))
+                mark("data")
+                batch = self._to_device(batch)
+                mark("h2d")
+                loss = self._forward(batch)
+                mark("forward")
+                self._backward(loss)
+                mark("backward")
+            self._update()
+            mark("optimizer")
         return loss.detach()
 
-    def _next_batch(self) -> Any:
-        batch = next(self._batches, None)
-        if batch is None:
-            self._batches = iter(self._work.batches)
-            batch = next(self._batches, None)
-            if batch is None:
-                raise InputError("batches: the iterable is empty; a training workload needs at least one batch")
-        self._counter.add(_batch_arguments(batch))
-        return batch
-
     def _to_device(self, batch: Any) -> Any:
-        def move(tensor: torch.Tensor) -> torch.Tensor:
-            moved = tensor.to(self.device, non_blocking=tensor.is_pinned()) if tensor.device != self.device else tensor
-            return self._variant.apply_to_tensor(moved)
+        # Pairs of tensors, the common case, without the microseconds of a walk through the tree.
+        if isinstance(batch, torch.Tensor):
+            return self._moved(batch)
+        if type(batch) in {tuple, list}:
+            return type(batch)([self._to_device(part) for part in batch])
+        return pytree.tree_map_only(torch.Tensor, self._moved, batch)
 
-        return pytree.tree_map_only(torch.Tensor, move, batch)
+    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.device != self.device:
+            tensor = tensor.to(self.device, non_blocking=tensor.is_pinned())
+        return self._variant.apply_to_tensor(tensor)
 
     def _forward(self, batch: Any) -> torch.Tensor:
         if self._autocast is None:
             return self._loss(self.model, batch)
-        with torch.autocast(self.device.type, dtype=self._autocast):
+        with self._autocast:
             return self._loss(self.model, batch)
 
     def _backward(self, loss: torch.Tensor) -> None:
-        loss = loss / self._work.accumulate if self._work.accumulate > 1 else loss
-        (self.scaler.scale(loss) if self.scaler else loss).backward()
+        loss = loss / self._accumulate if self._accumulate > 1 else loss
+        loss = self.parts.scaler.scale(loss) if self.parts.scaler else loss
+        if self._users_parts is None:
+            loss.backward()  # type: ignore[no-untyped-call]
+        else:
+            _first_backward(loss, self._users_parts)
+            self._users_parts = None
 
     def _update(self) -> None:
-        if self.scaler:
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
+        optimizer, scaler, scheduler = self.parts.optimizer, self.parts.scaler, self.parts.scheduler
+        if scaler:
+            scaler.step(optimizer)
+            scaler.update()
         else:
-            self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        if self.scheduler is not None:
-            self.scheduler.step()
+            optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if scheduler is not None:
+            scheduler.step()
 
     @property
     def units_per_step(self) -> float:
         """Mean units per optimizer step so far."""
-        return self._counter.units_per_step * self._work.accumulate
+        return self._counter.units_per_step * self._accumulate
 
     @property
     def padding_ratio(self) -> float | None:
@@ -219,65 +208,44 @@ def _no_mark(_phase: str) -> None:
     """The mark of an untimed phase."""
 
 
-def _require_parts(model: Any, optimizer: Any, batches: Any, accumulate: int) -> None:
-    if not isinstance(model, nn.Module):
-        raise InputError(f"model: got {type(model).__name__}; it must be a torch.nn.Module")
-    if not isinstance(optimizer, torch.optim.Optimizer):
+def _first_backward(loss: torch.Tensor, users: TrainingParts) -> None:
+    """Run a copy's first backward pass, and refuse to go on when it reaches the user's own parameters."""
+    with preserved_grads(users.with_gradients()):
+        loss.backward()  # type: ignore[no-untyped-call]
+        if any(tensor.grad is not None for tensor in users.with_gradients()):
+            raise InputError(
+                "loss: uses the model from outside its arguments, so it cannot be trained as a copy; "
+                "write it as loss(model, batch)"
+            )
+
+
+def _require_parts(parts: TrainingParts) -> None:
+    if not isinstance(parts.model, nn.Module):
+        raise InputError(f"model: got {type(parts.model).__name__}; it must be a torch.nn.Module")
+    if not isinstance(parts.optimizer, torch.optim.Optimizer):
         raise InputError(
-            f"optimizer: got {type(optimizer).__name__}; training needs a torch.optim.Optimizer over model.parameters()"
+            f"optimizer: got {type(parts.optimizer).__name__}; "
+            "training needs a torch.optim.Optimizer over model.parameters()"
         )
-    own = {id(p) for p in model.parameters()}
-    if not any(id(p) in own for group in optimizer.param_groups for p in group["params"]):
+    if isinstance(parts.optimizer, torch.optim.LBFGS):
+        raise InputError(
+            "optimizer: LBFGS evaluates a closure several times per step; use a first-order optimizer"
+        )
+    own = {id(parameter) for parameter in parts.model.parameters()}
+    if not any(id(tensor) in own for tensor in parts.trained()):
         raise InputError("optimizer: holds none of the model's parameters; build it from model.parameters()")
+    if parts.loss is not None and not callable(parts.loss):
+        raise InputError(
+            f"loss: got {type(parts.loss).__name__}; it must be callable, or None for output.loss"
+        )
+    if isinstance(parts.scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+        raise InputError(
+            "scheduler: ReduceLROnPlateau needs a metric per epoch and is no part of a step; leave it out"
+        )
+
+
+def _require_batches(batches: Any, accumulate: Any) -> None:
     if not isinstance(batches, Iterable) or isinstance(batches, torch.Tensor):
         raise InputError(f"batches: got {type(batches).__name__}; it must be an iterable of batches")
-    if accumulate < 1:
-        raise InputError(f"accumulate: got {accumulate}; it must be at least 1")
-
-
-def _loss_caller(loss: Callable[..., torch.Tensor] | None) -> Callable[[nn.Module, Any], torch.Tensor]:
-    if loss is not None and _takes_model(loss):
-        return loss
-    return lambda model, batch: _paired_loss(model, batch, loss)
-
-
-def _takes_model(loss: Callable[..., Any]) -> bool:
-    if isinstance(loss, nn.Module):
-        return False
-    try:
-        parameters = list(inspect.signature(loss).parameters)
-    except (TypeError, ValueError):
-        return False
-    return bool(parameters) and parameters[0] == "model"
-
-
-def _paired_loss(model: nn.Module, batch: Any, loss: Callable[..., torch.Tensor] | None) -> torch.Tensor:
-    if loss is None:
-        arguments = as_arguments(tuple(batch) if isinstance(batch, list) else batch)
-        output = model(*arguments.args, **arguments.kwargs)
-        found: torch.Tensor = output.loss if hasattr(output, "loss") else output["loss"]
-        return found
-    if not (isinstance(batch, (tuple, list)) and len(batch) == 2):
-        raise InputError(
-            f"batches: got a batch of {type(batch).__name__}; loss(output, target) needs (input, target) pairs, "
-            "anything else a loss(model, batch)"
-        )
-    arguments = as_arguments(tuple(batch[0]) if isinstance(batch[0], list) else batch[0])
-    return loss(model(*arguments.args, **arguments.kwargs), batch[1])
-
-
-def _batch_arguments(batch: Any) -> Arguments:
-    if isinstance(batch, list):
-        return Arguments(tuple(batch), {})
-    try:
-        return as_arguments(batch)
-    except InputError:
-        return Arguments((batch,), {})
-
-
-def open_failure(work: Workload) -> str:
-    """What to call a failure while a workload is being prepared."""
-    return f"preparing {work.name}"
-
-
-__all__ = ["Training", "TrainingSession", "user_code"]
+    if not isinstance(accumulate, int) or accumulate < 1:
+        raise InputError(f"accumulate: got {accumulate!r}; it must be a whole number of at least 1")

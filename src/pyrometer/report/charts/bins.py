@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 
@@ -9,15 +10,18 @@ from pyrometer.report.charts.scale import Scale
 
 
 def bin_count(samples: Sequence[float], scale: Scale) -> int:
-    """How many bins show the shape: the Freedman-Diaconis width on the axis as drawn, kept between 12 and 72.
+    """How many bins show the shape: the Freedman-Diaconis width on the axis as drawn, within limits.
 
-    >>> bin_count([float(i) for i in range(1000)], Scale(0, 1000))
-    12
+    Never fewer than the square root of the number of samples (from 12 to 40), because that width hides two humps.
+
+    >>> bin_count([float(i) for i in range(400)], Scale(0, 400))
+    20
     """
     places = sorted(scale(sample) for sample in samples)
     n = len(places)
     width = 2 * (places[(3 * n) // 4] - places[n // 4]) / n ** (1 / 3)
-    return 72 if width <= 0 else min(max(round(1 / width), 12), 72)
+    fewest = min(max(round(math.sqrt(n)), 12), 40)
+    return 96 if width <= 0 else min(max(round(1 / width), fewest), 96)
 
 
 def count_bins(samples: Sequence[float], edges: Sequence[float]) -> list[int]:

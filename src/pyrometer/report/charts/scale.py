@@ -79,7 +79,7 @@ def ticks(scale: Scale, unit: Unit, most: int = 6) -> list[tuple[float, str]]:
     """
     if scale.log:
         values = _log_ticks(scale.low, scale.high, most)
-        if len(values) >= 2:
+        if len(values) >= 3:
             return [(value, _label(value, unit(value), None)) for value in values]
     size, name = unit(max(abs(scale.low), abs(scale.high)))
     step = _step((scale.high - scale.low) / size, most)

@@ -16,8 +16,8 @@ class Fact(NamedTuple):
     def line(self) -> str:
         """Value and note as one text.
 
-        >>> Fact("first call", "212 ms", "6.63× a steady step").line
-        '212 ms (6.63× a steady step)'
+        >>> Fact("first call", "212 ms", "6.63× the median step").line
+        '212 ms (6.63× the median step)'
         """
         return f"{self.value} ({self.note})" if self.note else self.value
 
@@ -45,3 +45,15 @@ def counted(number: float, noun: str) -> str:
     ('1 step', '1,200 blocks')
     """
     return f"{number:,.0f} {noun}" if round(number) == 1 else f"{number:,.0f} {noun}s"
+
+
+def spans(text: str) -> list[tuple[str, bool]]:
+    """A text divided at its backticks; true for the parts that are code, such as a command to type.
+
+    >>> spans("run `make` again")
+    [('run ', False), ('make', True), (' again', False)]
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return [(text, False)]
+    return [(part, index % 2 == 1) for index, part in enumerate(parts) if part]

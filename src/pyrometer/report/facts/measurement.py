@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.quantity import (
@@ -15,13 +17,17 @@ from pyrometer.quantity import (
 )
 from pyrometer.report.facts.layout import Fact, Table, counted, percent
 
+KNOWN_PHASES = ("data", "h2d", "forward", "backward", "optimizer", "rest")
 QUANTILE_NAMES = {0.5: "median", 0.9: "P90", 0.95: "P95", 0.99: "P99"}
 
 
 def headline(measurement: Measurement) -> str:
     """The answer in one line: throughput, step time with its interval, tail, and whether it became steady."""
     m = measurement
-    parts = [format_rate(m.throughput, f"{m.unit}/s"), f"{format_seconds(m.median_s)} per step ({step_interval(m)})"]
+    parts = [
+        format_rate(m.throughput, f"{m.unit}/s"),
+        f"{format_seconds(m.median_s)} per step ({step_interval(m)})",
+    ]
     if any(q.quantile == 0.99 and q.low_s is not None for q in m.quantiles):
         parts.append(f"P99 {format_seconds(m.p99_s)}")
     return " · ".join([*parts, state(m)])
@@ -57,24 +63,30 @@ def subtitle(measurement: Measurement) -> str:
 
 
 def top_figures(measurement: Measurement) -> list[Fact]:
-    """The five figures that a reader looks for first, each with its interval or source."""
+    """The figures that a reader looks for first, each with its interval or source."""
     m = measurement
     scale = rate_scale(m.throughput)
-    bounds = f"{format_interval(m.throughput_low, m.throughput_high, scale)}"
-    peak = m.memory.source if m.memory is not None else ""
-    return [
-        Fact("Median step", format_seconds(m.median_s), f"{step_interval(m)}, {percent(m.confidence)} interval"),
+    bounds = format_interval(m.throughput_low, m.throughput_high, scale)
+    figures = [
+        Fact(
+            "Median step", format_seconds(m.median_s), f"{step_interval(m)}, {percent(m.confidence)} interval"
+        ),
         Fact("P99", format_seconds(m.p99_s), _interval_of(m, 0.99)),
         Fact("Throughput", format_rate(m.throughput, f"{m.unit}/s"), bounds),
         Fact("First call", format_seconds(m.first_call_s), _first_call_note(m)),
-        Fact("Peak memory", format_bytes(m.peak_bytes), peak),
+    ]
+    if m.peak_bytes is None:
+        return figures
+    return [
+        *figures,
+        Fact("Peak memory", format_bytes(m.peak_bytes), m.memory.source if m.memory is not None else ""),
     ]
 
 
 def latency_table(measurement: Measurement) -> Table:
     """The quantiles of the steady step time, each with its interval."""
     m = measurement
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for q in m.quantiles:
         scale, _ = time_unit(q.value_s)
         name = QUANTILE_NAMES.get(q.quantile, f"P{q.quantile * 100:g}")
@@ -94,9 +106,14 @@ def spread(measurement: Measurement) -> list[Fact]:
         Fact("stdev", format_seconds(m.stdev_s)),
         Fact("jitter", f"{significant(m.jitter)}×", "P99 over mean"),
     ]
-    clocked = [("host", m.host_s, "until the call returned"), ("latency", m.latency_s, "one step, synchronised")]
+    clocked = [
+        ("host", m.host_s, "until the call returned"),
+        ("latency", m.latency_s, "one step, synchronised"),
+    ]
     clocked.append(("CPU time", m.cpu_s, "all threads, per step"))
-    return facts + [Fact(name, format_seconds(value), note) for name, value, note in clocked if value is not None]
+    return facts + [
+        Fact(name, format_seconds(value), note) for name, value, note in clocked if value is not None
+    ]
 
 
 def deadline(measurement: Measurement) -> Fact | None:
@@ -119,7 +136,9 @@ def cold(measurement: Measurement) -> list[Fact]:
     if m.compile_s is not None:
         facts.append(Fact("compile", format_seconds(m.compile_s), "inside torch.compile"))
     whole = len(m.warmup_s) == m.warmup_steps
-    facts.append(Fact("warm-up", counted(m.warmup_steps, "step"), format_seconds(sum(m.warmup_s)) if whole else ""))
+    facts.append(
+        Fact("warm-up", counted(m.warmup_steps, "step"), format_seconds(sum(m.warmup_s)) if whole else "")
+    )
     facts.append(Fact("steady", "reached" if m.steady else "not reached"))
     return facts
 
@@ -131,23 +150,47 @@ def work(measurement: Measurement) -> list[Fact]:
     bounds = format_interval(m.throughput_low, m.throughput_high, scale)
     facts = [Fact("throughput", format_rate(m.throughput, f"{m.unit}/s"), bounds)]
     if m.units_per_step != 1:
-        facts.append(Fact("per step", f"{significant(m.units_per_step, 4)} {m.unit}"))
+        whole = float(m.units_per_step).is_integer()
+        number = f"{m.units_per_step:,.0f}" if whole else significant(m.units_per_step, 4)
+        facts.append(Fact("per step", f"{number} {m.unit}"))
     if m.padding_ratio is not None:
         facts.append(Fact("padding", percent(m.padding_ratio), "share of the inputs"))
     return facts
 
 
-def phase_table(phases: list[PhaseTime]) -> Table:
+def phase_table(phases: Sequence[PhaseTime]) -> Table:
     """Phases of a step, in their order."""
-    rows = [(p.name, format_seconds(p.median_s), format_seconds(p.mean_s), percent(p.share)) for p in phases]
+    rows: list[tuple[str, ...]] = [
+        (phase.name, format_seconds(phase.median_s), format_seconds(phase.mean_s), percent(phase.share))
+        for phase in phases
+    ]
     return Table(("phase", "median", "mean", "share"), rows)
+
+
+def phase_slots(phases: Sequence[PhaseTime]) -> list[int]:
+    """The place of each phase in the palette: known phases keep theirs in every report, others take what is left.
+
+    >>> names = ("forward", "logging")
+    >>> phase_slots([PhaseTime(name=name, median_s=1, mean_s=1, share=0.5) for name in names])
+    [2, 6]
+    """
+    others = [phase.name for phase in phases if phase.name not in KNOWN_PHASES]
+    places = {name: len(KNOWN_PHASES) + index % 2 for index, name in enumerate(others)}
+    return [
+        KNOWN_PHASES.index(phase.name) if phase.name in KNOWN_PHASES else places[phase.name]
+        for phase in phases
+    ]
 
 
 def memory_facts(memory: MemoryUse) -> list[Fact]:
     """Peak, start and growth of memory."""
     facts = [
         Fact("peak", format_bytes(memory.peak_bytes), f"{memory.device}, {memory.source}"),
-        Fact("before", format_bytes(memory.start_bytes), f"{_signed_bytes(memory.peak_bytes - memory.start_bytes)} to the peak"),
+        Fact(
+            "before",
+            format_bytes(memory.start_bytes),
+            f"{_signed_bytes(memory.peak_bytes - memory.start_bytes)} to the peak",
+        ),
     ]
     if memory.growth_bytes_per_step is not None:
         facts.append(Fact("growth", f"{_signed_bytes(memory.growth_bytes_per_step)} per step"))
@@ -184,14 +227,16 @@ def conditions_facts(conditions: Conditions) -> list[Fact]:
 
 
 def _first_call_note(m: Measurement) -> str:
-    return f"{significant(m.first_call_s / m.median_s)}× a steady step" if m.median_s > 0 else ""
+    return f"{significant(m.first_call_s / m.median_s)}× the median step" if m.median_s > 0 else ""
 
 
 def _interval_of(m: Measurement, quantile: float) -> str:
-    for q in m.quantiles:
-        if q.quantile == quantile:
-            return format_interval(q.low_s, q.high_s, time_unit(q.value_s)[0])
-    return ""
+    estimate = next((q for q in m.quantiles if q.quantile == quantile), None)
+    if estimate is None:
+        return ""
+    if estimate.low_s is not None and estimate.high_s is None:
+        return f"at least {format_seconds(estimate.low_s)}; too few samples to bound it above"
+    return format_interval(estimate.low_s, estimate.high_s, time_unit(estimate.value_s)[0])
 
 
 def _signed_bytes(value: float) -> str:

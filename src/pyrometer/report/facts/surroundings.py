@@ -15,8 +15,17 @@ from pyrometer.report.facts.layout import Fact, counted, percent
 def environment_line(environment: Environment) -> str:
     """The machine in one line."""
     e = environment
-    parts = [*_gpu_names(e.gpus), e.cpu.model, f"{e.cpu.usable_cpus:g} of {counted(e.cpu.logical_cores, 'CPU')}"]
-    parts += [format_bytes(e.memory_bytes), f"torch {e.torch}", counted(e.threads, "thread"), f"Python {e.python}"]
+    parts = [
+        *_gpu_names(e.gpus),
+        e.cpu.model,
+        f"{e.cpu.usable_cpus:g} of {counted(e.cpu.logical_cores, 'CPU')}",
+    ]
+    parts += [
+        format_bytes(e.memory_bytes),
+        f"torch {e.torch}",
+        counted(e.threads, "thread"),
+        f"Python {e.python}",
+    ]
     return " · ".join([*parts, e.os])
 
 
@@ -40,7 +49,7 @@ def environment_facts(environment: Environment) -> list[Fact]:
         Fact("torch", e.torch, f"CUDA {e.torch_cuda}" if e.torch_cuda else "built without CUDA"),
         Fact("threads", f"{e.threads} within an operator, {e.interop_threads} between operators"),
     ]
-    facts += [Fact(name, value) for name, value in sorted(e.settings.items())]
+    facts += [Fact("setting", f"{name} = {value}") for name, value in sorted(e.settings.items())]
     return [*facts, Fact("fingerprint", e.fingerprint, "results are compared only where it matches")]
 
 

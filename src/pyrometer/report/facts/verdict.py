@@ -33,7 +33,11 @@ def top_figures(verdict: Verdict) -> list[Fact]:
         Fact("Ratio of step times", f"{significant(v.ratio)}×", format_interval(v.ci_low, v.ci_high)),
         Fact("Baseline", format_seconds(v.baseline_s), v.baseline),
         Fact("Candidate", format_seconds(v.candidate_s), v.candidate),
-        Fact("Called the same within", f"±{percent(v.margin)}", f"smallest effect that counts: {percent(v.smallest_effect)}"),
+        Fact(
+            "Called the same within",
+            f"±{percent(v.margin)}",
+            f"smallest effect that counts: {percent(v.smallest_effect)}",
+        ),
     ]
 
 
@@ -43,7 +47,9 @@ def ratio_table(verdict: Verdict) -> Table:
     rows = [_ratio_row("step", v.ratio, v.ci_low, v.ci_high)]
     if v.wall_ratio is not None:
         rows.append(("wall time", f"{significant(v.wall_ratio)}×", "–", "for reference"))
-    rows += [_ratio_row(f"P{tail.quantile * 100:g}", tail.ratio, tail.ci_low, tail.ci_high) for tail in v.tails]
+    rows += [
+        _ratio_row(f"P{tail.quantile * 100:g}", tail.ratio, tail.ci_low, tail.ci_high) for tail in v.tails
+    ]
     return Table(("time of", "candidate / baseline", f"{percent(v.confidence)} interval", "reads"), rows)
 
 
@@ -56,7 +62,7 @@ def side_facts(verdict: Verdict) -> list[Fact]:
 def reference_table(tests: ReferenceTests) -> Table:
     """Textbook statistics; they did not make the verdict."""
     size = f" ({tests.cohen_size})" if tests.cohen_size else ""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("Welch's t", _figure(tests.welch_t)),
         ("Welch's p", _figure(tests.welch_p)),
         ("Cohen's d", _figure(tests.cohen_d) + size),
@@ -77,8 +83,19 @@ def trust(verdict: Verdict) -> str:
     return text + "."
 
 
-def _ratio_row(name: str, ratio: float, low: float, high: float) -> tuple[str, ...]:
-    reads, _, _ = format_ratio(ratio, low, high).partition(" (")
+def ratio_words(ratio: float, low: float | None, high: float | None) -> str:
+    """A ratio with its interval in the direction that reads naturally, where there is an interval.
+
+    >>> ratio_words(0.5, 0.4, 0.625), ratio_words(0.5, None, None)
+    ('2.00× faster (1.60–2.50)', '0.500× (not bounded)')
+    """
+    if low is None or high is None:
+        return f"{significant(ratio)}× ({format_interval(low, high)})"
+    return format_ratio(ratio, low, high)
+
+
+def _ratio_row(name: str, ratio: float, low: float | None, high: float | None) -> tuple[str, ...]:
+    reads, _, _ = ratio_words(ratio, low, high).partition(" (")
     return name, f"{significant(ratio)}×", format_interval(low, high), reads
 
 

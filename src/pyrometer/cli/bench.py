@@ -1,0 +1,143 @@
+"""`pyrometer bench`: time a workload, compare two, or fill a matrix of configurations."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from pyrometer.cli.parameters import DURATION, SHARE
+from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.progress import progress_bar
+from pyrometer.cli.saving import provenance, save_run, store_options
+from pyrometer.errors import ExitCode, UsageError
+from pyrometer.settings import load_settings
+
+if TYPE_CHECKING:
+    from pyrometer.bench.measurement import Measurement
+    from pyrometer.report.documents import Document
+
+
+@click.command()
+@click.argument("target")
+@click.option("--vs", metavar="TARGET", help="Compare TARGET (the baseline) with this one.")
+@click.option("--matrix", multiple=True, metavar="AXIS=V1,V2", help="Vary batch, mode, dtype, …; repeatable.")
+@click.option("--budget", type=DURATION, help="Time to spend, such as 20s.")
+@click.option("--margin", type=SHARE, help="With --vs: what counts as the same, such as 1%.")
+@click.option("--seed", type=int, help="With --vs: seed of the order of the blocks.")
+@click.option("--thorough", is_flag=True, help="With --vs: up to 640 blocks and a margin of 2 %.")
+@click.option("--processes", type=click.IntRange(min=3), help="With --vs: fresh processes as the unit.")
+@click.option("--cold", type=click.IntRange(min=1), help="Repeat the cold start in so many fresh processes.")
+@click.option("--soak", type=DURATION, help="Run so long and report the drift of latency and memory.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@store_options
+def command(store_location: str | None, *, target: str, as_json: bool, **flags: Any) -> int:
+    """Time TARGET; with --vs decide whether another is faster; with --matrix find the best configuration."""
+    _require_fitting(flags)
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.record import to_dict
+    from pyrometer.workload.output import stdout_to_stderr
+
+    with stdout_to_stderr(), progress_bar() as progress:
+        document, code = _measured(target, flags, progress)
+        environment = read_environment()
+    kind = "matrix" if flags["matrix"] else "bench"
+    run = save_run(
+        store_location, kind=kind, target=target, document=to_dict(document), environment=environment
+    )
+    document = msgspec.structs.replace(document, **provenance(run))
+    if as_json:
+        print_document(document)
+    else:
+        from pyrometer.report.terminal import render_document
+
+        print_view(render_document(kind, to_dict(document)))
+    return code
+
+
+def _require_fitting(flags: dict[str, Any]) -> None:
+    for name in ("margin", "thorough", "processes", "seed"):
+        if flags[name] and not flags["vs"]:
+            raise UsageError(f"--{name} goes with --vs TARGET")
+    exclusive = [f"--{name}" for name in ("vs", "matrix", "cold", "soak") if flags[name]]
+    if len(exclusive) > 1:
+        raise UsageError(f"{' and '.join(exclusive)} exclude each other; give one")
+
+
+def _measured(target: str, flags: dict[str, Any], progress: Any) -> tuple[Document, int]:
+    settings = load_settings(os.environ, Path.cwd())
+    if flags["matrix"]:
+        return _matrix(target, flags, progress)
+    if flags["vs"]:
+        return _verdict(target, flags, settings, progress)
+    return _measurement(target, flags, settings, progress)
+
+
+def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: Any) -> tuple[Document, int]:
+    from pyrometer.bench.cold import measure_cold
+    from pyrometer.bench.measure import measure
+    from pyrometer.bench.quality import Circumstances
+    from pyrometer.bench.soak import soak
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.report.documents import BenchDocument
+    from pyrometer.workload.target import load_workload, parse_target
+
+    budget_s = flags["budget"] or settings.budget_s
+    parsed = parse_target(target)
+    work = load_workload(parsed)
+    asked = Circumstances(command=f"pyrometer bench {target}", budget_s=budget_s)
+    measurement = measure(
+        work, budget_s=budget_s, confidence=settings.confidence, circumstances=asked, progress=progress
+    )
+    document = BenchDocument(
+        target=target,
+        measurement=measurement,
+        cold=measure_cold(parsed, flags["cold"], progress) if flags["cold"] else None,
+        soak=soak(work, flags["soak"], progress=progress) if flags["soak"] else None,
+        environment=read_environment(),
+    )
+    return document, exit_code_of(measurement)
+
+
+def exit_code_of(measurement: Measurement) -> int:
+    """0, 130 when Ctrl-C ended it, 4 when the user's program failed on the way."""
+    if measurement.interrupted:
+        return 130
+    return ExitCode.USER_PROGRAM if measurement.failure else ExitCode.OK
+
+
+def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -> tuple[Document, int]:
+    from pyrometer.bench.compare import compare
+    from pyrometer.bench.replicate import replicate
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.report.documents import BenchDocument
+    from pyrometer.workload.target import load_workload, parse_target
+
+    a, b = parse_target(target), parse_target(flags["vs"])
+    chosen = {
+        "budget_s": flags["budget"],
+        "margin": flags["margin"] if flags["margin"] is not None else None if flags["thorough"] else settings.margin,
+        "confidence": settings.confidence,
+        "seed": flags["seed"] if flags["seed"] is not None else settings.seed,
+        "progress": progress,
+    }
+    if flags["processes"]:
+        verdict = replicate(a, b, processes=flags["processes"], **chosen)
+    else:
+        verdict = compare(load_workload(a), load_workload(b), thorough=flags["thorough"], **chosen)
+    document = BenchDocument(target=target, versus=flags["vs"], verdict=verdict, environment=read_environment())
+    return document, ExitCode.UNDECIDED if verdict.outcome == "undecided" else ExitCode.OK
+
+
+def _matrix(target: str, flags: dict[str, Any], progress: Any) -> tuple[Document, int]:
+    from pyrometer.bench.matrix import parse_axes, run_matrix
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.report.documents import MatrixDocument
+    from pyrometer.workload.target import parse_target
+
+    matrix = run_matrix(parse_target(target), parse_axes(flags["matrix"]), budget_s=flags["budget"], progress=progress)
+    document = MatrixDocument(target=target, matrix=matrix, environment=read_environment())
+    return document, ExitCode.OK if matrix.recommendation is not None else ExitCode.UNDECIDED

@@ -1,0 +1,67 @@
+"""`pyrometer calibrate`: what difference this machine can resolve, and its compute and bandwidth peaks."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from pyrometer.cli.parameters import DURATION
+from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.progress import progress_bar
+from pyrometer.cli.saving import provenance, save_run, store_options
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option("--budget", type=DURATION, help="Time to spend, such as 60s.  [default: 40s]")
+@click.option("--device", default="cpu", help="Where the built-in programs and the peaks run, such as cuda.")
+@click.option("--no-peaks", is_flag=True, help="Leave the peaks out.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@store_options
+def command(
+    store_location: str | None,
+    *,
+    target: str | None,
+    budget: float | None,
+    device: str,
+    no_peaks: bool,
+    as_json: bool,
+) -> int:
+    """Compare programs with themselves (A/A) to learn what this machine can tell apart.
+
+    TARGET takes the place of the three built-in programs.
+    """
+    import torch
+
+    from pyrometer.bench.calibrate import DEFAULT_BUDGET_S, calibrate
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.record import to_dict
+    from pyrometer.report.documents import CalibrationDocument
+    from pyrometer.workload.output import stdout_to_stderr
+    from pyrometer.workload.target import load_workload, parse_target
+
+    with stdout_to_stderr(), progress_bar() as progress:
+        calibration = calibrate(
+            [load_workload(parse_target(target))] if target else None,
+            budget_s=budget or DEFAULT_BUDGET_S,
+            peaks=not no_peaks,
+            device=torch.device(device),
+            progress=progress,
+        )
+        environment = read_environment()
+    document = CalibrationDocument(target=target, calibration=calibration, environment=environment)
+    run = save_run(
+        store_location,
+        kind="calibration",
+        target=target or "built-in programs",
+        document=to_dict(document),
+        environment=environment,
+    )
+    document = msgspec.structs.replace(document, **provenance(run))
+    if as_json:
+        print_document(document)
+    else:
+        from pyrometer.report.terminal import render_document
+
+        print_view(render_document("calibration", to_dict(document)))
+    return 0

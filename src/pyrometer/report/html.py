@@ -1,0 +1,200 @@
+"""One self-contained HTML file per result: no script, no network; it opens from disk, prints and mails.
+
+The document itself travels in a data block of the page, so that the page can be turned back into data.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from pyrometer.bench.measurement import Measurement, PhaseTime
+from pyrometer.bench.verdict import Verdict
+from pyrometer.errors import InputError
+from pyrometer.record import to_json
+from pyrometer.report import kinds
+from pyrometer.report.charts.forest import forest
+from pyrometer.report.charts.histogram import histogram, latency_scale
+from pyrometer.report.charts.line import memory_line
+from pyrometer.report.charts.stacked_bar import stacked_bar
+from pyrometer.report.charts.strip import steady_strip, warmup_scale, warmup_strip
+from pyrometer.report.documents import BenchDocument, CheckDocument, Document
+from pyrometer.report.facts import measurement as of_measurement
+from pyrometer.report.facts import surroundings
+from pyrometer.report.facts import verdict as of_verdict
+from pyrometer.report.facts.layout import spans
+
+Context = dict[str, Any]
+
+
+def render_document(kind: str, document: dict[str, Any]) -> str:
+    """Render a stored document as a page.
+
+    Raises:
+        InputError: the kind is unknown, or the document does not fit it.
+    """
+    return page(kinds.read_document(kind, document))
+
+
+def page(document: Document) -> str:
+    """The page that shows a document; the same document gives the same bytes."""
+    kind = kinds.kind_of(document)
+    template, view = VIEWS[kind]
+    style = _asset("assets/report.css")
+    shell: Context = {
+        "kind": kind,
+        "document": document,
+        "style": Markup(style),
+        "style_hash": base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        "data": embed(b'{"kind":"%s","document":%s}' % (kind.encode(), to_json(document))),
+    }
+    return _templates().get_template(template).render(**shell, **view(document))
+
+
+def write_report(document: Document, path: Path) -> Path:
+    """Write the page of a document: beside the target first, then renamed, so that no half-written file is left.
+
+    Raises:
+        InputError: the place cannot be written.
+    """
+    content = page(document)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        beside = Path(name)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(content)
+            beside.chmod(0o644)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the report ({error.strerror}); pass another place") from error
+    return path
+
+
+def embed(raw: bytes) -> Markup:
+    r"""JSON as it may stand inside a `<script>` element: nothing in it can end the element or start markup.
+
+    >>> embed(b'"</script>&"')
+    Markup('"\\u003c/script\\u003e\\u0026"')
+    """
+    text = raw.decode()
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def bench_context(document: BenchDocument) -> Context:
+    """What the page of `pyrometer bench` shows."""
+    m, v = document.measurement, document.verdict
+    return {
+        "measured": _measurement(m, m.phases) if m is not None else None,
+        "compared": _verdict(v) if v is not None else None,
+        "script": [],
+        **_surroundings(document),
+    }
+
+
+def check_context(document: CheckDocument) -> Context:
+    """What the page of `pyrometer check` shows."""
+    m, script = document.measurement, document.script
+    return {
+        "measured": _measurement(m, document.phases) if m is not None else None,
+        "compared": None,
+        "script": surroundings.script_facts(script) if script is not None else [],
+        **_surroundings(document),
+    }
+
+
+VIEWS: dict[str, tuple[str, Callable[[Any], Context]]] = {
+    "bench": ("result.html.j2", bench_context),
+    "check": ("result.html.j2", check_context),
+}
+"""Kind of document: its template, and what fills it."""
+
+
+def _headline(text: str) -> list[tuple[str, str]]:
+    """The parts of a headline, each with its interval apart."""
+    parts = [part.partition(" (") for part in text.split(" · ")]
+    return [(said, f"({interval}" if interval else "") for said, _, interval in parts]
+
+
+def _measurement(m: Measurement, phases: Sequence[PhaseTime]) -> Context:
+    due = of_measurement.deadline(m)
+    spread = of_measurement.spread(m)
+    return {
+        "record": m,
+        "headline": _headline(of_measurement.headline(m)),
+        "subtitle": of_measurement.subtitle(m),
+        "figures": of_measurement.top_figures(m),
+        "phases": list(
+            zip(
+                of_measurement.phase_slots(phases), of_measurement.phase_table(phases).rows, strict=True
+            )
+        ),
+        "phase_table": of_measurement.phase_table(phases),
+        "split": stacked_bar(phases) if phases else None,
+        "trust": of_measurement.trust(m),
+        "conditions": of_measurement.conditions_facts(m.conditions) if m.conditions is not None else [],
+        "histogram": histogram(m),
+        "histogram_log": bool(m.samples_s) and latency_scale(m).log,
+        "latency": of_measurement.latency_table(m),
+        "spread": spread if due is None else [due, *spread],
+        "steady_strip": steady_strip(m),
+        "warmup_strip": warmup_strip(m),
+        "warmup_log": bool(m.warmup_s) and warmup_scale(m).log,
+        "cold": [*of_measurement.cold(m), *of_measurement.work(m)],
+        "memory": of_measurement.memory_facts(m.memory) if m.memory is not None else [],
+        "memory_line": memory_line(m.memory) if m.memory is not None else None,
+    }
+
+
+def _verdict(v: Verdict) -> Context:
+    return {
+        "record": v,
+        "headline": _headline(of_verdict.headline(v)),
+        "subtitle": of_verdict.subtitle(v),
+        "figures": of_verdict.top_figures(v),
+        "forest": forest(v),
+        "ratios": of_verdict.ratio_table(v),
+        "trust": of_verdict.trust(v),
+        "reference": of_verdict.reference_table(v.reference) if v.reference is not None else None,
+    }
+
+
+def _surroundings(document: BenchDocument | CheckDocument) -> Context:
+    return {
+        "environment_line": surroundings.environment_line(document.environment),
+        "environment": surroundings.environment_facts(document.environment),
+        "provenance": surroundings.provenance_facts(document, document.target),
+    }
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("pyrometer.report").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    templates = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: _asset(f"templates/{name}")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["spans"] = spans
+    return templates

@@ -1,0 +1,138 @@
+"""The same as the terminal shows, as GitHub Markdown: for issues, pull requests and job summaries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyrometer.bench.measurement import Measurement, PhaseTime
+from pyrometer.bench.quality import Caveat
+from pyrometer.bench.verdict import Verdict
+from pyrometer.report import kinds
+from pyrometer.report.documents import BenchDocument, CheckDocument
+from pyrometer.report.facts import measurement as of_measurement
+from pyrometer.report.facts import surroundings
+from pyrometer.report.facts import verdict as of_verdict
+from pyrometer.report.facts.layout import Fact, Table, spans
+
+
+def render_document(kind: str, document: dict[str, Any]) -> str:
+    """Render a stored document.
+
+    Raises:
+        InputError: the kind is unknown, or the document does not fit it.
+    """
+    record = kinds.read_document(kind, document)
+    return "\n\n".join(VIEWS[kind](record)) + "\n"
+
+
+def bench_blocks(document: BenchDocument) -> list[str]:
+    """What `pyrometer bench` found, as blocks of Markdown."""
+    blocks: list[str] = []
+    if document.verdict is not None:
+        blocks += _verdict_blocks(document.verdict)
+    if document.measurement is not None:
+        blocks += _measurement_blocks(document.measurement, document.measurement.phases)
+    if not blocks:
+        blocks.append(f"## Nothing was measured of {escape(document.target)}")
+    return [*blocks, *_provenance_blocks(document)]
+
+
+def check_blocks(document: CheckDocument) -> list[str]:
+    """What `pyrometer check` found, as blocks of Markdown."""
+    if document.measurement is None:
+        blocks = [f"## No step was seen in {escape(document.target)}"]
+    else:
+        blocks = _measurement_blocks(document.measurement, document.phases)
+    if document.script is not None:
+        blocks += ["### Script", _facts(surroundings.script_facts(document.script))]
+    return [*blocks, *_provenance_blocks(document)]
+
+
+VIEWS: dict[str, Callable[[Any], list[str]]] = {"bench": bench_blocks, "check": check_blocks}
+
+
+def escape(text: str, *, strip: bool = True) -> str:
+    r"""Text that Markdown shows as it is: no markup, no HTML, no table cell break, no mention, on one line.
+
+    >>> escape("a|b <img> `x` *y* @you")
+    'a\\|b &lt;img&gt; \\`x\\` \\*y\\* &#64;you'
+    """
+    flat = (
+        re.sub(r"\s+", " ", text.strip() if strip else text)
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+        .replace("@", "&#64;")
+    )
+    # GitHub makes links by itself of what looks like an address.
+    return (
+        re.sub(r"([\\`*_{}\[\]|~#!])", r"\\\1", flat)
+        .replace("://", ":&#47;&#47;")
+        .replace("www.", "www&#46;")
+    )
+
+
+def table(content: Table) -> str:
+    """A table; the first column is text, the others are figures."""
+    lines = ["| " + " | ".join(escape(column) for column in content.columns) + " |"]
+    lines.append("| " + " | ".join([":---", *["---:"] * (len(content.columns) - 1)]) + " |")
+    lines += ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in content.rows]
+    return "\n".join(lines)
+
+
+def caveats(items: Sequence[Caveat], trust: str, failure: str | None) -> str:
+    """Reservations with what to do next, or why there are none."""
+    lines = [f"- **{escape(failure)}**"] if failure is not None else []
+    lines += [f"- **{escape(item.message)}**: {_hint(item.hint)}" for item in items]
+    return "\n".join(lines) if lines else escape(trust)
+
+
+def _measurement_blocks(m: Measurement, phases: Sequence[PhaseTime]) -> list[str]:
+    blocks = [f"## {escape(of_measurement.headline(m))}", escape(of_measurement.subtitle(m))]
+    if phases:
+        blocks += ["### Where the step goes", table(of_measurement.phase_table(phases))]
+    spread = of_measurement.spread(m)
+    due = of_measurement.deadline(m)
+    blocks += [
+        "### Latency",
+        table(of_measurement.latency_table(m)),
+        _facts(spread if due is None else [*spread, due]),
+    ]
+    blocks += ["### Cold and steady", _facts([*of_measurement.cold(m), *of_measurement.work(m)])]
+    if m.memory is not None:
+        blocks += ["### Memory", _facts(of_measurement.memory_facts(m.memory))]
+    return [*blocks, "### Quality", caveats(m.warnings, of_measurement.trust(m), m.failure)]
+
+
+def _verdict_blocks(v: Verdict) -> list[str]:
+    blocks = [f"## {escape(of_verdict.headline(v))}", escape(of_verdict.subtitle(v))]
+    blocks += [table(of_verdict.ratio_table(v)), _facts(of_verdict.side_facts(v))]
+    blocks += ["### Quality", caveats(v.caveats, of_verdict.trust(v), None)]
+    if v.reference is not None:
+        blocks += [
+            "### Textbook statistics, not used for the verdict",
+            table(of_verdict.reference_table(v.reference)),
+        ]
+    return blocks
+
+
+def _provenance_blocks(document: BenchDocument | CheckDocument) -> list[str]:
+    machine = escape(surroundings.environment_line(document.environment))
+    return ["### Machine", machine, _facts(surroundings.provenance_facts(document, document.target))]
+
+
+def _hint(text: str) -> str:
+    return "".join(
+        "`" + part.replace("|", "\\|") + "`" if code else escape(part, strip=False)
+        for part, code in spans(text)
+    )
+
+
+def _facts(facts: Sequence[Fact]) -> str:
+    return " · ".join(f"{escape(fact.label)} **{escape(fact.value)}**{_note(fact)}" for fact in facts)
+
+
+def _note(fact: Fact) -> str:
+    return f" ({escape(fact.note)})" if fact.note else ""

@@ -1,0 +1,47 @@
+"""JSON Schemas of everything that `--json` prints, generated from the record types; kept in `docs/schemas/`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, Document
+from pyrometer.report.run_documents import CompareDocument, PruneDocument, RunsDocument
+
+DOCUMENTS: dict[str, type[Document]] = {
+    "bench": BenchDocument,
+    "calibrate": CalibrationDocument,
+    "check": CheckDocument,
+    "compare": CompareDocument,
+    "prune": PruneDocument,
+    "runs": RunsDocument,
+}
+"""What each verb prints."""
+
+
+def schema_of(verb: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the document that a verb prints.
+
+    >>> schema_of("check")["title"]
+    'pyrometer check --json'
+    """
+    (reference,), parts = msgspec.json.schema_components([DOCUMENTS[verb]], ref_template="#/$defs/{name}")
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"pyrometer {verb} --json"}
+    return {**head, **reference, "$defs": parts}
+
+
+def schema_text(verb: str) -> str:
+    """The schema as it lies in the repository."""
+    return json.dumps(schema_of(verb), indent=2, ensure_ascii=False) + "\n"
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Write one schema per verb."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{verb}.json" for verb in DOCUMENTS]
+    for path in paths:
+        path.write_text(schema_text(path.stem), encoding="utf-8")
+    return paths

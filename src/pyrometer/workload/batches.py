@@ -1,0 +1,87 @@
+"""Where a training step's batches come from."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from pyrometer.errors import InputError
+
+_ENDED = object()
+
+
+class BatchStream:
+    """Endless batches from an iterable that is started anew whenever it ends.
+
+    A `DataLoader` is shallow-copied, so that neither a second stream nor the user's own loop over it is reset when it
+    keeps its workers. `close()` ends the workers.
+
+    >>> stream = BatchStream([1, 2])
+    >>> stream.next(), stream.next(), stream.next()
+    (1, 2, 1)
+    """
+
+    def __init__(self, batches: Iterable[Any]) -> None:
+        self._batches = _own_loader(batches) if isinstance(batches, DataLoader) else batches
+        self._iterator: Iterator[Any] | None = None
+        self._num_batches = 0
+
+    def next(self) -> Any:
+        """The next batch.
+
+        Raises:
+            InputError: there is none, also after starting anew.
+        """
+        if self._iterator is None:
+            self._iterator = iter(self._batches)
+        batch = next(self._iterator, _ENDED)
+        if batch is _ENDED:
+            self._iterator = iter(self._batches)
+            batch = next(self._iterator, _ENDED)
+        if batch is _ENDED:
+            raise InputError(self._exhausted())
+        self._num_batches += 1
+        return batch
+
+    def close(self) -> None:
+        """Let go of the iterator and end its worker processes."""
+        iterator, self._iterator = self._iterator, None
+        if isinstance(self._batches, DataLoader):
+            self._batches._iterator = None  # noqa: SLF001 - the reference that keeps persistent workers alive
+            shutdown = getattr(iterator, "_shutdown_workers", None)
+            if shutdown is not None:
+                shutdown()
+
+    def _exhausted(self) -> str:
+        if self._num_batches == 0:
+            return "batches: the iterable is empty; a training workload needs at least one batch"
+        return (
+            f"batches: ended after {self._num_batches} and cannot be started anew, because it is an iterator; "
+            "give what it comes from: a DataLoader, a list, or an object whose __iter__ starts over"
+        )
+
+
+def _own_loader(loader: DataLoader[Any]) -> DataLoader[Any]:
+    own = copy.copy(loader)
+    own._iterator = None  # noqa: SLF001 - else a loader with persistent workers hands out the user's own iterator
+    return own
+
+
+@contextlib.contextmanager
+def preserved_generators(batches: Iterable[Any]) -> Iterator[None]:
+    """Restore the random generators that a `DataLoader` and its samplers have of their own."""
+    owners = [batches, *(getattr(batches, name, None) for name in ("sampler", "batch_sampler"))]
+    found = {getattr(owner, "generator", None) for owner in owners}
+    kept = [
+        (generator, generator.get_state()) for generator in found if isinstance(generator, torch.Generator)
+    ]
+    try:
+        yield
+    finally:
+        for generator, state in kept:
+            generator.set_state(state)

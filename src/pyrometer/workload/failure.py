@@ -1,0 +1,74 @@
+"""When the user's own program fails: one line that says what was raised and where."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyrometer.errors import PyrometerError, UserProgramError
+
+_OURS = str(Path(__file__).resolve().parent.parent)
+_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+@contextlib.contextmanager
+def user_code(what: str) -> Iterator[None]:
+    """Turn an exception of the user's program into a `UserProgramError` that says where it happened.
+
+    `SystemExit` counts as a failure too. Our own errors and `KeyboardInterrupt` pass unchanged.
+
+    >>> with user_code("the factory"):
+    ...     raise ValueError("no such split")
+    Traceback (most recent call last):
+    pyrometer.errors.UserProgramError: the factory raised ValueError: no such split
+    """
+    try:
+        yield
+    except PyrometerError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserProgramError(f"{what} raised {described(error)}") from error
+
+
+def described(error: BaseException) -> str:
+    """An exception in one line: its type, its text, and the user's file and line that raised it."""
+    place = user_place(error)
+    return f"{type(error).__name__}: {first_line(error)}" + (f" ({place})" if place else "")
+
+
+def first_line(error: BaseException) -> str:
+    r"""The first non-empty line of an exception's text.
+
+    >>> first_line(ValueError("too short\nsee above"))
+    'too short'
+    """
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else "(no message)"
+
+
+def user_place(error: BaseException) -> str | None:
+    """`file:line` of the innermost frame that is the user's; `None` when the user's code is not on the stack.
+
+    Code under the working directory's environment or the standard library is not the user's, unless nothing else is
+    there (a target that is itself an installed package).
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return _place(error.filename, error.lineno)
+    frames = [
+        (frame.filename, frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(("<", _OURS))
+    ]
+    own = [frame for frame in frames if not frame[0].startswith(_INSTALLED)]
+    return _place(*(own or frames)[-1]) if frames else None
+
+
+def _place(filename: str, line: int | None) -> str:
+    relative = os.path.relpath(filename)
+    shown = filename if relative.startswith("..") else relative
+    return f"{shown}:{line}" if line is not None else shown

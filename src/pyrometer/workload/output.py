@@ -1,0 +1,38 @@
+"""Keeping the user's prints out of a machine-readable document on stdout."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+
+_STDOUT, _STDERR = 1, 2
+
+
+@contextlib.contextmanager
+def stdout_to_stderr() -> Iterator[None]:
+    """Send everything that is written to stdout to stderr: Python's prints, C code's, and those of child processes."""
+    sys.stdout.flush()
+    with contextlib.ExitStack() as stack:
+        if _is_open(_STDOUT) and _is_open(_STDERR):
+            stack.callback(_restore_stdout, os.dup(_STDOUT))
+            os.dup2(_STDERR, _STDOUT)
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+
+
+def _restore_stdout(kept: int) -> None:
+    # C's own buffer would otherwise be written at exit, to the real stdout.
+    ctypes.CDLL(None).fflush(None)
+    os.dup2(kept, _STDOUT)
+    os.close(kept)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True

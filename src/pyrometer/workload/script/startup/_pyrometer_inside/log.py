@@ -1,0 +1,110 @@
+"""The event log: 16 bytes per event in a memory-mapped file, which survives whatever kills the process."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from time import perf_counter_ns
+
+from . import kinds
+
+WORD_BYTES = 8
+CHUNK_WORDS = 1 << 15
+TAIL_WORDS = 128
+MAX_WORDS = 1 << 25  # 256 MiB: about 17 million events
+NUM_LOW_DESCRIPTORS = 64
+
+
+class EventLog:
+    """Appends events; full or detached it drops them, and never raises.
+
+    The address space is mapped once; the file grows by chunks that are written before they are used, because
+    touching a page that the disk has no room for would kill the process.
+    """
+
+    __slots__ = ("_map", "_next", "_num_allocated", "_path", "_whole", "_words", "is_full")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._map = _map_file(path, MAX_WORDS * WORD_BYTES)
+        self._whole = memoryview(self._map).cast("q")
+        self._words = self._whole[:0]
+        self._num_allocated = 0
+        self._next = 0
+        self.is_full = False
+        self._extend()
+        for position, value in enumerate((kinds.MAGIC, kinds.VERSION, perf_counter_ns(), time.time_ns())):
+            self._words[position] = value
+        self._next = kinds.HEADER_WORDS
+
+    def add(self, event_word: int) -> int:
+        """Append an event that happens now; returns its time in ns."""
+        index = self._next
+        time_ns = perf_counter_ns()
+        try:
+            self._words[index] = time_ns
+            # The word comes second: without it the event is not there.
+            self._words[index + 1] = event_word
+        except IndexError:
+            return self.add_at(time_ns, event_word) if self._extend() else time_ns
+        self._next = index + 2
+        return time_ns
+
+    def add_at(self, time_ns: int, event_word: int) -> int:
+        """Append an event that happened at `time_ns`."""
+        index = self._next
+        if index + 1 < len(self._words) or self._extend():
+            self._words[index] = time_ns
+            self._words[index + 1] = event_word
+            self._next = index + 2
+        return time_ns
+
+    def open_tail(self) -> None:
+        """Give free what was kept back for the last few events."""
+        self._words = self._whole[: self._num_allocated]
+
+    def detach(self) -> None:
+        """Drop everything from now on: after a fork the log belongs to the parent process."""
+        self.is_full = True
+        self._num_allocated = 0
+        self._words = self._whole[:0]
+
+    def _extend(self) -> bool:
+        if self.is_full:
+            return False
+        grown = self._num_allocated + CHUNK_WORDS
+        try:
+            if grown > MAX_WORDS:
+                raise OSError
+            _write_zeros(self._path, self._num_allocated * WORD_BYTES, CHUNK_WORDS * WORD_BYTES)
+        except OSError:
+            self.is_full = True
+            return False
+        if self._num_allocated and hasattr(mmap, "MADV_DONTNEED"):
+            # What is written is in the file; out of our address space it does not count as the script's memory.
+            past = (self._num_allocated - CHUNK_WORDS) * WORD_BYTES
+            self._map.madvise(mmap.MADV_DONTNEED, past, (CHUNK_WORDS - 2 * TAIL_WORDS) * WORD_BYTES)
+        self._num_allocated = grown
+        self._words = self._whole[: grown - TAIL_WORDS]
+        return True
+
+
+def _map_file(path: str, num_bytes: int) -> mmap.mmap:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    # The map keeps a descriptor of its own. Scripts may count on getting the low ones, so it is given a high one.
+    held = [os.dup(descriptor) for _ in range(NUM_LOW_DESCRIPTORS)]
+    try:
+        os.ftruncate(descriptor, num_bytes)
+        return mmap.mmap(descriptor, num_bytes)
+    finally:
+        for each in (*held, descriptor):
+            os.close(each)
+
+
+def _write_zeros(path: str, offset: int, num_bytes: int) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.pwrite(descriptor, bytes(num_bytes), offset)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,120 @@
+"""Turns what the hooks see into events of one thread."""
+
+from __future__ import annotations
+
+from _thread import get_ident
+
+from . import kinds
+from .device_time import device_time
+from .log import EventLog
+from .memory import MemorySampler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_SHIFT = kinds.VALUE_SHIFT
+_EVALUATION = kinds.EVALUATION << kinds.KIND_BITS
+_FIRST_FETCH = kinds.FIRST_FETCH << kinds.KIND_BITS
+_EXHAUSTED = kinds.EXHAUSTED << kinds.KIND_BITS
+
+
+class Observer:
+    """Logs the phases of the thread that it was made in; calls on other threads are counted.
+
+    Data wait, forward and backward do not nest: the outermost counts, and while it lasts `inside` is true, which is
+    all that a nested call looks at. The optimizer may contain them, as a closure does.
+    """
+
+    __slots__ = (
+        "_device",
+        "_is_compiling",
+        "_is_grad_enabled",
+        "_log",
+        "_memory",
+        "_thread",
+        "elsewhere",
+        "exhausted",
+        "inside",
+    )
+
+    def __init__(self, log: EventLog, torch: Any) -> None:
+        self.inside = False
+        self.exhausted = False
+        self.elsewhere = 0
+        self._log = log
+        self._thread = get_ident()
+        self._is_compiling: Callable[[], bool] = torch.compiler.is_compiling
+        self._is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+        self._memory = MemorySampler(log, torch)
+        self._device = device_time(log, torch)
+
+    def begin_forward(self, module: Any) -> bool:
+        """The outermost module call begins; false on another thread, where `end_…` must not follow."""
+        training = module.training and self._is_grad_enabled()
+        flags = 0 if training else _EVALUATION
+        return self._begin(kinds.FORWARD_BEGIN | flags | id(module) << _SHIFT)
+
+    def begin_backward(self, _roots: Any) -> bool:
+        """The autograd engine starts."""
+        return self._begin(kinds.BACKWARD_BEGIN)
+
+    def begin_data(self, iterator: Any) -> bool:
+        """The next batch is asked for; the dataset stands for the loader, whose iterators come and go."""
+        flags = _FIRST_FETCH if getattr(iterator, "_num_yielded", None) == 0 else 0
+        return self._begin(kinds.DATA_BEGIN | flags | id(getattr(iterator, "_dataset", None)) << _SHIFT)
+
+    def end_forward(self) -> None:
+        """The outermost module call has returned or raised."""
+        self._end(kinds.FORWARD_END)
+
+    def end_backward(self) -> None:
+        """The autograd engine has returned or raised."""
+        self._end(kinds.BACKWARD_END)
+
+    def end_data(self) -> None:
+        """The batch is there, or there is none."""
+        flags = _EXHAUSTED if self.exhausted else 0
+        self.exhausted = False
+        self._end(kinds.DATA_END | flags)
+
+    def begin_optimizer(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        """An optimizer's step begins."""
+        if not self._is_compiling() and get_ident() == self._thread:
+            self._log.add(kinds.OPTIMIZER_BEGIN | id(optimizer) << _SHIFT)
+
+    def end_optimizer(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        """An optimizer's step has returned."""
+        if not self._is_compiling() and get_ident() == self._thread:
+            time_ns = self._log.add(kinds.OPTIMIZER_END | id(optimizer) << _SHIFT)
+            self._memory.sample_if_due(time_ns)
+            if self._device is not None:
+                self._device.boundary(kinds.OPTIMIZER_END, time_ns)
+
+    def detach(self) -> None:
+        """See nothing from now on, at the least cost: in a forked child."""
+        self._thread = -1
+        self.inside = True
+
+    def resolve(self) -> None:
+        """Log the device times that are known by now."""
+        if self._device is not None:
+            self._device.resolve()
+
+    def _begin(self, event_word: int) -> bool:
+        if get_ident() != self._thread:
+            self.elsewhere += 1
+            return False
+        self.inside = True
+        time_ns = self._log.add(event_word)
+        if self._device is not None:
+            self._device.boundary(event_word & kinds.KIND_MASK, time_ns)
+        return True
+
+    def _end(self, event_word: int) -> None:
+        time_ns = self._log.add(event_word)
+        self.inside = False
+        self._memory.sample_if_due(time_ns)
+        if self._device is not None:
+            self._device.boundary(event_word & kinds.KIND_MASK, time_ns)

@@ -1,0 +1,81 @@
+"""Starts the observation in a fresh interpreter, before the script."""
+
+from __future__ import annotations
+
+import atexit
+import os
+
+from . import kinds
+from .import_hook import after_import
+from .log import EventLog
+from .memory import resident_peak_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .observer import Observer
+
+
+class Observation:
+    """The life of one observation: from the start of the interpreter to its end, in one process."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._observer: Observer | None = None
+        self._pid = os.getpid()
+
+    def torch_imported(self, torch: Any) -> None:
+        """Install the hooks; what fails here is reported in the log and never reaches the script."""
+        self._log.add(kinds.TORCH_IMPORTED)
+        if os.getpid() != self._pid:
+            return
+        try:
+            # Only now: these need modules that torch has loaded anyway.
+            from .observer import Observer
+            from .torch_hooks import install
+
+            self._observer = Observer(self._log, torch)
+            _, missing = install(torch, self._observer)
+        except Exception:  # noqa: BLE001 - see above
+            missing = ["torch's import"]
+        for name in missing:
+            self._log.add(kinds.word(kinds.NOT_OBSERVED, kinds.HOOK_POINTS.index(name)))
+
+    def forked(self) -> None:
+        """A child process is not observed."""
+        self._log.detach()
+        if self._observer is not None:
+            self._observer.detach()
+
+    def finish(self) -> None:
+        """Log what is known only at the end; runs after the script's own exit functions."""
+        if os.getpid() != self._pid:
+            return
+        if self._observer is not None:
+            self._observer.resolve()
+        if self._log.is_full:
+            self._log.open_tail()
+            self._log.add(kinds.LOG_FULL)
+        if self._observer is not None:
+            self._finish_torch(self._observer)
+        peak = resident_peak_bytes()
+        if peak is not None:
+            self._log.add(kinds.word(kinds.RESIDENT_PEAK_BYTES, peak))
+        self._log.add(kinds.ENDED)
+
+    def _finish_torch(self, observer: Observer) -> None:
+        from .torch_hooks import compile_ns
+
+        self._log.add(kinds.word(kinds.ELSEWHERE, observer.elsewhere))
+        spent_ns = compile_ns()
+        if spent_ns is not None:
+            self._log.add(kinds.word(kinds.COMPILE_NS, spent_ns))
+
+
+def start(path: str) -> None:
+    """Observe this process into the event log at `path`."""
+    observation = Observation(EventLog(path))
+    after_import("torch", observation.torch_imported)
+    os.register_at_fork(after_in_child=observation.forked)
+    atexit.register(observation.finish)

@@ -1,0 +1,113 @@
+"""The points of torch that are observed; the one place that knows torch's inside.
+
+| phase | point | kind |
+|---|---|---|
+| forward | `torch.nn.Module.__call__` | instrumented |
+| backward | `torch.autograd.graph._engine_run_backward`, else `torch.autograd.backward` | private, instrumented |
+| data wait | `_BaseDataLoaderIter.__next__` | private, instrumented |
+| optimizer | `register_optimizer_step_pre_hook`, `…_post_hook` | public hooks |
+
+A point that is missing or not as expected stays alone: its time counts as `rest`, and the log says so.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from .device_time import DeviceTime
+from .instrument import CannotInstrumentError, instrument
+from .log import EventLog
+from .memory import MemorySampler
+from .observer import Observer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FunctionType
+    from typing import Any
+
+
+def install(torch: Any, observer: Observer) -> tuple[Callable[[], None], list[str]]:
+    """Observe torch.
+
+    Returns:
+        A function that undoes it, and the names out of `HOOK_POINTS` that could not be observed.
+    """
+    undo: list[Callable[[], None]] = []
+    missing = []
+    for name, attach in _POINTS.items():
+        try:
+            undo.append(attach(torch, observer))
+        except (AttributeError, KeyError, CannotInstrumentError):
+            missing.append(name)
+
+    def undo_all() -> None:
+        for each in reversed(undo):
+            each()
+
+    return undo_all, missing
+
+
+def compile_ns() -> int | None:
+    """Time spent in torch.compile's compilers; 0 when it was never used, `None` where torch does not say."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    if utils is None:
+        return 0
+    spent = getattr(utils, "calculate_time_spent", None)
+    return None if spent is None else round(spent().get("total_wall_time", 0.0) * 1e9)
+
+
+def _observe_modules(torch: Any, observer: Observer) -> Callable[[], None]:
+    call: FunctionType = torch.nn.Module.__call__
+    return instrument(call, "forward", observer)
+
+
+def _observe_backward(torch: Any, observer: Observer) -> Callable[[], None]:
+    run: FunctionType = getattr(torch.autograd.graph, "_engine_run_backward", torch.autograd.backward)
+    return instrument(run, "backward", observer)
+
+
+def _observe_loader(torch: Any, observer: Observer) -> Callable[[], None]:
+    fetch: FunctionType = torch.utils.data.dataloader._BaseDataLoaderIter.__next__  # noqa: SLF001 - see the table
+    return instrument(fetch, "data", observer)
+
+
+def _observe_optimizers(_torch: Any, observer: Observer) -> Callable[[], None]:
+    module: Any = sys.modules["torch.optim.optimizer"]
+    handles = [
+        module.register_optimizer_step_pre_hook(observer.begin_optimizer),
+        module.register_optimizer_step_post_hook(observer.end_optimizer),
+    ]
+
+    def undo() -> None:
+        for handle in handles:
+            handle.remove()
+
+    return undo
+
+
+def _hide_from_compiler(torch: Any, _observer: Observer) -> Callable[[], None]:
+    """Let Dynamo run the observer's own frames as they are instead of compiling them."""
+    interface = torch._C._dynamo.eval_frame  # noqa: SLF001 - no public call does this
+    if hasattr(interface, "set_code_exec_strategy"):
+        action = interface._FrameAction  # noqa: SLF001
+        strategy = interface._FrameExecStrategy(action.SKIP, action.SKIP)  # noqa: SLF001
+
+        def skip(code: Any) -> None:
+            interface.set_code_exec_strategy(code, strategy)
+    else:
+        skip = interface.skip_code
+    for kind in (Observer, EventLog, MemorySampler, DeviceTime):
+        for member in vars(kind).values():
+            if hasattr(member, "__code__"):
+                skip(member.__code__)
+    return lambda: None
+
+
+_POINTS: dict[str, Callable[[Any, Observer], Callable[[], None]]] = {
+    "module calls": _observe_modules,
+    "backward": _observe_backward,
+    "data loader": _observe_loader,
+    "optimizer steps": _observe_optimizers,
+    "torch.compile": _hide_from_compiler,
+}

@@ -1,0 +1,36 @@
+"""Imported by Python itself before the script: starts the observation, and removes every trace of how it came in.
+
+Nothing of ours is below the script on the stack, so `__main__`, `sys.argv`, exit codes and tracebacks are Python's own.
+"""
+
+import os
+import sys
+
+
+def _observe() -> None:
+    log = os.environ.pop("_PYROMETER_EVENT_LOG", None)
+    pythonpath = os.environ.pop("_PYROMETER_PYTHONPATH", None)
+    if log is None:
+        return
+    if pythonpath is None:
+        os.environ.pop("PYTHONPATH", None)
+    else:
+        os.environ["PYTHONPATH"] = pythonpath
+    try:
+        from _pyrometer_inside.start import start  # type: ignore[import-not-found, unused-ignore]
+
+        start(log)
+    except Exception as error:  # noqa: BLE001 - the script must run whatever happens to us; the parent reports it
+        with open(log + ".failure", "w") as report:  # noqa: PTH123 - pathlib is not loaded here
+            report.write(f"{type(error).__name__}: {error}")
+
+
+_observe()
+_folder = os.path.dirname(__file__)  # noqa: PTH120 - pathlib is not loaded here
+if _folder in sys.path:
+    sys.path.remove(_folder)
+sys.path_importer_cache.pop(_folder, None)
+# Now the user's own sitecustomize, which ours has hidden. Where there is none, this raises what `site` expects in
+# that case and passes over.
+sys.modules.pop("sitecustomize", None)
+__import__("sitecustomize")

@@ -1,0 +1,147 @@
+"""`compare`: real effects on an injected clock, and a few on the real one."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import pyrometer as pm
+from pyrometer.bench.verdict import sentence
+from pyrometer.errors import InputError, UserProgramError
+
+
+def noisy(step_s, seed=0, spread=0.03):
+    rng = np.random.default_rng(seed)
+    return lambda _i: step_s * math.exp(spread * abs(rng.normal()))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "outcome"), [(1.0, "same"), (1.10, "slower"), (1.05, "slower"), (0.9, "faster"), (2.0, "slower")]
+)
+@pytest.mark.parametrize("step_s", [50e-6, 1e-3, 30e-3])
+def test_the_verdict_is_the_truth(clock, timed, ratio, outcome, step_s):
+    v = pm.compare(timed(noisy(step_s)), timed(noisy(step_s * ratio, 1)), clock=clock, budget_s=60)
+    assert v.outcome == outcome
+    assert v.ci_low <= ratio <= v.ci_high
+    assert v.num_blocks in {20, 40, 80, 160}
+
+
+def test_short_calls_are_compared_by_the_fastest_of_a_batch_and_long_ones_by_cpu_time(clock, timed):
+    short = pm.compare(timed(noisy(1e-4)), timed(noisy(1e-4, 1)), clock=clock, budget_s=60)
+    assert (short.metric, short.calls_per_batch) == ("wall_min", 10)
+    long = pm.compare(timed(noisy(1e-2)), timed(noisy(1e-2, 1)), clock=clock, budget_s=60)
+    assert (long.metric, long.calls_per_batch) == ("cpu", 1)
+
+
+def test_a_program_that_waits_is_compared_by_wall_time():
+    v = pm.compare(
+        pm.Call(lambda: time.sleep(0.004), name="A"), pm.Call(lambda: time.sleep(0.008), name="B"), budget_s=5
+    )
+    assert v.metric == "wall_min"
+    assert v.outcome == "slower"
+    assert 1.5 < v.ratio < 2.2
+
+
+def test_a_drifting_machine_does_not_fool_it(clock, timed):
+    """Speed halves while the comparison runs; both sides see it."""
+    calls = iter(range(10**9))
+    drift = lambda step_s: lambda _i: step_s * (1 + next(calls) / 500)  # noqa: E731
+    v = pm.compare(timed(drift(1e-2)), timed(drift(1e-2)), clock=clock, budget_s=60)
+    assert v.outcome == "same"
+
+
+def test_the_same_seed_gives_the_same_order_and_another_seed_another(clock, timed):
+    def order(seed):
+        seen = []
+        a = timed(noisy(0.01), lambda _: seen.append("a"))
+        b = timed(noisy(0.01, 1), lambda _: seen.append("b"))
+        pm.compare(a, b, clock=clock, budget_s=60, seed=seed)
+        return seen
+
+    first, again, other = order(1), order(1), order(2)
+    assert first == again
+    assert first != other
+    assert first.count("a") == first.count("b")
+
+
+def test_too_little_time_is_undecided_and_says_how_much_is_missing(clock, timed):
+    v = pm.compare(timed(noisy(0.1, spread=0.3)), timed(noisy(0.104, 1, spread=0.3)), clock=clock, budget_s=3)
+    assert v.outcome == "undecided"
+    assert v.needed_s > 0
+    assert sentence(v).startswith("undecided: about ")
+
+
+def test_a_step_longer_than_the_budget_is_undecided_after_two_calls(clock, timed):
+    v = pm.compare(timed(lambda _: 40.0), timed(lambda _: 44.0), clock=clock, budget_s=20)
+    assert v.outcome == "undecided"
+    assert clock.now_ns == 84e9
+    assert v.ci_low is None
+    assert "--budget" in v.reason
+
+
+def test_ctrl_c_gives_the_verdict_so_far(clock, timed):
+    def interrupts(i):
+        if i == 60:
+            raise KeyboardInterrupt
+
+    v = pm.compare(timed(noisy(0.01), interrupts), timed(noisy(0.0101, 1)), clock=clock, budget_s=600, margin=0.001)
+    assert v.outcome == "undecided"
+    assert v.reason.startswith("interrupted after ")
+
+
+def test_a_side_that_fails_is_named(clock, timed):
+    def fails(i):
+        if i == 36:
+            raise ValueError("bad batch")
+
+    with pytest.raises(UserProgramError, match="B: timed: step 37 raised ValueError: bad batch"):
+        pm.compare(timed(noisy(0.01)), timed(noisy(0.01), fails), clock=clock, budget_s=60)
+
+
+def test_many_candidates_share_the_error_probability(clock, timed):
+    base = timed(noisy(0.001), name="base")
+    candidates = [
+        timed(noisy(0.001 * r, i), name=f"c{i}") for i, r in enumerate((1.0, 1.1, 0.8), start=1)
+    ]
+    verdicts = pm.compare_many(base, candidates, clock=clock, budget_s=60)
+    assert [v.outcome for v in verdicts] == ["same", "slower", "faster"]
+    assert [v.candidate for v in verdicts] == ["c1", "c2", "c3"]
+    alone = pm.compare(base, candidates[0], clock=clock, budget_s=60)
+    assert (verdicts[0].ci_high - verdicts[0].ci_low) > 0.9 * (alone.ci_high - alone.ci_low)
+
+
+def test_a_slower_tail_behind_the_same_typical_step_is_told(clock, timed):
+    rng = np.random.default_rng(3)
+    heavy = lambda _i: 1e-4 * (3 if rng.random() < 0.12 else 1)  # noqa: E731
+    v = pm.compare(timed(lambda _i: 1e-4), timed(heavy), clock=clock, budget_s=60)
+    assert v.outcome == "same"
+    assert [c.code for c in v.caveats] == ["tail_slower"]
+
+
+@pytest.mark.parametrize("arguments", [{"budget_s": 0}, {"margin": 0}, {"confidence": 2}])
+def test_nonsense_is_refused(clock, timed, arguments):
+    with pytest.raises(InputError):
+        pm.compare(timed(noisy(0.01)), timed(noisy(0.01)), clock=clock, **arguments)
+
+
+def test_real_models_with_a_real_difference():
+    small, large = nn.Linear(64, 64), nn.Sequential(*[nn.Linear(64, 64) for _ in range(4)])
+    x = torch.randn(16, 64)
+    v = pm.compare(pm.Inference(small, x), pm.Inference(large, x), budget_s=10)
+    assert v.outcome == "slower"
+    assert v.ratio > 1.5
+
+
+@pytest.mark.slow
+def test_identical_real_models_are_never_told_apart():
+    model, x = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)), torch.randn(16, 64)
+    outcomes = [
+        pm.compare(pm.Inference(model, x), pm.Inference(model, x), budget_s=5, seed=seed).outcome for seed in range(40)
+    ]
+    assert sum(o in {"faster", "slower"} for o in outcomes) <= 2
+    assert outcomes.count("same") >= 30

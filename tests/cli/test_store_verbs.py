@@ -1,0 +1,374 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from pyrometer.cli.main import main
+from pyrometer.cli.saving import provenance, save_run, store_options
+from pyrometer.errors import StoreError, UsageError
+from pyrometer.hardware.environment import Environment
+from pyrometer.record import from_json, to_dict
+from pyrometer.report.run_documents import CompareDocument, PruneDocument, RunsDocument
+from pyrometer.store.run import Run, new_run
+from pyrometer.store.store import Store
+
+ENVIRONMENT: dict[str, Any] = {
+    "os": "Linux 6.8",
+    "python": "3.11.9",
+    "pyrometer": "0.1.0",
+    "torch": "2.13.0",
+    "torch_cuda": None,
+    "torch_git": None,
+    "cpu": {
+        "model": "Xeon",
+        "isa": "AVX512",
+        "physical_cores": 1,
+        "logical_cores": 2,
+        "usable_cpus": 2.0,
+        "numa_nodes": 1,
+    },
+    "memory_bytes": 8 << 30,
+    "gpus": [],
+    "threads": 2,
+    "interop_threads": 1,
+    "settings": {},
+    "fingerprint": "f00d",
+}
+
+
+def measurement(median_s: float) -> dict[str, Any]:
+    times = ("mean_s", "min_s", "max_s", "p50_s", "p90_s", "p95_s", "p99_s", "median_s", "first_call_s")
+    return {
+        **dict.fromkeys(times, median_s),
+        "name": "work", "clock": "wall", "unit": "frames", "units_per_step": 1.0,
+
+            "ci_low_s": median_s * 0.99,
+            "ci_high_s": median_s * 1.01,
+            "stdev_s": 0.0,
+            "iqr_s": 0.0,
+            "confidence": 0.99
+        ,
+        "quantiles": [], "num_samples": 40, "effective_num_samples": 30.0, "autocorrelation_time": 1.3,
+
+            "steps_per_sample": 1,
+            "compile_s": None,
+            "warmup_steps": 3,
+            "warmup_s": [median_s] * 3,
+            "steady": True
+        ,
+
+            "jitter": 1.0,
+            "throughput": 1 / median_s,
+            "throughput_low": 1 / median_s,
+            "throughput_high": 1 / median_s
+        ,
+        "peak_bytes": 5 << 20, "elapsed_s": 1.0,
+    }
+
+
+def save(store: Store, median_s: float | None = 0.002, *, age_s: float = 0, **changes: Any) -> Run:
+    environment = {**ENVIRONMENT, **changes.pop("environment", {})}
+    target = changes.pop("target", "model.py:work")
+    figures = None if median_s is None else measurement(median_s)
+    document = {"schema_version": 1, "target": target, "measurement": figures, "environment": environment}
+    values: dict[str, Any] = {"kind": "bench", "commit": ("0123456789abcdef", True), **changes}
+    now = datetime.now(timezone.utc) - timedelta(seconds=age_s)
+    command = ["pyrometer", "bench", target]
+    kind = values.pop("kind")
+    return store.save(
+        new_run(kind, target, document, environment=environment, command=command, now=now, **values)
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.chdir(tmp_path)
+    return Store.open(".pyrometer")
+
+
+def fails(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """Run a verb that must fail with exit code 2 and one line."""
+    assert main(list(argv)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def prints(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """Run a verb that must succeed and be silent on stderr."""
+    assert main(list(argv)) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def test_runs_lists_a_line_per_run_the_newest_first(store: Store, capsys):
+    older, newer = (
+        save(store, age_s=60),
+        save(store, 0.5, kind="check", target="train.py", commit=(None, None)),
+    )
+    lines = prints(capsys, "runs").splitlines()
+    assert len(lines) == 3
+    assert newer.id in lines[1]
+    assert "500 ms (495 ms–505 ms)" in lines[1]
+    assert lines[2].startswith(older.id)
+    assert "model.py:work" in lines[2]
+    assert "012345678+" in lines[2]
+
+
+def test_runs_as_json_is_one_document(store: Store, capsys):
+    run = save(store)
+    document = from_json(RunsDocument, prints(capsys, "runs", "--json"))
+    assert document.runs == [run.summary()]
+
+
+def test_runs_can_be_narrowed(store: Store, capsys):
+    save(store, age_s=60)
+    check = save(store, kind="check", age_s=30)
+    save(store)
+    assert len(json.loads(prints(capsys, "runs", "--json", "--limit", "2"))["runs"]) == 2
+    assert [run["id"] for run in json.loads(prints(capsys, "runs", "--json", "--kind", "check"))["runs"]] == [
+        check.id
+    ]
+
+
+def test_an_empty_store_says_what_to_do(store: Store, capsys):
+    assert "no runs; pyrometer bench TARGET makes one" in prints(capsys, "runs")
+    assert json.loads(prints(capsys, "runs", "--json"))["runs"] == []
+
+
+def test_a_missing_store_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for argv in (
+        ["runs"],
+        ["show", "last"],
+        ["compare", "a", "b"],
+        ["export", "last", "-o", "x.json"],
+        ["prune"],
+    ):
+        assert "no runs are stored here; pass --store DIR" in fails(capsys, *argv)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_store_comes_from_the_flag_then_the_variable_then_the_file(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    ids = {name: save(Store.open(tmp_path / name)).id for name in ("flag", "variable", "file")}
+    (tmp_path / "pyproject.toml").write_text('[tool.pyrometer]\nstore = "file"\n')
+    assert ids["file"] in prints(capsys, "runs")
+    monkeypatch.setenv("PYROMETER_STORE", "variable")
+    assert ids["variable"] in prints(capsys, "runs")
+    assert ids["flag"] in prints(capsys, "runs", "--store", "flag")
+
+
+@pytest.mark.parametrize(
+    "argv", [["runs"], ["runs", "--json"], ["show", "last"], ["show", "last", "--json"], ["prune"]]
+)
+def test_looking_into_the_store_imports_neither_torch_nor_alembic(store: Store, argv: list[str]):
+    save(store)
+    code = (
+        "import sys\nfrom pyrometer.cli.main import main\n"
+        f"code = main({argv!r})\n"
+        "print([name for name in ('torch', 'alembic') if name in sys.modules], code, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[] 0\n"
+
+
+def test_show_says_where_a_run_comes_from_and_renders_it(store: Store, capsys):
+    run = save(store)
+    out = prints(capsys, "show", "last")
+    assert out.startswith(f"run {run.id} · ")
+    assert "012345678+ · pyrometer bench model.py:work" in out
+    assert "2.00 ms" in out
+
+
+def test_show_as_json_is_the_document_of_the_verb(store: Store, capsys):
+    run = save(store, target="größe.py:work")
+    assert json.loads(prints(capsys, "show", run.id[:-1], "--json")) == run.document
+
+
+def test_show_as_markdown_and_html(store: Store, capsys, tmp_path: Path):
+    save(store)
+    assert "2.00 ms" in prints(capsys, "show", "last", "--markdown")
+    assert prints(capsys, "show", "last", "--html", "out.html") == ""
+    assert "2.00 ms" in (tmp_path / "out.html").read_text()
+    assert "is there already" in fails(capsys, "show", "last", "--html", "out.html")
+
+
+def test_show_has_one_format_at_a_time(store: Store, capsys):
+    save(store)
+    assert "exclude each other" in fails(capsys, "show", "last", "--json", "--markdown")
+
+
+def test_show_of_an_unknown_run_names_the_next_step(store: Store, capsys):
+    assert "'zzz': no such run" in fails(capsys, "show", "zzz")
+
+
+def test_compare_shows_both_and_says_that_it_is_no_verdict(store: Store, capsys):
+    a, b = save(store, 0.002, target="old.py:work", age_s=60), save(store, 0.001, target="new model.py:work")
+    out = prints(capsys, "compare", a.id, b.id)
+    assert all(
+        text in out for text in (a.id, b.id, "2.00 ms", "1.00 ms", "ratio of medians, B over A: 0.500")
+    )
+    assert "taken at different moments" in out
+    assert "no verdict" in out
+    assert "pyrometer bench old.py:work --vs 'new model.py:work'" in out
+    document = from_json(CompareDocument, prints(capsys, "compare", a.id, b.id, "--json"))
+    assert document.comparison.ratio_of_medians == 0.5
+
+
+def test_compare_of_one_target_at_two_commits_tells_how_to_run_both(store: Store, capsys):
+    a, b = save(store, age_s=60), save(store)
+    out = prints(capsys, "compare", a.id, b.id)
+    assert (
+        "git worktree add ../before 0123456789ab && pyrometer bench ../before/model.py:work --vs model.py:work"
+        in out
+    )
+
+
+def test_compare_across_machines_is_refused_with_the_fields_that_differ(store: Store, capsys):
+    a = save(store, age_s=60)
+    b = save(store, environment={"cpu": {**ENVIRONMENT["cpu"], "model": "Epyc"}, "fingerprint": "beef"})
+    message = fails(capsys, "compare", a.id, b.id)
+    assert "Xeon" in message
+    assert "Epyc" in message
+
+
+def test_compare_needs_measurements(store: Store, capsys):
+    a, b = save(store, None, kind="calibration", age_s=60), save(store)
+    assert f"run {a.id} (calibration) holds no measurement" in fails(capsys, "compare", a.id, b.id)
+
+
+@pytest.mark.parametrize("name", ["out.json", "out.md", "out.html", "OUT.HTML"])
+def test_export_writes_the_format_of_the_extension(store: Store, capsys, tmp_path: Path, name: str):
+    run = save(store)
+    assert prints(capsys, "export", "last", "-o", name) == ""
+    content = (tmp_path / name).read_text()
+    if name.endswith("json"):
+        assert json.loads(content) == run.document
+    else:
+        assert "2.00 ms" in content
+
+
+def test_export_overwrites_only_with_force(store: Store, capsys, tmp_path: Path):
+    save(store)
+    (tmp_path / "out.json").write_text("mine")
+    assert "overwrite it by pyrometer export --force" in fails(capsys, "export", "last", "-o", "out.json")
+    assert (tmp_path / "out.json").read_text() == "mine"
+    prints(capsys, "export", "last", "-o", "out.json", "--force")
+    assert json.loads((tmp_path / "out.json").read_text())
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".pyrometer", "out.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("out.txt", "the extension '.txt' names no format; legal are .json, .md, .html"),
+        ("out", "the extension '' names no format"),
+        ("missing/out.json", "cannot be written: No such file or directory"),
+        ("file/out.json", "cannot be written: Not a directory"),
+    ],
+)
+def test_export_refuses_what_it_cannot_write(store: Store, capsys, tmp_path: Path, name: str, message: str):
+    save(store)
+    (tmp_path / "file").touch()
+    assert message in fails(capsys, "export", "last", "-o", name)
+
+
+def test_prune_says_what_it_would_remove_and_then_removes_it(store: Store, capsys):
+    old, new = save(store, age_s=86400 * 40), save(store)
+    planned = prints(capsys, "prune", "--older-than", "30d", "--dry-run")
+    assert f"would remove run {old.id}" in planned
+    assert new.id not in planned
+    assert len(store.runs()) == 2
+    done = from_json(PruneDocument, prints(capsys, "prune", "--older-than", "30d", "--json"))
+    assert [run.id for run in done.pruned.runs] == [old.id]
+    assert [run.id for run in store.runs()] == [new.id]
+    assert "removed 1 runs" in prints(capsys, "prune", "--keep", "0")
+
+
+def test_prune_without_a_rule_deletes_no_run(store: Store, capsys):
+    save(store)
+    assert "removed 0 runs" in prints(capsys, "prune")
+    assert len(store.runs()) == 1
+
+
+@click.command()
+@click.option("--exit-code", type=int)
+@click.option("--fail", is_flag=True)
+@store_options
+def measuring(store_location: str | None, *, exit_code: int | None, fail: bool) -> int:
+    run = save_run(
+        store_location,
+        kind="bench",
+        target="t",
+        document={"target": "t"},
+        environment=msgspec.convert(ENVIRONMENT, Environment),
+        artifacts={"a.txt": b"1"},
+    )
+    click.echo(json.dumps(provenance(run)))
+    if fail:
+        raise UsageError("of the verb itself")
+    if exit_code is not None:
+        click.get_current_context().exit(exit_code)
+    return 1
+
+
+def measure(*argv: str) -> tuple[Any, dict[str, Any]]:
+    result = CliRunner().invoke(measuring, list(argv), standalone_mode=False)
+    return result, json.loads(result.stdout)
+
+
+def test_a_verb_saves_its_result_with_command_and_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/pyrometer", "bench", "t"])
+    result, printed = measure()
+    assert result.return_value == 1
+    run = Store.open(".pyrometer", create=False).load("last")
+    assert printed == {"run_id": run.id, "created": run.created_at, "command": ["pyrometer", "bench", "t"]}
+    assert run.document == {"target": "t", **printed}
+    assert (run.kind, run.target, run.fingerprint, run.commit_sha) == ("bench", "t", "f00d", None)
+    assert to_dict(msgspec.convert(run.environment, Environment)) == ENVIRONMENT
+    assert [artifact.name for artifact in run.artifacts] == ["a.txt"]
+
+
+def test_no_store_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    result, printed = measure("--no-store")
+    assert result.return_value == 1
+    assert printed["run_id"] is None
+    assert printed["created"].endswith("Z")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("more", [[], ["--exit-code", "0"]])
+def test_a_result_that_cannot_be_saved_is_printed_and_the_error_comes_after_it(
+    tmp_path: Path, more: list[str]
+):
+    (tmp_path / "file").touch()
+    result, printed = measure("--store", str(tmp_path / "file"), *more)
+    assert printed["run_id"] is None
+    assert isinstance(result.exception, StoreError)
+    assert "pass --store DIR or --no-store" in str(result.exception)
+
+
+def test_an_error_of_the_verb_itself_goes_before_that_of_the_store(tmp_path: Path):
+    (tmp_path / "file").touch()
+    result, _ = measure("--store", str(tmp_path / "file"), "--fail")
+    assert isinstance(result.exception, UsageError)
+
+
+def test_store_and_no_store_exclude_each_other():
+    result = CliRunner().invoke(measuring, ["--store", "x", "--no-store"], standalone_mode=False)
+    assert isinstance(result.exception, UsageError)
