@@ -28,23 +28,17 @@ import pyrometer as pm
 
 UNITS = 100
 EFFECTS = (2, 5, 10)
+THOROUGH_BELOW = 0.05
 BUDGET_S = {"50us": 10.0, "1ms": 15.0, "30ms": 25.0}
 
 
 def unit_of(size: str) -> Any:
     """One hundredth of a step."""
     if size == "50us":
-        x = torch.zeros(4)
-        return lambda: x.add_(1)
-    width = {"1ms": 24, "30ms": 160}[size]
-    repeat = {"1ms": 1, "30ms": 1}[size]
+        return lambda: sum(range(12))
+    width = {"1ms": 56, "30ms": 176}[size]
     a, b = torch.randn(width, width), torch.randn(width, width)
-
-    def multiply() -> None:
-        for _ in range(repeat):
-            torch.tanh(a @ b)
-
-    return multiply
+    return lambda: torch.tanh(a @ b)
 
 
 def step_of(size: str, num_units: int) -> Any:
@@ -61,11 +55,19 @@ def step_of(size: str, num_units: int) -> Any:
 def ours(size: str, num_units: int, seed: int) -> dict[str, Any]:
     """Our verdict."""
     a, b = pm.Call(step_of(size, UNITS), name="A"), pm.Call(step_of(size, num_units), name="B")
-    v = pm.compare(a, b, budget_s=BUDGET_S[size], seed=seed)
     truth = num_units / UNITS
+    # Two per cent lie inside the default margin of five: finding them takes the thorough rule with its margin of two.
+    thorough = 0 < truth - 1 < THOROUGH_BELOW
+    v = pm.compare(a, b, budget_s=BUDGET_S[size] * (4 if thorough else 1), seed=seed, thorough=thorough)
     covered = v.ci_low is None or v.ci_high is None or v.ci_low <= truth <= v.ci_high
     width = None if v.ci_low is None or v.ci_high is None else (v.ci_high - v.ci_low) / 2
-    return {"outcome": v.outcome, "s": v.elapsed_s, "covered": covered, "half_width": width, "metric": v.metric}
+    return {
+        "outcome": v.outcome,
+        "s": v.elapsed_s,
+        "covered": covered,
+        "half_width": width,
+        "metric": v.metric,
+    }
 
 
 def timed(step: Any, n: int = 100) -> np.ndarray:
@@ -98,8 +100,14 @@ def rivals(size: str, num_units: int) -> dict[str, dict[str, Any]]:
     welch = stats.ttest_ind(ta, tb, equal_var=False).pvalue
     mann_whitney = stats.mannwhitneyu(ta, tb).pvalue
     found = {
-        "welch p<0.05 and d>0.2": {"outcome": claim(welch < 0.05 and d > 0.2, ta.mean(), tb.mean()), "s": elapsed},
-        "mann-whitney p<0.05": {"outcome": claim(mann_whitney < 0.05, np.median(ta), np.median(tb)), "s": elapsed},
+        "welch p<0.05 and d>0.2": {
+            "outcome": claim(welch < 0.05 and d > 0.2, ta.mean(), tb.mean()),
+            "s": elapsed,
+        },
+        "mann-whitney p<0.05": {
+            "outcome": claim(mann_whitney < 0.05, np.median(ta), np.median(tb)),
+            "s": elapsed,
+        },
     }
     start = time.perf_counter()
     ma = Timer("f()", globals={"f": a}).blocked_autorange(min_run_time=0.2)
@@ -134,7 +142,9 @@ def show(size: str, effect: int, rows: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--power-trials", type=int, default=40)
     parser.add_argument("--sizes", default="50us,1ms,30ms")
@@ -144,7 +154,9 @@ def main() -> None:
     results: dict[str, Any] = {"torch": torch.__version__, "cpus": os.cpu_count(), "rows": []}
     for size in arguments.sizes.split(","):
         typical = float(np.median(timed(step_of(size, UNITS), 30)))
-        print(f"{size}: a step takes {typical * 1e6:.0f} µs; load {psutil.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
+        print(
+            f"{size}: a step takes {typical * 1e6:.0f} µs; load {psutil.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
+        )
         for effect in (0, *EFFECTS):
             rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
             for trial in range(arguments.trials if effect == 0 else arguments.power_trials):
@@ -152,7 +164,9 @@ def main() -> None:
                 for method, outcome in rivals(size, UNITS + effect).items():
                     rows[method].append(outcome)
             show(size, effect, rows)
-            results["rows"].append({"size": size, "effect_percent": effect, "load": psutil.getloadavg()[0], **rows})
+            results["rows"].append(
+                {"size": size, "effect_percent": effect, "load": psutil.getloadavg()[0], **rows}
+            )
             if arguments.out:
                 arguments.out.write_text(json.dumps(results, indent=1))
 

@@ -186,7 +186,7 @@ def decode(heads: Heads, num_detections: int = 20) -> Detections:
 
 
 class Drive:
-    """A drive past a few obstacles: each call returns the next frame's image (1, 3, H, W) and points (N, 4).
+    """A drive between walls: each call returns the next frame's image (1, 3, H, W) and points (N, 4).
 
     Without `num_points` the cloud's size changes from frame to frame, as it does between an open road and a
     street of houses.
@@ -213,7 +213,7 @@ class Drive:
         return brightness_H[:, None] + 0.2 * noise
 
     def scan(self, num_points: int) -> Tensor:
-        """Ground returns that thin out with distance, and a fifth of the points on obstacles."""
+        """Ground returns that thin out with distance, and a fifth of the points on walls across the road."""
         draw = torch.rand(num_points, 4, generator=self.generator)
         distance, bearing = 2 + 50 * draw[:, 0] ** 2, (draw[:, 1] - 0.5) * math.pi
         x, y, z = distance * bearing.cos(), distance * bearing.sin(), 0.05 * draw[:, 2]

@@ -16,7 +16,7 @@ from pyrometer.cli.main import main
 from pyrometer.cli.saving import provenance, save_run, store_options
 from pyrometer.errors import StoreError, UsageError
 from pyrometer.hardware.environment import Environment
-from pyrometer.record import from_json, to_dict
+from pyrometer.record import from_json
 from pyrometer.report.run_documents import CompareDocument, PruneDocument, RunsDocument
 from pyrometer.store.run import Run, new_run
 from pyrometer.store.store import Store
@@ -49,29 +49,30 @@ def measurement(median_s: float) -> dict[str, Any]:
     times = ("mean_s", "min_s", "max_s", "p50_s", "p90_s", "p95_s", "p99_s", "median_s", "first_call_s")
     return {
         **dict.fromkeys(times, median_s),
-        "name": "work", "clock": "wall", "unit": "frames", "units_per_step": 1.0,
-
-            "ci_low_s": median_s * 0.99,
-            "ci_high_s": median_s * 1.01,
-            "stdev_s": 0.0,
-            "iqr_s": 0.0,
-            "confidence": 0.99
-        ,
-        "quantiles": [], "num_samples": 40, "effective_num_samples": 30.0, "autocorrelation_time": 1.3,
-
-            "steps_per_sample": 1,
-            "compile_s": None,
-            "warmup_steps": 3,
-            "warmup_s": [median_s] * 3,
-            "steady": True
-        ,
-
-            "jitter": 1.0,
-            "throughput": 1 / median_s,
-            "throughput_low": 1 / median_s,
-            "throughput_high": 1 / median_s
-        ,
-        "peak_bytes": 5 << 20, "elapsed_s": 1.0,
+        "name": "work",
+        "clock": "wall",
+        "unit": "frames",
+        "units_per_step": 1.0,
+        "ci_low_s": median_s * 0.99,
+        "ci_high_s": median_s * 1.01,
+        "stdev_s": 0.0,
+        "iqr_s": 0.0,
+        "confidence": 0.99,
+        "quantiles": [],
+        "num_samples": 40,
+        "effective_num_samples": 30.0,
+        "autocorrelation_time": 1.3,
+        "steps_per_sample": 1,
+        "compile_s": None,
+        "warmup_steps": 3,
+        "warmup_s": [median_s] * 3,
+        "steady": True,
+        "jitter": 1.0,
+        "throughput": 1 / median_s,
+        "throughput_low": 1 / median_s,
+        "throughput_high": 1 / median_s,
+        "peak_bytes": 5 << 20,
+        "elapsed_s": 1.0,
     }
 
 
@@ -171,18 +172,16 @@ def test_the_store_comes_from_the_flag_then_the_variable_then_the_file(tmp_path:
     assert ids["flag"] in prints(capsys, "runs", "--store", "flag")
 
 
-@pytest.mark.parametrize(
-    "argv", [["runs"], ["runs", "--json"], ["show", "last"], ["show", "last", "--json"], ["prune"]]
-)
-def test_looking_into_the_store_imports_neither_torch_nor_alembic(store: Store, argv: list[str]):
+def test_looking_into_the_store_imports_neither_torch_nor_alembic(store: Store):
     save(store)
     code = (
         "import sys\nfrom pyrometer.cli.main import main\n"
-        f"code = main({argv!r})\n"
-        "print([name for name in ('torch', 'alembic') if name in sys.modules], code, file=sys.stderr)"
+        "for line in ('runs', 'runs --json', 'show last', 'show last --json', 'prune'):\n"
+        "    assert main(line.split()) == 0\n"
+        "print([name for name in ('torch', 'alembic') if name in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == "[] 0\n"
+    assert done.stderr == "[]\n"
 
 
 def test_show_says_where_a_run_comes_from_and_renders_it(store: Store, capsys):
@@ -339,7 +338,7 @@ def test_a_verb_saves_its_result_with_command_and_commit(tmp_path: Path, monkeyp
     assert printed == {"run_id": run.id, "created": run.created_at, "command": ["pyrometer", "bench", "t"]}
     assert run.document == {"target": "t", **printed}
     assert (run.kind, run.target, run.fingerprint, run.commit_sha) == ("bench", "t", "f00d", None)
-    assert to_dict(msgspec.convert(run.environment, Environment)) == ENVIRONMENT
+    assert msgspec.convert(run.environment, Environment) == msgspec.convert(ENVIRONMENT, Environment)
     assert [artifact.name for artifact in run.artifacts] == ["a.txt"]
 
 

@@ -19,19 +19,19 @@ def gpt_workload(load_example):
 
 def test_training_lowers_the_loss_evaluates_and_saves(run_example, tmp_path):
     arguments = (
-        "--steps 24 --batch-size 4 --log-every 4 --eval-every 12 --eval-batches 2 --workers 1 --warmup 5"
+        "--steps 16 --batch-size 4 --log-every 4 --eval-every 8 --eval-batches 2 --workers 1 --warmup 5"
     )
     saved = tmp_path / "gpt.pt"
     output = run_example("gpt/train.py", *arguments.split(), "--checkpoint", str(saved), "--sample", "5")
     losses = [float(loss) for loss in re.findall(r"^step +\d+  loss ([\d.]+)", output, re.MULTILINE)]
     validation = [float(loss) for loss in re.findall(r"validation loss ([\d.]+)", output)]
-    assert len(losses) == 6
+    assert len(losses) == 4
     assert len(validation) == 2
     assert losses[0] > losses[-1] + 0.5
     assert validation[0] > validation[1]
     assert "The Rays of Light " in output
     checkpoint = torch.load(saved, weights_only=True)
-    assert checkpoint["step"] == 24
+    assert checkpoint["step"] == 16
     assert checkpoint["config"]["layers"] == 4
 
 

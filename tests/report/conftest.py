@@ -12,9 +12,11 @@ import pytest
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
 from pyrometer.bench.quality import Caveat
 from pyrometer.bench.verdict import ReferenceTests, TailRatio, Verdict
-from pyrometer.checkup import ScriptOutcome
+from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.hardware.conditions import Conditions
-from pyrometer.hardware.environment import Cpu, Environment, Gpu
+from pyrometer.hardware.cpu import Cpu
+from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.gpu import Gpu
 from pyrometer.report.documents import BenchDocument, CheckDocument
 
 HEAD = {

@@ -109,7 +109,11 @@ def default_works(device: torch.device) -> list[Workload]:
         small = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
         wide = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 512))
         deep = nn.Sequential(
-            *(layer for i in range(4) for layer in (nn.Conv2d(3 if i == 0 else 32, 32, 3, padding=1), nn.ReLU()))
+            *(
+                layer
+                for i in range(4)
+                for layer in (nn.Conv2d(3 if i == 0 else 32, 32, 3, padding=1), nn.ReLU())
+            )
         )
         inputs = [torch.randn(16, 64), torch.randn(32, 512), torch.randn(2, 3, 112, 112)]
     names = ["small MLP", "wide MLP", "convolutions"]

@@ -24,7 +24,9 @@ class Resolution(Record, frozen=True, kw_only=True):
     resolves_10s: Annotated[Ratio, doc("smallest difference that 10 s would decide, as a share: 0.02 is 2 %")]
     resolves_60s: Annotated[Ratio, doc("smallest difference that 60 s would decide")]
     outcome: Annotated[Outcome, doc("of the A/A comparison itself")]
-    false_share: Annotated[float, doc("share of wrong verdicts when the labels of the blocks are flipped at random")]
+    false_share: Annotated[
+        float, doc("share of wrong verdicts when the labels of the blocks are flipped at random")
+    ]
 
 
 class Calibration(Record, frozen=True, kw_only=True):

@@ -12,7 +12,6 @@ import numpy as np
 
 from pyrometer.bench.autocorrelation import Floats
 from pyrometer.bench.clock import Clock, clock_for
-from pyrometer.bench.compile_time import compile_seconds
 from pyrometer.bench.decision import (
     DEFAULT_CONFIDENCE,
     DEFAULT_MARGIN,
@@ -23,7 +22,8 @@ from pyrometer.bench.decision import (
     Rule,
     decide,
 )
-from pyrometer.bench.interleaving import WARMUP_CALLS, Blocks, Side, choose_metric
+from pyrometer.bench.dynamo import compile_seconds
+from pyrometer.bench.interleaving import Blocks, Side, choose_metric, warm_up
 from pyrometer.bench.measure import Progress
 from pyrometer.bench.pairing import blocks_needed, hodges_lehmann, signed_rank_p
 from pyrometer.bench.quality import Caveat, Doubt, caveat
@@ -120,13 +120,20 @@ def compare_many(
     if limit_s <= 0:
         raise InputError(f"budget: got {limit_s} s; it must be positive, for example 20 s")
     with contextlib.ExitStack() as stack:
-        sides = _open_sides(stack, [baseline, *candidates], clock)
+        sides = open_sides(stack, [baseline, *candidates], clock)
         trial = _Trial(sides, rule, limit_s, seed, progress)
         trial.go()
         return [trial.verdict(i) for i in range(1, len(sides))]
 
 
-def _open_sides(stack: contextlib.ExitStack, works: Sequence[Workload], clock: Clock | None) -> list[Side]:
+def open_sides(
+    stack: contextlib.ExitStack, works: Sequence[Workload], clock: Clock | None = None
+) -> list[Side]:
+    """Open every workload until the stack is closed.
+
+    Raises:
+        InputError: a workload cannot be prepared, or they are on different devices.
+    """
     sides: list[Side] = []
     for work, name in zip(works, _names(works), strict=True):
         session = stack.enter_context(work.open())
@@ -178,7 +185,7 @@ class _Trial:
         compiled = compile_seconds() != compiled_before
         if max(side.first_call_s for side in self.sides) > self.budget_s and not compiled:
             return
-        self._warm_up()
+        self.warm = warm_up(self.sides, self.budget_s * WARMUP_SHARE)
         metric, calls = choose_metric(self.sides)
         self.blocks = Blocks(self.sides, metric, calls, self.seed)
         self._blocks_started_s = self._now_s()
@@ -190,17 +197,6 @@ class _Trial:
             self.interrupted = True
         self.blocks_s = self._now_s() - self._blocks_started_s
         self._look()
-
-    def _warm_up(self) -> None:
-        limit_s = self.budget_s * WARMUP_SHARE
-        while not all(side.is_warm for side in self.sides):
-            for side in self.sides:
-                side.warm()
-            if self._elapsed_s >= limit_s and len(self.sides[0].warmup_s) >= 1:
-                self.warm = (
-                    all(side.is_warm for side in self.sides) or len(self.sides[0].warmup_s) < WARMUP_CALLS
-                )
-                break
 
     def _now_s(self) -> Seconds:
         return self.sides[0].clock.host_ns() * 1e-9

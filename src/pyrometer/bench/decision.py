@@ -91,11 +91,16 @@ def decide(log_ratios: Floats, rule: Rule) -> Decision:
     drifting = drifts(blocks, rule.smallest_effect)
     blocks = merged(blocks)
     estimate, low, high = hodges_lehmann(blocks, rule.alpha_per_look)
-    outcome = None if drifting else _outcome(estimate, low, high, rule)
+    outcome = None if drifting else outcome_of(estimate, low, high, rule)
     return Decision(outcome, estimate, low, high, len(blocks), drifting)
 
 
-def _outcome(estimate: float, low: float, high: float, rule: Rule) -> Outcome | None:
+def outcome_of(estimate: float, low: float, high: float, rule: Rule) -> Outcome | None:
+    """What an estimate with its interval decides; `None` when it decides nothing.
+
+    >>> outcome_of(0.05, 0.01, 0.09, Rule()), outcome_of(0.0, -0.1, 0.1, Rule())
+    ('slower', None)
+    """
     effect = math.log1p(rule.smallest_effect)
     if low > 0 and estimate > effect:
         return "slower"

@@ -103,6 +103,22 @@ class Side:
         return float(np.median(self.warmup_cpu_s[half:])) / max(min(self.warmup_s[half:]), 1e-9)
 
 
+def warm_up(sides: list[Side], limit_s: Seconds) -> bool:
+    """Warm all sides in turn until each is steady, for at most `limit_s` but at least one call each.
+
+    Returns:
+        False when a side that had its ten calls was still warming up at the end.
+    """
+    now_ns = sides[0].clock.host_ns
+    deadline_ns = now_ns() + int(limit_s * 1e9)
+    while not all(side.is_warm for side in sides):
+        for side in sides:
+            side.warm()
+        if now_ns() >= deadline_ns:
+            return all(side.is_warm for side in sides) or len(sides[0].warmup_s) < WARMUP_CALLS
+    return True
+
+
 def choose_metric(sides: list[Side]) -> tuple[Metric, int]:
     """What to compare and how many calls make a batch; from the warm-up only, before any block.
 

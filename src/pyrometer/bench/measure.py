@@ -10,7 +10,7 @@ import numpy as np
 
 from pyrometer.bench.autocorrelation import effective_size
 from pyrometer.bench.clock import Clock, clock_for, timer_overhead
-from pyrometer.bench.compile_time import compile_seconds
+from pyrometer.bench.dynamo import compile_seconds
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.memory import MemoryLog, meter_for
 from pyrometer.bench.phasing import time_phases
@@ -42,6 +42,7 @@ def measure(
     budget_s: Seconds = DEFAULT_BUDGET_S,
     confidence: float = DEFAULT_CONFIDENCE,
     phases: bool = True,
+    beyond_first_call: bool = False,
     clock: Clock | None = None,
     circumstances: Circumstances | None = None,
     progress: Progress | None = None,
@@ -57,6 +58,7 @@ def measure(
         budget_s: no new step is begun after so many seconds.
         confidence: coverage of the intervals.
         phases: whether to spend a fifth of the budget on the split into phases.
+        beyond_first_call: let the budget begin after the first call, so that compilation does not use it up.
         clock: by default the right one for the workload's device.
         circumstances: what the user typed, for the hints.
         progress: told how far it is, between blocks.
@@ -75,7 +77,7 @@ def measure(
     asked = circumstances or Circumstances(budget_s=budget_s)
     with work.open() as session, ConditionsProbe() as probe:
         clock = clock or clock_for(session.device)
-        run = _Run(session, clock, budget_s, confidence, progress or _silent)
+        run = _Run(session, clock, budget_s, confidence, progress or _silent, beyond_first_call)
         run.go(work.phases() if phases else ())
     seen = run.seen
     seen.name, seen.config, seen.unit = work.name, work.config.label, work.unit
@@ -100,6 +102,7 @@ class _Run:
     budget_s: Seconds
     confidence: float
     progress: Progress
+    beyond_first_call: bool = False
     seen: Observation = field(default_factory=lambda: Observation(name=""))
     _compiled: list[tuple[int, Seconds]] = field(default_factory=list)
 
@@ -113,6 +116,10 @@ class _Run:
         compiled_before = compile_seconds()
         self.progress(0.0, "first call")
         self.timer.first_call()
+        if self.beyond_first_call:
+            self.budget_s += self.elapsed_s
+        # A first call that compiled says nothing about how long a step takes.
+        self._first_step_s = 0.0 if compile_seconds() != compiled_before else self.timer.samples.first_call_s
         try:
             self._sample(self.budget_s * (1 - PHASE_SHARE if len(phases) > 1 else 1))
             self._latencies()
@@ -148,9 +155,7 @@ class _Run:
     def _affordable(self, budget_s: Seconds) -> bool:
         """Whether another step fits; a step as long as the last may end after the budget by half of itself."""
         times = self.timer.samples.times
-        step_s = (
-            times[-1] * self.timer.samples.steps_per_sample if times else self.timer.samples.first_call_s / 2
-        )
+        step_s = times[-1] * self.timer.samples.steps_per_sample if times else self._first_step_s / 2
         return self.elapsed_s + step_s / 2 <= budget_s
 
     def _precise(self) -> bool:

@@ -127,19 +127,39 @@ class MemoryLog:
 
     def summary(self, steady_from: int) -> MemoryUse:
         """What the steps used; the slope is of the steps from `steady_from` on."""
-        kept = [i for i, step in enumerate(self._steps) if step >= steady_from]
-        thin = slice(None, None, -(-len(self._steps) // MAX_POINTS) or 1)
-        return MemoryUse(
-            device=self._meter.device,
+        return memory_use(
+            self._meter.device,
+            self._steps,
+            self._bytes,
+            self._meter.peak(),
             source=self._meter.source,
-            peak_bytes=self._meter.peak(),
             start_bytes=self._start,
-            growth_bytes_per_step=robust_slope(
-                [self._steps[i] for i in kept], [self._bytes[i] for i in kept]
-            ),
-            steps=self._steps[thin],
-            series_bytes=self._bytes[thin],
+            steady_from=steady_from,
         )
+
+
+def memory_use(
+    device: str,
+    steps: list[int],
+    series_bytes: list[Bytes],
+    peak_bytes: Bytes,
+    *,
+    source: str | None = None,
+    start_bytes: Bytes | None = None,
+    steady_from: int = 0,
+) -> MemoryUse:
+    """Bring readings of memory after certain steps to a record; the slope is of those from `steady_from` on."""
+    kept = [i for i, step in enumerate(steps) if step >= steady_from]
+    thin = slice(None, None, -(-len(steps) // MAX_POINTS) or 1)
+    return MemoryUse(
+        device=device,
+        source=source or (ResidentMemory.source if device == "cpu" else AllocatorMemory.source),
+        peak_bytes=peak_bytes,
+        start_bytes=series_bytes[0] if start_bytes is None else start_bytes,
+        growth_bytes_per_step=robust_slope([steps[i] for i in kept], [series_bytes[i] for i in kept]),
+        steps=steps[thin],
+        series_bytes=series_bytes[thin],
+    )
 
 
 def robust_slope(x: Any, y: Any) -> float | None:

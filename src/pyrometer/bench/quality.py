@@ -55,10 +55,12 @@ class Circumstances:
     Attributes:
         command: the command to repeat, such as `pyrometer bench model.py:work`; empty in library use.
         budget_s: the time budget in force.
+        observed: whether a script was observed, which has no budget.
     """
 
     command: str = ""
     budget_s: Seconds = 5.0
+    observed: bool = False
 
     def again(self, flags: str, argument: str) -> str:
         """How to repeat the measurement with a change, as a command where there is one, else as an argument."""

@@ -37,6 +37,8 @@ def caveats_of(measurement: Measurement, evidence: Evidence) -> list[Caveat]:
 
 
 def _more_time(m: Measurement, evidence: Evidence, factor: float) -> str:
+    if evidence.circumstances.observed:
+        return f"let the script run about {math.ceil(factor)} times as many steps"
     budget = max(evidence.circumstances.budget_s, m.elapsed_s) * factor
     rounded = math.ceil(budget) if budget > 2 else round(budget, 1)
     return evidence.circumstances.again(f"--budget {rounded}s", f"budget_s={rounded}")

@@ -42,9 +42,14 @@ class Verdict(Record, frozen=True, kw_only=True):
     margin: Annotated[float, doc("how far from 1 the interval may reach and still be called the same")]
     smallest_effect: Annotated[float, doc("an estimate nearer to 1 than this is not called a difference")]
     num_blocks: Annotated[int, doc("paired blocks that were compared")]
+    num_processes: Annotated[
+        int | None, doc("fresh processes, where they are what was counted; null in one process")
+    ] = None
     elapsed_s: Seconds
 
-    blocks_s: Annotated[Seconds, doc("part of elapsed_s that the blocks took, without first calls and warm-up")] = 0.0
+    blocks_s: Annotated[
+        Seconds, doc("part of elapsed_s that the blocks took, without first calls and warm-up")
+    ] = 0.0
     baseline: str = "A"
     candidate: str = "B"
     metric: Annotated[Metric, doc("what was compared, fixed before looking")] = "wall_min"
@@ -53,7 +58,9 @@ class Verdict(Record, frozen=True, kw_only=True):
     candidate_s: Seconds | None = None
     wall_ratio: Annotated[Ratio | None, doc("ratio of wall time, where another metric decided")] = None
     tails: list[TailRatio] = []
-    log_ratios: Annotated[list[float], doc("one value per block: ln(candidate/baseline)")] = []
+    log_ratios: Annotated[
+        list[float], doc("ln(candidate/baseline), one value per block; per process where those were counted")
+    ] = []
     slot_effect: Annotated[
         float | None, doc("ln ratio of first-run to second-run batches inside a block")
     ] = None

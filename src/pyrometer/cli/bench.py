@@ -119,7 +119,11 @@ def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -
     a, b = parse_target(target), parse_target(flags["vs"])
     chosen = {
         "budget_s": flags["budget"],
-        "margin": flags["margin"] if flags["margin"] is not None else None if flags["thorough"] else settings.margin,
+        "margin": flags["margin"]
+        if flags["margin"] is not None
+        else None
+        if flags["thorough"]
+        else settings.margin,
         "confidence": settings.confidence,
         "seed": flags["seed"] if flags["seed"] is not None else settings.seed,
         "progress": progress,
@@ -128,7 +132,9 @@ def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -
         verdict = replicate(a, b, processes=flags["processes"], **chosen)
     else:
         verdict = compare(load_workload(a), load_workload(b), thorough=flags["thorough"], **chosen)
-    document = BenchDocument(target=target, versus=flags["vs"], verdict=verdict, environment=read_environment())
+    document = BenchDocument(
+        target=target, versus=flags["vs"], verdict=verdict, environment=read_environment()
+    )
     return document, ExitCode.UNDECIDED if verdict.outcome == "undecided" else ExitCode.OK
 
 
@@ -138,6 +144,8 @@ def _matrix(target: str, flags: dict[str, Any], progress: Any) -> tuple[Document
     from pyrometer.report.documents import MatrixDocument
     from pyrometer.workload.target import parse_target
 
-    matrix = run_matrix(parse_target(target), parse_axes(flags["matrix"]), budget_s=flags["budget"], progress=progress)
+    matrix = run_matrix(
+        parse_target(target), parse_axes(flags["matrix"]), budget_s=flags["budget"], progress=progress
+    )
     document = MatrixDocument(target=target, matrix=matrix, environment=read_environment())
     return document, ExitCode.OK if matrix.recommendation is not None else ExitCode.UNDECIDED

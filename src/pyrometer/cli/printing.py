@@ -26,10 +26,11 @@ def print_document(document: Record) -> None:
     click.echo(document_json(document))
 
 
-def print_view(*views: RenderableType) -> None:
+def print_view(*views: RenderableType, stderr: bool = False) -> None:
     """Print what people look at; colours and widths follow the terminal, and `NO_COLOR`."""
     from rich.console import Console
 
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
+    stream = sys.stderr if stderr else sys.stdout
+    console = Console(file=stream, width=None if stream.isatty() else _PIPE_WIDTH, highlight=False)
     for view in views:
         console.print(view)

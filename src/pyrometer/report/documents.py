@@ -12,7 +12,7 @@ from pyrometer import __version__
 from pyrometer.bench.calibration import Calibration
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.bench.verdict import Verdict
-from pyrometer.checkup import ScriptOutcome
+from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.hardware.environment import Environment
 from pyrometer.record import Record, doc
 

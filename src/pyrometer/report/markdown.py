@@ -53,25 +53,23 @@ def check_blocks(document: CheckDocument) -> list[str]:
 VIEWS: dict[str, Callable[[Any], list[str]]] = {"bench": bench_blocks, "check": check_blocks}
 
 
+ENTITIES = {"<": "&lt;", ">": "&gt;", "@": "&#64;", "://": ":&#47;&#47;", "www.": "www&#46;"}
+"""GitHub makes tags, mentions and links by itself of what looks like one."""
+
+
 def escape(text: str, *, strip: bool = True) -> str:
     r"""Text that Markdown shows as it is: no markup, no HTML, no table cell break, no mention, on one line.
 
     >>> escape("a|b <img> `x` *y* @you")
     'a\\|b &lt;img&gt; \\`x\\` \\*y\\* &#64;you'
     """
-    flat = (
-        re.sub(r"\s+", " ", text.strip() if strip else text)
-        .replace("&", "&amp;")
-        .replace("<", "&lt;")
-        .replace(">", "&gt;")
-        .replace("@", "&#64;")
-    )
-    # GitHub makes links by itself of what looks like an address.
-    return (
-        re.sub(r"([\\`*_{}\[\]|~#!])", r"\\\1", flat)
-        .replace("://", ":&#47;&#47;")
-        .replace("www.", "www&#46;")
-    )
+    flat = re.sub(r"\s+", " ", text.strip() if strip else text)
+    escaped = re.sub(r"([\\`*_{}\[\]|~#!])", r"\\\1", flat.replace("&", "&amp;"))
+    # What would begin a list or a rule, were it the beginning of a line.
+    escaped = re.sub(r"^(\d{0,9})([-+.)=])(?=[-=\s]|$)", r"\1\\\2", escaped)
+    for markup, shown in ENTITIES.items():
+        escaped = escaped.replace(markup, shown)
+    return escaped
 
 
 def table(content: Table) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
 from pyrometer.bench.verdict import Verdict
-from pyrometer.checkup import Checkup
+from pyrometer.checkup.checkup import Checkup
 from pyrometer.quantity import format_seconds
 from pyrometer.report import kinds
 from pyrometer.report.charts.bins import bin_count, count_bins
@@ -41,7 +41,8 @@ def render_document(kind: str, document: dict[str, Any]) -> RenderableType:
     Raises:
         InputError: the kind is unknown, or the document does not fit it.
     """
-    return VIEWS[kind](kinds.read_document(kind, document))
+    record = kinds.read_document(kind, document)
+    return VIEWS[kind](record)
 
 
 def measurement_view(measurement: Measurement) -> RenderableType:
@@ -96,10 +97,11 @@ def _page(headline: RenderableType, subtitle: RenderableType, rows: Rows) -> Ren
 
 
 def _head(headline: str, subtitle: str, style: str = "bold") -> tuple[RenderableType, RenderableType]:
-    return tuple(
-        Flow([Text(part) for part in text.split(" · ")], look)
-        for text, look in ((headline, style), (subtitle, "dim"))
-    )
+    return _flow(headline, style), _flow(subtitle, "dim")
+
+
+def _flow(text: str, style: str) -> RenderableType:
+    return Flow([Text(part) for part in text.split(" · ")], style)
 
 
 def _measurement_head(m: Measurement) -> tuple[RenderableType, RenderableType]:
@@ -134,9 +136,10 @@ def _verdict_rows(v: Verdict) -> Rows:
 
 def _ratio_axis(v: Verdict) -> RenderableType:
     scale = ratio_scale(v)
-    values = {"low": v.ci_low, "estimate": v.ratio, "high": v.ci_high, "one": 1.0}
-    margin = {"margin_low": 1 - v.margin, "margin_high": 1 + v.margin}
-    line = interval_line({name: scale(value) for name, value in {**values, **margin}.items()}, AXIS_CELLS)
+    values = {"estimate": v.ratio, "one": 1.0, "margin_low": 1 - v.margin, "margin_high": 1 + v.margin}
+    values["low"] = v.ratio if v.ci_low is None else v.ci_low
+    values["high"] = v.ratio if v.ci_high is None else v.ci_high
+    line = interval_line({name: scale(value) for name, value in values.items()}, AXIS_CELLS)
     return Text(f"faster {line} slower")
 
 

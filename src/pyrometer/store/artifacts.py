@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def artifact_bytes(root: Path, folder: str) -> int:
 
 def remove_artifacts(root: Path, folder: str) -> None:
     """Delete one folder of artifacts, if it is there."""
-    if (root / folder).is_dir():
+    with suppress(FileNotFoundError):  # another process prunes as well
         shutil.rmtree(root / folder)
 
 
@@ -94,9 +95,12 @@ def find_orphans(root: Path, run_ids: set[str], *, older_than_s: Seconds) -> lis
 
     Younger ones are left out, because their writer may be about to record the run.
     """
-    folders = sorted(root.iterdir()) if root.is_dir() else []
-    return [
-        folder.name
-        for folder in folders
-        if folder.name not in run_ids and time.time() - folder.stat().st_mtime > older_than_s
-    ]
+    names = sorted(folder.name for folder in root.iterdir()) if root.is_dir() else []
+    return [name for name in names if name not in run_ids and _age_s(root / name) > older_than_s]
+
+
+def _age_s(folder: Path) -> Seconds:
+    try:
+        return time.time() - folder.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0  # its writer has given it the final name in this moment

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from pyrometer.errors import StoreError
 
 _ELSEWHERE = "pass --store DIR or --no-store"
-_FULL = f"the disk is full, so this was not saved; free some space, {_ELSEWHERE}"
+_FULL = f"the disk is full, so nothing was written; free some space, {_ELSEWHERE}"
 _READ_ONLY = f"cannot be written; {_ELSEWHERE}"
 _BY_ERRNO = {
     errno.ENOSPC: _FULL,
@@ -32,7 +32,7 @@ _BY_MESSAGE = {
     "malformed": "the database is damaged; move the file away, or pass --store DIR",
     "locked": f"another process kept the store locked for too long; try again, {_ELSEWHERE}",
     "unable to open": f"cannot be opened; check that the folder may be written, or {_ELSEWHERE}",
-    "disk I/O": f"the disk is full or failing, so this was not saved; {_ELSEWHERE}",
+    "disk I/O": f"the disk is full or failing, so nothing was written; {_ELSEWHERE}",
 }
 
 

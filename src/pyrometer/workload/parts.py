@@ -123,6 +123,9 @@ def is_lazy(module: nn.Module) -> bool:
 def _copied(name: str, part: Any, memo: dict[int, Any]) -> Any:
     if isinstance(part, nn.Module):
         _require_copyable(name, part)
+        # torch copies lazy parameters, but not lazy buffers.
+        for buffer in filter(torch.nn.parameter.is_lazy, part.buffers()):
+            memo[id(buffer)] = nn.UninitializedBuffer(device=buffer.device, dtype=buffer.dtype)
     try:
         return copy.deepcopy(part, memo)
     except Exception as error:

@@ -114,6 +114,7 @@ class TrainingSession(Session):
         self.model = work.config.compile_model(parts.model)
         self._accumulate = work.accumulate
         self._variant = work.config
+        self._converts = work.config.changes_parameters
         self._autocast = work.config.autocast_context(device)
         self._loss = batch_loss(parts.loss)
         self._counter = UnitCounter(work.per_step, work.mask)
@@ -165,7 +166,7 @@ class TrainingSession(Session):
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device != self.device:
             tensor = tensor.to(self.device, non_blocking=tensor.is_pinned())
-        return self._variant.apply_to_tensor(tensor)
+        return self._variant.apply_to_tensor(tensor) if self._converts else tensor
 
     def _forward(self, batch: Any) -> torch.Tensor:
         if self._autocast is None:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from pyrometer.bench.verdict import Verdict
 from pyrometer.report.charts.scale import Scale, fit, plain
 from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, shape, tag, x_axis
+from pyrometer.report.facts.verdict import ratio_words
 
 TOP = 22.0
 ROW = 46.0
@@ -27,12 +28,16 @@ class Row(NamedTuple):
 
 
 def ratio_scale(verdict: Verdict) -> Scale:
-    """The axis of ratios, by logarithm so that twice and half are equally far from 1; the outermost 2 % of blocks may lie beyond."""
+    """The axis of ratios, by logarithm, so that twice and half are equally far from 1.
+
+    The outermost 2 % of the blocks may lie beyond its ends.
+    """
     v = verdict
     blocks = sorted(math.exp(value) for value in v.log_ratios)
     cut = math.floor(len(blocks) * TRIMMED)
-    values = [v.ci_low, v.ci_high, 1 - v.margin * 1.4, 1 + v.margin * 1.4, *blocks[cut : len(blocks) - cut]]
-    values += [end for tail in v.tails for end in (tail.ci_low, tail.ci_high)]
+    values = [v.ratio, 1 - v.margin * 1.4, 1 + v.margin * 1.4, *blocks[cut : len(blocks) - cut]]
+    ends = [v.ci_low, v.ci_high, *(end for tail in v.tails for end in (tail.ci_low, tail.ci_high))]
+    values += [end for end in ends if end is not None]
     return fit([value for value in values if 0 < value < math.inf], log_above=1.0)
 
 
@@ -72,14 +77,13 @@ def _directions(scale: Scale, bottom: float) -> list[Markup]:
 
 def _row(row: Row, scale: Scale, top: float, cls: str) -> list[Markup]:
     y = top + 32
-    start, middle, end = scale(row.low), scale(row.ratio), scale(row.high)
     label = f"{row.name}  {ratio_words(row.ratio, row.low, row.high)}"
-    return [
-        tag("text", label, cls="label", x="0%", y=top + 16),
-        tag("line", cls=f"whisker {cls}", x1=at(start), x2=at(end), y1=y, y2=y),
-        *(tag("line", cls=f"whisker {cls}", x1=at(x), x2=at(x), y1=y - 5, y2=y + 5) for x in (start, end)),
-        shape(f"estimate {cls}", "M0 -7 L6 0 L0 7 L-6 0 Z", middle, y),
-    ]
+    parts = [tag("text", label, cls="label", x="0%", y=top + 16)]
+    if row.low is not None and row.high is not None:
+        ends = at(scale(row.low)), at(scale(row.high))
+        parts.append(tag("line", cls=f"whisker {cls}", x1=ends[0], x2=ends[1], y1=y, y2=y))
+        parts += [tag("line", cls=f"whisker {cls}", x1=x, x2=x, y1=y - 5, y2=y + 5) for x in ends]
+    return [*parts, shape(f"estimate {cls}", "M0 -7 L6 0 L0 7 L-6 0 Z", scale(row.ratio), y)]
 
 
 def _blocks(v: Verdict, scale: Scale, top: float) -> list[Markup]:

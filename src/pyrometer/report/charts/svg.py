@@ -25,11 +25,11 @@ def tag(name: str, *children: str, **attributes: object) -> Markup:
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(escape(name)), shown, inner)
+    return Markup("<{0}{1}>{2}</{0}>").format(name, shown, inner)
 
 
 def _attribute(key: str) -> Markup:
-    return Markup(escape("class" if key == "cls" else key.replace("_", "-")))
+    return escape("class" if key == "cls" else key.replace("_", "-"))
 
 
 def at(share: float) -> str:

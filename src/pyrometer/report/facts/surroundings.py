@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import signal
 
-from pyrometer.checkup import ScriptOutcome
-from pyrometer.hardware.environment import Environment, Gpu
+from pyrometer.checkup.checkup import ScriptOutcome
+from pyrometer.hardware.environment import Environment
+from pyrometer.hardware.gpu import Gpu
 from pyrometer.quantity import format_bytes, format_seconds
 from pyrometer.report.documents import Document
 from pyrometer.report.facts.layout import Fact, counted, percent

@@ -39,7 +39,9 @@ class Events:
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Events:
         """Only the events chosen by a mask, `[n]`."""
-        return Events(self.start_ns, self.time_ns[chosen], self.kind[chosen], self.flags[chosen], self.value[chosen])
+        return Events(
+            self.start_ns, self.time_ns[chosen], self.kind[chosen], self.flags[chosen], self.value[chosen]
+        )
 
     def last_value(self, kind: int) -> int | None:
         """Value of the last event of a kind, or `None`."""

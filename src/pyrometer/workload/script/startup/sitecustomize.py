@@ -29,7 +29,8 @@ _observe()
 _folder = os.path.dirname(__file__)  # noqa: PTH120 - pathlib is not loaded here
 if _folder in sys.path:
     sys.path.remove(_folder)
-sys.path_importer_cache.pop(_folder, None)
+for _entry in [entry for entry in sys.path_importer_cache if entry.startswith(_folder)]:
+    del sys.path_importer_cache[_entry]
 # Now the user's own sitecustomize, which ours has hidden. Where there is none, this raises what `site` expects in
 # that case and passes over.
 sys.modules.pop("sitecustomize", None)

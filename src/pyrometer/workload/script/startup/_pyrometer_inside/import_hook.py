@@ -28,7 +28,7 @@ class AfterImport:
         """What the other finders find."""
         if name != self._name:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         for finder in sys.meta_path:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
@@ -46,10 +46,12 @@ class AfterImport:
             callback(module)
 
         # Python leaves frames of the import system out of tracebacks and stack levels; this is one of them.
-        exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
+        exec_module.__code__ = exec_module.__code__.replace(
+            co_filename="<frozen importlib._bootstrap_external>"
+        )
         loader.exec_module = exec_module
 
 
 def after_import(name: str, callback: Callable[[ModuleType], None]) -> None:
     """Call `callback(module)` after the first import of `name`."""
-    sys.meta_path.insert(0, AfterImport(name, callback))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, AfterImport(name, callback))

@@ -41,7 +41,14 @@ EVALUATION = 1  # FORWARD_BEGIN: in evaluation mode, or without gradients
 FIRST_FETCH = 1  # DATA_BEGIN: the first of its iterator
 EXHAUSTED = 1  # DATA_END: there was no further batch
 
-HOOK_POINTS = ("torch's import", "module calls", "backward", "data loader", "optimizer steps", "torch.compile")
+HOOK_POINTS = (
+    "torch's import",
+    "module calls",
+    "backward",
+    "data loader",
+    "optimizer steps",
+    "torch.compile",
+)
 
 KIND_BITS = 8
 FLAG_BITS = 8

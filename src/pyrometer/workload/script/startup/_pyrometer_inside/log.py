@@ -74,12 +74,8 @@ class EventLog:
         if self.is_full:
             return False
         grown = self._num_allocated + CHUNK_WORDS
-        try:
-            if grown > MAX_WORDS:
-                raise OSError
-            _write_zeros(self._path, self._num_allocated * WORD_BYTES, CHUNK_WORDS * WORD_BYTES)
-        except OSError:
-            self.is_full = True
+        self.is_full = grown > MAX_WORDS or not _write_zeros(self._path, self._num_allocated, CHUNK_WORDS)
+        if self.is_full:
             return False
         if self._num_allocated and hasattr(mmap, "MADV_DONTNEED"):
             # What is written is in the file; out of our address space it does not count as the script's memory.
@@ -102,9 +98,16 @@ def _map_file(path: str, num_bytes: int) -> mmap.mmap:
             os.close(each)
 
 
-def _write_zeros(path: str, offset: int, num_bytes: int) -> None:
-    descriptor = os.open(path, os.O_RDWR)
+def _write_zeros(path: str, start_words: int, num_words: int) -> bool:
+    """Claim room on the disk; false when there is none."""
     try:
-        os.pwrite(descriptor, bytes(num_bytes), offset)
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        os.pwrite(descriptor, bytes(num_words * WORD_BYTES), start_words * WORD_BYTES)
+    except OSError:
+        return False
     finally:
         os.close(descriptor)
+    return True

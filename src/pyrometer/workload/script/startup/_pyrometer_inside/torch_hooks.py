@@ -33,19 +33,23 @@ def install(torch: Any, observer: Observer) -> tuple[Callable[[], None], list[st
     Returns:
         A function that undoes it, and the names out of `HOOK_POINTS` that could not be observed.
     """
-    undo: list[Callable[[], None]] = []
-    missing = []
-    for name, attach in _POINTS.items():
-        try:
-            undo.append(attach(torch, observer))
-        except (AttributeError, KeyError, CannotInstrumentError):
-            missing.append(name)
+    undo = {name: _attach(attach, torch, observer) for name, attach in _POINTS.items()}
 
     def undo_all() -> None:
-        for each in reversed(undo):
-            each()
+        for each in undo.values():
+            if each is not None:
+                each()
 
-    return undo_all, missing
+    return undo_all, [name for name, each in undo.items() if each is None]
+
+
+def _attach(
+    attach: Callable[[Any, Observer], Callable[[], None]], torch: Any, observer: Observer
+) -> Callable[[], None] | None:
+    try:
+        return attach(torch, observer)
+    except (AttributeError, KeyError, CannotInstrumentError):
+        return None
 
 
 def compile_ns() -> int | None:

@@ -1,0 +1,1 @@
+"""One look at one target by everything that can observe it."""

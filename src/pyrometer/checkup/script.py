@@ -1,0 +1,111 @@
+"""Checking a script: run as it is, its steps brought to the same records as a workload's."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pyrometer.bench.measurement import MemoryUse, PhaseTime
+from pyrometer.bench.memory import memory_use
+from pyrometer.bench.phasing import REST, split
+from pyrometer.bench.quality import Circumstances
+from pyrometer.bench.summary import Observation, summarise
+from pyrometer.bench.warmup import steady_start
+from pyrometer.checkup.checkup import Checkup, ScriptOutcome
+from pyrometer.hardware.conditions import ConditionsProbe
+from pyrometer.hardware.environment import read_environment
+from pyrometer.workload.script.observe import observe
+from pyrometer.workload.script.observed import ObservedScript
+
+IndexArray: TypeAlias = npt.NDArray[np.int64]
+
+
+def check_script(argv: list[str], *, confidence: float) -> Checkup:
+    """Run a script unchanged, observe it, and bring its steps to the same records as a workload's.
+
+    Raises:
+        TargetError: the script cannot be read.
+    """
+    with ConditionsProbe() as probe:
+        observed = observe(argv)
+    outcome = ScriptOutcome(
+        argv=observed.argv,
+        exit_code=observed.exit_code,
+        wall_s=observed.wall_s,
+        import_s=observed.import_s,
+        outside_steps_s=observed.outside_steps_s,
+        num_steps=len(observed.step_ns),
+        steps_from=observed.steps_from,
+        overhead_share=observed.overhead_share,
+        notes=observed.notes,
+    )
+    measurement = None
+    if observed.step_ns:
+        seen = script_observation(observed, Path(argv[0]).name)
+        seen.conditions = probe.conditions
+        measurement = summarise(seen, confidence)
+    return Checkup(
+        target=shlex.join(argv),
+        measurement=measurement,
+        phases=measurement.phases if measurement else [],
+        memory=measurement.memory if measurement else None,
+        environment=read_environment(),
+        script=outcome,
+    )
+
+
+def script_observation(observed: ObservedScript, name: str) -> Observation:
+    """An observed script's steps as something to summarise; irregular steps (evaluation inside, …) are left out."""
+    on_device = bool(observed.device_step_ns) and None not in observed.device_step_ns
+    durations = observed.device_step_ns if on_device else observed.step_ns
+    step_s = np.array(durations, dtype=np.float64) * 1e-9
+    regular = np.array(observed.regular, dtype=bool)
+    regular[0] = False  # the first step is reported apart
+    kept = step_s[regular]
+    steady_from = len(kept) - len(kept[steady_start(kept) or 0 :])
+    rows = np.flatnonzero(regular)[steady_from:]
+    return Observation(
+        name=name,
+        clock="device events" if on_device else "wall",
+        first_call_s=float(step_s[0]),
+        times_s=kept.tolist(),
+        compile_s=observed.compile_s or None,
+        memory=_script_memory(observed),
+        phases=_script_phases(observed, rows),
+        elapsed_s=observed.wall_s,
+        interrupted=observed.interrupted,
+        failure=_script_failure(observed),
+        circumstances=Circumstances(command=f"pyrometer check {shlex.join(observed.argv)}", observed=True),
+    )
+
+
+def _script_phases(observed: ObservedScript, rows: IndexArray) -> list[PhaseTime]:
+    if not len(rows):
+        return []
+    columns = {phase: np.array(spent)[rows] * 1e-9 for phase, spent in observed.phase_ns.items()}
+    order = tuple(name for name in columns if name != REST)
+    steps = [{name: float(spent[i]) for name, spent in columns.items()} for i in range(len(rows))]
+    return split(steps, [sum(step.values()) for step in steps], (*order, REST))
+
+
+def _script_memory(observed: ObservedScript) -> MemoryUse | None:
+    on_device = bool(observed.allocated_bytes)
+    steps = observed.allocated_steps if on_device else observed.memory_steps
+    series = observed.allocated_bytes if on_device else observed.memory_bytes
+    peak = observed.allocated_peak_bytes if on_device else observed.peak_bytes
+    if not series or peak is None:
+        return None
+    return memory_use("cuda" if on_device else "cpu", steps, series, peak)
+
+
+def _script_failure(observed: ObservedScript) -> str | None:
+    if observed.exit_code == 0 or observed.interrupted:
+        return None
+    if observed.exit_code < 0:
+        return f"the script was ended by {signal.Signals(-observed.exit_code).name}"
+    return f"the script ended with exit code {observed.exit_code}"

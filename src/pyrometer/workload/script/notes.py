@@ -1,0 +1,59 @@
+"""What could not be observed, in words."""
+
+from __future__ import annotations
+
+from pyrometer.quantity import format_seconds
+from pyrometer.workload.script.child import Ended
+from pyrometer.workload.script.events import Events
+from pyrometer.workload.script.startup._pyrometer_inside import kinds
+from pyrometer.workload.script.steps import Steps
+
+
+def notes_on(ended: Ended, events: Events, steps: Steps) -> list[str]:
+    """One sentence for each thing that is missing from an observation, the most important first."""
+    return [
+        *_on_the_end(ended, events),
+        *_on_the_steps(events, steps),
+        *_on_the_hooks(events),
+    ]
+
+
+def _on_the_end(ended: Ended, events: Events) -> list[str]:
+    notes = []
+    if ended.timed_out:
+        notes.append(f"ended after {format_seconds(ended.wall_s)}, because its time was up")
+    if not (events.kind == kinds.ENDED).any():
+        notes.append(
+            "Python was not shut down in order (a signal, os._exit or exec): compile time is unknown, and the peak "
+            "memory is the highest sample"
+        )
+    return notes
+
+
+def _on_the_steps(events: Events, steps: Steps) -> list[str]:
+    seen = set(events.kind.tolist())
+    if kinds.TORCH_IMPORTED not in seen:
+        return ["no steps: the script never imported torch"]
+    notes = []
+    if not len(steps):
+        notes.append(
+            "no steps: the script never called a module, an optimizer or a DataLoader in its main thread"
+        )
+    elif kinds.FORWARD_BEGIN not in seen and kinds.BACKWARD_BEGIN in seen:
+        notes.append("no module was called outside of compiled code: the forward's time counts as rest")
+    elsewhere = events.last_value(kinds.ELSEWHERE)
+    if elsewhere:
+        notes.append(f"{elsewhere} calls on other threads were counted, but are in no phase")
+    return notes
+
+
+def _on_the_hooks(events: Events) -> list[str]:
+    notes = [
+        f"{kinds.HOOK_POINTS[index]}: not observed, as this torch is not what is expected; its time counts as rest"
+        for index in events.of(kinds.NOT_OBSERVED).value.tolist()
+    ]
+    if (events.kind == kinds.SAMPLER_FAILED).any():
+        notes.append("memory could not be sampled on this system")
+    if (events.kind == kinds.LOG_FULL).any():
+        notes.append("the event log was full or the disk was; steps after that were not seen")
+    return notes

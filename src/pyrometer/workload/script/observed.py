@@ -1,0 +1,56 @@
+"""What was learned from a script under observation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pyrometer.quantity import Bytes, Seconds
+from pyrometer.record import Record, doc
+
+
+class ObservedScript(Record, frozen=True, kw_only=True):
+    """A script's steps, phases and memory; every list of steps has one entry per step, in order."""
+
+    argv: Annotated[list[str], doc("the script and its arguments")]
+    exit_code: Annotated[int, doc("exit status of the script; negative is the signal that ended it")]
+    interrupted: Annotated[bool, doc("whether Ctrl-C was pressed while it ran")] = False
+    timed_out: Annotated[bool, doc("whether it was ended because its time was up")] = False
+    wall_s: Annotated[Seconds, doc("from starting the interpreter to its end")]
+    import_s: Annotated[Seconds | None, doc("from the start of the script until torch was imported")]
+
+    steps_from: Annotated[
+        Literal["optimizer steps", "loader iterations", "module calls", "nothing"],
+        doc("what a step was taken to be"),
+    ]
+    step_start_ns: Annotated[list[int], doc("since the start of the script")] = []
+    step_ns: Annotated[list[int], doc("duration")] = []
+    regular: Annotated[
+        list[bool], doc("false where a loader restart or an evaluation fell into the step")
+    ] = []
+    phase_ns: Annotated[
+        dict[str, list[int]], doc("data, forward, backward, optimizer, rest; they add up to step_ns exactly")
+    ] = {}
+    device_step_ns: Annotated[
+        list[int | None], doc("device time by CUDA events; empty without CUDA, null where it is not known")
+    ] = []
+    first_step_s: Annotated[Seconds | None, doc("the very first step")] = None
+    outside_steps_s: Annotated[
+        Seconds, doc("wall_s less all steps: imports, set-up, validation, checkpoints")
+    ]
+    compile_s: Annotated[
+        Seconds | None,
+        doc("time spent in torch.compile's compilers; null when not known, 0 when it was never used"),
+    ] = None
+
+    memory_steps: Annotated[list[int], doc("steps during which resident memory was sampled")] = []
+    memory_bytes: Annotated[list[Bytes], doc("highest resident memory sampled during these steps")] = []
+    peak_bytes: Annotated[Bytes | None, doc("highest resident memory of the process")] = None
+    allocated_steps: Annotated[list[int], doc("steps during which torch's CUDA allocator was sampled")] = []
+    allocated_bytes: Annotated[list[Bytes], doc("highest allocation sampled during these steps")] = []
+    allocated_peak_bytes: Annotated[Bytes | None, doc("the allocator's own peak")] = None
+
+    events_per_step: Annotated[float | None, doc("logged events per step")] = None
+    overhead_share: Annotated[
+        float | None, doc("measured cost of logging an event times events_per_step, over the median step")
+    ] = None
+    notes: Annotated[list[str], doc("what could not be observed, and why")] = []

@@ -1,0 +1,148 @@
+"""What the terminal shows."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console, RenderableType
+
+from pyrometer.errors import InputError
+from pyrometer.record import to_dict
+from pyrometer.report import glyphs, kinds, terminal
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+NAMES = (
+    "steady", "bimodal", "not_steady", "interrupted", "gpu", "training", "no_step",
+    "verdict_faster", "verdict_slower", "verdict_same", "verdict_undecided",
+)  # fmt: skip
+
+
+def shown(view: RenderableType, *, width: int = 80, encoding: str = "utf-8", **options) -> str:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, errors="strict")
+    Console(file=stream, width=width, highlight=False, _environ={}, **options).print(view)
+    stream.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def view_of(document) -> RenderableType:
+    return terminal.render_document(kinds.kind_of(document), to_dict(document))
+
+
+def matches_snapshot(name: str, text: str) -> None:
+    """Compare with the stored text; `PYROMETER_UPDATE_SNAPSHOTS=1` stores it instead."""
+    path = SNAPSHOTS / name
+    plain = "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    if os.environ.get("PYROMETER_UPDATE_SNAPSHOTS"):
+        path.write_text(plain, encoding="utf-8")
+    assert plain == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_view_is_as_stored(documents, name):
+    matches_snapshot(f"{name}.txt", shown(view_of(documents[name])))
+
+
+def test_every_document_has_a_snapshot(documents):
+    assert set(NAMES) == set(documents)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_line_is_wider_than_the_terminal(documents, name, width):
+    assert max(map(len, shown(view_of(documents[name]), width=width).splitlines())) <= width
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_a_stream_that_cannot_encode_our_characters_gets_others(documents, name, encoding):
+    text = shown(view_of(documents[name]), encoding=encoding)
+    assert "?" not in text
+
+
+def test_first_line_is_the_answer(documents):
+    assert shown(view_of(documents["verdict_faster"])).startswith("1.42× faster (1.39–1.45) ")
+    assert "ms per step (" in shown(view_of(documents["steady"])).splitlines()[0]
+
+
+def test_colour_only_on_a_terminal_that_wants_it(documents):
+    view = view_of(documents["bimodal"])
+    assert "\x1b" not in shown(view)
+    assert "\x1b[1;33m" in shown(view, force_terminal=True)
+    without = shown(view, force_terminal=True, no_color=True)
+    assert not [code for code in ("\x1b[1;33m", "\x1b[33m", "\x1b[34m") if code in without]
+
+
+def test_every_phase_has_its_own_mark(documents):
+    ascii_lines = shown(view_of(documents["training"]), encoding="ascii").splitlines()
+    marks = [line.split()[0] for line in ascii_lines if line.endswith("on average") or "on average" in line]
+    assert len(marks) == len(set(marks)) == 6
+
+
+def test_untrusted_text_is_neither_markup_nor_an_escape_sequence(documents):
+    document = documents["steady"]
+    measurement = msgspec.structs.replace(document.measurement, name="[red]net[/red] \x1b[2Jgone\x07")
+    text = shown(view_of(msgspec.structs.replace(document, measurement=measurement)), force_terminal=True)
+    assert "[red]net[/red]" in text
+    assert "\x1b[2J" not in text
+    assert "\x07" not in text
+
+
+def test_names_beyond_the_encoding_do_not_fail(documents):
+    document = documents["steady"]
+    measurement = msgspec.structs.replace(document.measurement, name="感知网络 🔥")
+    text = shown(view_of(msgspec.structs.replace(document, measurement=measurement)), encoding="ascii")
+    assert "????" in text
+
+
+def test_failure_is_said_first_in_quality(documents):
+    document = documents["steady"]
+    measurement = msgspec.structs.replace(
+        document.measurement, complete=False, failure="the model raised ValueError: bad shape at step 37"
+    )
+    text = shown(view_of(msgspec.structs.replace(document, measurement=measurement)))
+    assert "failed after" in text.splitlines()[0] + text.splitlines()[1]
+    assert "Quality  ! the model raised ValueError: bad shape at step 37" in text
+
+
+def test_single_records_can_be_shown(documents):
+    assert "Latency" in shown(terminal.measurement_view(documents["gpu"].measurement))
+    assert "Ratio" in shown(terminal.verdict_view(documents["verdict_same"].verdict))
+
+
+def test_verdict_without_interval_is_shown(documents):
+    verdict = msgspec.structs.replace(
+        documents["verdict_undecided"].verdict, ci_low=None, ci_high=None, log_ratios=[]
+    )
+    assert "not bounded" in shown(terminal.verdict_view(verdict))
+
+
+@pytest.mark.parametrize(("kind", "document"), [("nonsense", {}), ("bench", {}), ("check", {"target": 3})])
+def test_what_cannot_be_shown_is_refused(kind, document):
+    with pytest.raises(InputError, match=r"kind of document|not a .* record"):
+        terminal.render_document(kind, document)
+
+
+@given(st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1)), min_size=1, max_size=8), st.integers(1, 120))
+def test_a_bar_fills_its_width(shares, width):
+    cells = glyphs.split_cells(shares, width)
+    if sum(shares) > 0:
+        wanted = sum(share > 0 for share in shares)
+        assert sum(cells) == max(width, wanted)
+        assert all(cell >= 1 for cell, share in zip(cells, shares, strict=True) if share > 0)
+
+
+def test_views_import_no_torch():
+    code = (
+        "import sys, pyrometer.report.terminal, pyrometer.report.markdown, pyrometer.report.html; "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,2 @@
+"""A sibling module."""
+AMOUNT = 12
