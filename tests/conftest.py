@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +12,9 @@ import pytest
 
 def process_state() -> dict[str, Any]:
     """Everything global that a careless library would change; torch only once something has imported it."""
-    state: dict[str, Any] = {"cwd": os.getcwd(), "sys.path": list(sys.path), "sys.argv": list(sys.argv)}
+    # The compiler imports setuptools, which adds its own folder to sys.path for good.
+    path = [entry for entry in sys.path if not entry.endswith("setuptools/_vendor")]
+    state: dict[str, Any] = {"cwd": Path.cwd(), "sys.path": path, "sys.argv": list(sys.argv)}
     if "torch" in sys.modules:
         state |= torch_state()
     return state
@@ -35,7 +37,9 @@ def torch_state() -> dict[str, Any]:
         "matmul precision": torch.get_float32_matmul_precision(),
         "cudnn": (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic),
         "autocast": torch.is_autocast_enabled("cpu"),
-        "global hooks": {name: dict(value) for name, value in vars(module).items() if is_hook_table(name, value)},
+        "global hooks": {
+            name: dict(value) for name, value in vars(module).items() if is_hook_table(name, value)
+        },
         "optimizer hooks": {
             name: dict(value) for name, value in vars(optimizer).items() if is_hook_table(name, value)
         },

@@ -75,6 +75,7 @@ def format_interval(low: float | None, high: float | None, scale: float = 1.0) -
     >>> format_interval(0.0318, 0.0323, 1e-3), format_interval(0.03201, 0.03202, 1e-3), format_interval(0.03, None, 1e-3)
     ('31.8–32.3', '32.01–32.02', '≥ 30.0')
     """
+    low, high = (None if end is None or not math.isfinite(end) else end for end in (low, high))
     if low is None or high is None:
         end, sign = (high, "≤") if low is None else (low, "≥")
         return "not bounded" if end is None else f"{sign} {significant(end / scale)}"

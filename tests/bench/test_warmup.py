@@ -46,3 +46,10 @@ def test_noise_is_no_drift_but_a_ramp_is():
 def test_any_series_has_an_answer(times):
     start = steady_start(np.array(times))
     assert start is None or 0 <= start < len(times)
+
+
+@pytest.mark.parametrize("n", [40, 150, 1000])
+def test_a_busy_machine_is_not_taken_for_a_warm_up(n):
+    found = [steady_start(np.exp(np.random.default_rng(seed).normal(0, 0.4, n))) for seed in range(200)]
+    assert sum(start is None for start in found) <= 4
+    assert np.median([start for start in found if start is not None]) <= 2

@@ -118,6 +118,22 @@ def test_single_records_can_be_shown(documents):
     assert "Ratio" in shown(terminal.verdict_view(documents["verdict_same"].verdict))
 
 
+def test_what_is_not_bounded_says_so_with_its_unit(documents):
+    m = documents["steady"].measurement
+    tail = msgspec.structs.replace(m.quantiles[3], value_s=1.12, low_s=0.204, high_s=None)
+    text = shown(terminal.measurement_view(msgspec.structs.replace(m, quantiles=[*m.quantiles[:3], tail])))
+    assert "≥ 204 ms" in text
+    unbounded = msgspec.structs.replace(m, throughput_high=float("inf"))
+    assert "inf" not in shown(terminal.measurement_view(unbounded))
+
+
+def test_nothing_is_called_trustworthy_that_is_not(documents):
+    m = msgspec.structs.replace(documents["steady"].measurement, steady=False)
+    assert "These figures are preliminary" in shown(terminal.measurement_view(m))
+    verdict = msgspec.structs.replace(documents["verdict_undecided"].verdict, caveats=[])
+    assert "What has been seen does not decide it" in shown(terminal.verdict_view(verdict))
+
+
 def test_verdict_without_interval_is_shown(documents):
     verdict = msgspec.structs.replace(
         documents["verdict_undecided"].verdict, ci_low=None, ci_high=None, log_ratios=[]

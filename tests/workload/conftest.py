@@ -53,7 +53,10 @@ def wide() -> Wide:
 
 def pairs(num: int = 3, size: int = 4) -> list[tuple[torch.Tensor, torch.Tensor]]:
     generator = torch.Generator().manual_seed(1)
-    return [(torch.randn(size, 6, generator=generator), torch.randn(size, 6, generator=generator)) for _ in range(num)]
+    return [
+        (torch.randn(size, 6, generator=generator), torch.randn(size, 6, generator=generator))
+        for _ in range(num)
+    ]
 
 
 def losses(work: Training, num: int = 4) -> list[float]:
@@ -64,7 +67,9 @@ def losses(work: Training, num: int = 4) -> list[float]:
 @pytest.fixture
 def make_training(wide: Wide) -> Callable[..., Training]:
     def make(
-        optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.AdamW, model: nn.Module = wide, **options: Any
+        optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.AdamW,
+        model: nn.Module = wide,
+        **options: Any,
     ) -> Training:
         made = optimizer(model.parameters(), lr=options.pop("lr", 0.05))
         batches = options.pop("batches", pairs())

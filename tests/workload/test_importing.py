@@ -73,7 +73,10 @@ def test_names_of_files_collide_with_nothing(stem, write, tmp_path):
 def test_relative_imports_of_a_file_inside_a_package(write, tmp_path):
     write("proj/__init__.py", "")
     write("proj/nets/__init__.py", "")
-    write("proj/nets/bench.py", "import torch\nfrom ..sizes import OUT\ndef work(): return torch.nn.Linear(4, OUT), torch.ones(2, 4)")
+    write(
+        "proj/nets/bench.py",
+        "import torch\nfrom ..sizes import OUT\ndef work(): return torch.nn.Linear(4, OUT), torch.ones(2, 4)",
+    )
     write("proj/sizes.py", "OUT = 3")
     work = load(tmp_path, "proj/nets/bench.py:work")
     with work.open() as session:
@@ -86,7 +89,9 @@ def test_a_package_that_hides_behind_an_imported_one_is_refused(write, tmp_path)
     write("email/message.py", "work = 3")
     import email.message  # noqa: F401
 
-    with pytest.raises(TargetError, match=r"a module email\.message is already imported from .*; rename the package"):
+    with pytest.raises(
+        TargetError, match=r"a module email\.message is already imported from .*; rename the package"
+    ):
         load(tmp_path, "email/message.py:work")
 
 
@@ -105,7 +110,9 @@ def test_objects_of_a_users_file_are_pickled_for_processes_that_know_nothing_of_
         load(tmp_path, "data.py:work")
     item = sys.modules[module_name(tmp_path / "data.py")].Item()
     code = "import sys, pickle; print(pickle.loads(sys.stdin.buffer.read()).value)"
-    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(item), capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps(item), capture_output=True, check=True
+    )
     assert done.stdout.split() == [b"3"]
 
 

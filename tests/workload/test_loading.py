@@ -94,7 +94,9 @@ def test_a_module_is_found_from_the_working_directory(write, tmp_path):
 
 
 def test_an_installed_module():
-    with pytest.raises(TargetError, match=r"the factory needs obj; it is called without arguments: give defaults"):
+    with pytest.raises(
+        TargetError, match=r"the factory needs obj; it is called without arguments: give defaults"
+    ):
         load_workload(parse_target("json:dumps"))
 
 
@@ -102,16 +104,31 @@ BAD_TARGETS = {
     "no such factory": ("def wrok(): pass", r"bench\.py has no 'work'; did you mean 'wrok'\?$"),
     "nothing near": ("def main(): pass\ndef _hidden(): pass", r"has no 'work'; it has main$"),
     "nothing at all": ("", r"has no 'work'; it defines no function$"),
-    "arguments": ("def work(size, depth, *, width=2): pass", r"the factory needs size, depth; it is called without"),
-    "class with arguments": ("class work(nn.Module):\n    def __init__(self, size): pass", r"the factory needs size;"),
-    "nothing returned": ("def work(): pm", r"got nothing \(None\): is a return missing\?; legal is a Workload"),
-    "wrong type": ("def work(): return 3", r"got int; legal is a Workload, a \(model, inputs\) pair, or an nn\.Module"),
+    "arguments": (
+        "def work(size, depth, *, width=2): pass",
+        r"the factory needs size, depth; it is called without",
+    ),
+    "class with arguments": (
+        "class work(nn.Module):\n    def __init__(self, size): pass",
+        r"the factory needs size;",
+    ),
+    "nothing returned": (
+        "def work(): pm",
+        r"got nothing \(None\): is a return missing\?; legal is a Workload",
+    ),
+    "wrong type": (
+        "def work(): return 3",
+        r"got int; legal is a Workload, a \(model, inputs\) pair, or an nn\.Module",
+    ),
     "wrong object": ("work = {}", r"got dict; legal"),
     "three": ("def work(): return nn.ReLU(), X, X", r"got a tuple of ReLU, Tensor, Tensor; legal"),
     "the wrong way round": ("def work(): return X, nn.ReLU()", r"got a tuple of Tensor, ReLU; legal"),
     "coroutine": ("async def work(): pass", r"got coroutine; legal"),
     "generator": ("def work(): yield 3", r"got generator; legal"),
-    "class, not an object": ("class work(nn.ReLU): pass", r"gives a bare work, and nothing says what to feed it; return"),
+    "class, not an object": (
+        "class work(nn.ReLU): pass",
+        r"gives a bare work, and nothing says what to feed it; return",
+    ),
 }
 BAD_INPUTS = {
     "no optimizer": (
@@ -119,8 +136,14 @@ BAD_INPUTS = {
         r"bench\.py:work: optimizer: got NoneType; training needs a torch\.optim\.Optimizer",
     ),
     "inputs of a wrong type": ("def work(): return nn.ReLU(), 3", r"inputs: got int; legal are a tensor"),
-    "inputs in a list": ("def work(): return nn.ReLU(), [X, X]", r"got list; .*; write several arguments as a tuple"),
-    "another device": ("def work(): return nn.Linear(4, 3, device='meta'), X", r"inputs on cpu but the model on meta; move"),
+    "inputs in a list": (
+        "def work(): return nn.ReLU(), [X, X]",
+        r"got list; .*; write several arguments as a tuple",
+    ),
+    "another device": (
+        "def work(): return nn.Linear(4, 3, device='meta'), X",
+        r"inputs on cpu but the model on meta; move",
+    ),
 }
 FAILURES = {
     "factory raises": (
@@ -173,7 +196,9 @@ def test_user_code_that_fails_is_named_with_file_and_line(name, load):
 @pytest.mark.parametrize("raw", [b"\xff\xfe\x00", b"x = '\xe4'\n", b"x = 0\x00\n"])
 def test_files_that_are_no_text(raw, write, tmp_path):
     write("bench.py", raw)
-    with pytest.raises(UserProgramError, match=r"bench\.py:work: importing it raised (SyntaxError|ValueError)"):
+    with pytest.raises(
+        UserProgramError, match=r"bench\.py:work: importing it raised (SyntaxError|ValueError)"
+    ):
         load_workload(parse_target("bench.py:work", cwd=tmp_path))
 
 
@@ -204,8 +229,13 @@ def test_a_script_is_not_loaded(write, tmp_path):
         load_workload(parse_target("train.py", cwd=tmp_path))
 
 
+def random_states():
+    legacy = np.random.get_state()[1]  # noqa: NPY002 - what a user's seed changes
+    return torch.get_rng_state().tolist(), random.getstate(), legacy.tolist()
+
+
 def test_side_effects_of_a_factory_are_undone_and_its_prints_leave_stdout_alone(load, capfd, tmp_path):
-    generators = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+    before = random_states()
     work = load(
         "import os, random, sys, ctypes, subprocess, numpy as np\n"
         "print('importing', flush=True)\n"
@@ -221,15 +251,16 @@ def test_side_effects_of_a_factory_are_undone_and_its_prints_leave_stdout_alone(
     assert out == ""
     assert {"importing", "python", "system", "child", "C code"} <= set(err.splitlines())
     assert (tmp_path / "made").is_dir()  # it ran in the target's directory
-    assert torch.equal(torch.get_rng_state(), generators[0])
-    assert random.getstate() == generators[1]
-    assert np.random.get_state()[1].tolist() == generators[2]
+    assert random_states() == before
     assert run_once(work).shape == (2, 3)
 
 
+def torch_settings():
+    return torch.get_default_dtype(), torch.get_num_threads(), torch.get_float32_matmul_precision()
+
+
 def test_settings_of_a_factory_hold_in_its_sessions_and_nowhere_else(load):
-    settings = lambda: (torch.get_default_dtype(), torch.get_num_threads(), torch.get_float32_matmul_precision())  # noqa: E731
-    before = settings()
+    before = torch_settings()
     work = load(
         "class Net(nn.Module):\n"
         "    def forward(self, x): return torch.zeros(1), torch.get_num_threads(), torch.get_float32_matmul_precision()\n"
@@ -238,20 +269,22 @@ def test_settings_of_a_factory_hold_in_its_sessions_and_nowhere_else(load):
         "    torch.set_float32_matmul_precision('high')\n"
         "    return Net(), X\n"
     )
-    assert settings() == before
+    assert torch_settings() == before
     with Inference(nn.Identity(), torch.ones(1)).open() as other, work.open() as session:
         for _ in range(2):
             session.activate()
             zeros, threads, precision = session.step(session.prepare())
             assert (zeros.dtype, threads, precision) == (torch.float64, 3, "high")
             other.activate()
-            assert settings() == before
-    assert settings() == before
+            assert torch_settings() == before
+    assert torch_settings() == before
 
 
 def test_argv_is_bare_while_a_file_is_imported(load, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["pyrometer", "bench", "--json"])
-    run_once(load("import argparse; argparse.ArgumentParser().parse_args()\ndef work(): return nn.Linear(4, 3), X"))
+    run_once(
+        load("import argparse; argparse.ArgumentParser().parse_args()\ndef work(): return nn.Linear(4, 3), X")
+    )
     assert sys.argv == ["pyrometer", "bench", "--json"]
 
 
@@ -272,14 +305,18 @@ def test_an_exported_program_brings_its_inputs(exported):
     work = load_workload(parse_target(str(path)))
     assert work.name == "net"
     torch.testing.assert_close(run_once(work), expected)
-    torch.testing.assert_close(run_once(work.variant(dtype="float64")), expected.double(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        run_once(work.variant(dtype="float64")), expected.double(), rtol=1e-5, atol=1e-6
+    )
     assert run_once(work.variant(threads=1)).shape == (2, 3)
 
 
 @pytest.mark.parametrize("raw", [b"", b"not a zip", b"PK\x03\x04 cut off"])
 def test_files_that_are_no_exported_program(raw, write, tmp_path):
     write("net.pt2", raw)
-    with pytest.raises(TargetError, match=r"net\.pt2: not an exported program that torch .* can load") as caught:
+    with pytest.raises(
+        TargetError, match=r"net\.pt2: not an exported program that torch .* can load"
+    ) as caught:
         load_workload(parse_target("net.pt2", cwd=tmp_path))
     assert "\n" not in str(caught.value)
 

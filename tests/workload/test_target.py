@@ -91,12 +91,9 @@ def test_arguments_are_for_scripts(text, here):
 def test_any_text_is_a_target_or_a_target_error(text):
     try:
         target = parse_target(text, cwd=Path("/"))
-    except TargetError as error:
-        assert "\n" not in str(error) or "\n" in text
-    except ValueError as error:  # what the system says of a NUL in a path
-        assert "\0" in text, error
-    else:
-        assert target.kind == "module"
+    except TargetError:
+        return
+    assert target.kind == "module"
 
 
 @pytest.mark.parametrize("text", GOOD)

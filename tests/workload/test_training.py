@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import multiprocessing
 import threading
 import warnings
@@ -36,7 +37,9 @@ SCHEDULES = {
     "sequential": lambda o: schedules.SequentialLR(
         o, [schedules.LinearLR(o, 0.1, total_iters=2), schedules.ExponentialLR(o, 0.9)], milestones=[2]
     ),
-    "chained": lambda o: schedules.ChainedScheduler([schedules.ConstantLR(o, 0.5, 2), schedules.ExponentialLR(o, 0.9)]),
+    "chained": lambda o: schedules.ChainedScheduler(
+        [schedules.ConstantLR(o, 0.5, 2), schedules.ExponentialLR(o, 0.9)]
+    ),
     "warm restarts": lambda o: schedules.CosineAnnealingWarmRestarts(o, 3),
 }
 
@@ -67,7 +70,9 @@ def test_two_sessions_one_after_the_other_lose_the_same(name, make_training, los
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_second_session_at_the_same_time_trains_a_copy_that_goes_the_same_way(name, make_training, picture, alike):
+def test_a_second_session_at_the_same_time_trains_a_copy_that_goes_the_same_way(
+    name, make_training, picture, alike
+):
     work = make_training(OPTIMIZERS[name])
     before = picture(work)
     with work.open() as one, work.open() as two:
@@ -156,7 +161,9 @@ def test_float32_state_of_bfloat16_parameters_survives(wide, picture, alike):
 def test_channels_last_lays_out_weights_and_batches(picture, alike):
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten())
     seen = []
-    model[0].register_forward_pre_hook(lambda _, args: seen.append(args[0].is_contiguous(memory_format=torch.channels_last)))
+    model[0].register_forward_pre_hook(
+        lambda _, args: seen.append(args[0].is_contiguous(memory_format=torch.channels_last))
+    )
     batch = (torch.randn(2, 3, 8, 8), torch.randn(2, 144))
     work = Training(model, nn.functional.mse_loss, torch.optim.AdamW(model.parameters()), [batch])
     before = picture(work)
@@ -169,7 +176,7 @@ def test_channels_last_lays_out_weights_and_batches(picture, alike):
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize("where", ["forward", "loss", "batches"])
-def test_state_is_restored_when_a_step_fails(error, where, make_training, picture, alike, wide):
+def test_state_is_restored_when_a_step_fails(error, where, make_training, picture, alike):
     left = [3]
 
     def countdown(*_):
@@ -195,11 +202,10 @@ def test_state_is_restored_when_a_step_fails(error, where, make_training, pictur
         scheduler=SCHEDULES["step"],
     )
     if where == "forward":
-        wide.register_forward_hook(countdown)
+        work.parts.model.register_forward_hook(countdown)
     before = picture(work)
-    with pytest.raises(error), work.open() as session:
-        for _ in range(10):
-            session.step(session.prepare())
+    with pytest.raises(error):
+        _steps(work, 10)
     assert alike(picture(work), before)
     assert left == [-1]
     with work.open() as session:
@@ -226,7 +232,7 @@ def test_float16_with_a_scaler_on_the_cpu(make_training, picture, alike):
     with work.open() as one, work.open() as two:
         for session in (one, two):
             lost = [session.step(session.prepare()).item() for _ in range(3)]
-            assert all(value == value for value in lost)
+            assert all(math.isfinite(value) for value in lost)
         assert two.parts.scaler is not work.parts.scaler
     assert alike(picture(work), before)
     assert work.parts.scaler._scale is None
@@ -274,7 +280,12 @@ def test_two_sessions_over_one_loader_with_persistent_workers_do_not_reset_each_
     users = iter(loader)
     assert next(users)[0].flatten().tolist() == [0, 1]
     model = nn.Linear(1, 1)
-    work = Training(model, lambda model, batch: seen.append(batch[0][0].item()) or model(batch[0]).sum(), _sgd(model), loader)
+    work = Training(
+        model,
+        lambda model, batch: seen.append(batch[0][0].item()) or model(batch[0]).sum(),
+        _sgd(model),
+        loader,
+    )
     seen: list[float] = []
     with work.open() as one, work.open() as two:
         for _ in range(4):
@@ -354,9 +365,17 @@ def test_loss_forms(wide):
 
 def test_effective_tokens_of_a_padded_batch():
     model = nn.Embedding(10, 4)
-    batch = {"ids": torch.zeros(2, 5, dtype=torch.long), "mask": torch.tensor([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0]])}
+    batch = {
+        "ids": torch.zeros(2, 5, dtype=torch.long),
+        "mask": torch.tensor([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0]]),
+    }
     work = Training(
-        model, lambda model, batch: model(batch["ids"]).sum(), _sgd(model), [batch], mask="mask", unit="tokens"
+        model,
+        lambda model, batch: model(batch["ids"]).sum(),
+        _sgd(model),
+        [batch],
+        mask="mask",
+        unit="tokens",
     )
     with work.open() as session:
         session.step(session.prepare())
@@ -392,7 +411,12 @@ def test_a_model_that_cannot_be_copied_can_be_trained_once_but_not_twice(make_tr
     work = make_training(model=Locked())
     with work.open() as session:
         session.step(session.prepare())
-        with pytest.raises(InputError, match=r"model: cannot be copied \(TypeError.*lock.*own factory") as caught, work.open():
+        with (
+            pytest.raises(
+                InputError, match=r"model: cannot be copied \(TypeError.*lock.*own factory"
+            ) as caught,
+            work.open(),
+        ):
             pass
     assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match="cannot be copied"), work.variant(dtype="bfloat16").open():
@@ -404,16 +428,24 @@ def test_a_model_compiled_in_place_is_not_silently_copied_without_its_compilatio
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the compiler's own, on import
         model[0].compile()
-    with pytest.raises(InputError, match=r"compiled in place by \.compile\(\)"), make_training(model=model).variant(dtype="bfloat16").open():
+    with (
+        pytest.raises(InputError, match=r"compiled in place by \.compile\(\)"),
+        make_training(model=model).variant(dtype="bfloat16").open(),
+    ):
         pass
 
 
 def test_a_copy_whose_loss_reaches_the_users_model_is_refused(make_training, wide, picture, alike):
-    work = make_training(loss=lambda output, target: (output - target).square().mean() + wide.last.weight.square().sum())
+    work = make_training(
+        loss=lambda output, target: (output - target).square().mean() + wide.last.weight.square().sum()
+    )
     before = picture(work)
     with work.open() as one:
         one.step(one.prepare())
-        with work.open() as two, pytest.raises(InputError, match=r"loss: uses the model from outside.*loss\(model, batch\)"):
+        with (
+            work.open() as two,
+            pytest.raises(InputError, match=r"loss: uses the model from outside.*loss\(model, batch\)"),
+        ):
             two.step(two.prepare())
     assert alike(picture(work), before)
 

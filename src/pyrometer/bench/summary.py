@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -101,7 +100,8 @@ def summarise(seen: Observation, confidence: float) -> Measurement:
         jitter=quantiles[-1].value_s / float(steady.mean()),
         throughput=units / float(steady.mean()),
         throughput_low=units / mean_high,
-        throughput_high=units / mean_low if mean_low > 0 else math.inf,
+        # No mean lies below the smallest sample, whatever a normal interval of few samples says.
+        throughput_high=units / max(mean_low, float(steady.min())),
         unit=seen.unit,
         units_per_step=units,
         padding_ratio=seen.padding_ratio,

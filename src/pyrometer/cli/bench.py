@@ -45,8 +45,9 @@ def command(store_location: str | None, *, target: str, as_json: bool, **flags: 
         document, code = _measured(target, flags, progress)
         environment = read_environment()
     kind = "matrix" if flags["matrix"] else "bench"
+    shown = f"{target} vs {flags['vs']}" if flags["vs"] else target
     run = save_run(
-        store_location, kind=kind, target=target, document=to_dict(document), environment=environment
+        store_location, kind=kind, target=shown, document=to_dict(document), environment=environment
     )
     document = msgspec.structs.replace(document, **provenance(run))
     if as_json:

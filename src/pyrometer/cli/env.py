@@ -10,12 +10,19 @@ from pyrometer.cli.printing import print_document, print_view
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(*, as_json: bool) -> None:
-    """Show the machine, versions and settings that results are taken on."""
+    """Print the machine, versions and settings that results taken here and now would carry."""
     from pyrometer.hardware.environment import read_environment
-    from pyrometer.report.terminal import environment_view
 
     environment = read_environment()
     if as_json:
         print_document(environment)
-    else:
-        print_view(environment_view(environment))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from pyrometer.report.facts.surroundings import environment_facts
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for fact in environment_facts(environment):
+        table.add_row(Text(fact.label, style="bold"), Text(fact.value), Text(fact.note, style="dim"))
+    print_view(table)

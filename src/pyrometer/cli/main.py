@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pyrometer import __version__
+from pyrometer.version import __version__
 from pyrometer.errors import ExitCode, PyrometerError
 
 VERBS = {

@@ -86,7 +86,7 @@ class ConditionsProbe:
         self.conditions = conditions_between(self._first, last, self._gpu_readings, usable_cpus())
         return self.conditions
 
-    def __enter__(self) -> ConditionsProbe:
+    def __enter__(self) -> ConditionsProbe:  # noqa: PYI034 - Self comes with Python 3.11
         self.start()
         return self
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,7 +54,9 @@ class SystemCpuMeter:
     """Reads the machine through psutil and `/sys`; `root` stands in for `/`."""
 
     def __init__(self, root: Path = ROOT) -> None:
-        self._throttle_files = list((root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/*_count"))
+        self._throttle_files = list(
+            (root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/*_count")
+        )
 
     def read(self) -> CpuReading:
         """Read all counters now; takes a few milliseconds, most of them to find our descendants."""
@@ -94,10 +97,9 @@ def _tree_cpu_s() -> Seconds:
     total = 0.0
     own = psutil.Process()
     for process in (own, *own.children(recursive=True)):
-        try:
+        # One that ended since it was listed has left its time to its parent.
+        with suppress(psutil.NoSuchProcess):
             total += sum(process.cpu_times()[:4])  # user, system, and both of children that were waited for
-        except psutil.NoSuchProcess:
-            continue  # ended since it was listed; its time is now in its parent's
     return total
 
 

@@ -1,19 +1,31 @@
-"""The processor, as the operating system describes it. Paths are arguments, so that any machine's can be read."""
+"""The processor, and how much of it this process may use. Paths hang from `root`, so that any machine's can be read."""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import psutil
 
+from pyrometer.hardware.cgroup import ROOT, cpu_limit, memory_limit, read_line
 from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 
-SYSTEM = Path("/")
+# Part numbers of Arm Ltd. (implementer 0x41), from the kernel's arch/arm64/include/asm/cputype.h; /proc/cpuinfo gives
+# no names on Arm.
+_ARM_PARTS = {
+    "0xd08": "Cortex-A72",
+    "0xd0b": "Cortex-A76",
+    "0xd0c": "Neoverse N1",
+    "0xd40": "Neoverse V1",
+    "0xd42": "Cortex-A78AE",
+    "0xd49": "Neoverse N2",
+    "0xd4f": "Neoverse V2",
+}
 
 
 class Cpu(Record, frozen=True, kw_only=True):
@@ -25,78 +37,107 @@ class Cpu(Record, frozen=True, kw_only=True):
     logical_cores: int
     usable_cpus: Annotated[float, doc("after affinity and cgroup limits")]
     numa_nodes: int | None
+    signature: Annotated[
+        str | None,
+        doc("vendor, family, model and stepping; tells generations apart where a hypervisor hides the name"),
+    ] = None
+    l2_bytes: Annotated[Bytes | None, doc("second-level cache of one core")] = None
+    l3_bytes: Annotated[Bytes | None, doc("third-level cache that the first core sees")] = None
 
 
-def read_cpu(isa: str, root: Path = SYSTEM) -> Cpu:
-    """Describe the processor; `isa` is what torch says."""
-    logical = psutil.cpu_count(logical=True) or 1
+def read_cpu(root: Path = ROOT) -> Cpu:
+    """Describe the processor."""
+    import torch
+
+    info = parse_cpuinfo(read_line(root / "proc/cpuinfo") or "")
+    caches = _caches(root)
     return Cpu(
-        model=cpu_model(root),
-        isa=isa,
+        model=model_name(info) or _platform_name(),
+        isa=torch.backends.cpu.get_cpu_capability(),
         physical_cores=psutil.cpu_count(logical=False),
-        logical_cores=logical,
+        logical_cores=psutil.cpu_count() or 1,
         usable_cpus=usable_cpus(root),
-        numa_nodes=numa_nodes(root),
+        numa_nodes=len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or None,
+        signature=_signature(info),
+        l2_bytes=caches.get(2),
+        l3_bytes=caches.get(3),
     )
 
 
-def cpu_model(root: Path = SYSTEM) -> str:
-    """The marketing name, such as `AMD EPYC 7763 64-Core Processor`; the architecture where there is none."""
-    info = root / "proc/cpuinfo"
-    if info.is_file():
-        fields = dict(
-            (part.strip() for part in line.split(":", 1))
-            for line in info.read_text().splitlines()
-            if ":" in line
-        )
-        for key in ("model name", "Model", "Hardware", "cpu model"):
-            if fields.get(key):
-                return fields[key]
-    if platform.system() == "Darwin":
+def allowed_cpus() -> frozenset[int]:
+    """Numbers of the CPUs in this process's affinity mask; all of them where there is no such thing."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(psutil.cpu_count() or 1))
+
+
+def usable_cpus(root: Path = ROOT) -> float:
+    """CPUs that this process may keep busy: its affinity, or the quota of its control group if that is less."""
+    allowed = float(len(allowed_cpus()))
+    quota = cpu_limit(root)
+    return allowed if quota is None else min(allowed, quota)
+
+
+def usable_memory_bytes(root: Path = ROOT) -> Bytes:
+    """Memory that this process may use: the machine's, or the limit of its control group if that is less."""
+    total = psutil.virtual_memory().total
+    limit = memory_limit(root)
+    return total if limit is None else min(total, limit)
+
+
+def parse_cpuinfo(text: str) -> dict[str, str]:
+    r"""The first value of every key in `/proc/cpuinfo`.
+
+    >>> parse_cpuinfo("processor : 0\nmodel name : AMD EPYC\n\nprocessor : 1")
+    {'processor': '0', 'model name': 'AMD EPYC'}
+    """
+    info: dict[str, str] = {}
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            info.setdefault(key.strip(), value.strip())
+    return info
+
+
+def model_name(info: dict[str, str]) -> str | None:
+    """The processor's name: as written on x86, `cpu` on POWER, looked up by part number on Arm.
+
+    >>> model_name({"CPU implementer": "0x41", "CPU part": "0xd0c"})
+    'Arm Neoverse N1'
+    """
+    if "CPU part" in info:
+        part, implementer = info["CPU part"], info.get("CPU implementer", "")
+        name = _ARM_PARTS.get(part) if implementer == "0x41" else None
+        return f"Arm {name or f'implementer {implementer} part {part}'}"
+    return info.get("model name") or info.get("cpu")
+
+
+def _signature(info: dict[str, str]) -> str | None:
+    keys = ("vendor_id", "cpu family", "model", "stepping")
+    if any(key not in info for key in keys):
+        return None
+    vendor, family, model, stepping = (info[key] for key in keys)
+    return f"{vendor} family {family} model {model} stepping {stepping}"
+
+
+def _platform_name() -> str:
+    if sys.platform == "darwin":
         asked = subprocess.run(
             ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"],
             capture_output=True,
             text=True,
             check=False,
         )
-        if asked.returncode == 0:
-            return asked.stdout.strip()
-    return platform.processor() or platform.machine()
+        return asked.stdout.strip() or platform.machine()
+    return platform.processor() or platform.machine() or "unknown"
 
 
-def usable_cpus(root: Path = SYSTEM) -> float:
-    """CPUs that this process may keep busy: its affinity, or the quota of its control group if that is less."""
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1
-    quota = cgroup_cpus(root)
-    return float(affinity) if quota is None else min(float(affinity), quota)
-
-
-def cgroup_cpus(root: Path = SYSTEM) -> float | None:
-    """CPU quota of the control group (version 2, then 1); `None` without a limit."""
-    unified = _words(root / "sys/fs/cgroup/cpu.max")
-    if len(unified) == 2 and unified[0] != "max":
-        return int(unified[0]) / int(unified[1])
-    quota = _words(root / "sys/fs/cgroup/cpu/cpu.cfs_quota_us")
-    period = _words(root / "sys/fs/cgroup/cpu/cpu.cfs_period_us")
-    if quota and period and int(quota[0]) > 0:
-        return int(quota[0]) / int(period[0])
-    return None
-
-
-def memory_limit(root: Path = SYSTEM) -> Bytes:
-    """Memory that this process may use: the machine's, or its control group's limit if that is less."""
-    total = int(psutil.virtual_memory().total)
-    for name in ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        words = _words(root / name)
-        if words and words[0].isdigit():
-            return min(total, int(words[0]))
-    return total
-
-
-def numa_nodes(root: Path = SYSTEM) -> int | None:
-    """Number of memory nodes; `None` where the system does not say."""
-    return len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or None
-
-
-def _words(path: Path) -> list[str]:
-    return path.read_text().split() if path.is_file() else []
+def _caches(root: Path) -> dict[int, Bytes]:
+    """Size of the data caches of the first CPU, by level."""
+    sizes: dict[int, Bytes] = {}
+    for index in (root / "sys/devices/system/cpu/cpu0/cache").glob("index[0-9]*"):
+        level, kind, size = (read_line(index / name) or "" for name in ("level", "type", "size"))
+        scale = {"K": 2**10, "M": 2**20}.get(size[-1:])
+        if kind != "Instruction" and level.isdigit() and size[:-1].isdigit() and scale:
+            sizes[int(level)] = int(size[:-1]) * scale
+    return sizes

@@ -54,7 +54,14 @@ _HOPPER_SXM = {
     "float8": 1979.0,
     "int8": 1979.0,
 }
-_HOPPER_NVL = {"float32": 60.0, "tf32": 417.5, "bfloat16": 835.5, "float16": 835.5, "float8": 1670.5, "int8": 1670.5}
+_HOPPER_NVL = {
+    "float32": 60.0,
+    "tf32": 417.5,
+    "bfloat16": 835.5,
+    "float16": 835.5,
+    "float8": 1670.5,
+    "int8": 1670.5,
+}
 _H100_SHEET = "NVIDIA H100 Tensor Core GPU datasheet (halved where it is printed with sparsity)"
 _H200_SHEET = "NVIDIA H200 Tensor Core GPU datasheet (halved where it is printed with sparsity)"
 _V100_SHEET = "NVIDIA V100 Tensor Core GPU datasheet, 2020"
@@ -71,7 +78,14 @@ _KNOWN: tuple[tuple[str, DatasheetPeaks], ...] = (
         r"NVIDIA H100 PCIe",
         _peaks(
             "H100 PCIe",
-            {"float32": 51.0, "tf32": 378.0, "bfloat16": 756.5, "float16": 756.5, "float8": 1513.0, "int8": 1513.0},
+            {
+                "float32": 51.0,
+                "tf32": 378.0,
+                "bfloat16": 756.5,
+                "float16": 756.5,
+                "float8": 1513.0,
+                "int8": 1513.0,
+            },
             2000,
             "NVIDIA H100 Tensor Core GPU datasheet, 2022 edition (halved where it is printed with sparsity)",
         ),
@@ -83,7 +97,14 @@ _KNOWN: tuple[tuple[str, DatasheetPeaks], ...] = (
         r"NVIDIA B200",
         _peaks(
             "B200 (HGX, 1000 W)",
-            {"float32": 80.0, "tf32": 1100.0, "bfloat16": 2250.0, "float16": 2250.0, "float8": 4500.0, "int8": 4500.0},
+            {
+                "float32": 80.0,
+                "tf32": 1100.0,
+                "bfloat16": 2250.0,
+                "float16": 2250.0,
+                "float8": 4500.0,
+                "int8": 4500.0,
+            },
             8000,
             "NVIDIA Blackwell architecture technical brief, HGX B200 per GPU (halved where it is printed with sparsity)",
         ),
@@ -92,7 +113,14 @@ _KNOWN: tuple[tuple[str, DatasheetPeaks], ...] = (
         r"NVIDIA L4",
         _peaks(
             "L4",
-            {"float32": 30.3, "tf32": 60.0, "bfloat16": 121.0, "float16": 121.0, "float8": 242.5, "int8": 242.5},
+            {
+                "float32": 30.3,
+                "tf32": 60.0,
+                "bfloat16": 121.0,
+                "float16": 121.0,
+                "float8": 242.5,
+                "int8": 242.5,
+            },
             300,
             "NVIDIA L4 Tensor Core GPU datasheet (halved: it is printed with sparsity)",
         ),
@@ -101,17 +129,32 @@ _KNOWN: tuple[tuple[str, DatasheetPeaks], ...] = (
         r"NVIDIA L40S",
         _peaks(
             "L40S",
-            {"float32": 91.6, "tf32": 183.0, "bfloat16": 362.05, "float16": 362.05, "float8": 733.0, "int8": 733.0},
+            {
+                "float32": 91.6,
+                "tf32": 183.0,
+                "bfloat16": 362.05,
+                "float16": 362.05,
+                "float8": 733.0,
+                "int8": 733.0,
+            },
             864,
             "NVIDIA L40S datasheet",
         ),
     ),
     (
         r"(NVIDIA |Tesla )T4",
-        _peaks("T4", {"float32": 8.1, "float16": 65.0, "int8": 130.0}, 320, "NVIDIA T4 Tensor Core GPU datasheet"),
+        _peaks(
+            "T4", {"float32": 8.1, "float16": 65.0, "int8": 130.0}, 320, "NVIDIA T4 Tensor Core GPU datasheet"
+        ),
     ),
-    (r"(NVIDIA |Tesla )V100-SXM2-(16|32)GB", _peaks("V100 SXM2", {"float32": 15.7, "float16": 125.0}, 900, _V100_SHEET)),
-    (r"(NVIDIA |Tesla )V100-PCIE-(16|32)GB", _peaks("V100 PCIe", {"float32": 14.0, "float16": 112.0}, 900, _V100_SHEET)),
+    (
+        r"(NVIDIA |Tesla )V100-SXM2-(16|32)GB",
+        _peaks("V100 SXM2", {"float32": 15.7, "float16": 125.0}, 900, _V100_SHEET),
+    ),
+    (
+        r"(NVIDIA |Tesla )V100-PCIE-(16|32)GB",
+        _peaks("V100 PCIe", {"float32": 14.0, "float16": 112.0}, 900, _V100_SHEET),
+    ),
     (
         r"NVIDIA A10",
         _peaks(
@@ -134,7 +177,14 @@ _KNOWN: tuple[tuple[str, DatasheetPeaks], ...] = (
         r"NVIDIA GeForce RTX 4090",
         _peaks(
             "GeForce RTX 4090",
-            {"float32": 82.6, "tf32": 82.6, "bfloat16": 165.2, "float16": 165.2, "float8": 330.3, "int8": 660.6},
+            {
+                "float32": 82.6,
+                "tf32": 82.6,
+                "bfloat16": 165.2,
+                "float16": 165.2,
+                "float8": 330.3,
+                "int8": 660.6,
+            },
             1008,
             "NVIDIA Ada GPU architecture whitepaper, table of specifications",
         ),

@@ -4,38 +4,40 @@ from __future__ import annotations
 
 import os
 import platform
+from pathlib import Path
 from typing import Annotated, Any
 
-from pyrometer import __version__
-from pyrometer.hardware.cpu import Cpu, memory_limit, read_cpu
+import msgspec
+
+from pyrometer.hardware.cgroup import ROOT
+from pyrometer.hardware.cpu import Cpu, read_cpu, usable_memory_bytes
+from pyrometer.hardware.fingerprint import fingerprint
 from pyrometer.hardware.gpu import Gpu, read_gpus
+from pyrometer.hardware.torch_flags import read_settings
 from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
+from pyrometer.version import __version__
 
-# The only environment variables that are ever recorded: they are settings, and they change speed.
-RECORDED_VARIABLES = (
-    "KMP_AFFINITY",
-    "KMP_BLOCKTIME",
-    "MALLOC_CONF",
-    "MKL_NUM_THREADS",
-    "OMP_NUM_THREADS",
-    "OMP_PROC_BIND",
-    "PYTORCH_ALLOC_CONF",
-    "PYTORCH_CUDA_ALLOC_CONF",
-)
+__all__ = ["Cpu", "Environment", "Gpu", "read_environment"]
 
 
 class Environment(Record, frozen=True, kw_only=True):
-    """The machine, the versions and the settings that a result was taken on."""
+    """The machine, the versions and the settings that a result was taken on.
 
-    os: str
+    Of the process's environment variables only those in `torch_flags.RECORDED_VARIABLES` are in it.
+    """
+
+    os: Annotated[str, doc("system and kernel release")]
+    architecture: Annotated[str, doc("instruction set, such as x86_64")] = ""
     python: str
     pyrometer: str
     torch: str
-    torch_cuda: Annotated[str | None, doc("CUDA version of the torch build")]
-    torch_git: str | None
+    torch_cuda: Annotated[str | None, doc("CUDA version that torch was built for")]
+    torch_hip: Annotated[str | None, doc("ROCm version that torch was built for")] = None
+    torch_git: Annotated[str | None, doc("commit that torch was built from")]
+    cudnn: Annotated[int | None, doc("cuDNN version as an integer, such as 91002")] = None
     cpu: Cpu
-    memory_bytes: Annotated[Bytes, doc("memory that the process may use")]
+    memory_bytes: Annotated[Bytes, doc("main memory, or the control group's limit where that is lower")]
     gpus: list[Gpu]
     threads: Annotated[int, doc("torch intra-op threads")]
     interop_threads: int
@@ -45,52 +47,33 @@ class Environment(Record, frozen=True, kw_only=True):
     )
 
 
-def read_environment() -> Environment:
-    """Read the environment of this process."""
-    import msgspec
+def read_environment(root: Path = ROOT) -> Environment:
+    """Read the machine, versions and settings as they are now, in this process; `root` stands in for `/`.
+
+    Changes nothing: CUDA is not initialised where torch sees no GPU, and no context is created where it sees one.
+
+    >>> environment = read_environment()
+    >>> environment.cpu.usable_cpus <= environment.cpu.logical_cores, len(environment.fingerprint)
+    (True, 12)
+    """
     import torch
 
-    from pyrometer.hardware.fingerprint import fingerprint
-
-    found = Environment(
-        os=f"{platform.system()} {platform.release()} {platform.machine()}",
+    cudnn: Any = torch.backends.cudnn  # untyped in torch
+    unsigned = Environment(
+        os=f"{platform.system()} {platform.release()}",
+        architecture=platform.machine(),
         python=platform.python_version(),
         pyrometer=__version__,
         torch=str(torch.__version__),
         torch_cuda=torch.version.cuda,
+        torch_hip=torch.version.hip,
         torch_git=torch.version.git_version,
-        cpu=read_cpu(torch.backends.cpu.get_cpu_capability()),
-        memory_bytes=memory_limit(),
+        cudnn=cudnn.version(),
+        cpu=read_cpu(root),
+        memory_bytes=usable_memory_bytes(root),
         gpus=read_gpus(),
         threads=torch.get_num_threads(),
         interop_threads=torch.get_num_interop_threads(),
-        settings=read_settings(),
+        settings=read_settings(os.environ),
     )
-    return msgspec.structs.replace(found, fingerprint=fingerprint(found))
-
-
-def read_settings() -> dict[str, str]:
-    """Flags of torch that change speed, and the recorded environment variables that are set."""
-    import torch
-
-    flags: dict[str, Any] = {
-        "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
-        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
-        "mkldnn": torch.backends.mkldnn.enabled,
-        "float32_matmul_precision": _matmul_precision(),
-    }
-    if torch.cuda.is_available():
-        flags["cudnn_benchmark"] = torch.backends.cudnn.benchmark
-        flags["cudnn_deterministic"] = torch.backends.cudnn.deterministic
-    variables = {name: os.environ[name] for name in RECORDED_VARIABLES if name in os.environ}
-    return {name: str(value).lower() for name, value in flags.items()} | variables
-
-
-def _matmul_precision() -> str:
-    """Precision of float32 products; newer releases refuse to say it in one word once it was set per backend."""
-    import torch
-
-    try:
-        return torch.get_float32_matmul_precision()
-    except RuntimeError:
-        return "set per backend"
+    return msgspec.structs.replace(unsigned, fingerprint=fingerprint(unsigned))

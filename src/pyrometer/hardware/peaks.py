@@ -45,7 +45,9 @@ class Peaks(Record, frozen=True, kw_only=True):
     ]
     cost_s: Annotated[
         dict[str, Peak],
-        doc("launch: host time to issue a tiny operation; CUDA also small_kernel, synchronize and round_trip"),
+        doc(
+            "launch: host time to issue a tiny operation; CUDA also small_kernel, synchronize and round_trip"
+        ),
     ]
     skipped: Annotated[dict[str, str], doc("what was not measured, and why")]
     datasheet: Annotated[DatasheetPeaks | None, doc("the vendor's figures, for a known device")] = None

@@ -57,7 +57,9 @@ def ridge_point(peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> float:
         InputError: the bandwidth is not positive.
     """
     if bandwidth_bytes_per_s <= 0:
-        raise InputError(f"ridge point: got a bandwidth of {bandwidth_bytes_per_s} bytes/s; it must be positive")
+        raise InputError(
+            f"ridge point: got a bandwidth of {bandwidth_bytes_per_s} bytes/s; it must be positive"
+        )
     return peak_flop_per_s / bandwidth_bytes_per_s
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
@@ -14,12 +14,14 @@ from pyrometer.quantity import Seconds
 Timer: TypeAlias = Callable[[Callable[[], object]], Seconds]
 """Gives the best time of a call, the device's work included."""
 
+# Longer than the time slice of a scheduler, so that on a shared machine some batches run undisturbed.
+DURATION_S = 0.1
 MIN_BATCHES = 3
 MAX_CALLS = 10_000
 
 
 def best_time(
-    call: Callable[[], object], device: torch.device | None = None, *, duration_s: Seconds = 0.02
+    call: Callable[[], object], device: torch.device | None = None, *, duration_s: Seconds = DURATION_S
 ) -> Seconds:
     """Best time of a call out of batches that together take at least so long.
 
@@ -33,12 +35,10 @@ def best_time(
     batch_s(call, 1)
     # 200 µs are long against the resolution of both clocks: tens of ns on the host, half a µs between events.
     num_calls = min(MAX_CALLS, math.ceil(200e-6 / max(batch_s(call, 1), 1e-9)))
-    times: list[Seconds] = []
-    spent_s = 0.0
-    while len(times) < MIN_BATCHES or spent_s < duration_s:
-        times.append(batch_s(call, num_calls) / num_calls)
-        spent_s += times[-1] * num_calls
-    return min(times)
+    batches: list[Seconds] = []
+    while len(batches) < MIN_BATCHES or sum(batches) < duration_s:
+        batches.append(batch_s(call, num_calls))
+    return min(batches) / num_calls
 
 
 def timer_for(device: torch.device) -> Timer:
@@ -54,7 +54,8 @@ def _host_batch_s(call: Callable[[], object], num_calls: int) -> Seconds:
 
 
 def _cuda_batch_s(call: Callable[[], object], num_calls: int) -> Seconds:
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    event: Any = torch.cuda.Event  # untyped in torch
+    start, end = event(enable_timing=True), event(enable_timing=True)
     start.record()
     for _ in range(num_calls):
         call()

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pyrometer import __version__
 from pyrometer.bench.calibration import Calibration
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.bench.verdict import Verdict
 from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.hardware.environment import Environment
 from pyrometer.record import Record, doc
+from pyrometer.version import __version__
 
 SCHEMA_VERSION = 1
 

@@ -145,6 +145,7 @@ def _measurement(m: Measurement, phases: Sequence[PhaseTime]) -> Context:
         "phase_table": of_measurement.phase_table(phases),
         "split": stacked_bar(phases) if phases else None,
         "trust": of_measurement.trust(m),
+        "sound": of_measurement.is_sound(m),
         "conditions": of_measurement.conditions_facts(m.conditions) if m.conditions is not None else [],
         "histogram": histogram(m),
         "histogram_log": bool(m.samples_s) and latency_scale(m).log,
@@ -168,6 +169,7 @@ def _verdict(v: Verdict) -> Context:
         "forest": forest(v),
         "ratios": of_verdict.ratio_table(v),
         "trust": of_verdict.trust(v),
+        "sound": of_verdict.is_sound(v),
         "reference": of_verdict.reference_table(v.reference) if v.reference is not None else None,
     }
 
@@ -176,6 +178,7 @@ def _surroundings(document: BenchDocument | CheckDocument) -> Context:
     return {
         "environment_line": surroundings.environment_line(document.environment),
         "environment": surroundings.environment_facts(document.environment),
+        "settings": surroundings.settings_table(document.environment),
         "provenance": surroundings.provenance_facts(document, document.target),
     }
 

@@ -14,7 +14,8 @@ _STDOUT, _STDERR = 1, 2
 @contextlib.contextmanager
 def stdout_to_stderr() -> Iterator[None]:
     """Send everything that is written to stdout to stderr: Python's prints, C code's, and those of child processes."""
-    sys.stdout.flush()
+    if sys.stdout is not None:  # as it is when the process was started with stdout closed
+        sys.stdout.flush()
     with contextlib.ExitStack() as stack:
         if _is_open(_STDOUT) and _is_open(_STDERR):
             stack.callback(_restore_stdout, os.dup(_STDOUT))

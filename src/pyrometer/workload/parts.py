@@ -125,7 +125,9 @@ def _copied(name: str, part: Any, memo: dict[int, Any]) -> Any:
         _require_copyable(name, part)
         # torch copies lazy parameters, but not lazy buffers.
         for buffer in filter(torch.nn.parameter.is_lazy, part.buffers()):
-            memo[id(buffer)] = nn.UninitializedBuffer(device=buffer.device, dtype=buffer.dtype)
+            memo[id(buffer)] = nn.UninitializedBuffer(  # type: ignore[call-arg]
+                device=buffer.device, dtype=buffer.dtype
+            )
     try:
         return copy.deepcopy(part, memo)
     except Exception as error:

@@ -35,9 +35,11 @@ inference_mode: Callable[[bool], contextlib.AbstractContextManager[Any]] = getat
 class Stateful(Protocol):
     """Whatever has a state dict, such as a scheduler."""
 
-    def state_dict(self) -> dict[str, Any]: ...  # noqa: D102
+    def state_dict(self) -> dict[str, Any]:
+        """Its state."""
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...  # noqa: D102
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any:
+        """Take a state on."""
 
 
 @contextlib.contextmanager

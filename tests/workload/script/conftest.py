@@ -12,6 +12,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -93,3 +94,20 @@ def observe_here(tmp_path: Path) -> Callable[[str], Events]:
         return read_events(tmp_path / "events")
 
     return run
+
+
+def make_log(phases: list[tuple[int, ...]]) -> Events:
+    """A log of phases that do not nest: begin kind, object, duration, flags of the begin, flags of the end.
+
+    A gap of 1 ns follows each.
+    """
+    rows = []
+    now = 1_000
+    for kind, value, duration, *flags in phases:
+        begin, end = (*flags, 0, 0)[:2]
+        rows.append((now, kind, begin, value))
+        now += duration
+        rows.append((now, kind + 1, end, value))
+        now += 1
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    return Events(0, *columns.T)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from pyrometer.bench.verdict import Verdict
 from pyrometer.report.charts.scale import Scale, fit, plain
 from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, shape, tag, x_axis
+from pyrometer.report.facts.layout import counted
 from pyrometer.report.facts.verdict import ratio_words
 
 TOP = 22.0
@@ -92,12 +93,12 @@ def _blocks(v: Verdict, scale: Scale, top: float) -> list[Markup]:
         # A fixed pattern of heights keeps neighbours apart and the picture reproducible.
         y = top + 24 + (index * 7 % 11) * 3.0
         dots.append(tag("circle", cls="block", cx=at(scale(math.exp(value))), cy=y, r=2.4))
-    label = [tag("text", f"{len(dots)} blocks", cls="label", x="0%", y=top + 16)] if dots else []
+    label = [tag("text", counted(len(dots), "block"), cls="label", x="0%", y=top + 16)] if dots else []
     return [*label, *dots]
 
 
 def _description(v: Verdict) -> str:
     return (
         f"Ratio of {v.candidate} to {v.baseline}: {ratio_words(v.ratio, v.ci_low, v.ci_high)}, "
-        f"margin ±{v.margin * 100:.3g} %, {v.num_blocks} blocks"
+        f"margin ±{v.margin * 100:.3g} %, {counted(v.num_blocks, 'block')}"
     )

@@ -13,6 +13,7 @@ from pyrometer.report.charts.scale import SECONDS, Scale, fit
 from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, shape, tag, y_axis
 from pyrometer.report.facts.layout import counted
 
+FEW = 60
 LOG_ABOVE = 6.0
 TOP = 14.0
 BOTTOM = 204.0
@@ -47,11 +48,12 @@ def steady_strip(measurement: Measurement) -> Markup | None:
     if not m.samples_s:
         return None
     scale = fit([min(m.samples_s), last_shown(m)], pad=0.08)
+    radius = 1.8 if len(m.samples_s) > FEW else 3.2
     marks = []
     for index, sample in enumerate(m.samples_s):
         where = (index + 0.5) / len(m.samples_s)
         if sample <= scale.high:
-            marks.append(tag("circle", cls="sample", cx=at(where), cy=_y(scale, sample), r=1.8))
+            marks.append(tag("circle", cls="sample", cx=at(where), cy=_y(scale, sample), r=radius))
         else:
             marks.append(shape("beyond", "M0 -5 L4 2 H-4 Z", where, TOP, format_seconds(sample)))
     label = f"{counted(len(m.samples_s), 'steady sample' if m.steady else 'sample')} in time order"

@@ -32,9 +32,11 @@ class Table(NamedTuple):
 def percent(share: float) -> str:
     """A confidence or a share with no more digits than it needs.
 
-    >>> percent(0.99), percent(0.995), percent(0.0213)
-    ('99 %', '99.5 %', '2.13 %')
+    >>> percent(0.99), percent(0.995), percent(0.0213), percent(0.0001)
+    ('99 %', '99.5 %', '2.13 %', '< 0.1 %')
     """
+    if 0 < share < 0.001:
+        return "< 0.1 %"
     return f"{share * 100:.3g} %"
 
 

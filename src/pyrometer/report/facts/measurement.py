@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
+from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.quantity import (
     format_bytes,
@@ -48,9 +48,13 @@ def state(measurement: Measurement) -> str:
 
 
 def step_interval(measurement: Measurement) -> str:
-    """The interval of the median, in the unit that the median is shown in."""
-    scale, _ = time_unit(measurement.median_s)
-    return format_interval(measurement.ci_low_s, measurement.ci_high_s, scale)
+    """The interval of the median, in its unit; the range of the samples where they are too few for an interval."""
+    m = measurement
+    scale, _ = time_unit(m.median_s)
+    median = next((q for q in m.quantiles if q.quantile == 0.5), None)
+    if median is not None and (median.low_s is None or median.high_s is None):
+        return f"{counted(m.num_samples, 'sample')}, {format_interval(m.min_s, m.max_s, scale)}"
+    return format_interval(m.ci_low_s, m.ci_high_s, scale)
 
 
 def subtitle(measurement: Measurement) -> str:
@@ -68,9 +72,7 @@ def top_figures(measurement: Measurement) -> list[Fact]:
     scale = rate_scale(m.throughput)
     bounds = format_interval(m.throughput_low, m.throughput_high, scale)
     figures = [
-        Fact(
-            "Median step", format_seconds(m.median_s), f"{step_interval(m)}, {percent(m.confidence)} interval"
-        ),
+        Fact("Median step", format_seconds(m.median_s), _median_note(m)),
         Fact("P99", format_seconds(m.p99_s), _interval_of(m, 0.99)),
         Fact("Throughput", format_rate(m.throughput, f"{m.unit}/s"), bounds),
         Fact("First call", format_seconds(m.first_call_s), _first_call_note(m)),
@@ -88,10 +90,9 @@ def latency_table(measurement: Measurement) -> Table:
     m = measurement
     rows: list[tuple[str, ...]] = []
     for q in m.quantiles:
-        scale, _ = time_unit(q.value_s)
         name = QUANTILE_NAMES.get(q.quantile, f"P{q.quantile * 100:g}")
         relative = f"{significant(q.value_s / m.median_s)}×" if m.median_s > 0 else "–"
-        rows.append((name, format_seconds(q.value_s), format_interval(q.low_s, q.high_s, scale), relative))
+        rows.append((name, format_seconds(q.value_s), _bounds(q), relative))
     return Table(("quantile", "step time", f"{percent(m.confidence)} interval", "of median"), rows)
 
 
@@ -198,14 +199,21 @@ def memory_facts(memory: MemoryUse) -> list[Fact]:
 
 
 def trust(measurement: Measurement) -> str:
-    """Why a measurement without caveats can be believed."""
+    """What a measurement without caveats rests on."""
     m = measurement
-    seen = [f"{counted(m.num_samples, 'steady sample')}, {m.effective_num_samples:,.0f} of them independent"]
+    seen = [f"{counted(m.num_samples, 'sample')}, {m.effective_num_samples:,.0f} of them independent"]
     if m.steady:
         seen.append(f"a steady state after {counted(m.warmup_steps, 'step')}")
     if m.conditions is not None:
         seen += [fact.line for fact in conditions_facts(m.conditions)]
-    return "Nothing limits the trust in these figures: " + ", ".join(seen) + "."
+    lead = "Nothing limits the trust in these figures" if is_sound(m) else "These figures are preliminary"
+    return f"{lead}: {', '.join(seen)}."
+
+
+def is_sound(measurement: Measurement) -> bool:
+    """Whether the record itself says that it may be relied on."""
+    m = measurement
+    return m.steady and m.complete and m.failure is None and not m.warnings
 
 
 def conditions_facts(conditions: Conditions) -> list[Fact]:
@@ -215,7 +223,7 @@ def conditions_facts(conditions: Conditions) -> list[Fact]:
     if c.competing_load is not None:
         others = f"{significant(c.competing_load, 2)} of {counted(c.logical_cpus, 'CPU')}"
         facts.append(Fact("competing load", f"other programs on {others}"))
-    if c.steal_share is not None:
+    if c.steal_share:
         facts.append(Fact("steal", f"{percent(c.steal_share)} taken by the hypervisor"))
     if c.throttled is not None:
         facts.append(Fact("throttling", "clocks were throttled" if c.throttled else "no throttling"))
@@ -226,17 +234,26 @@ def conditions_facts(conditions: Conditions) -> list[Fact]:
     return facts
 
 
+def _median_note(m: Measurement) -> str:
+    interval = step_interval(m)
+    return interval if "," in interval else f"{interval}, {percent(m.confidence)} interval"
+
+
 def _first_call_note(m: Measurement) -> str:
     return f"{significant(m.first_call_s / m.median_s)}× the median step" if m.median_s > 0 else ""
 
 
 def _interval_of(m: Measurement, quantile: float) -> str:
-    estimate = next((q for q in m.quantiles if q.quantile == quantile), None)
-    if estimate is None:
-        return ""
-    if estimate.low_s is not None and estimate.high_s is None:
-        return f"at least {format_seconds(estimate.low_s)}; too few samples to bound it above"
-    return format_interval(estimate.low_s, estimate.high_s, time_unit(estimate.value_s)[0])
+    return next((_bounds(q) for q in m.quantiles if q.quantile == quantile), "")
+
+
+def _bounds(estimate: QuantileEstimate) -> str:
+    low, high = estimate.low_s, estimate.high_s
+    if low is not None and high is not None:
+        return format_interval(low, high, time_unit(estimate.value_s)[0])
+    if low is None and high is None:
+        return "too few samples"
+    return f"≥ {format_seconds(low)}" if high is None else f"≤ {format_seconds(high)}"
 
 
 def _signed_bytes(value: float) -> str:

@@ -10,7 +10,7 @@ from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.gpu import Gpu
 from pyrometer.quantity import format_bytes, format_seconds
 from pyrometer.report.documents import Document
-from pyrometer.report.facts.layout import Fact, counted, percent
+from pyrometer.report.facts.layout import Fact, Table, counted, percent
 
 
 def environment_line(environment: Environment) -> str:
@@ -31,7 +31,7 @@ def environment_line(environment: Environment) -> str:
 
 
 def environment_facts(environment: Environment) -> list[Fact]:
-    """Everything known about the machine, the versions and the settings."""
+    """Everything known about the machine and the versions."""
     e = environment
     cores = f"{counted(e.cpu.logical_cores, 'logical core')}"
     if e.cpu.physical_cores is not None:
@@ -50,8 +50,12 @@ def environment_facts(environment: Environment) -> list[Fact]:
         Fact("torch", e.torch, f"CUDA {e.torch_cuda}" if e.torch_cuda else "built without CUDA"),
         Fact("threads", f"{e.threads} within an operator, {e.interop_threads} between operators"),
     ]
-    facts += [Fact("setting", f"{name} = {value}") for name, value in sorted(e.settings.items())]
     return [*facts, Fact("fingerprint", e.fingerprint, "results are compared only where it matches")]
+
+
+def settings_table(environment: Environment) -> Table:
+    """Flags and settings that change speed."""
+    return Table(("setting", "value"), sorted(environment.settings.items()))
 
 
 def script_facts(script: ScriptOutcome) -> list[Fact]:

@@ -72,15 +72,23 @@ def reference_table(tests: ReferenceTests) -> Table:
 
 
 def trust(verdict: Verdict) -> str:
-    """Why a comparison without caveats can be believed."""
+    """What a comparison without caveats rests on."""
     v = verdict
-    text = (
-        f"Nothing limits the trust in this verdict: {counted(v.num_blocks, 'block')}, both sides interleaved in a "
-        f"random balanced order (seed {v.seed})"
+    lead = (
+        "Nothing limits the trust in this verdict" if is_sound(v) else "What has been seen does not decide it"
     )
-    if v.slot_effect is not None:
-        text += f", going first or second inside a block made {percent(abs(v.slot_effect))} difference"
-    return text + "."
+    order = f"both sides interleaved in a random balanced order (seed {v.seed})"
+    slot = (
+        ""
+        if v.slot_effect is None
+        else f", going first or second inside a block made {percent(abs(v.slot_effect))} difference"
+    )
+    return f"{lead}: {counted(v.num_blocks, 'block')}, {order}{slot}."
+
+
+def is_sound(verdict: Verdict) -> bool:
+    """Whether the record itself says that the verdict may be relied on."""
+    return verdict.outcome != "undecided" and not verdict.caveats
 
 
 def ratio_words(ratio: float, low: float | None, high: float | None) -> str:

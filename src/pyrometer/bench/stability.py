@@ -1,0 +1,144 @@
+"""Does a program stay as it is over a long run? The drift of latency and memory, with an interval that respects autocorrelation.
+
+Pure: windows in, drift out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+from scipy import stats
+
+from pyrometer.bench.autocorrelation import Floats, autocorrelation_time, lag_one
+from pyrometer.bench.quality import Caveat
+from pyrometer.bench.quantiles import normal_quantile
+from pyrometer.quantity import Bytes, Seconds
+from pyrometer.record import Record, doc
+
+Trend = Literal["rising", "falling", "flat", "undecided"]
+
+FEWEST_WINDOWS = 8
+CONFIDENCE = 0.99
+SMALLEST_EFFECT = 0.02
+MARGIN = 0.05
+HOUR_S = 3600.0
+
+
+class Window(Record, frozen=True, kw_only=True):
+    """One stretch of a long run."""
+
+    start_s: Annotated[Seconds, doc("since the end of the warm-up")]
+    end_s: Seconds
+    num_samples: int
+    p50_s: Seconds
+    p99_s: Annotated[Seconds, doc("of at most 4,096 samples, drawn evenly from the window")]
+    memory_bytes: Annotated[Bytes, doc("at the end of the window")]
+
+
+class Drift(Record, frozen=True, kw_only=True):
+    """The slope of a figure over the windows."""
+
+    per_hour: Annotated[float, doc("share per hour for latency, bytes per hour for memory")]
+    ci_low: Annotated[float | None, doc("null where the windows are too alike to bound it")]
+    ci_high: float | None
+    change: Annotated[float, doc("over the whole run, in the same unit")]
+    trend: Annotated[Trend, doc("undecided when the run was too short for its noise")]
+
+
+class Soak(Record, frozen=True, kw_only=True):
+    """A long run."""
+
+    asked_s: Annotated[Seconds, doc("how long it should have run")]
+    elapsed_s: Annotated[Seconds, doc("how long it ran, without the warm-up")]
+    num_steps: int
+    steps_per_sample: Annotated[int, doc("steps timed together; above 1 the P99 are of means of so many")]
+    windows: Annotated[list[Window], doc("at most 120")]
+    latency: Annotated[Drift | None, doc("of the medians of the windows; null for fewer than eight windows")]
+    tail: Annotated[Drift | None, doc("of their P99")]
+    memory: Annotated[Drift | None, doc("null for fewer than eight windows")]
+    memory_source: str
+    confidence: Annotated[float, doc("coverage of the intervals of the slopes")] = CONFIDENCE
+    interrupted: Annotated[bool, doc("whether Ctrl-C ended it; what was measured is kept")] = False
+    failure: Annotated[str | None, doc("what stopped the workload")] = None
+    caveats: list[Caveat] = []
+
+
+def share_drift(times_s: Floats, values: Floats) -> Drift | None:
+    """Drift of a positive figure as a share of its median.
+
+    `rising` or `falling` when the interval excludes 0 and the change over the run exceeds 2 %; `flat` when the change
+    is within ±5 % over its whole interval.
+
+    Args:
+        times_s: middle of each window.
+        values: the figure in each window.
+    """
+    return _drift(times_s, values / np.median(values), SMALLEST_EFFECT, MARGIN)
+
+
+def byte_drift(times_s: Floats, values: Floats) -> Drift | None:
+    """Drift of memory in bytes, judged like `share_drift` with 1 MiB, or 1 % of the start if that is more, for both limits."""
+    limit = max(2.0**20, 0.01 * float(values[0])) if len(values) else 0.0
+    return _drift(times_s, values, limit, limit)
+
+
+def _drift(times_s: Floats, values: Floats, smallest: float, margin: float) -> Drift | None:
+    if len(values) < FEWEST_WINDOWS:
+        return None
+    slope, low, high = robust_trend(times_s, values, CONFIDENCE)
+    length_s = float(times_s[-1] - times_s[0])
+    trend: Trend = "undecided"
+    if low > 0 and slope * length_s > smallest:
+        trend = "rising"
+    elif high < 0 and slope * length_s < -smallest:
+        trend = "falling"
+    elif max(abs(low), abs(high)) * length_s <= margin:
+        trend = "flat"
+    return Drift(
+        per_hour=slope * HOUR_S,
+        ci_low=low * HOUR_S if math.isfinite(low) else None,
+        ci_high=high * HOUR_S if math.isfinite(high) else None,
+        change=slope * length_s,
+        trend=trend,
+    )
+
+
+def robust_trend(x: Floats, y: Floats, confidence: float) -> tuple[float, float, float]:
+    """Theil-Sen slope with Sen's interval (1968), widened for autocorrelation.
+
+    The bounds are pairwise slopes at ranks that the normal approximation of Kendall's S gives. Its variance is multiplied by the
+    autocorrelation time of the residuals, after Hamed and Rao (A modified Mann-Kendall trend test for autocorrelated data,
+    1998).
+
+    Returns:
+        Slope, lower and upper bound, per unit of `x`; the bounds are infinite for too few or too alike values.
+
+    >>> robust_trend(np.arange(20.0), 2 * np.arange(20.0), 0.99)
+    (2.0, 2.0, 2.0)
+    """
+    n = len(x)
+    first, second = np.triu_indices(n, 1)
+    slopes = np.sort((y[second] - y[first]) / (x[second] - x[first]))
+    slope = float(np.median(slopes))
+    variance = _residual_time(y - slope * x) * n * (n - 1) * (2 * n + 5) / 18
+    reach = normal_quantile((1 + confidence) / 2) * math.sqrt(variance)
+    low, high = math.floor((len(slopes) - reach) / 2), math.ceil((len(slopes) + reach) / 2)
+    return (
+        slope,
+        float(slopes[low]) if low >= 0 else -math.inf,
+        float(slopes[high]) if high < len(slopes) else math.inf,
+    )
+
+
+def _residual_time(residuals: Floats) -> float:
+    """Autocorrelation time of what is left beside a trend.
+
+    With few windows neighbours look less alike than they are: their correlation comes out low by about (2 + 4r)/n, because
+    the mean and the slope were fitted (Shaman and Stine, The bias of autoregressive coefficient estimators, 1988).
+    """
+    ranks = stats.rankdata(residuals)
+    r = lag_one(ranks)
+    r = min(max(r + (2 + 4 * r) / len(ranks), 0.0), 0.97)
+    return max(autocorrelation_time(ranks), (1 + r) / (1 - r))
