@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from pyrometer.version import __version__
 
 if TYPE_CHECKING:
-    from pyrometer.bench.calibration import Calibration as Calibration
     from pyrometer.bench.calibrate import calibrate as calibrate
+    from pyrometer.bench.calibration import Calibration as Calibration
     from pyrometer.bench.compare import compare as compare
     from pyrometer.bench.compare import compare_many as compare_many
     from pyrometer.bench.measure import measure as measure

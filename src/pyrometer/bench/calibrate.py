@@ -7,6 +7,7 @@ time, and flipping the labels of the blocks again and again says how often a ver
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import nn

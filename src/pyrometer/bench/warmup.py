@@ -7,6 +7,8 @@ the samples.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pyrometer.bench.autocorrelation import Floats
@@ -52,7 +54,7 @@ def _falls(first: Floats, second: Floats) -> bool:
     first, second = first[:MAX_PAIRED], second[:MAX_PAIRED]
     n, m = len(first), len(second)
     superior = float((first[:, None] > second[None, :]).mean())
-    return superior > 0.5 + 1.645 * np.sqrt((n + m + 1) / (12 * n * m))
+    return superior > 0.5 + 1.645 * math.sqrt((n + m + 1) / (12 * n * m))
 
 
 def _slow_head(times: Floats) -> int:

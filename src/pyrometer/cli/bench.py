@@ -79,14 +79,14 @@ def _measured(target: str, flags: dict[str, Any], progress: Any) -> tuple[Docume
 
 def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: Any) -> tuple[Document, int]:
     from pyrometer.bench.cold import measure_cold
-    from pyrometer.bench.measure import measure
+    from pyrometer.bench.measure import DEFAULT_BUDGET_S, measure
     from pyrometer.bench.quality import Circumstances
     from pyrometer.bench.soak import soak
     from pyrometer.hardware.environment import read_environment
     from pyrometer.report.documents import BenchDocument
     from pyrometer.workload.target import load_workload, parse_target
 
-    budget_s = flags["budget"] or settings.budget_s
+    budget_s = flags["budget"] or settings.budget_s or DEFAULT_BUDGET_S
     parsed = parse_target(target)
     work = load_workload(parsed)
     asked = Circumstances(command=f"pyrometer bench {target}", budget_s=budget_s)
@@ -119,7 +119,7 @@ def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -
 
     a, b = parse_target(target), parse_target(flags["vs"])
     chosen = {
-        "budget_s": flags["budget"],
+        "budget_s": flags["budget"] or settings.budget_s,
         "margin": flags["margin"]
         if flags["margin"] is not None
         else None

@@ -49,11 +49,12 @@ def command(
             progress=progress,
         )
         environment = read_environment()
-    document = CalibrationDocument(target=target, calibration=calibration, environment=environment)
+    shown = target or "built-in programs"
+    document = CalibrationDocument(target=shown, calibration=calibration, environment=environment)
     run = save_run(
         store_location,
         kind="calibration",
-        target=target or "built-in programs",
+        target=shown,
         document=to_dict(document),
         environment=environment,
     )

@@ -92,6 +92,7 @@ def _checkup(target: Target, budget_s: float | None, *, quiet: bool) -> Checkup:
             from pyrometer.checkup.script import check_script
 
             return check_script([target.spec.text, *target.spec.args], confidence=settings.confidence)
+        from pyrometer.bench.measure import DEFAULT_BUDGET_S
         from pyrometer.checkup.workload import check_workload
         from pyrometer.workload.target import load_workload
 
@@ -99,7 +100,7 @@ def _checkup(target: Target, budget_s: float | None, *, quiet: bool) -> Checkup:
         return check_workload(
             load_workload(target),
             target.spec.text,
-            budget_s=budget_s or settings.budget_s,
+            budget_s=budget_s or settings.budget_s or DEFAULT_BUDGET_S,
             confidence=settings.confidence,
             progress=progress,
         )

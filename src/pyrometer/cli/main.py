@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from pyrometer.version import __version__
 from pyrometer.errors import ExitCode, PyrometerError
+from pyrometer.version import __version__
 
 VERBS = {
     "check": "the main job: measure and observe a program; terminal summary and one HTML file",

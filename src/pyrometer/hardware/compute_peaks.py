@@ -19,7 +19,7 @@ from pyrometer.quantity import Seconds
 MATMUL_DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.int8)
 CONV_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
-_MATMUL_SIZES = {"cpu": (128, 256, 512, 1024, 2048, 4096, 8192), "cuda": (1024, 2048, 4096, 8192, 16384)}
+_MATMUL_SIZES = {"cpu": (256, 512, 1024, 2048, 4096, 8192), "cuda": (1024, 2048, 4096, 8192, 16384)}
 _CONV_BATCHES = {"cpu": (1, 2, 4, 8, 16, 32, 64), "cuda": (16, 32, 64, 128, 256, 512)}
 _CONV_CHANNELS = {"cpu": 64, "cuda": 256}
 _CONV_PIXELS = 56  # the second stage of a ResNet on 224×224 images
@@ -33,10 +33,10 @@ def matmul_peak(dtype: torch.dtype, rig: Rig, budget_s: Seconds) -> Peak:
     bytes_per_element = 4 + 2 * dtype.itemsize + max(dtype.itemsize, 4 if dtype == torch.int8 else 0)
     sizes = [n for n in _MATMUL_SIZES[rig.device.type] if n * n * bytes_per_element <= rig.memory_bytes]
 
-    def rate_at(n: int) -> float:
-        return 2 * n**3 / rig.timer(_matmul(n, dtype, rig.device))
+    def time_at(n: int) -> Seconds:
+        return rig.timer(_matmul(n, dtype, rig.device))
 
-    n, rates = _peak(rate_at, sizes, growth=8.0, budget_s=budget_s)
+    n, rates = _peak(time_at, lambda n: 2.0 * n**3, sizes, budget_s)
     return rate_peak(rates, f"matmul {n}×{n}×{n}")
 
 
@@ -50,22 +50,21 @@ def conv_peak(dtype: torch.dtype, rig: Rig, budget_s: Seconds) -> Peak:
         if b * num_elements * (4 + 2 * dtype.itemsize) <= rig.memory_bytes
     ]
 
-    def rate_at(batch: int) -> float:
-        flop = 2 * batch * num_elements * channels * 9
-        return flop / rig.timer(_conv(batch, channels, dtype, rig.device))
+    def time_at(batch: int) -> Seconds:
+        return rig.timer(_conv(batch, channels, dtype, rig.device))
 
-    batch, rates = _peak(rate_at, batches, growth=2.0, budget_s=budget_s)
+    batch, rates = _peak(time_at, lambda batch: 2.0 * batch * num_elements * channels * 9, batches, budget_s)
     return rate_peak(rates, f"conv 3×3, {batch}×{channels}×{_CONV_PIXELS}×{_CONV_PIXELS}")
 
 
 def _peak(
-    rate_at: Callable[[int], float], sizes: list[int], *, growth: float, budget_s: Seconds
+    time_at: Callable[[int], Seconds], work_of: Callable[[int], float], sizes: list[int], budget_s: Seconds
 ) -> tuple[int, list[float]]:
     """Climb on two thirds of the budget; spend the rest at the best size, for the spread."""
     if not sizes:
         raise RuntimeError("too little free memory for the smallest size")
-    size = climb(rate_at, sizes, growth, budget_s * 2 / 3)
-    return size, repeat(lambda: rate_at(size), budget_s / 3)
+    size, rate = climb(time_at, work_of, sizes, budget_s * 2 / 3)
+    return size, [rate, *repeat(lambda: work_of(size) / time_at(size), budget_s / 3)]
 
 
 def _matmul(n: int, dtype: torch.dtype, device: torch.device) -> Callable[[], object]:

@@ -11,6 +11,8 @@ from pyrometer.quantity import Bytes, Seconds, format_bytes
 _MEMORY_BYTES = {"cpu": 64 * 2**20, "cuda": 2**30}
 _TRANSFER_BYTES = 256 * 2**20
 _BEYOND_CACHE = 4
+# Torch shares out element-wise work among threads from 32,768 elements (at::internal::GRAIN_SIZE).
+_ONE_THREAD_BYTES = 4 * 32_767
 
 
 def memory_copy(rig: Rig, budget_s: Seconds) -> Peak:
@@ -20,10 +22,16 @@ def memory_copy(rig: Rig, budget_s: Seconds) -> Peak:
 
 
 def cache_copy(level: str, rig: Rig, budget_s: Seconds) -> Peak:
-    """The same for a copy of which source and target together fill half a cache."""
+    """The same for a copy of which source and target together fill at most half a cache.
+
+    On a CPU the second level belongs to one core, so one thread copies.
+    """
     if level not in rig.cache_bytes:
         raise RuntimeError(f"the size of {level} is not known")
-    return _copy_within(rig, rig.cache_bytes[level] // 4, budget_s)
+    num_bytes = rig.cache_bytes[level] // 4
+    if rig.device.type == "cpu" and level == "l2":
+        num_bytes = min(num_bytes, _ONE_THREAD_BYTES)
+    return _copy_within(rig, num_bytes, budget_s)
 
 
 def transfer(direction: str, kind: str, rig: Rig, budget_s: Seconds) -> Peak:

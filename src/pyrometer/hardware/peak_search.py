@@ -12,13 +12,14 @@ import torch
 
 from pyrometer.hardware.cgroup import memory_limit
 from pyrometer.hardware.compute_peaks import CONV_DTYPES, MATMUL_DTYPES, conv_peak, matmul_peak
+from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.copy_peaks import cache_copy, memory_copy, transfer
 from pyrometer.hardware.cost_peaks import launch, round_trip, small_kernel, synchronize
 from pyrometer.hardware.cpu import read_cpu
 from pyrometer.hardware.datasheet import DatasheetPeaks, lookup
 from pyrometer.hardware.peaks import Peak, Peaks
 from pyrometer.hardware.rig import Probe, Rig
-from pyrometer.hardware.timing import Timer, timer_for
+from pyrometer.hardware.timing import DURATION_S, Timer, timer_for
 from pyrometer.quantity import Seconds
 
 # One probe takes at most this share of the free memory, because the user's own program is in there too.
@@ -32,13 +33,15 @@ def search_peaks(device: torch.device, timer: Timer | None, budget_s: Seconds) -
         device = torch.device("cuda", torch.cuda.current_device())
     found: dict[str, dict[str, Peak]] = {group: {} for group in ("matmul", "conv", "copy", "cost")}
     skipped: dict[str, str] = {}
+    probe = ConditionsProbe()
+    probe.start()
     with _undisturbed(device):
-        rig, name, datasheet = _rig(device, timer or timer_for(device))
+        rig, name, datasheet = _rig(device, timer or timer_for(device, min(DURATION_S, budget_s / 100)))
         probes = probes_for(device.type)
-        for number, (group, what, probe) in enumerate(probes):
+        for number, (group, what, measure) in enumerate(probes):
             left_s = budget_s - (time.monotonic() - started)
             try:
-                found[group][what] = probe(rig, max(left_s, 0.0) / (len(probes) - number))
+                found[group][what] = measure(rig, max(left_s, 0.0) / (len(probes) - number))
             except RuntimeError as error:  # torch's way to say that a device or a build cannot do it
                 skipped[f"{group} {what}"] = str(error).partition("\n")[0]
     return Peaks(
@@ -50,6 +53,7 @@ def search_peaks(device: torch.device, timer: Timer | None, budget_s: Seconds) -
         cost_s=found["cost"],
         skipped=skipped,
         datasheet=datasheet,
+        conditions=probe.finish(),
         elapsed_s=time.monotonic() - started,
     )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from pyrometer.errors import InputError
+from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.datasheet import DatasheetPeaks
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc, from_json, to_json
@@ -51,6 +52,9 @@ class Peaks(Record, frozen=True, kw_only=True):
     ]
     skipped: Annotated[dict[str, str], doc("what was not measured, and why")]
     datasheet: Annotated[DatasheetPeaks | None, doc("the vendor's figures, for a known device")] = None
+    conditions: Annotated[
+        Conditions, doc("the machine meanwhile; where others compete for it, peaks come out too low")
+    ]
     elapsed_s: Seconds
 
 

@@ -17,6 +17,7 @@ from pyrometer.quantity import Bytes, Seconds
 NUM_TIMINGS = 4
 GROWS = 1.03
 PATIENCE = 2
+CALLS_PER_TIMING = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,43 +72,46 @@ def repeat(
 
 
 def climb(
-    rate_at: Callable[[int], float],
+    time_at: Callable[[int], Seconds],
+    work_of: Callable[[int], float],
     sizes: Sequence[int],
-    growth: float,
     budget_s: Seconds,
     now: Callable[[], Seconds] = time.monotonic,
-) -> int:
-    """The size with the highest rate, tried in rising order until the rate has stopped to grow.
+) -> tuple[int, float]:
+    """The size with the highest rate, and that rate; sizes are tried in rising order until the rate stops to grow.
 
     One size that brings nothing is forgiven, since the machine may have been disturbed. A size that is predicted to
     end after the budget is not tried; the first always is.
 
     Args:
-        rate_at: measures the rate at a size; a RuntimeError at a later size (out of memory) ends the climb.
+        time_at: best time of the work at a size; a RuntimeError at a later size (out of memory) ends the climb.
+        work_of: amount of work at a size.
         sizes: candidates, rising.
-        growth: how much longer the next size takes.
         budget_s: for all of them.
         now: a clock, in seconds.
 
-    >>> climb({1: 10.0, 2: 50.0, 4: 50.1, 8: 49.0, 16: 99.0}.__getitem__, [1, 2, 4, 8, 16], 2.0, 60.0)
-    4
+    >>> rates = {1: 10.0, 2: 50.0, 4: 50.1, 8: 49.0, 16: 99.0}
+    >>> climb(lambda size: size / rates[size], float, [1, 2, 4, 8, 16], 60.0)
+    (4, 50.1)
     """
     deadline = now() + budget_s
-    best_size, best, stalls, spent_s = sizes[0], 0.0, 0, 0.0
-    for size in sizes:
+    best_size, best, stalls, predicted_s = sizes[0], 0.0, 0, 0.0
+    for size, following in zip(sizes, [*sizes[1:], sizes[-1]], strict=True):
         begun = now()
-        if size != sizes[0] and begun + spent_s * growth > deadline:
+        if best and begun + predicted_s > deadline:
             break
         try:
-            rate = rate_at(size)
+            call_s = time_at(size)
         except RuntimeError:
-            if size == sizes[0]:
+            if not best:
                 raise
             break
-        spent_s = now() - begun
+        rate = work_of(size) / call_s
+        # A timer spends a fixed time on short calls, and a few calls on long ones.
+        predicted_s = max(now() - begun, CALLS_PER_TIMING * call_s * work_of(following) / work_of(size))
         stalls = 0 if rate > best * GROWS else stalls + 1
         if rate > best:
             best_size, best = size, rate
         if stalls == PATIENCE:
             break
-    return best_size
+    return best_size, best

@@ -72,6 +72,25 @@ def bound(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: float
     return Bound.MEMORY if intensity < ridge_point(peak_flop_per_s, bandwidth_bytes_per_s) else Bound.COMPUTE
 
 
+def share_of_roof(
+    achieved_flop_per_s: float, intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: float
+) -> float:
+    """What was achieved over what is attainable at this intensity; 1 is as fast as the device allows.
+
+    >>> share_of_roof(75e9, 1 / 12, 100e12, 1.2e12)
+    0.75
+
+    Raises:
+        InputError: nothing is attainable.
+    """
+    roof = attainable(intensity, peak_flop_per_s, bandwidth_bytes_per_s)
+    if roof <= 0:
+        raise InputError(
+            f"roofline: got a roof of {roof} FLOP/s; intensity, peak and bandwidth must be positive"
+        )
+    return achieved_flop_per_s / roof
+
+
 def mfu(achieved_flop_per_s: float, peak_flop_per_s: float) -> float:
     """Model FLOP/s utilisation (MFU): the arithmetic that the model needs per second over the peak.
 

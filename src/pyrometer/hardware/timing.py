@@ -16,7 +16,7 @@ Timer: TypeAlias = Callable[[Callable[[], object]], Seconds]
 
 # Longer than the time slice of a scheduler, so that on a shared machine some batches run undisturbed.
 DURATION_S = 0.1
-MIN_BATCHES = 3
+MIN_BATCHES = 2
 MAX_CALLS = 10_000
 
 
@@ -34,16 +34,17 @@ def best_time(
     batch_s = _cuda_batch_s if device is not None and device.type == "cuda" else _host_batch_s
     batch_s(call, 1)
     # 200 µs are long against the resolution of both clocks: tens of ns on the host, half a µs between events.
-    num_calls = min(MAX_CALLS, math.ceil(200e-6 / max(batch_s(call, 1), 1e-9)))
-    batches: list[Seconds] = []
+    first_s = batch_s(call, 1)
+    num_calls = min(MAX_CALLS, math.ceil(200e-6 / max(first_s, 1e-9)))
+    batches = [first_s] if num_calls == 1 else []
     while len(batches) < MIN_BATCHES or sum(batches) < duration_s:
         batches.append(batch_s(call, num_calls))
     return min(batches) / num_calls
 
 
-def timer_for(device: torch.device) -> Timer:
+def timer_for(device: torch.device, duration_s: Seconds = DURATION_S) -> Timer:
     """`best_time` on this device."""
-    return lambda call: best_time(call, device)
+    return lambda call: best_time(call, device, duration_s=duration_s)
 
 
 def _host_batch_s(call: Callable[[], object], num_calls: int) -> Seconds:

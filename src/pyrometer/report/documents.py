@@ -54,6 +54,6 @@ class CheckDocument(Document, frozen=True, kw_only=True):
 class CalibrationDocument(Document, frozen=True, kw_only=True):
     """`pyrometer calibrate --json`."""
 
-    target: Annotated[str | None, doc("null for the built-in programs")]
+    target: Annotated[str, doc("what was compared with itself")]
     calibration: Calibration
     environment: Environment

@@ -28,7 +28,8 @@ from pyrometer.report.charts.histogram import histogram, latency_scale
 from pyrometer.report.charts.line import memory_line
 from pyrometer.report.charts.stacked_bar import stacked_bar
 from pyrometer.report.charts.strip import steady_strip, warmup_scale, warmup_strip
-from pyrometer.report.documents import BenchDocument, CheckDocument, Document
+from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, Document
+from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts import verdict as of_verdict
@@ -118,8 +119,24 @@ def check_context(document: CheckDocument) -> Context:
     }
 
 
+def calibration_context(document: CalibrationDocument) -> Context:
+    """What the page of a calibration shows."""
+    found = document.calibration
+    return {
+        "calibration": found,
+        "headline": _headline(of_calibration.headline(found)),
+        "subtitle": of_calibration.subtitle(found),
+        "resolutions": of_calibration.resolution_table(found),
+        "quality": {"trust": of_calibration.trust(found), "sound": not found.advice},
+        "peaks": of_calibration.peak_table(found.peaks) if found.peaks is not None else None,
+        "skipped": of_calibration.skipped_table(found.peaks) if found.peaks is not None else None,
+        **_surroundings(document),
+    }
+
+
 VIEWS: dict[str, tuple[str, Callable[[Any], Context]]] = {
     "bench": ("result.html.j2", bench_context),
+    "calibration": ("calibration.html.j2", calibration_context),
     "check": ("result.html.j2", check_context),
 }
 """Kind of document: its template, and what fills it."""
@@ -174,7 +191,7 @@ def _verdict(v: Verdict) -> Context:
     }
 
 
-def _surroundings(document: BenchDocument | CheckDocument) -> Context:
+def _surroundings(document: BenchDocument | CalibrationDocument | CheckDocument) -> Context:
     return {
         "environment_line": surroundings.environment_line(document.environment),
         "environment": surroundings.environment_facts(document.environment),

@@ -9,10 +9,11 @@ from typing import Any
 
 from pyrometer.errors import InputError
 from pyrometer.record import from_dict
-from pyrometer.report.documents import BenchDocument, CheckDocument, Document
+from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, Document
 
 DOCUMENTS: dict[str, type[Document]] = {
     "bench": BenchDocument,
+    "calibration": CalibrationDocument,
     "check": CheckDocument,
 }
 

@@ -10,7 +10,8 @@ from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
 from pyrometer.bench.verdict import Verdict
 from pyrometer.report import kinds
-from pyrometer.report.documents import BenchDocument, CheckDocument
+from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument
+from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts import verdict as of_verdict
@@ -50,7 +51,22 @@ def check_blocks(document: CheckDocument) -> list[str]:
     return [*blocks, *_provenance_blocks(document)]
 
 
-VIEWS: dict[str, Callable[[Any], list[str]]] = {"bench": bench_blocks, "check": check_blocks}
+def calibration_blocks(document: CalibrationDocument) -> list[str]:
+    """What `pyrometer calibrate` found, as blocks of Markdown."""
+    found = document.calibration
+    blocks = [f"## {escape(of_calibration.headline(found))}", escape(of_calibration.subtitle(found))]
+    blocks += [table(of_calibration.resolution_table(found))]
+    blocks += ["### Quality", caveats(found.advice, of_calibration.trust(found), None)]
+    if found.peaks is not None:
+        blocks += ["### Peaks", table(of_calibration.peak_table(found.peaks))]
+    return [*blocks, *_provenance_blocks(document)]
+
+
+VIEWS: dict[str, Callable[[Any], list[str]]] = {
+    "bench": bench_blocks,
+    "calibration": calibration_blocks,
+    "check": check_blocks,
+}
 
 
 ENTITIES = {"<": "&lt;", ">": "&gt;", "@": "&#64;", "://": ":&#47;&#47;", "www.": "www&#46;"}
@@ -116,7 +132,7 @@ def _verdict_blocks(v: Verdict) -> list[str]:
     return blocks
 
 
-def _provenance_blocks(document: BenchDocument | CheckDocument) -> list[str]:
+def _provenance_blocks(document: BenchDocument | CalibrationDocument | CheckDocument) -> list[str]:
     machine = escape(surroundings.environment_line(document.environment))
     return ["### Machine", machine, _facts(surroundings.provenance_facts(document, document.target))]
 

@@ -14,12 +14,14 @@ from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
 from pyrometer.bench.verdict import Verdict
 from pyrometer.checkup.checkup import Checkup
+from pyrometer.hardware.environment import Environment
 from pyrometer.quantity import format_seconds
 from pyrometer.report import kinds
 from pyrometer.report.charts.bins import bin_count, count_bins
 from pyrometer.report.charts.forest import ratio_scale
 from pyrometer.report.charts.scale import fit
-from pyrometer.report.documents import BenchDocument, CheckDocument
+from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, Document
+from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts import verdict as of_verdict
@@ -27,7 +29,7 @@ from pyrometer.report.facts.layout import Fact, Table, percent
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
 
 OUTCOME_STYLES = {"faster": "bold green", "slower": "bold red", "same": "bold", "undecided": "bold yellow"}
-OPENING = {"Step", "Latency", "Ratio", "Cold", "Quality", "Script", "Machine"}
+OPENING = {"Apart", "Peaks", "Step", "Latency", "Ratio", "Cold", "Quality", "Script", "Machine"}
 """Rows with a blank line above."""
 
 AXIS_CELLS = 50
@@ -82,7 +84,31 @@ def check_view(document: CheckDocument | Checkup) -> RenderableType:
     return _page(*head, rows + _machine_rows(document))
 
 
-VIEWS: dict[str, Callable[[Any], RenderableType]] = {"bench": bench_view, "check": check_view}
+def calibration_view(document: CalibrationDocument) -> RenderableType:
+    """What `pyrometer calibrate` prints."""
+    found = document.calibration
+    rows: Rows = [("Apart", _table(of_calibration.resolution_table(found)))]
+    rows.append(("Quality", _quality(found.advice, of_calibration.trust(found), None)))
+    if found.peaks is not None:
+        rows.append(("Peaks", _table(of_calibration.peak_table(found.peaks))))
+        if found.peaks.skipped:
+            rows.append(("", _table(of_calibration.skipped_table(found.peaks))))
+    head = _head(of_calibration.headline(found), of_calibration.subtitle(found))
+    return _page(*head, rows + _machine_rows(document))
+
+
+def environment_view(environment: Environment) -> RenderableType:
+    """What `pyrometer env` prints."""
+    rows: Rows = [(fact.label, Text(fact.line)) for fact in surroundings.environment_facts(environment)]
+    rows.append(("settings", _table(surroundings.settings_table(environment))))
+    return _page(*_head(surroundings.environment_line(environment), ""), rows)
+
+
+VIEWS: dict[str, Callable[[Any], RenderableType]] = {
+    "bench": bench_view,
+    "calibration": calibration_view,
+    "check": check_view,
+}
 
 
 def _page(headline: RenderableType, subtitle: RenderableType, rows: Rows) -> RenderableType:
@@ -143,7 +169,7 @@ def _ratio_axis(v: Verdict) -> RenderableType:
     return Text(f"faster {line} slower")
 
 
-def _machine_rows(document: BenchDocument | CheckDocument | Checkup) -> Rows:
+def _machine_rows(document: Document | Checkup) -> Rows:
     rows: Rows = [("Machine", Text(surroundings.environment_line(document.environment)))]
     if isinstance(document, CheckDocument) and document.report_path is not None:
         rows.append(("Report", Text(document.report_path)))
