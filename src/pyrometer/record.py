@@ -28,7 +28,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fa
 
 
 def doc(text: str) -> msgspec.Meta:
-    """Describe a field for readers of the JSON Schema; used as ``Annotated[float, doc("…")]``."""
+    """What a field means, for readers of the JSON Schema; it stands in the field's `Annotated` type."""
     return msgspec.Meta(description=text)
 
 

@@ -48,7 +48,9 @@ class TimedSession(Session):
 
     device = torch.device("cpu")
 
-    def __init__(self, clock: InjectedClock, duration: Callable[[int], float], output: Callable[[int], Any]) -> None:
+    def __init__(
+        self, clock: InjectedClock, duration: Callable[[int], float], output: Callable[[int], Any]
+    ) -> None:
         self.clock = clock
         self.duration = duration
         self.output = output

@@ -21,7 +21,8 @@ def noisy(step_s, seed=0, spread=0.03):
 
 
 @pytest.mark.parametrize(
-    ("ratio", "outcome"), [(1.0, "same"), (1.10, "slower"), (1.05, "slower"), (0.9, "faster"), (2.0, "slower")]
+    ("ratio", "outcome"),
+    [(1.0, "same"), (1.10, "slower"), (1.05, "slower"), (0.9, "faster"), (2.0, "slower")],
 )
 @pytest.mark.parametrize("step_s", [50e-6, 1e-3, 30e-3])
 def test_the_verdict_is_the_truth(clock, timed, ratio, outcome, step_s):
@@ -89,7 +90,9 @@ def test_ctrl_c_gives_the_verdict_so_far(clock, timed):
         if i == 60:
             raise KeyboardInterrupt
 
-    v = pm.compare(timed(noisy(0.01), interrupts), timed(noisy(0.0101, 1)), clock=clock, budget_s=600, margin=0.001)
+    v = pm.compare(
+        timed(noisy(0.01), interrupts), timed(noisy(0.0101, 1)), clock=clock, budget_s=600, margin=0.001
+    )
     assert v.outcome == "undecided"
     assert v.reason.startswith("interrupted after ")
 
@@ -105,9 +108,7 @@ def test_a_side_that_fails_is_named(clock, timed):
 
 def test_many_candidates_share_the_error_probability(clock, timed):
     base = timed(noisy(0.001), name="base")
-    candidates = [
-        timed(noisy(0.001 * r, i), name=f"c{i}") for i, r in enumerate((1.0, 1.1, 0.8), start=1)
-    ]
+    candidates = [timed(noisy(0.001 * r, i), name=f"c{i}") for i, r in enumerate((1.0, 1.1, 0.8), start=1)]
     verdicts = pm.compare_many(base, candidates, clock=clock, budget_s=60)
     assert [v.outcome for v in verdicts] == ["same", "slower", "faster"]
     assert [v.candidate for v in verdicts] == ["c1", "c2", "c3"]
@@ -141,7 +142,29 @@ def test_real_models_with_a_real_difference():
 def test_identical_real_models_are_never_told_apart():
     model, x = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)), torch.randn(16, 64)
     outcomes = [
-        pm.compare(pm.Inference(model, x), pm.Inference(model, x), budget_s=5, seed=seed).outcome for seed in range(40)
+        pm.compare(pm.Inference(model, x), pm.Inference(model, x), budget_s=5, seed=seed).outcome
+        for seed in range(40)
     ]
     assert sum(o in {"faster", "slower"} for o in outcomes) <= 2
     assert outcomes.count("same") >= 30
+
+
+def test_sides_that_disturb_each_other_are_not_decided(clock, timed):
+    """B is slow only right after A, as when both share a power limit; alone it is the faster one."""
+    clock.name = "device events"
+    last = []
+
+    def side(name, alone_s, after_other_s):
+        def duration(_i):
+            other = bool(last) and last[-1] != name
+            last.append(name)
+            return after_other_s if other else alone_s
+
+        return timed(duration, name=name)
+
+    v = pm.compare(side("a", 0.010, 0.010), side("b", 0.008, 0.014), clock=clock, budget_s=60)
+    assert v.metric == "device"
+    assert v.ratio > 1
+    assert v.isolated_ratio == pytest.approx(0.8, rel=0.05)
+    assert v.outcome == "undecided"
+    assert "disturb" in v.reason

@@ -86,8 +86,9 @@ def test_a_failure_keeps_the_steps_before_it(clock, timed):
             raise ValueError("bad batch")
 
     m = pm.measure(timed(noisy(0.01), fails_at_37), clock=clock, budget_s=20)
-    assert m.failure == "step 37 raised ValueError: bad batch (tests/bench/test_measure.py:101)" or m.failure.startswith(
-        "step 37 raised ValueError: bad batch"
+    assert (
+        m.failure == "step 37 raised ValueError: bad batch (tests/bench/test_measure.py:101)"
+        or m.failure.startswith("step 37 raised ValueError: bad batch")
     )
     assert not m.complete
     assert m.num_samples + m.warmup_steps == 36

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.verdict import Verdict
-from pyrometer.quantity import Seconds
+from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 
 Settings: TypeAlias = dict[str, str | int]
@@ -43,6 +43,9 @@ class Cell(Record, frozen=True, kw_only=True):
         bool, doc("eager float32 at this batch size, which the others are compared with")
     ] = False
     measurement: Annotated[Measurement | None, doc("null when the cell failed")] = None
+    held_bytes: Annotated[
+        Bytes, doc("part of the peak memory: the model as written, beside its copy in another dtype or layout")
+    ] = 0
     graphs: Annotated[GraphCounts | None, doc("null when unknown")] = None
     error: Annotated[
         OutputError | None, doc("against the reference; null for the reference, and where outputs are random")

@@ -24,7 +24,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.workload.target import Target, TargetSpec
 
-NUM_STEADY = 10
+NUM_STEADY = 40
 STEADY_S = 2.0
 CONFIDENCE = 0.95
 STAGES = ("python_s", "import_s", "load_s", "first_call_s", "total_s", "steady_s")
@@ -38,7 +38,7 @@ class ColdStart(Record, frozen=True, kw_only=True):
     load_s: Annotated[Seconds, doc("import the target, call its factory, prepare the step")]
     first_call_s: Annotated[Seconds, doc("the first step, compilation included")]
     total_s: Annotated[Seconds, doc("all of these together")]
-    steady_s: Annotated[Seconds, doc("median of the next few steps, for comparison")]
+    steady_s: Annotated[Seconds, doc("median of steps 21 to 40, or of the later half of what 2 s allow")]
 
 
 class StageTime(Record, frozen=True, kw_only=True):
@@ -131,8 +131,8 @@ def start_cold(request: ColdRequest) -> ColdStart:
         "load_s": (loaded_ns - loading_ns) * 1e-9,
         "first_call_s": timer.samples.first_call_s,
     }
-    steady_s = statistics.median(timer.samples.times)
-    return ColdStart(**stages_s, total_s=sum(stages_s.values()), steady_s=steady_s)
+    later = timer.samples.times[len(timer.samples.times) // 2 :]
+    return ColdStart(**stages_s, total_s=sum(stages_s.values()), steady_s=statistics.median(later))
 
 
 def summarise_stage(name: str, times_s: list[Seconds]) -> StageTime:

@@ -24,6 +24,7 @@ MIN_CALLS, MAX_CALLS = 5, 20
 BUSY = 0.7
 ALIKE = 1.15
 WARMUP_CALLS = 10
+ISOLATED_BATCHES = 10
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,18 @@ class Blocks:
     def times(self, side: int) -> list[Floats]:
         """Every timed call of a side, block by block."""
         return [np.array([*row[side][0].times_s, *row[side][1].times_s]) for row in self.rows]
+
+    def isolated(self, candidate: int) -> float:
+        """ln(candidate/baseline) with each side running alone for a while, twice in turn.
+
+        Kernels of one side can slow or speed the other's (shared power limit, caches, collectives); in blocks that
+        looks like a difference between the sides.
+        """
+        values: dict[int, list[float]] = {0: [], candidate: []}
+        for index in (0, candidate, candidate, 0):
+            batches = [self.sides[index].batch(self.calls) for _ in range(ISOLATED_BATCHES)]
+            values[index].append(float(np.median([np.log(batch.value(self.metric)) for batch in batches])))
+        return float(np.mean(values[candidate]) - np.mean(values[0]))
 
     def slot_effect(self) -> float:
         """Median ln(first run/second run) of a side inside a block: what the place in the block costs."""

@@ -117,8 +117,8 @@ def replicate(
 
 def run_process(request: ProcessRequest) -> ProcessBlocks:
     """Load both targets and run the blocks; what every fresh process does."""
-    from pyrometer.bench.compare import open_sides
     from pyrometer.bench.interleaving import Blocks, choose_metric, warm_up
+    from pyrometer.bench.trial import open_sides
 
     specs = [request.baseline, request.candidate]
     order = (1, 0) if request.candidate_first else (0, 1)

@@ -57,6 +57,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     baseline_s: Annotated[Seconds | None, doc("median step of the baseline, in the chosen metric")] = None
     candidate_s: Seconds | None = None
     wall_ratio: Annotated[Ratio | None, doc("ratio of wall time, where another metric decided")] = None
+    isolated_ratio: Annotated[Ratio | None, doc("ratio of the sides each run alone; devices only")] = None
     tails: list[TailRatio] = []
     log_ratios: Annotated[
         list[float], doc("ln(candidate/baseline), one value per block; per process where those were counted")

@@ -33,9 +33,7 @@ def search_peaks(device: torch.device, timer: Timer | None, budget_s: Seconds) -
         device = torch.device("cuda", torch.cuda.current_device())
     found: dict[str, dict[str, Peak]] = {group: {} for group in ("matmul", "conv", "copy", "cost")}
     skipped: dict[str, str] = {}
-    probe = ConditionsProbe()
-    probe.start()
-    with _undisturbed(device):
+    with _undisturbed(device), ConditionsProbe() as probe:
         rig, name, datasheet = _rig(device, timer or timer_for(device, min(DURATION_S, budget_s / 100)))
         probes = probes_for(device.type)
         for number, (group, what, measure) in enumerate(probes):
@@ -53,7 +51,7 @@ def search_peaks(device: torch.device, timer: Timer | None, budget_s: Seconds) -
         cost_s=found["cost"],
         skipped=skipped,
         datasheet=datasheet,
-        conditions=probe.finish(),
+        conditions=probe.conditions,
         elapsed_s=time.monotonic() - started,
     )
 

@@ -53,7 +53,7 @@ class Peaks(Record, frozen=True, kw_only=True):
     skipped: Annotated[dict[str, str], doc("what was not measured, and why")]
     datasheet: Annotated[DatasheetPeaks | None, doc("the vendor's figures, for a known device")] = None
     conditions: Annotated[
-        Conditions, doc("the machine meanwhile; where others compete for it, peaks come out too low")
+        Conditions | None, doc("the machine meanwhile; where others compete for it, peaks come out too low")
     ]
     elapsed_s: Seconds
 

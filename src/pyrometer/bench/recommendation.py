@@ -1,0 +1,173 @@
+"""Which cell of a matrix to use, and why not the others. Pure: cells in, advice out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pyrometer.bench.cell import Cell, Settings
+from pyrometer.bench.formulas import break_even_steps
+from pyrometer.bench.verdict import Verdict, sentence
+from pyrometer.quantity import Bytes, format_bytes, format_interval, format_rate, format_seconds, significant
+from pyrometer.record import Record, doc
+
+
+class Rejection(Record, frozen=True, kw_only=True):
+    """A cell that may not be recommended."""
+
+    label: str
+    reason: str
+
+
+class Recommendation(Record, frozen=True, kw_only=True):
+    """The configuration to use."""
+
+    label: Annotated[str, doc("label of the cell")]
+    sentence: Annotated[str, doc("the advice in one sentence")]
+    throughput: Annotated[float, doc("units per second: the reference's times the proved speed-up")]
+    speedup: Annotated[
+        float | None, doc("over eager float32 at the same batch size; null for the reference itself")
+    ]
+    compile_s: float | None
+    break_even_steps: Annotated[
+        int | None, doc("steps after which compilation is repaid; null where nothing compiled")
+    ]
+    extra_bytes: Annotated[int | None, doc("peak memory beyond that of the reference")]
+    rejected: list[Rejection]
+
+
+def recommend(cells: Sequence[Cell]) -> Recommendation | None:
+    """The cell with the best throughput among those that are fit for use; `None` when none is.
+
+    Fit is a cell that was measured to the end, whose P99 keeps the workload's deadline, and that is either eager float32 or
+    computes the same within its tolerance and was proved faster than eager float32 at its batch size. The throughput of
+    the latter is that of eager float32 times the proved speed-up, so that cells of one batch size are ranked by paired
+    comparisons only.
+    """
+    references = {
+        cell.settings.get("batch_size"): cell for cell in cells if cell.is_reference and cell.measurement
+    }
+    rejected = [
+        Rejection(label=cell.label, reason=reason)
+        for cell in cells
+        if (reason := unfitness(cell)) is not None
+    ]
+    fit = [cell for cell in cells if unfitness(cell) is None]
+    if not fit:
+        return None
+    throughputs = {
+        cell.label: _throughput(cell, references.get(cell.settings.get("batch_size"))) for cell in fit
+    }
+    best = max(fit, key=lambda cell: throughputs[cell.label])
+    return _recommendation(
+        best, references.get(best.settings.get("batch_size")), throughputs[best.label], rejected
+    )
+
+
+def unfitness(cell: Cell) -> str | None:
+    """Why a cell may not be recommended; `None` when it may."""
+    m = cell.measurement
+    if m is None:
+        return f"failed: {cell.failure}"
+    if not m.complete:
+        return f"not measured to the end: {m.failure or 'too little time'}"
+    if m.deadline_s is not None and m.p99_s > m.deadline_s:
+        return f"P99 {format_seconds(m.p99_s)} misses the deadline of {format_seconds(m.deadline_s)}"
+    if cell.is_reference:
+        return None
+    if cell.error is not None and not cell.error.within_tolerance:
+        off = cell.error.mismatch or f"error {error_figure(cell.error.max_rel)}"
+        return f"{off} above tolerance {error_figure(cell.error.tolerance)}"
+    if cell.verdict is None:
+        return f"not compared with eager float32: {cell.failure or 'that was not measured'}"
+    if cell.verdict.outcome != "faster":
+        return f"not proved faster than eager float32: {sentence(cell.verdict)}"
+    return None
+
+
+def extra_bytes(cell: Cell, reference: Cell) -> Bytes | None:
+    """Peak memory beyond the reference's, without what only the matrix holds."""
+    m, other = cell.measurement, reference.measurement
+    if m is None or other is None or m.peak_bytes is None or other.peak_bytes is None:
+        return None
+    return m.peak_bytes - cell.held_bytes - other.peak_bytes + reference.held_bytes
+
+
+def error_figure(error: float) -> str:
+    """A relative error in few characters.
+
+    >>> error_figure(0.00031), error_figure(0.0), error_figure(0.03)
+    ('3e-4', '0', '3e-2')
+    """
+    mantissa, _, exponent = f"{error:.0e}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if error else "0"
+
+
+def _throughput(cell: Cell, reference: Cell | None) -> float:
+    assert cell.measurement is not None
+    if cell.verdict is None or reference is None or reference.measurement is None:
+        return cell.measurement.throughput
+    return reference.measurement.throughput / cell.verdict.ratio
+
+
+def _recommendation(
+    best: Cell, reference: Cell | None, throughput: float, rejected: list[Rejection]
+) -> Recommendation:
+    assert best.measurement is not None
+    steps, extra = None, None
+    if best.verdict is not None and reference is not None and reference.measurement is not None:
+        eager_s, compile_s = reference.measurement.median_s, best.measurement.compile_s
+        if compile_s is not None:
+            steps = break_even_steps(eager_s, eager_s * best.verdict.ratio, compile_s)
+        extra = extra_bytes(best, reference)
+    return Recommendation(
+        label=best.label,
+        sentence=_sentence(best, steps, extra),
+        throughput=throughput,
+        speedup=None if best.verdict is None else 1 / best.verdict.ratio,
+        compile_s=best.measurement.compile_s,
+        break_even_steps=steps,
+        extra_bytes=extra,
+        rejected=rejected,
+    )
+
+
+def _sentence(best: Cell, steps: int | None, extra: int | None) -> str:
+    batch = f" at batch {best.settings['batch_size']}" if "batch_size" in best.settings else ""
+    m, verdict = best.measurement, best.verdict
+    assert m is not None
+    if verdict is None:
+        rate = format_rate(m.throughput, f"{m.unit}/s")
+        return f"use eager float32{batch}: {rate}, and nothing within tolerance was proved faster"
+    parts = [f"use {_named(best.settings)}{batch}: {_speedup(verdict)} over eager float32"]
+    if m.compile_s is not None:
+        repaid = "never repaid" if steps is None else f"repaid after {steps:,} steps"
+        parts[0] += f", {format_seconds(m.compile_s)} compile {repaid}"
+    if extra is not None:
+        parts.append(f"memory {'+' if extra >= 0 else ''}{format_bytes(extra)}")
+    if best.error is None:
+        parts.append("error not judged, since the outputs are random")
+    else:
+        parts.append(
+            f"error {error_figure(best.error.max_rel)} (within {error_figure(best.error.tolerance)})"
+        )
+    return "; ".join(parts)
+
+
+def _named(settings: Settings) -> str:
+    """What to set beside the batch size.
+
+    >>> _named({"batch_size": 8, "dtype": "bfloat16", "mode": "default"})
+    '`bfloat16`, `default`'
+    """
+    words = {"autocast": "autocast {}", "threads": "{} threads"}
+    return ", ".join(
+        f"`{words.get(name, '{}').format(value)}`" for name, value in settings.items() if name != "batch_size"
+    )
+
+
+def _speedup(verdict: Verdict) -> str:
+    bounds = "not bounded"
+    if verdict.ci_low and verdict.ci_high:
+        bounds = format_interval(1 / verdict.ci_high, 1 / verdict.ci_low)
+    return f"{significant(1 / verdict.ratio)}× ({bounds})"
