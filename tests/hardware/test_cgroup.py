@@ -100,7 +100,9 @@ def test_v1_inside_a_container_where_the_path_is_the_hosts(machine):
             },
             id="v1 unlimited",
         ),
-        pytest.param(V2 | {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "100000 0\n"}, id="no period"),
+        pytest.param(
+            V2 | {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "100000 0\n"}, id="no period"
+        ),
         pytest.param(V2 | {"proc/self/cgroup": "", "sys/fs/cgroup/cpu.max": "rubbish\n"}, id="rubbish"),
         pytest.param({"proc/self/mounts": "one-word\n\n", "proc/self/cgroup": "::\nx\n"}, id="broken lines"),
     ],
@@ -114,7 +116,9 @@ def test_no_limit(machine, files):
 @given(quota=st.integers(1, 10**9), period=st.integers(1000, 10**6))
 def test_any_v2_quota_is_read_as_a_share_of_its_period(tmp_path_factory, quota, period):
     root = tmp_path_factory.mktemp("machine")
-    for name, text in (V2 | {"proc/self/cgroup": "0::/", "sys/fs/cgroup/cpu.max": f"{quota} {period}"}).items():
+    for name, text in (
+        V2 | {"proc/self/cgroup": "0::/", "sys/fs/cgroup/cpu.max": f"{quota} {period}"}
+    ).items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     assert math.isclose(cpu_limit(root) or 0, quota / period)

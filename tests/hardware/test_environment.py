@@ -110,31 +110,38 @@ def test_flushing_of_denormals_is_seen():
         torch.set_flush_denormal(False)
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
+def test_the_precision_of_float32_is_read_however_it_was_set():
+    """Recent releases of torch warn or raise when one interface reads what the other has set."""
+    settings = [
         "torch.set_float32_matmul_precision('medium')",
         "torch.backends.cudnn.allow_tf32 = False",
         "torch.backends.cuda.matmul.allow_tf32 = True",
-        "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
-        "torch.backends.fp32_precision = 'ieee'",
-    ],
-)
-def test_the_precision_of_float32_is_read_however_it_was_set(setting):
-    """Recent releases of torch warn or raise when one interface reads what the other has set."""
-    if "fp32_precision" in setting and not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
-        pytest.skip("this torch has only the older interface")
+    ]
+    if hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+        settings += [
+            "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+            "torch.backends.fp32_precision = 'ieee'",
+        ]
+    # Each in a process of its own, because some cannot be taken back; forks, because importing torch takes long.
     printed = python(
         "import os, json, torch, warnings\n"
         "from pyrometer.hardware.torch_flags import read_settings\n"
         "before = read_settings({})\n"
-        "with warnings.catch_warnings():\n"
-        "    warnings.simplefilter('ignore')\n"
-        f"    {setting}\n"
-        "after = read_settings({})\n"
-        "print(json.dumps([name for name in before if before[name] != after[name]]))"
+        f"for setting in {settings}:\n"
+        "    if os.fork() == 0:\n"
+        "        with warnings.catch_warnings():\n"
+        "            warnings.simplefilter('ignore')\n"
+        "            exec(setting)\n"
+        "        after = read_settings({})\n"
+        "        print(json.dumps([name for name in before if before[name] != after[name]]), flush=True)\n"
+        "        os._exit(0)\n"
+        "    assert os.wait()[1] == 0, setting\n"
     )
-    assert any("precision" in name or "tf32" in name for name in json.loads(printed))
+    changed = [json.loads(line) for line in printed.splitlines()]
+    assert len(changed) == len(settings)
+    for names in changed:
+        assert names
+        assert all("precision" in name or "tf32" in name for name in names)
 
 
 def test_reading_warns_of_nothing():

@@ -135,7 +135,11 @@ def test_every_differing_field_is_named():
     other = make_environment(threads=1, interop_threads=1, settings={})
     with pytest.raises(IncomparableError) as refused:
         require_comparable(BASE, other)
-    for field in ("threads: 16 and 1", "settings.OMP_NUM_THREADS: 16 and not set", "settings.cudnn.benchmark"):
+    for field in (
+        "threads: 16 and 1",
+        "settings.OMP_NUM_THREADS: 16 and not set",
+        "settings.cudnn.benchmark",
+    ):
         assert field in str(refused.value)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -58,6 +59,19 @@ def test_anything_else_is_the_users_failure(error):
     ):
         raise error
     assert caught.value.__cause__ is error
+
+
+def test_what_c_code_has_buffered_goes_to_stderr_too():
+    code = (
+        "import ctypes\nfrom pyrometer.workload.output import stdout_to_stderr\n"
+        "with stdout_to_stderr(): ctypes.CDLL(None).puts(b'from C')\n"
+        "print('document')"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert (done.stdout, done.stderr) == ("document\n", "from C\n")
 
 
 def test_stdout_may_be_closed():

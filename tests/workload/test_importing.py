@@ -22,7 +22,9 @@ class Config:
 
 class Net(nn.Module):
     def forward(self, x):
-        import late          # imported when the step runs
+        import late          # imported when the step runs, and only once
+        self.late = getattr(self, "late", late)
+        assert self.late is late
         return x.new_zeros(Config().out, late.WIDTH)
 
 def work():

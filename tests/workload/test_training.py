@@ -14,6 +14,25 @@ from torch.utils.data import DataLoader, TensorDataset
 from pyrometer.errors import InputError
 from pyrometer.workload.training import Training
 
+
+class Rebinding(torch.optim.Optimizer):
+    """Puts new tensors into its state instead of changing the old ones, and counts on itself."""
+
+    def __init__(self, params, lr):
+        super().__init__(params, {"lr": lr})
+        self.total = 0
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        self.total += 1
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    state = self.state[parameter]
+                    state["mean"] = 0.9 * state.get("mean", 0) + parameter.grad
+                    parameter.data = parameter.data - group["lr"] * state["mean"]
+
+
 OPTIMIZERS = {
     "sgd": torch.optim.SGD,
     "momentum": lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.9, nesterov=True),
@@ -24,6 +43,7 @@ OPTIMIZERS = {
     "tensor lr": lambda p, lr: torch.optim.Adam(p, lr=torch.tensor(lr), capturable=False, foreach=False),
     "rmsprop": lambda p, lr: torch.optim.RMSprop(p, lr=lr, momentum=0.5, centered=True),
     "adagrad": torch.optim.Adagrad,
+    "rebinding": Rebinding,
     "two groups": lambda p, lr: torch.optim.SGD(
         [{"params": (p := list(p))[:2], "lr": lr}, {"params": p[2:], "weight_decay": 0.1}], lr=lr / 2
     ),

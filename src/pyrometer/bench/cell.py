@@ -13,6 +13,16 @@ Settings: TypeAlias = dict[str, str | int]
 """What a cell sets, by the names of `Workload.variant`; what is missing is as the user wrote it."""
 
 
+def settings_label(settings: Settings) -> str:
+    """A configuration in words, as its cell is called.
+
+    >>> settings_label({"batch_size": 8, "dtype": "bfloat16", "mode": "default"})
+    'batch 8, bfloat16, default'
+    """
+    words = {"batch_size": "batch {}", "autocast": "autocast {}", "threads": "{} threads"}
+    return ", ".join(words.get(name, "{}").format(value) for name, value in settings.items())
+
+
 class GraphCounts(Record, frozen=True, kw_only=True):
     """What torch.compile made of a program."""
 
@@ -44,7 +54,8 @@ class Cell(Record, frozen=True, kw_only=True):
     ] = False
     measurement: Annotated[Measurement | None, doc("null when the cell failed")] = None
     held_bytes: Annotated[
-        Bytes, doc("part of the peak memory: the model as written, beside its copy in another dtype or layout")
+        Bytes,
+        doc("part of the peak memory: the model as written, beside its copy in another dtype or layout"),
     ] = 0
     graphs: Annotated[GraphCounts | None, doc("null when unknown")] = None
     error: Annotated[

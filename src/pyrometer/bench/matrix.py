@@ -7,23 +7,28 @@ are compared with it.
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
 from pyrometer.bench.axes import Axes
-from pyrometer.bench.cell import Cell, Settings
+from pyrometer.bench.cell import Cell, Settings, settings_label
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.matrix_state import MatrixState
 from pyrometer.bench.recommendation import Recommendation, recommend
 from pyrometer.errors import InputError, PyrometerError
-from pyrometer.quantity import Seconds, format_seconds
+from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.workload.target import Target
+
+if TYPE_CHECKING:
+    from pyrometer.bench.matrix_cell import Survey
 
 CELL_S = 5.0
 LEAST_CELL_S = 0.5
@@ -39,7 +44,9 @@ class Matrix(Record, frozen=True, kw_only=True):
     axes: Axes
     cells: list[Cell]
     recommendation: Annotated[Recommendation | None, doc("null when no cell is fit for use")]
-    num_reused: Annotated[int, doc("cells that an earlier, unfinished run of the same command had filled")] = 0
+    num_reused: Annotated[
+        int, doc("cells that an earlier, unfinished run of the same command had filled")
+    ] = 0
     num_missing: Annotated[int, doc("cells that there was no time for, or that Ctrl-C left out")] = 0
     interrupted: bool = False
     elapsed_s: Seconds
@@ -73,5 +80,144 @@ def run_matrix(
     """
     if budget_s is not None and budget_s <= 0:
         raise InputError(f"budget: got {budget_s} s; it must be positive, for example 10min")
-    filling = _Filling(target, axes, budget_s, resume_dir, progress or (lambda _share, _what: None))
-    return filling.go()
+    from pyrometer.bench.matrix_cell import SurveyRequest, survey
+
+    started_s = time.monotonic()
+    told = progress or (lambda _share, _what: None)
+    told(0.0, "looking at the workload")
+    seen = run_fresh(survey, SurveyRequest(spec=target.spec, cells=axes.cells()))
+    state = _open_state(resume_dir, target) if resume_dir is not None else None
+    end_s = None if budget_s is None else started_s + budget_s
+    filling = _Filling(target, _plan(axes.cells(), seen), state, end_s, told)
+    filling.go()
+    return Matrix(
+        name=seen.name,
+        unit=seen.unit,
+        axes=axes,
+        cells=filling.cells,
+        recommendation=recommend(filling.cells),
+        num_reused=filling.num_reused,
+        num_missing=filling.num_missing,
+        interrupted=filling.interrupted,
+        elapsed_s=time.monotonic() - started_s,
+    )
+
+
+def _open_state(folder: Path, target: Target) -> MatrixState:
+    from pyrometer.hardware.environment import read_environment
+
+    return MatrixState(folder, target, read_environment().fingerprint)
+
+
+class _Planned(NamedTuple):
+    settings: Settings
+    is_reference: bool
+
+
+@dataclass
+class _Filling:
+    """One matrix under way."""
+
+    target: Target
+    plan: list[_Planned]
+    state: MatrixState | None
+    end_s: Seconds | None
+    progress: Callable[[float, str], None]
+    cells: list[Cell] = field(default_factory=list)
+    num_reused: int = 0
+    num_missing: int = 0
+    interrupted: bool = False
+    _overheads_s: list[Seconds] = field(default_factory=list)
+
+    def go(self) -> None:
+        """Fill cell after cell; what is missing at the end says why."""
+        try:
+            for planned in self.plan:
+                self.cells.append(self._next(planned))
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self.cells += [self._missing(planned, "interrupted") for planned in self.plan[len(self.cells) :]]
+        if self.state is not None and not self.num_missing:
+            self.state.remove()
+
+    def _next(self, planned: _Planned) -> Cell:
+        kept = self.state.load(planned.settings) if self.state is not None else None
+        if kept is not None:
+            self.num_reused += 1
+            return kept
+        if self._left_s() <= 0:
+            return self._missing(planned, "the budget was spent")
+        self.progress(
+            len(self.cells) / len(self.plan),
+            f"cell {len(self.cells) + 1} of {len(self.plan)}: {settings_label(planned.settings)}",
+        )
+        cell = self._fill(planned)
+        if cell.measurement is None and self._left_s() <= 0:
+            return self._missing(planned, "the budget was spent while it ran")
+        if self.state is not None:
+            self.state.save(cell)
+        return cell
+
+    def _fill(self, planned: _Planned) -> Cell:
+        from pyrometer.bench.matrix_cell import CellRequest, fill_cell
+
+        started_s, each_s = time.monotonic(), self._each_s()
+        request = CellRequest(
+            spec=self.target.spec,
+            settings=planned.settings,
+            is_reference=planned.is_reference,
+            measure_s=each_s,
+            compare_s=each_s,
+        )
+        try:
+            cell = run_fresh(fill_cell, request, timeout_s=min(self._left_s(), TIMEOUT_S))
+        except PyrometerError as error:
+            cell = _empty(planned, str(error))
+        elapsed_s = time.monotonic() - started_s
+        self._overheads_s.append(max(elapsed_s - each_s * (1 if planned.is_reference else 2), 0.0))
+        return msgspec.structs.replace(cell, elapsed_s=elapsed_s)
+
+    def _left_s(self) -> Seconds:
+        return math.inf if self.end_s is None else self.end_s - time.monotonic()
+
+    def _each_s(self) -> Seconds:
+        """Time to measure one cell, and as much again to compare it: what its share leaves after starting and compiling."""
+        if self.end_s is None:
+            return CELL_S
+        share_s = self._left_s() / (len(self.plan) - len(self.cells))
+        overhead_s = statistics.median(self._overheads_s) if self._overheads_s else START_S
+        return max((share_s - overhead_s) / 2, LEAST_CELL_S)
+
+    def _missing(self, planned: _Planned, why: str) -> Cell:
+        self.num_missing += 1
+        return _empty(planned, f"not run: {why}; repeat the command to go on")
+
+
+def _empty(planned: _Planned, failure: str) -> Cell:
+    return Cell(
+        label=settings_label(planned.settings),
+        settings=planned.settings,
+        is_reference=planned.is_reference,
+        failure=failure,
+    )
+
+
+def _plan(cells: list[Settings], survey: Survey) -> list[_Planned]:
+    """The cells in order; at a batch size without eager float32 that is added in front."""
+    planned: list[_Planned] = []
+    found = {
+        _batch(s).get("batch_size")
+        for s, is_reference in zip(cells, survey.is_reference, strict=True)
+        if is_reference
+    }
+    for settings, is_reference in zip(cells, survey.is_reference, strict=True):
+        batch = _batch(settings)
+        if batch.get("batch_size") not in found:
+            found.add(batch.get("batch_size"))
+            planned.append(_Planned({**batch, **survey.reference}, is_reference=True))
+        planned.append(_Planned(settings, is_reference))
+    return planned
+
+
+def _batch(settings: Settings) -> Settings:
+    return {name: value for name, value in settings.items() if name == "batch_size"}

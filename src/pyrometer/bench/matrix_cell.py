@@ -10,7 +10,7 @@ import msgspec
 import torch
 from torch import nn
 
-from pyrometer.bench.cell import Cell, Settings
+from pyrometer.bench.cell import Cell, Settings, settings_label
 from pyrometer.bench.compare import compare
 from pyrometer.bench.dynamo import graph_counts
 from pyrometer.bench.measure import measure
@@ -90,16 +90,16 @@ def fill_cell(request: CellRequest) -> Cell:
     with tempfile.TemporaryDirectory(prefix="pyrometer-cell-", ignore_cleanup_errors=True) as cache:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
         work = load_workload(request.spec.target())
-        label = work.variant(**request.settings).config.label
+        name = settings_label(request.settings)
         changes = (_reference_changes if request.is_reference else _changes)(work, request.settings)
         variant = work.variant(**changes)
         measured = measure(variant, budget_s=request.measure_s, phases=False, beyond_first_call=True)
         cell = Cell(
-            label=label,
+            label=name,
             settings=request.settings,
             is_reference=request.is_reference,
             measurement=msgspec.structs.replace(
-                measured, config=label, samples_s=_thinned(measured.samples_s)
+                measured, config=name, samples_s=_thinned(measured.samples_s)
             ),
             graphs=graph_counts(),
             held_bytes=_held_bytes(variant),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from pyrometer.bench.cell import Cell, Settings
+from pyrometer.bench.cell import Cell, settings_label
 from pyrometer.bench.formulas import break_even_steps
 from pyrometer.bench.verdict import Verdict, sentence
 from pyrometer.quantity import Bytes, format_bytes, format_interval, format_rate, format_seconds, significant
@@ -139,7 +139,10 @@ def _sentence(best: Cell, steps: int | None, extra: int | None) -> str:
     if verdict is None:
         rate = format_rate(m.throughput, f"{m.unit}/s")
         return f"use eager float32{batch}: {rate}, and nothing within tolerance was proved faster"
-    parts = [f"use {_named(best.settings)}{batch}: {_speedup(verdict)} over eager float32"]
+    varied = {name: value for name, value in best.settings.items() if name != "batch_size"}
+    parts = [
+        f"use {settings_label(varied) or 'it as written'}{batch}: {_speedup(verdict)} over eager float32"
+    ]
     if m.compile_s is not None:
         repaid = "never repaid" if steps is None else f"repaid after {steps:,} steps"
         parts[0] += f", {format_seconds(m.compile_s)} compile {repaid}"
@@ -152,18 +155,6 @@ def _sentence(best: Cell, steps: int | None, extra: int | None) -> str:
             f"error {error_figure(best.error.max_rel)} (within {error_figure(best.error.tolerance)})"
         )
     return "; ".join(parts)
-
-
-def _named(settings: Settings) -> str:
-    """What to set beside the batch size.
-
-    >>> _named({"batch_size": 8, "dtype": "bfloat16", "mode": "default"})
-    '`bfloat16`, `default`'
-    """
-    words = {"autocast": "autocast {}", "threads": "{} threads"}
-    return ", ".join(
-        f"`{words.get(name, '{}').format(value)}`" for name, value in settings.items() if name != "batch_size"
-    )
 
 
 def _speedup(verdict: Verdict) -> str:

@@ -52,6 +52,15 @@ class Samples:
         return 1 + len(self.times) * self.steps_per_sample
 
 
+@dataclass
+class Marks:
+    """Both ends of each sample; parallel lists, since a tuple per sample would keep the garbage collector busy."""
+
+    starts: list[Any] = field(default_factory=list)
+    ends: list[Any] = field(default_factory=list)
+    host_ns: list[int] = field(default_factory=list)
+
+
 class StepTimer:
     """Times the steps of one open session with one clock.
 
@@ -107,39 +116,69 @@ class StepTimer:
 
     def run(self, num_samples: int) -> None:
         """Time `num_samples` samples; those that are complete are kept when a step raises."""
-        session, clock, batch = self._session, self._clock, self.samples.steps_per_sample
-        prepare, step, mark, host_ns = session.prepare, session.step, clock.mark, clock.host_ns
-        marks: list[tuple[Any, Any]] = []
-        host: list[int] = []
-        output: Any = None
-        session.activate()
-        cpu_start = clock.cpu_ns()
+        marks = Marks()
+        loop = self._single_steps if self.samples.steps_per_sample == 1 else self._step_batches
+        self._session.activate()
+        cpu_start = self._clock.cpu_ns()
         try:
             with paused_gc():
-                for _ in range(num_samples):
-                    prepared = [prepare() for _ in range(batch)]
-                    host_start = host_ns()
-                    start = mark()
-                    for arguments in prepared:
-                        output = step(arguments)
-                    end = mark()
-                    host.append(host_ns() - host_start)
-                    marks.append((start, end))
-            clock.synchronize()
+                output = loop(num_samples, marks)
+            self._clock.synchronize()
         except Exception as error:
-            raise step_failure(self.samples.num_steps + len(marks) * batch + 1, error) from error
+            done = self.samples.num_steps + len(marks.ends) * self.samples.steps_per_sample
+            raise step_failure(done + 1, error) from error
         finally:
-            self._keep(marks, host, (clock.cpu_ns() - cpu_start) * 1e-9)
+            self._keep(marks, (self._clock.cpu_ns() - cpu_start) * 1e-9)
         self.output_shapes.add(shapes_of(output))
 
-    def _keep(self, marks: list[tuple[Any, Any]], host: list[int], cpu_s: Seconds) -> None:
-        batch, samples = self.samples.steps_per_sample, self.samples
+    def _single_steps(self, num_samples: int, marks: Marks) -> Any:
+        """The loop that everything rests on: nothing but the step stands between two marks."""
+        prepare, step = self._session.prepare, self._session.step
+        mark, host_ns = self._clock.mark, self._clock.host_ns
+        starts, ends, host = marks.starts.append, marks.ends.append, marks.host_ns.append
+        output: Any = None
+        for _ in range(num_samples):
+            arguments = prepare()
+            host_start = host_ns()
+            start = mark()
+            output = step(arguments)
+            end = mark()
+            host(host_ns() - host_start)
+            starts(start)
+            ends(end)
+        return output
+
+    def _step_batches(self, num_samples: int, marks: Marks) -> Any:
+        """The same for steps so short that several make one sample."""
+        prepare, step, mark, host_ns = (
+            self._session.prepare,
+            self._session.step,
+            self._clock.mark,
+            self._clock.host_ns,
+        )
+        output: Any = None
+        for _ in range(num_samples):
+            prepared = [prepare() for _ in range(self.samples.steps_per_sample)]
+            host_start = host_ns()
+            start = mark()
+            for arguments in prepared:
+                output = step(arguments)
+            end = mark()
+            marks.host_ns.append(host_ns() - host_start)
+            marks.starts.append(start)
+            marks.ends.append(end)
+        return output
+
+    def _keep(self, marks: Marks, cpu_s: Seconds) -> None:
+        batch, samples, between = self.samples.steps_per_sample, self.samples, self._clock.between
+        complete = len(marks.ends)
         samples.times += [
-            max((self._clock.between(start, end) - self._overhead_s) / batch, 1e-10) for start, end in marks
+            max((between(start, end) - self._overhead_s) / batch, 1e-10)
+            for start, end in zip(marks.starts[:complete], marks.ends, strict=True)
         ]
-        samples.host_times += [elapsed * 1e-9 / batch for elapsed in host]
-        if marks:
-            samples.cpu_s.append(cpu_s / (len(marks) * batch))
+        samples.host_times += [elapsed * 1e-9 / batch for elapsed in marks.host_ns[:complete]]
+        if complete:
+            samples.cpu_s.append(cpu_s / (complete * batch))
 
 
 def step_failure(number: int, error: Exception) -> UserProgramError:

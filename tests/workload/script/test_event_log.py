@@ -22,7 +22,8 @@ from pyrometer.workload.script.startup._pyrometer_inside.log import EventLog
 
 HEADER = np.array([kinds.MAGIC, kinds.VERSION, 1_000, 0, 0, 0, 0, 0], dtype=np.int64).tobytes()
 events = st.lists(
-    st.tuples(st.integers(0, 2**62), st.integers(1, 255), st.integers(0, 255), st.integers(0, 2**46)), max_size=20
+    st.tuples(st.integers(0, 2**62), st.integers(1, 255), st.integers(0, 255), st.integers(0, 2**46)),
+    max_size=20,
 )
 
 

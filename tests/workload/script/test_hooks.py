@@ -16,7 +16,11 @@ from torch.utils.data import DataLoader
 
 from pyrometer.workload.script.events import Events, read_events
 from pyrometer.workload.script.startup._pyrometer_inside import kinds
-from pyrometer.workload.script.startup._pyrometer_inside.device_time import MAX_PENDING, DeviceTime, device_time
+from pyrometer.workload.script.startup._pyrometer_inside.device_time import (
+    MAX_PENDING,
+    DeviceTime,
+    device_time,
+)
 from pyrometer.workload.script.startup._pyrometer_inside.instrument import CannotInstrumentError, instrument
 from pyrometer.workload.script.startup._pyrometer_inside.log import EventLog
 from pyrometer.workload.script.startup._pyrometer_inside.observer import Observer
@@ -142,7 +146,9 @@ def test_a_function_that_is_not_what_its_source_says_is_left_alone(observed: Obs
     exec("def made(x):\n    return x", namespace)  # noqa: S102 - a function without a source file
     for function in (namespace["made"], nn.Linear.forward):
         if function is nn.Linear.forward:
-            function = type(function)(function.__code__.replace(co_names=("a", "b", "c", "d", "e")), {"torch": torch})
+            function = type(function)(
+                function.__code__.replace(co_names=("a", "b", "c", "d", "e")), {"torch": torch}
+            )
         code = function.__code__
         with pytest.raises(CannotInstrumentError):
             instrument(function, "forward", observed.observer)
@@ -151,7 +157,9 @@ def test_a_function_that_is_not_what_its_source_says_is_left_alone(observed: Obs
 
 def test_a_torch_without_its_private_points_is_observed_as_far_as_possible(tmp_path: Path) -> None:
     here = Observed(tmp_path / "events")
-    bare = SimpleNamespace(nn=torch.nn, autograd=SimpleNamespace(graph=None), utils=None, _C=None, optim=torch.optim)
+    bare = SimpleNamespace(
+        nn=torch.nn, autograd=SimpleNamespace(graph=None), utils=None, _C=None, optim=torch.optim
+    )
     undo, missing = install(bare, here.observer)
     nn.Linear(2, 2)(torch.ones(1, 2))
     undo()

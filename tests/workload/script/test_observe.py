@@ -31,7 +31,9 @@ open(sys.argv[1], "wb").write(to_json(record))
 
 
 @pytest.fixture
-def observe_apart(tmp_path: Path) -> Callable[..., tuple[subprocess.Popen[bytes], Callable[[], dict[str, Any]]]]:
+def observe_apart(
+    tmp_path: Path,
+) -> Callable[..., tuple[subprocess.Popen[bytes], Callable[[], dict[str, Any]]]]:
     """Start `observe` in a process and a process group of its own, as a shell would."""
 
     def start(script: str, *args: str, timeout_s: str = "") -> Any:

@@ -153,7 +153,9 @@ def test_any_log_adds_up(rows: list[tuple[int, int, int, int]]) -> None:
     assert (ends[:-1] <= steps.start_ns[1:]).all()
 
 
-phase = st.tuples(st.sampled_from([F, B, D, O]), st.integers(1, 2), st.integers(1, 50), st.integers(0, 1), st.integers(0, 1))
+phase = st.tuples(
+    st.sampled_from([F, B, D, O]), st.integers(1, 2), st.integers(1, 50), st.integers(0, 1), st.integers(0, 1)
+)
 
 
 @given(st.lists(phase, max_size=6), st.integers(1, 12))

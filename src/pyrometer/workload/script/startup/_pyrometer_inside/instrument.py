@@ -20,7 +20,7 @@ OBSERVER = "_pyrometer_observer"
 
 # Traced by the compiler, and nested in what is already being timed, the body runs as it stands.
 _GUARD = f"""
-if torch.compiler.is_compiling() or {OBSERVER}.inside or not {OBSERVER}.begin_PHASE(SUBJECT):
+if {OBSERVER}.inside or torch.compiler.is_compiling() or not {OBSERVER}.begin_PHASE(SUBJECT):
     ...
 else:
     try:

@@ -1,0 +1,124 @@
+"""The command line as a whole: help, start-up, errors in one line, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from pyrometer.cli.main import VERBS, Verbs, cli, main
+
+MOST_FLAGS = 12
+
+
+def pyrometer(*arguments, **options):
+    code = "import sys; from pyrometer.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, **options
+    )
+
+
+def verb(name: str) -> click.Command:
+    command = Verbs().get_command(click.Context(cli), name)
+    assert command is not None
+    return command
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_explains_itself_within_twelve_flags(name):
+    command = verb(name)
+    flags = [p for p in command.params if isinstance(p, click.Option) and p.name != "help"]
+    assert len(flags) <= MOST_FLAGS
+    assert all(flag.help for flag in flags)
+    assert command.help
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["bench", "--help"], ["check", "--help"], ["runs", "--help"]]
+)
+def test_help_imports_nothing_heavy(arguments):
+    code = (
+        "import sys\n"
+        "from pyrometer.cli.main import main\n"
+        f"assert main({arguments!r}) == 0\n"
+        "heavy = {'torch', 'numpy', 'scipy', 'sqlalchemy', 'alembic', 'jinja2', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_help_costs_little_more_than_python_itself():
+    """A ratio, since absolute times mean nothing on a busy machine: importing torch alone is some thirty times Python."""
+
+    def best(code):
+        import time
+
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    helping = "from pyrometer.cli.main import main; main(['--help'])"
+    assert best(helping) < 10 * best("pass")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["bench", "no_such.py:work"], 2, "error: no_such.py:work: there is no file no_such.py"),
+        (["bench"], 2, "Missing argument 'TARGET'"),
+        (["benhc", "x"], 2, "No such command 'benhc'"),
+        (["bench", "json:dumps", "--margin", "1%"], 2, "error: --margin goes with --vs TARGET"),
+        (
+            ["bench", "a.py:b", "--vs", "c.py:d", "--soak", "1s"],
+            2,
+            "error: --vs and --soak exclude each other",
+        ),
+        (["bench", "a.py:b", "--budget", "soon"], 2, "soon"),
+        (["check", "no_such.py"], 2, "error: no_such.py"),
+        (["check", "weights.pt"], 2, "error: weights.pt: not a target"),
+    ],
+)
+def test_wrong_use_is_one_line(arguments, code, said, tmp_path):
+    done = pyrometer(*arguments, cwd=tmp_path)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    done = pyrometer("--debug", "bench", "no_such.py:work", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    assert done.stderr.rstrip().splitlines()[-1].startswith("error: ")
+
+
+def test_a_fault_of_our_own_is_one_line_too(monkeypatch, capsys):
+    def breaks(*_arguments, **_options):
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(cli, "main", breaks)
+    assert main(["runs"]) == 2
+    assert (
+        capsys.readouterr().err
+        == "error: internal fault, RuntimeError: boom; --debug shows where, please report it\n"
+    )
+
+
+def test_a_closed_pipe_is_not_an_error(tmp_path):
+    code = "import sys; from pyrometer.cli.main import main; sys.exit(main(['env']))"
+    done = subprocess.run(
+        f'"{sys.executable}" -c "{code}" | head -c 1',
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.stderr == ""

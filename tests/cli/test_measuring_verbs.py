@@ -1,0 +1,243 @@
+"""`bench`, `check` and `calibrate` on real programs, through the real command line."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pyrometer.report.schema import schema_of
+
+ENTRY = "import sys; from pyrometer.cli.main import run; run()"
+MODEL = """
+import time
+import torch
+from torch import nn
+import pyrometer as pm
+
+def small():
+    print("a factory that prints")
+    return pm.Inference(nn.Linear(64, 64), torch.randn(8, 64), unit="frames", per_step=8)
+
+def large():
+    return pm.Inference(nn.Sequential(*[nn.Linear(64, 64) for _ in range(8)]), torch.randn(8, 64), unit="frames")
+
+def sleepy():
+    return pm.Call(time.sleep, 0.02)
+
+def slow():
+    return pm.Call(time.sleep, 2)
+
+def signalling():
+    calls = iter(range(10**9))
+    def step():
+        time.sleep(0.005)
+        if next(calls) == 40:
+            open("running", "w").close()
+    return pm.Call(step)
+
+def hungry():
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+    return pm.Call(lambda: torch.empty(1 << 34))
+
+def fails_at_37():
+    calls = iter(range(10**9))
+    def step():
+        time.sleep(0.001)
+        if next(calls) == 36:
+            raise ValueError("bad batch")
+    return pm.Call(step)
+
+def raises():
+    raise RuntimeError("no such split")
+
+def nothing():
+    return None
+"""
+BENCH_KEYS = {
+    "median_s",
+    "mean_s",
+    "p50_s",
+    "p90_s",
+    "p95_s",
+    "p99_s",
+    "ci_low_s",
+    "ci_high_s",
+    "confidence",
+    "num_samples",
+    "effective_num_samples",
+    "first_call_s",
+    "compile_s",
+    "warmup_steps",
+    "steady",
+    "jitter",
+    "throughput",
+    "unit",
+    "peak_bytes",
+    "warnings",
+}
+VERDICT_KEYS = {"outcome", "ratio", "ci_low", "ci_high", "confidence", "margin", "num_blocks", "elapsed_s"}
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    (tmp_path / "model.py").write_text(MODEL)
+    return tmp_path
+
+
+def pyrometer(project, *arguments):
+    return subprocess.run(
+        [sys.executable, "-c", ENTRY, *arguments], capture_output=True, text=True, check=False, cwd=project
+    )
+
+
+def test_bench_prints_one_document_and_stores_it(project):
+    done = pyrometer(project, "bench", "model.py:small", "--budget", "1s", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema_of("bench"))
+    assert set(document["measurement"]) >= BENCH_KEYS
+    assert document["measurement"]["unit"] == "frames"
+    assert document["environment"]["fingerprint"]
+    assert "a factory that prints" in done.stderr
+    again = pyrometer(project, "show", "last", "--json")
+    assert json.loads(again.stdout)["measurement"] == document["measurement"]
+
+
+def test_bench_versus_gives_the_verdict(project):
+    done = pyrometer(
+        project,
+        "bench",
+        "model.py:small",
+        "--vs",
+        "model.py:large",
+        "--budget",
+        "20s",
+        "--margin",
+        "4%",
+        "--seed",
+        "3",
+        "--json",
+    )
+    assert done.returncode == 0, done.stderr
+    verdict = json.loads(done.stdout)["verdict"]
+    assert set(verdict) >= VERDICT_KEYS
+    assert verdict["outcome"] == "slower"
+    assert verdict["ratio"] > 1.5
+    assert verdict["margin"] == pytest.approx(0.04)
+    assert verdict["seed"] == 3
+
+
+def test_an_undecided_comparison_exits_with_three(project):
+    done = pyrometer(
+        project, "bench", "model.py:slow", "--vs", "model.py:slow", "--budget", "100ms", "--no-store"
+    )
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.startswith("undecided: a paired block takes about 8")
+
+
+def test_check_writes_a_report(project):
+    done = pyrometer(project, "check", "model.py:small", "--budget", "1s", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema_of("check"))
+    assert document["findings"] == []
+    assert {"measurement", "phases", "memory", "environment", "report_path"} <= set(document)
+    page = (project / document["report_path"]).read_text()
+    assert document["run_id"] in page
+    assert "<script>" not in page
+
+
+def test_check_writes_where_it_is_told(project):
+    done = pyrometer(
+        project, "check", "model.py:sleepy", "--budget", "500ms", "-o", "out/r.html", "--no-store"
+    )
+    assert done.returncode == 0, done.stderr
+    assert (project / "out/r.html").is_file()
+    assert not (project / ".pyrometer").exists()
+    assert "per step" in done.stdout
+
+
+def test_a_script_is_checked_and_its_stdout_is_its_own(project):
+    (project / "train.py").write_text(
+        "import sys, torch\nfrom torch import nn\nm = nn.Linear(8, 2)\no = torch.optim.SGD(m.parameters(), 0.1)\n"
+        "for i in range(40):\n    o.zero_grad(); m(torch.randn(4, 8)).sum().backward(); o.step()\n"
+        "print('done', sys.argv[1:])\nsys.exit(int(sys.argv[1]))\n"
+    )
+    done = pyrometer(project, "check", "train.py", "--", "0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "done ['0']\n"
+    assert "per step" in done.stderr
+    failed = pyrometer(project, "check", "train.py", "--json", "--", "7")
+    assert failed.returncode == 7, "the exit code is the script's own"
+    document = json.loads(failed.stdout)
+    assert document["script"]["exit_code"] == 7
+    assert document["script"]["num_steps"] == 40
+    assert {"forward", "backward", "optimizer"} <= {phase["name"] for phase in document["phases"]}
+    assert sum(phase["share"] for phase in document["phases"]) == pytest.approx(1)
+
+
+def test_a_failure_keeps_what_was_measured_and_exits_with_four(project):
+    done = pyrometer(project, "bench", "model.py:fails_at_37", "--budget", "5s", "--json")
+    assert done.returncode == 4
+    measurement = json.loads(done.stdout)["measurement"]
+    assert measurement["failure"].startswith("step 37 raised ValueError: bad batch")
+    assert measurement["num_samples"] + measurement["warmup_steps"] == 36
+
+
+def test_running_out_of_memory_is_the_users_failure(project):
+    done = pyrometer(project, "bench", "model.py:hungry", "--budget", "1s")
+    assert done.returncode == 4
+    assert "Traceback" not in done.stderr
+    assert "step 1 raised" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("factory", "code", "said"),
+    [("raises", 4, "RuntimeError: no such split"), ("nothing", 2, "nothing"), ("smal", 2, "small")],
+)
+def test_a_factory_that_cannot_be_used_is_one_line(project, factory, code, said):
+    done = pyrometer(project, "bench", f"model.py:{factory}")
+    assert done.returncode == code
+    assert said in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_keeps_what_was_measured_and_says_so(project):
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENTRY, "bench", "model.py:signalling", "--budget", "300s", "--json"],
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (project / "running").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    measurement = json.loads(out)["measurement"]
+    assert measurement["interrupted"]
+    assert measurement["num_samples"] > 5
+    assert "interrupted" in {caveat["code"] for caveat in measurement["warnings"]}
+
+
+@pytest.mark.slow
+def test_calibrate_says_what_can_be_told_apart(project):
+    done = pyrometer(project, "calibrate", "model.py:small", "--budget", "15s", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema_of("calibrate"))
+    (found,) = document["calibration"]["resolutions"]
+    assert 0 < found["resolves_60s"] < found["resolves_10s"]
+    assert found["false_share"] <= 0.03
+    assert found["outcome"] != "slower"
+    assert document["calibration"]["peaks"]["matmul_flop_per_s"]["float32"]["best"] > 1e6

@@ -1,0 +1,86 @@
+"""The public surface is pinned: a change to it is a decision."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import pyrometer as pm
+from pyrometer import errors
+from pyrometer.errors import ExitCode, PyrometerError
+
+PUBLIC = [
+    "Calibration",
+    "Call",
+    "Environment",
+    "Inference",
+    "Measurement",
+    "Training",
+    "Verdict",
+    "Workload",
+    "__version__",
+    "calibrate",
+    "compare",
+    "compare_many",
+    "measure",
+    "read_environment",
+]
+
+ERRORS = {
+    "PyrometerError": ("Exception", ExitCode.FAILURE),
+    "UsageError": ("PyrometerError", ExitCode.FAILURE),
+    "InputError": ("PyrometerError", ExitCode.FAILURE),
+    "TargetError": ("InputError", ExitCode.FAILURE),
+    "MissingExtraError": ("PyrometerError", ExitCode.FAILURE),
+    "IncomparableError": ("PyrometerError", ExitCode.FAILURE),
+    "StoreError": ("PyrometerError", ExitCode.FAILURE),
+    "UndecidedError": ("PyrometerError", ExitCode.UNDECIDED),
+    "UserProgramError": ("PyrometerError", ExitCode.USER_PROGRAM),
+}
+
+
+def test_exported_names():
+    assert sorted(pm.__all__) == sorted(PUBLIC)
+    for name in PUBLIC:
+        assert getattr(pm, name) is not None
+    assert dir(pm) == sorted(pm.__all__)
+
+
+def test_a_name_that_does_not_exist_is_an_ordinary_attribute_error():
+    with pytest.raises(AttributeError, match="measrue"):
+        _ = pm.measrue
+
+
+def test_the_error_tree():
+    found = {
+        name: (value.__bases__[0].__name__, value.exit_code)
+        for name, value in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(value, PyrometerError)
+    }
+    assert found == ERRORS
+    for name in ERRORS:
+        assert name in (errors.__doc__ or ""), "the tree is drawn in the module's docstring"
+
+
+def test_a_missing_extra_says_what_to_type():
+    error = errors.MissingExtraError("pynvml", "cuda", "reading GPU clocks")
+    assert str(error) == "reading GPU clocks needs pynvml: pip install 'pyrometer[cuda]'"
+
+
+def test_exit_codes_are_a_contract():
+    assert {code.name: int(code) for code in ExitCode} == {
+        "OK": 0,
+        "FOUND": 1,
+        "FAILURE": 2,
+        "UNDECIDED": 3,
+        "USER_PROGRAM": 4,
+    }
+
+
+def test_signatures_that_others_call():
+    compare = inspect.signature(pm.compare).parameters
+    assert {"a", "b", "budget_s", "margin", "seed", "confidence", "thorough"} <= set(compare)
+    assert {"work", "budget_s", "confidence"} <= set(inspect.signature(pm.measure).parameters)
+    assert list(inspect.signature(pm.Inference).parameters)[:4] == ["model", "inputs", "unit", "per_step"]
+    assert list(inspect.signature(pm.Training).parameters)[:4] == ["model", "loss", "optimizer", "batches"]
