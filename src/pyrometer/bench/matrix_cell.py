@@ -131,14 +131,11 @@ def _changes(work: Workload, settings: Settings) -> dict[str, Any]:
 
 def _reference_changes(work: Workload, settings: Settings) -> dict[str, Any]:
     """What makes the workload eager float32 at the batch size of these settings."""
-    wanted: dict[str, Any] = {name: value for name, value in settings.items() if name == "batch_size"}
     written = _written(work)
-    for name, value in REFERENCE.items():
-        if written.get(name, value) != value and name not in work.unsupported:
-            wanted[name] = value
-    if "autocast" in written:
-        wanted["autocast"] = None
-    return wanted
+    wanted = {name: value for name, value in settings.items() if name == "batch_size"}
+    changed = {name: value for name, value in REFERENCE.items() if written.get(name, value) != value}
+    # What the user wrote to be cast automatically is not float32.
+    return {**wanted, **changed, **({"autocast": None} if "autocast" in written else {})}
 
 
 def _written(work: Workload) -> Settings:

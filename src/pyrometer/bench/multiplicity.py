@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy import stats
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -14,9 +15,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     [0.03, 0.06, 0.06]
     """
     order = np.argsort(p_values)
-    m = len(p_values)
-    adjusted = np.maximum.accumulate([(m - rank) * p_values[i] for rank, i in enumerate(order)])
-    return _unsorted(np.minimum(adjusted, 1.0), order)
+    scaled = [(len(p_values) - rank) * p_values[i] for rank, i in enumerate(order)]
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return [float(p) for p in adjusted]
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
@@ -25,14 +27,4 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     >>> benjamini_hochberg([0.01, 0.04, 0.03])
     [0.03, 0.04, 0.04]
     """
-    order = np.argsort(p_values)
-    m = len(p_values)
-    scaled = [p_values[i] * m / (rank + 1) for rank, i in enumerate(order)]
-    adjusted = np.minimum.accumulate(scaled[::-1])[::-1]
-    return _unsorted(np.minimum(adjusted, 1.0), order)
-
-
-def _unsorted(values: np.ndarray, order: np.ndarray) -> list[float]:
-    result = np.empty(len(values))
-    result[order] = values
-    return [float(round(value, 12)) for value in result]
+    return [float(p) for p in stats.false_discovery_control(p_values)] if p_values else []

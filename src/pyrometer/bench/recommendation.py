@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from pyrometer.bench.cell import Cell, settings_label
 from pyrometer.bench.formulas import break_even_steps
+from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.verdict import Verdict, sentence
 from pyrometer.quantity import Bytes, format_bytes, format_interval, format_rate, format_seconds, significant
 from pyrometer.record import Record, doc
@@ -66,23 +67,39 @@ def recommend(cells: Sequence[Cell]) -> Recommendation | None:
 
 def unfitness(cell: Cell) -> str | None:
     """Why a cell may not be recommended; `None` when it may."""
-    m = cell.measurement
-    if m is None:
+    if cell.measurement is None:
         return f"failed: {cell.failure}"
-    if not m.complete:
-        return f"not measured to the end: {m.failure or 'too little time'}"
-    if m.deadline_s is not None and m.p99_s > m.deadline_s:
-        return f"P99 {format_seconds(m.p99_s)} misses the deadline of {format_seconds(m.deadline_s)}"
+    checks: tuple[Callable[[Cell, Measurement], str | None], ...] = (_unmeasured, _late, _wrong, _not_faster)
+    return next((reason for check in checks if (reason := check(cell, cell.measurement)) is not None), None)
+
+
+def _unmeasured(_cell: Cell, m: Measurement) -> str | None:
+    return None if m.complete else f"not measured to the end: {m.failure or 'too little time'}"
+
+
+def _late(_cell: Cell, m: Measurement) -> str | None:
+    if m.deadline_s is None or m.p99_s <= m.deadline_s:
+        return None
+    return f"P99 {format_seconds(m.p99_s)} misses the deadline of {format_seconds(m.deadline_s)}"
+
+
+def _wrong(cell: Cell, _m: Measurement) -> str | None:
+    error = cell.error
+    if error is None or error.within_tolerance:
+        return None
+    if error.mismatch is not None:
+        return f"another result: {error.mismatch}"
+    return f"error {error_figure(error.max_rel)} above tolerance {error_figure(error.tolerance)}"
+
+
+def _not_faster(cell: Cell, _m: Measurement) -> str | None:
     if cell.is_reference:
         return None
-    if cell.error is not None and not cell.error.within_tolerance:
-        off = cell.error.mismatch or f"error {error_figure(cell.error.max_rel)}"
-        return f"{off} above tolerance {error_figure(cell.error.tolerance)}"
     if cell.verdict is None:
-        return f"not compared with eager float32: {cell.failure or 'that was not measured'}"
-    if cell.verdict.outcome != "faster":
-        return f"not proved faster than eager float32: {sentence(cell.verdict)}"
-    return None
+        return f"not compared with eager float32: {cell.failure}"
+    if cell.verdict.outcome == "faster":
+        return None
+    return f"not proved faster than eager float32: {sentence(cell.verdict)}"
 
 
 def extra_bytes(cell: Cell, reference: Cell) -> Bytes | None:

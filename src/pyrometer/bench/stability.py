@@ -6,14 +6,13 @@ Pure: windows in, drift out.
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import Annotated, Literal
 
 import numpy as np
-from scipy import stats
 
 from pyrometer.bench.autocorrelation import Floats, autocorrelation_time, lag_one
 from pyrometer.bench.quality import Caveat
-from pyrometer.bench.quantiles import normal_quantile
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 
@@ -123,7 +122,7 @@ def robust_trend(x: Floats, y: Floats, confidence: float) -> tuple[float, float,
     slopes = np.sort((y[second] - y[first]) / (x[second] - x[first]))
     slope = float(np.median(slopes))
     variance = _residual_time(y - slope * x) * n * (n - 1) * (2 * n + 5) / 18
-    reach = normal_quantile((1 + confidence) / 2) * math.sqrt(variance)
+    reach = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(variance)
     low, high = math.floor((len(slopes) - reach) / 2), math.ceil((len(slopes) + reach) / 2)
     return (
         slope,
@@ -138,7 +137,7 @@ def _residual_time(residuals: Floats) -> float:
     With few windows neighbours look less alike than they are: their correlation comes out low by about (2 + 4r)/n, because
     the mean and the slope were fitted (Shaman and Stine, The bias of autoregressive coefficient estimators, 1988).
     """
-    ranks = stats.rankdata(residuals)
+    ranks = np.argsort(np.argsort(residuals)).astype(np.float64)
     r = lag_one(ranks)
     r = min(max(r + (2 + 4 * r) / len(ranks), 0.0), 0.97)
     return max(autocorrelation_time(ranks), (1 + r) / (1 - r))

@@ -18,14 +18,18 @@ from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:
     from pyrometer.bench.measurement import Measurement
+    from pyrometer.bench.stability import Soak
     from pyrometer.report.documents import Document
 
 
 @click.command()
 @click.argument("target")
+@click.argument("more_axes", nargs=-1, metavar="[AXIS=V1,V2]...")
 @click.option("--vs", metavar="TARGET", help="Compare TARGET (the baseline) with this one.")
-@click.option("--matrix", multiple=True, metavar="AXIS=V1,V2", help="Vary batch, mode, dtype, …; repeatable.")
-@click.option("--budget", type=DURATION, help="Time to spend, such as 20s.")
+@click.option(
+    "--matrix", multiple=True, metavar="AXIS=V1,V2", help="Vary batch, dtype, mode, …; more axes may follow."
+)
+@click.option("--budget", type=DURATION, help="Time to spend, such as 20s; with --matrix on all cells.")
 @click.option("--margin", type=SHARE, help="With --vs: what counts as the same, such as 1%.")
 @click.option("--seed", type=int, help="With --vs: seed of the order of the blocks.")
 @click.option("--thorough", is_flag=True, help="With --vs: up to 640 blocks and a margin of 2 %.")
@@ -34,9 +38,17 @@ if TYPE_CHECKING:
 @click.option("--soak", type=DURATION, help="Run so long and report the drift of latency and memory.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
-def command(store_location: str | None, *, target: str, as_json: bool, **flags: Any) -> int:
-    """Time TARGET; with --vs decide whether another is faster; with --matrix find the best configuration."""
-    _require_fitting(flags)
+def command(
+    store_location: str | None, *, target: str, more_axes: tuple[str, ...], as_json: bool, **flags: Any
+) -> int:
+    """Time TARGET; with --vs decide whether another is faster; with --matrix find the best configuration.
+
+    Axes are batch, dtype, autocast, memory_format, threads and mode: --matrix batch=1,8 mode=eager,default. An
+    unfinished matrix goes on when the command is repeated.
+    """
+    _require_fitting(flags, more_axes)
+    flags["matrix"] += more_axes
+    flags["store_location"] = store_location
     from pyrometer.hardware.environment import read_environment
     from pyrometer.record import to_dict
     from pyrometer.workload.output import stdout_to_stderr
@@ -59,7 +71,9 @@ def command(store_location: str | None, *, target: str, as_json: bool, **flags: 
     return code
 
 
-def _require_fitting(flags: dict[str, Any]) -> None:
+def _require_fitting(flags: dict[str, Any], more_axes: tuple[str, ...]) -> None:
+    if more_axes and not flags["matrix"]:
+        raise UsageError(f"{more_axes[0]}: axes go with --matrix, as in --matrix {more_axes[0]}")
     for name in ("margin", "thorough", "processes", "seed"):
         if flags[name] and not flags["vs"]:
             raise UsageError(f"--{name} goes with --vs TARGET")
@@ -93,17 +107,21 @@ def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: An
     measurement = measure(
         work, budget_s=budget_s, confidence=settings.confidence, circumstances=asked, progress=progress
     )
-    document = BenchDocument(
-        target=target,
-        measurement=measurement,
-        cold=measure_cold(parsed, flags["cold"], progress) if flags["cold"] else None,
-        soak=soak(work, flags["soak"], progress=progress) if flags["soak"] else None,
-        environment=read_environment(),
-    )
-    return document, exit_code_of(measurement)
+    more: dict[str, Any] = {}
+    code = exit_code_of(measurement)
+    try:
+        if flags["cold"] and measurement.complete:
+            more["cold"] = measure_cold(parsed, flags["cold"], progress)
+            code = 130 if more["cold"].interrupted else code
+        if flags["soak"] and measurement.complete:
+            more["soak"] = soak(work, flags["soak"], progress=progress)
+            code = exit_code_of(more["soak"])
+    except KeyboardInterrupt:
+        code = 130  # the measurement is kept
+    return BenchDocument(target=target, measurement=measurement, **more, environment=read_environment()), code
 
 
-def exit_code_of(measurement: Measurement) -> int:
+def exit_code_of(measurement: Measurement | Soak) -> int:
     """0, 130 when Ctrl-C ended it, 4 when the user's program failed on the way."""
     if measurement.interrupted:
         return 130
@@ -140,13 +158,21 @@ def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -
 
 
 def _matrix(target: str, flags: dict[str, Any], progress: Any) -> tuple[Document, int]:
-    from pyrometer.bench.matrix import parse_axes, run_matrix
+    from pyrometer.bench.axes import parse_axes
+    from pyrometer.bench.matrix import run_matrix
     from pyrometer.hardware.environment import read_environment
     from pyrometer.report.documents import MatrixDocument
     from pyrometer.workload.target import parse_target
 
+    store = flags["store_location"]
     matrix = run_matrix(
-        parse_target(target), parse_axes(flags["matrix"]), budget_s=flags["budget"], progress=progress
+        parse_target(target),
+        parse_axes(flags["matrix"]),
+        budget_s=flags["budget"],
+        resume_dir=Path(store) / "unfinished" if store is not None else None,
+        progress=progress,
     )
     document = MatrixDocument(target=target, matrix=matrix, environment=read_environment())
+    if matrix.interrupted:
+        return document, 130
     return document, ExitCode.OK if matrix.recommendation is not None else ExitCode.UNDECIDED

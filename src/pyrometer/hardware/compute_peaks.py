@@ -13,7 +13,8 @@ import torch
 from torch.nn import functional
 
 from pyrometer.hardware.peaks import Peak
-from pyrometer.hardware.rig import Rig, climb, rate_peak, repeat
+from pyrometer.hardware.precision import float32_precision
+from pyrometer.hardware.rig import Probe, Rig, climb, rate_peak, repeat
 from pyrometer.quantity import Seconds
 
 MATMUL_DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.int8)
@@ -55,6 +56,19 @@ def conv_peak(dtype: torch.dtype, rig: Rig, budget_s: Seconds) -> Peak:
 
     batch, rates = _peak(time_at, lambda batch: 2.0 * batch * num_elements * channels * 9, batches, budget_s)
     return rate_peak(rates, f"conv 3×3, {batch}×{channels}×{_CONV_PIXELS}×{_CONV_PIXELS}")
+
+
+def on_cuda(probe: Probe, *, tf32: bool) -> Probe:
+    """A probe of float32 arithmetic on CUDA, in TF32 or in full precision whatever the caller's setting is."""
+
+    def measure(rig: Rig, budget_s: Seconds) -> Peak:
+        # ROCm has other switches, and takes these without doing anything.
+        if tf32 and (torch.version.hip or torch.cuda.get_device_capability(rig.device) < (8, 0)):
+            raise RuntimeError("this device has no TF32")
+        with float32_precision(tf32=tf32):
+            return probe(rig, budget_s)
+
+    return measure
 
 
 def _peak(

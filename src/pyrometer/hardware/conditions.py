@@ -68,7 +68,7 @@ class ConditionsProbe:
         self._first = self._cpu.read()
 
     def sample(self) -> None:
-        """Take one more look at the GPU; costs about a millisecond, so not inside anything that is timed."""
+        """Take one more look at the GPU; opens the driver's library each time, so not inside anything that is timed."""
         reading = self._gpu()
         if reading is not None:
             self._gpu_readings.append(reading)

@@ -11,7 +11,7 @@ import psutil
 import torch
 
 from pyrometer.hardware.cgroup import memory_limit
-from pyrometer.hardware.compute_peaks import CONV_DTYPES, MATMUL_DTYPES, conv_peak, matmul_peak
+from pyrometer.hardware.compute_peaks import CONV_DTYPES, MATMUL_DTYPES, conv_peak, matmul_peak, on_cuda
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.copy_peaks import cache_copy, memory_copy, transfer
 from pyrometer.hardware.cost_peaks import launch, round_trip, small_kernel, synchronize
@@ -51,6 +51,7 @@ def search_peaks(device: torch.device, timer: Timer | None, budget_s: Seconds) -
         cost_s=found["cost"],
         skipped=skipped,
         datasheet=datasheet,
+        threads=torch.get_num_threads() if device.type == "cpu" else None,
         conditions=probe.conditions,
         elapsed_s=time.monotonic() - started,
     )
@@ -73,8 +74,14 @@ def probes_for(device_type: str) -> list[tuple[str, str, Probe]]:
     caches = ("l2", "l3") if device_type == "cpu" else ("l2",)
     probes += [("copy", level, partial(cache_copy, level)) for level in caches]
     probes.append(("copy", "memory", memory_copy))
-    probes += [("conv", _name(dtype), partial(conv_peak, dtype)) for dtype in CONV_DTYPES]
-    probes += [("matmul", _name(dtype), partial(matmul_peak, dtype)) for dtype in MATMUL_DTYPES]
+    compute = [("conv", _name(dtype), partial(conv_peak, dtype)) for dtype in CONV_DTYPES]
+    compute += [("matmul", _name(dtype), partial(matmul_peak, dtype)) for dtype in MATMUL_DTYPES]
+    for group, name, probe in compute:
+        if device_type == "cuda" and name == "float32":
+            probes.append((group, name, on_cuda(probe, tf32=False)))
+            probes.append((group, "tf32", on_cuda(probe, tf32=True)))
+        else:
+            probes.append((group, name, probe))
     return probes
 
 

@@ -1,7 +1,7 @@
 """What the machine really reaches, measured: arithmetic, copies, and the cost of talking to the device.
 
-The peaks hold for the settings in force (threads, precision of float32 and so on), all of which are part of the
-environment's fingerprint; under that they are cached.
+The peaks hold for the settings in force (threads and so on), all of which are part of the environment's fingerprint;
+under that they are cached. Only the precision of float32 on CUDA is taken apart: `float32` is IEEE, `tf32` beside it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,12 @@ class Peaks(Record, frozen=True, kw_only=True):
 
     device: Annotated[str, doc("cpu, or the device with its index, such as cuda:0")]
     name: str
-    matmul_flop_per_s: Annotated[dict[str, Peak], doc("by dtype; int8 in integer operations")]
-    conv_flop_per_s: Annotated[dict[str, Peak], doc("by dtype; a 3×3 convolution, counted as direct")]
+    matmul_flop_per_s: Annotated[
+        dict[str, Peak], doc("by dtype, and tf32 on CUDA; int8 in integer operations")
+    ]
+    conv_flop_per_s: Annotated[
+        dict[str, Peak], doc("by dtype, and tf32 on CUDA; a 3×3 convolution, counted as direct")
+    ]
     copy_bytes_per_s: Annotated[
         dict[str, Peak],
         doc("memory and cache: bytes read and written; h2d_pinned, d2h_pageable, …: bytes transferred"),
@@ -52,6 +56,7 @@ class Peaks(Record, frozen=True, kw_only=True):
     ]
     skipped: Annotated[dict[str, str], doc("what was not measured, and why")]
     datasheet: Annotated[DatasheetPeaks | None, doc("the vendor's figures, for a known device")] = None
+    threads: Annotated[int | None, doc("torch intra-op threads, on the CPU")] = None
     conditions: Annotated[
         Conditions | None, doc("the machine meanwhile; where others compete for it, peaks come out too low")
     ]

@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pyrometer.bench.calibration import Calibration
+from pyrometer.bench.cold import ColdStarts
+from pyrometer.bench.matrix import Matrix
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
+from pyrometer.bench.stability import Soak
 from pyrometer.bench.verdict import Verdict
 from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.hardware.environment import Environment
@@ -30,11 +33,22 @@ class Document(Record, frozen=True, kw_only=True):
 
 
 class BenchDocument(Document, frozen=True, kw_only=True):
-    """`pyrometer bench TARGET --json`, and with `--vs` a verdict beside."""
+    """`pyrometer bench TARGET --json`, alone or with `--vs`, `--cold` or `--soak`."""
 
     target: str
+    versus: Annotated[str | None, doc("the other target, with --vs only")] = None
     measurement: Annotated[Measurement | None, doc("of the target; null with --vs")] = None
     verdict: Annotated[Verdict | None, doc("with --vs only")] = None
+    cold: Annotated[ColdStarts | None, doc("with --cold only")] = None
+    soak: Annotated[Soak | None, doc("with --soak only")] = None
+    environment: Environment
+
+
+class MatrixDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer bench TARGET --matrix … --json`."""
+
+    target: str
+    matrix: Matrix
     environment: Environment
 
 

@@ -8,18 +8,19 @@ from typing import Any
 
 import msgspec
 
-from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, Document
+from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, Document, MatrixDocument
 from pyrometer.report.run_documents import CompareDocument, PruneDocument, RunsDocument
 
 DOCUMENTS: dict[str, type[Document]] = {
     "bench": BenchDocument,
+    "bench-matrix": MatrixDocument,
     "calibrate": CalibrationDocument,
     "check": CheckDocument,
     "compare": CompareDocument,
     "prune": PruneDocument,
     "runs": RunsDocument,
 }
-"""What each verb prints."""
+"""What each verb prints; after a dash, with which flag."""
 
 
 def schema_of(verb: str) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def schema_of(verb: str) -> dict[str, Any]:
     'pyrometer check --json'
     """
     (reference,), parts = msgspec.json.schema_components([DOCUMENTS[verb]], ref_template="#/$defs/{name}")
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"pyrometer {verb} --json"}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"pyrometer {verb.replace('-', ' --')} --json"}
     return {**head, **reference, "$defs": parts}
 
 

@@ -20,7 +20,7 @@ from pyrometer.report import kinds
 from pyrometer.report.charts.bins import bin_count, count_bins
 from pyrometer.report.charts.forest import ratio_scale
 from pyrometer.report.charts.scale import fit
-from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, Document
+from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import surroundings
@@ -35,6 +35,7 @@ OPENING = {"Apart", "Peaks", "Step", "Latency", "Ratio", "Cold", "Quality", "Scr
 AXIS_CELLS = 50
 
 Rows = list[tuple[str, RenderableType]]
+AnyDocument = BenchDocument | CalibrationDocument | CheckDocument
 
 
 def render_document(kind: str, document: dict[str, Any]) -> RenderableType:
@@ -169,7 +170,7 @@ def _ratio_axis(v: Verdict) -> RenderableType:
     return Text(f"faster {line} slower")
 
 
-def _machine_rows(document: Document | Checkup) -> Rows:
+def _machine_rows(document: AnyDocument | Checkup) -> Rows:
     rows: Rows = [("Machine", Text(surroundings.environment_line(document.environment)))]
     if isinstance(document, CheckDocument) and document.report_path is not None:
         rows.append(("Report", Text(document.report_path)))

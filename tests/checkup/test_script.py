@@ -1,0 +1,113 @@
+"""An observed script's steps become the same measurement as a workload's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pyrometer.bench.summary import summarise
+from pyrometer.checkup.script import check_script, script_observation
+from pyrometer.workload.script.observed import ObservedScript
+
+MS = 1_000_000
+
+
+def observed(step_ms, **fields) -> ObservedScript:
+    step_ns = [round(ms * MS) for ms in step_ms]
+    forward = [ns // 2 for ns in step_ns]
+    defaults = {
+        "argv": ["train.py", "--epochs", "1"],
+        "exit_code": 0,
+        "wall_s": sum(step_ms) / 1e3 + 2,
+        "import_s": 1.0,
+        "steps_from": "optimizer steps",
+        "step_start_ns": np.cumsum([0, *step_ns[:-1]]).tolist(),
+        "step_ns": step_ns,
+        "regular": [True] * len(step_ns),
+        "phase_ns": {"forward": forward, "rest": [ns - f for ns, f in zip(step_ns, forward, strict=True)]},
+        "outside_steps_s": 2.0,
+    }
+    return ObservedScript(**defaults | fields)
+
+
+def test_the_first_step_is_apart_and_the_rest_is_measured():
+    seen = script_observation(observed([500, *[10] * 60]), "train.py")
+    m = summarise(seen, 0.99)
+    assert m.first_call_s == pytest.approx(0.5)
+    assert m.median_s == pytest.approx(0.010)
+    assert m.num_samples == 60
+    assert m.steady
+    assert m.throughput == pytest.approx(100)
+
+
+def test_a_step_with_an_evaluation_inside_does_not_count():
+    times = [500, *[10] * 30, 900, *[10] * 30]
+    regular = [True] * 31 + [False] + [True] * 30
+    m = summarise(script_observation(observed(times, regular=regular), "train.py"), 0.99)
+    assert m.max_s == pytest.approx(0.010)
+    assert m.num_samples == 60
+
+
+def test_phases_are_of_the_steady_steps_and_add_up():
+    seen = script_observation(observed([500, 50, 40, 30, 20, *[10] * 60]), "train.py")
+    phases = {phase.name: phase for phase in seen.phases}
+    assert set(phases) == {"forward", "rest"}
+    assert phases["forward"].mean_s == pytest.approx(0.005, rel=0.2)
+    assert sum(phase.share for phase in phases.values()) == pytest.approx(1)
+
+
+def test_device_times_are_preferred_where_all_are_known():
+    times = [500, *[10] * 40]
+    on_device = script_observation(observed(times, device_step_ns=[ns * MS for ns in [400, *[8] * 40]]), "t")
+    assert on_device.clock == "device events"
+    assert summarise(on_device, 0.99).median_s == pytest.approx(0.008)
+    partly = script_observation(observed(times, device_step_ns=[None, *[8 * MS] * 40]), "t")
+    assert partly.clock == "wall"
+
+
+@pytest.mark.parametrize(
+    ("fields", "failure"),
+    [
+        ({}, None),
+        ({"exit_code": 3}, "the script ended with exit code 3"),
+        ({"exit_code": -9}, "the script was ended by SIGKILL"),
+        ({"exit_code": -2, "interrupted": True}, None),
+    ],
+)
+def test_how_the_script_ended(fields, failure):
+    m = summarise(script_observation(observed([10] * 30, **fields), "t"), 0.99)
+    assert m.failure == failure
+    assert m.complete == (failure is None and not m.interrupted)
+
+
+def test_a_growing_script_is_said_to_grow():
+    steps = list(range(60))
+    fields = {
+        "memory_steps": steps,
+        "memory_bytes": [10**8 + i * 10**6 for i in steps],
+        "peak_bytes": 2 * 10**8,
+    }
+    m = summarise(script_observation(observed([10] * 60, **fields), "t"), 0.99)
+    assert m.memory.growth_bytes_per_step == pytest.approx(1e6)
+    assert "memory_grows" in {caveat.code for caveat in m.warnings}
+
+
+def test_hints_for_a_script_do_not_speak_of_a_budget():
+    m = summarise(script_observation(observed([500, 10, 11, 10, 11, 10]), "t"), 0.99)
+    assert m.warnings
+    assert all("--budget" not in caveat.hint for caveat in m.warnings)
+
+
+def test_a_single_step_is_a_partial_result():
+    m = summarise(script_observation(observed([500]), "t"), 0.99)
+    assert not m.complete
+    assert m.median_s == pytest.approx(0.5)
+
+
+def test_a_script_that_never_steps_has_no_measurement(tmp_path):
+    script = tmp_path / "quiet.py"
+    script.write_text("print('nothing to see')\n")
+    checkup = check_script([str(script)], confidence=0.99)
+    assert checkup.measurement is None
+    assert checkup.script.exit_code == 0
+    assert checkup.script.notes
