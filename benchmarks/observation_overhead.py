@@ -1,12 +1,11 @@
-"""What observing a training script costs per step: observed against not, in one process, block by block.
+"""What observing a training script costs per step: observed and plain steps in pairs, in one process.
 
-    python benchmarks/observation_overhead.py [--blocks 100] [--steps 20]
+    python benchmarks/observation_overhead.py [--pairs 1500]
 
-The hooks are put in and taken out between blocks of steps, in an order that a coin decides for each pair, so that drift of
-the machine falls on both sides alike. Each pair gives the ratio of the blocks' median steps; reported is the median
-of the ratios with a 99 % interval from the order statistics, of CPU time, which other programs disturb least, and of wall
-time. Two models: one with few large modules and one with many
-small ones, whose nested calls are what observation costs most.
+The hooks are switched on and off between single steps; a coin decides which of a pair comes first, so that drift of the
+machine falls on both sides alike. Reported is the median difference within a pair with a 99 % interval from the order
+statistics, of CPU time, which other programs disturb least, and of wall time; and what share of a 5 ms step that is.
+Two models: one with few large modules and one with many small ones, whose nested calls pass through the hooks too.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from pyrometer.workload.script.events import read_events
-from pyrometer.workload.script.observe import event_cost_ns
+from pyrometer.workload.script.cost import event_cost_ns
 from pyrometer.workload.script.startup._pyrometer_inside.log import EventLog
 from pyrometer.workload.script.startup._pyrometer_inside.observer import Observer
 from pyrometer.workload.script.startup._pyrometer_inside.torch_hooks import install
 
-SETTLE_STEPS = 4
 CONFIDENCE = 0.99
+STEP_S = 5e-3
 
 
 def models() -> dict[str, tuple[nn.Module, int, int]]:
-    """Name → model, width of its input, batch size; each step takes about 5 ms on one core."""
+    """Name → model, width of its input, batch size; each step takes 2 to 5 ms on one core."""
     wide = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
     deep = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(40)], nn.Linear(64, 10))
     return {"few large modules": (wide, 256, 64), "many small modules": (deep, 64, 32)}
@@ -61,61 +60,54 @@ def training_step(model: nn.Module, width: int, batch: int) -> Callable[[], None
     return step
 
 
-def block_medians_s(step: Callable[[], None], num_steps: int) -> np.ndarray:
-    """Median CPU and wall time of a step, `[2]`."""
-    for _ in range(SETTLE_STEPS):
-        step()
-    times = np.empty((num_steps, 2))
-    for index in range(num_steps):
-        start = time.process_time(), time.perf_counter()
-        step()
-        times[index] = time.process_time() - start[0], time.perf_counter() - start[1]
-    return np.median(times, axis=0)
+def time_step(step: Callable[[], None]) -> tuple[float, float]:
+    """CPU and wall time of a step."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    step()
+    return time.process_time() - cpu, time.perf_counter() - wall
 
 
-def interval(ratios: np.ndarray) -> tuple[float, float]:
+def interval(values: np.ndarray) -> tuple[float, float]:
     """Distribution-free interval of the median."""
-    ordered = np.sort(ratios)
+    ordered = np.sort(values)
     low = int(binom.ppf((1 - CONFIDENCE) / 2, len(ordered), 0.5))
     return float(ordered[low]), float(ordered[len(ordered) - 1 - low])
 
 
-def measure(name: str, step: Callable[[], None], args: argparse.Namespace) -> None:
-    coin = random.Random(args.seed)
+def measure(name: str, step: Callable[[], None], num_pairs: int, coin: random.Random) -> None:
+    times = np.empty((num_pairs, 2, 2))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events"
-        observer = Observer(EventLog(str(path)), torch)
-        blocks = np.empty((args.blocks, 2, 2))
-        for block in blocks:
+        switch, _ = install(torch, Observer(EventLog(str(path)), torch))
+        for pair in times:
             for observed in coin.sample([0, 1], 2):
-                undo = install(torch, observer)[0] if observed else None
-                block[observed] = block_medians_s(step, args.steps)
-                if undo is not None:
-                    undo()
-        num_events = len(read_events(path).kind) / (args.blocks * (args.steps + SETTLE_STEPS))
+                switch(bool(observed))
+                pair[observed] = time_step(step)
+        switch(False)
+        num_events = len(read_events(path).kind) / num_pairs
         cost_ns = event_cost_ns(Path(folder) / "calibration")
-    ratios = blocks[:, 1] / blocks[:, 0]
+    print(f"{name}: {num_events:.1f} events per step, {cost_ns:.0f} ns each by our own estimate")
     for column, clock in enumerate(("CPU time", "wall time")):
-        low, high = interval(ratios[:, column])
+        differences = times[:, 1, column] - times[:, 0, column]
+        median, (low, high) = float(np.median(differences)), interval(differences)
         print(
-            f"{name}, {clock}: {np.median(blocks[:, 0, column]) * 1e3:.2f} ms per step; "
-            f"observed/plain {np.median(ratios[:, column]):.4f} ({low:.4f}–{high:.4f})"
+            f"  {clock}: {np.median(times[:, 0, column]) * 1e3:.2f} ms per step, observed {median * 1e6:+.0f} µs "
+            f"({low * 1e6:+.0f} to {high * 1e6:+.0f}): {median / STEP_S:.2%} ({low / STEP_S:.2%} to {high / STEP_S:.2%}) of 5 ms"
         )
-    print(f"{name}: {num_events:.1f} events per step of {cost_ns:.0f} ns each")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--blocks", type=int, default=100)
-    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--pairs", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
     for name, (model, width, batch) in models().items():
         step = training_step(model, width, batch)
-        block_medians_s(step, args.steps)
-        measure(name, step, args)
+        for _ in range(50):
+            step()
+        measure(name, step, args.pairs, random.Random(args.seed))
 
 
 if __name__ == "__main__":

@@ -81,6 +81,8 @@ def test_help_costs_little_more_than_python_itself():
         ),
         (["bench", "a.py:b", "--budget", "soon"], 2, "soon"),
         (["check", "no_such.py"], 2, "error: no_such.py"),
+        (["calibrate", "--device", "cuda:99"], 2, "error: device cuda:99: cannot be used here"),
+        (["calibrate", "--device", "toaster"], 2, "error: device toaster: cannot be used here"),
         (["check", "weights.pt"], 2, "error: weights.pt: not a target"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from typing import Any
@@ -16,6 +17,7 @@ from pyrometer.hardware.gpu import current_gpu_uuid
 from pyrometer.hardware.nvml import read_gpu
 from pyrometer.hardware.peaks import Peaks, measure_peaks
 from pyrometer.hardware.timing import best_time
+from pyrometer.hardware.torch_flags import read_settings
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch.cuda can use")
 needs_nvml = pytest.mark.skipif(importlib.util.find_spec("pynvml") is None, reason="needs nvidia-ml-py")
@@ -69,11 +71,16 @@ def test_the_fingerprint_does_not_depend_on_whether_cuda_is_in_use():
 
 
 def test_arithmetic(peaks: Peaks):
-    assert set(peaks.matmul_flop_per_s) == {"float32", "bfloat16", "float16", "int8"}, peaks.skipped
-    assert set(peaks.conv_flop_per_s) == {"float32", "bfloat16", "float16"}, peaks.skipped
+    assert set(peaks.matmul_flop_per_s) | {"tf32"} == {"float32", "tf32", "bfloat16", "float16", "int8"}
+    assert set(peaks.conv_flop_per_s) | {"tf32"} == {"float32", "tf32", "bfloat16", "float16"}
+    rates = [*peaks.matmul_flop_per_s.values(), *peaks.conv_flop_per_s.values()]
+    assert all(peak.best >= peak.median > 0 for peak in rates)
     if is_data_centre():
+        # Were one setting to hold for both, they would be equal.
+        assert peaks.matmul_flop_per_s["tf32"].best > 2 * peaks.matmul_flop_per_s["float32"].best
         assert peaks.matmul_flop_per_s["bfloat16"].best > 100e12
         assert peaks.matmul_flop_per_s["int8"].best > 100e12
+        assert peaks.matmul_flop_per_s["tf32"].best > 2 * peaks.matmul_flop_per_s["float32"].best
 
 
 def test_copies(peaks: Peaks):
@@ -82,6 +89,7 @@ def test_copies(peaks: Peaks):
     assert set(copies) == {"memory", "l2"} | transfers, peaks.skipped
     if is_data_centre():
         assert copies["memory"] > 1e12
+    assert copies["l2"] > 0.5 * copies["memory"]
     assert copies["h2d_pinned"] < copies["memory"]
     assert copies["h2d_pinned"] > 1e9
 
@@ -90,14 +98,17 @@ def test_costs(peaks: Peaks):
     costs = {name: peak.best for name, peak in peaks.cost_s.items()}
     assert set(costs) == {"launch", "small_kernel", "synchronize", "round_trip"}
     assert all(0 < cost < 1e-2 for cost in costs.values())
+    assert 0.5e-6 < costs["launch"] < 100e-6
     assert costs["round_trip"] > costs["launch"]
+    assert costs["round_trip"] > costs["synchronize"]
+    assert costs["round_trip"] > costs["small_kernel"]
 
 
 def test_no_peak_exceeds_the_datasheet(peaks: Peaks):
     """Convolutions may (they are counted as direct ones), matrix products and memory may not; boost clocks vary a bit."""
     if peaks.datasheet is None:
         pytest.skip(f"no datasheet for {peaks.name}")
-    for dtype in ("bfloat16", "float16", "int8"):
+    for dtype in peaks.matmul_flop_per_s:
         if dtype in peaks.datasheet.flop_per_s:
             assert peaks.matmul_flop_per_s[dtype].best < 1.1 * peaks.datasheet.flop_per_s[dtype]
     assert peaks.copy_bytes_per_s["memory"].best < 1.05 * peaks.datasheet.memory_bytes_per_s
@@ -106,6 +117,13 @@ def test_no_peak_exceeds_the_datasheet(peaks: Peaks):
 def test_the_budget_holds(peaks: Peaks):
     assert peaks.elapsed_s < 3 * 15
     assert peaks.device == f"cuda:{torch.cuda.current_device()}"
+
+
+def test_settings_and_random_state_are_left_alone():
+    flags, state = read_settings(os.environ), torch.cuda.get_rng_state()
+    measure_peaks(torch.device("cuda"), budget_s=0.5)
+    assert read_settings(os.environ) == flags
+    assert torch.equal(torch.cuda.get_rng_state(), state)
 
 
 def test_memory_is_given_back():

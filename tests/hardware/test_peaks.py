@@ -10,7 +10,8 @@ import torch
 from pyrometer.errors import InputError
 from pyrometer.hardware import compute_peaks
 from pyrometer.hardware.cpu import read_cpu
-from pyrometer.hardware.peaks import Peaks, load_cached, measure_peaks, save_cached
+from pyrometer.hardware.peak_search import probes_for
+from pyrometer.hardware.peaks import Peaks, cached_peaks, load_cached, measure_peaks, save_cached
 from pyrometer.hardware.rig import Rig, climb, repeat
 from pyrometer.hardware.timing import best_time, timer_for
 from pyrometer.record import from_json, to_json
@@ -107,6 +108,27 @@ def test_this_cpu(quick):
     assert all(reason for reason in quick.skipped.values())
 
 
+def test_the_peaks_are_plausible(quick):
+    """Bounds between which every processor lies, also one that shares its cores with others."""
+    assert 1e7 < quick.matmul_flop_per_s["float32"].best < 1e15
+    assert 1e7 < quick.copy_bytes_per_s["memory"].best < 1e13
+    # One thread copies here, so a neighbour on another core cannot stop it.
+    if "l2" in quick.copy_bytes_per_s:
+        assert quick.copy_bytes_per_s["l2"].best > 0.5 * quick.copy_bytes_per_s["memory"].best
+    assert quick.threads == torch.get_num_threads()
+
+
+def test_the_budget_bounds_the_search(quick):
+    """Each kind of work is tried at least once; all sizes of all of them would take the better part of an hour."""
+    assert quick.elapsed_s < 60 * 0.5
+
+
+def test_float32_on_a_gpu_is_measured_with_and_without_tf32():
+    names = [(group, name) for group, name, _ in probes_for("cuda") if name in {"float32", "tf32"}]
+    assert names == [(group, name) for group in ("conv", "matmul") for name in ("float32", "tf32")]
+    assert "tf32" not in [name for _, name, _ in probes_for("cpu")]
+
+
 def test_a_record_survives_its_file(quick):
     assert from_json(Peaks, to_json(quick)) == quick
 
@@ -181,11 +203,30 @@ def test_peaks_are_cached_per_fingerprint_and_device(quick, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"device": "cpu"}', b"\xff\xfe"])
-def test_a_file_that_cannot_be_read_counts_as_absent_and_is_replaced(quick, tmp_path, content):
-    save_cached(quick, "abc", tmp_path).write_bytes(content)
-    assert load_cached("abc", tmp_path) is None
-    save_cached(quick, "abc", tmp_path)
-    assert load_cached("abc", tmp_path) == quick
+def test_a_file_that_cannot_be_read_is_replaced_and_said(quick, tmp_path, content):
+    path = save_cached(quick, "abc", tmp_path)
+    path.write_bytes(content)
+    with pytest.raises(
+        InputError, match=r"peaks-abc-cpu\.json: cannot be read .* delete it to measure again"
+    ):
+        load_cached("abc", tmp_path)
+    measured = cached_peaks(CPU, "abc", tmp_path, budget_s=0.01)
+    assert "cannot be read as saved peaks" in measured.skipped["cache"]
+    saved = load_cached("abc", tmp_path)
+    assert saved.matmul_flop_per_s == measured.matmul_flop_per_s
+    assert "cache" not in saved.skipped
+
+
+def test_peaks_are_measured_once(tmp_path):
+    first = cached_peaks(CPU, "abc", tmp_path / "cache", budget_s=0.01)
+    assert cached_peaks(CPU, "abc", tmp_path / "cache", budget_s=0.01) == first
+
+
+def test_a_folder_that_cannot_be_written_costs_only_the_cache(tmp_path):
+    (tmp_path / "cache").write_text("a file, where a folder should be")
+    peaks = cached_peaks(CPU, "abc", tmp_path / "cache", budget_s=0.01)
+    assert peaks.matmul_flop_per_s
+    assert "the peaks cannot be saved" in peaks.skipped["cache"]
 
 
 def test_a_failed_write_leaves_the_old_file(quick, tmp_path, monkeypatch):

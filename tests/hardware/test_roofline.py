@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.errors import InputError
-from pyrometer.hardware.roofline import Bound, arithmetic_intensity, attainable, bound, mfu, ridge_point
+from pyrometer.hardware.roofline import (
+    Bound,
+    arithmetic_intensity,
+    attainable,
+    bound,
+    mfu,
+    ridge_point,
+    share_of_roof,
+)
 
 peaks = st.floats(1e6, 1e16)
 bandwidths = st.floats(1e6, 1e14)
@@ -48,6 +56,16 @@ def test_nothing_below_the_roof_has_a_utilisation_above_one(share, intensity, pe
     assert 0 <= mfu(share * attainable(intensity, peak, bandwidth), peak) <= 1
 
 
+@given(st.floats(0, 1), intensities, peaks, bandwidths)
+def test_the_share_of_the_roof_is_what_was_achieved_of_it_and_never_below_the_mfu(
+    share, intensity, peak, bandwidth
+):
+    achieved = share * attainable(intensity, peak, bandwidth)
+    of_roof = share_of_roof(achieved, intensity, peak, bandwidth)
+    assert of_roof == pytest.approx(share)
+    assert of_roof >= mfu(achieved, peak)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -56,6 +74,7 @@ def test_nothing_below_the_roof_has_a_utilisation_above_one(share, intensity, pe
         (lambda: ridge_point(1e12, 0), "bandwidth of 0"),
         (lambda: bound(1, 1e12, -1), "bandwidth of -1"),
         (lambda: mfu(1e12, 0), "peak of 0"),
+        (lambda: share_of_roof(1e12, 0.0, 1e12, 1e12), "roof of 0.0"),
     ],
 )
 def test_bad_figures(call, message):

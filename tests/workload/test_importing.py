@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import pickle
 import subprocess
 import sys
@@ -55,11 +56,46 @@ def test_two_checkouts_of_one_program_keep_their_own_siblings(write, tmp_path):
     assert not {"sizes", "late"} & set(sys.modules)
 
 
+def test_modules_of_one_name_in_two_working_directories(write, tmp_path):
+    for folder, out, width in (("before", 3, 5), ("after", 7, 9)):
+        checkout(write, folder, out, width)
+        work = load_workload(parse_target("bench:work", cwd=tmp_path / folder))
+        with work.open() as session:
+            assert session.step(session.prepare()).shape == (out, width)
+
+
 def test_the_same_file_is_imported_once(write, tmp_path):
     checkout(write, "here", 3, 5)
     one, two = load(tmp_path, "here/bench.py:work"), load(tmp_path, "here/bench.py:work")
     assert type(one.model) is type(two.model)
     assert one.model is not two.model
+
+
+def test_what_importing_does_to_the_settings_it_does_for_every_factory(write, tmp_path):
+    net = "import torch\ndef {}(): return torch.nn.ReLU(), torch.ones(2)\n"
+    write("one.py", "import shared\n" + net.format("a") + net.format("b"))
+    write("two.py", "import shared\n" + net.format("c"))
+    write("three.py", net.format("d"))
+    write("shared.py", "import torch\ntorch.set_float32_matmul_precision('high')")
+    precisions = [
+        load(tmp_path, text).surroundings.settings.matmul_precision
+        for text in ("one.py:a", "one.py:b", "two.py:c", "three.py:d", "two:c", "three:d", "one.py:a")
+    ]
+    assert precisions == ["high", "high", "high", "highest", "high", "highest", "high"]
+
+
+def test_modules_that_were_there_before_stay(write, tmp_path, monkeypatch):
+    write("known/__init__.py", "")
+    write("known/later.py", "")
+    write("bench.py", "import torch, known.later\nwork = (torch.nn.ReLU(), torch.ones(2))")
+    monkeypatch.syspath_prepend(tmp_path)
+    known = importlib.import_module("known")
+    load(tmp_path, "bench.py:work")
+    assert sys.modules["known"] is known
+    assert known.later is sys.modules["known.later"]
+    for name in ("known", "known.later"):
+        del sys.modules[name]
+    monkeypatch.undo()
 
 
 @pytest.mark.parametrize("stem", ["random", "torch", "json", "two-words", "ünïcode", "a__b", "9"])

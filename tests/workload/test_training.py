@@ -324,7 +324,22 @@ def test_a_loader_with_its_own_generator_draws_the_same_again(make_training, los
     work = make_training(batches=loader)
     state = generator.get_state()
     assert losses_of(work, 3) == losses_of(work, 3)
+    drawn: list[list[float]] = [[], []]
+    seeing = Training(
+        model := nn.Linear(6, 6),
+        lambda model, batch: turn[0].append(batch[0].sum().item()) or model(batch[0]).sum(),
+        _sgd(model),
+        loader,
+    )
+    turn = [drawn[0]]
+    with seeing.open() as one, seeing.open() as two:
+        for _ in range(10):  # more than an epoch
+            for session, turn[0] in ((one, drawn[0]), (two, drawn[1])):
+                session.step(session.prepare())
+    assert drawn[0] == drawn[1]
     assert torch.equal(generator.get_state(), state)
+    users = [x.sum().item() for _ in range(2) for x, _ in loader]
+    assert drawn[0] == users[:10]
 
 
 def test_lazy_parameters_stay_lazy():

@@ -92,6 +92,27 @@ class EventClock:
             self._module.synchronize(self._device)
 
 
+def usable_device(text: str) -> torch.device:
+    """The device that a text such as `cpu` or `cuda:1` names.
+
+    Raises:
+        InputError: no such kind of device, or this machine has none.
+
+    >>> usable_device("cpu")
+    device(type='cpu')
+    """
+    try:
+        device = torch.device(text)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"device {text}: cannot be used here ({reason}); legal are cpu, cuda, xpu and mps"
+        ) from error
+    clock_for(device)
+    return device
+
+
 def clock_for(device: torch.device) -> Clock:
     """The clock that is right for a device.
 

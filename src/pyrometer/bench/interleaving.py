@@ -61,8 +61,8 @@ class Side:
         step, mark = session.step, clock.mark
         marks: list[tuple[Any, Any]] = []
         try:
-            prepared = [session.prepare() for _ in range(num_calls)]
             session.activate()
+            prepared = [session.prepare() for _ in range(num_calls)]
             clock.synchronize()
             with paused_gc():
                 cpu_start = clock.cpu_ns()

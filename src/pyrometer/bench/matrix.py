@@ -21,7 +21,7 @@ from pyrometer.bench.axes import Axes
 from pyrometer.bench.cell import Cell, Settings, settings_label
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.matrix_state import MatrixState
-from pyrometer.bench.recommendation import Recommendation, recommend
+from pyrometer.bench.recommendation import Recommendation, Rejection, recommend, rejections
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
@@ -44,6 +44,7 @@ class Matrix(Record, frozen=True, kw_only=True):
     axes: Axes
     cells: list[Cell]
     recommendation: Annotated[Recommendation | None, doc("null when no cell is fit for use")]
+    rejected: Annotated[list[Rejection], doc("cells that are not fit for use, and why")]
     num_reused: Annotated[
         int, doc("cells that an earlier, unfinished run of the same command had filled")
     ] = 0
@@ -96,6 +97,7 @@ def run_matrix(
         axes=axes,
         cells=filling.cells,
         recommendation=recommend(filling.cells),
+        rejected=rejections(filling.cells),
         num_reused=filling.num_reused,
         num_missing=filling.num_missing,
         interrupted=filling.interrupted,

@@ -29,7 +29,7 @@ from torch.utils import _pytree as pytree
 from pyrometer.bench.cell import OutputError
 from pyrometer.bench.interleaving import seed_all
 from pyrometer.bench.sampling import step_failure
-from pyrometer.workload.batches import BatchStream, preserved_generators
+from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.training import Training
@@ -119,11 +119,7 @@ def with_fixed_inputs(work: W) -> W:
 
 
 def _first_batches(work: Training) -> list[Any]:
-    with (
-        preserved_generators(work.batches),
-        contextlib.closing(BatchStream(work.batches)) as stream,
-        user_code("the batches"),
-    ):
+    with contextlib.closing(BatchStream(work.batches)) as stream, user_code("the batches"):
         return [stream.next() for _ in range(TRAINING_STEPS * work.accumulate)]
 
 

@@ -34,7 +34,6 @@ class Recommendation(Record, frozen=True, kw_only=True):
         int | None, doc("steps after which compilation is repaid; null where nothing compiled")
     ]
     extra_bytes: Annotated[int | None, doc("peak memory beyond that of the reference")]
-    rejected: list[Rejection]
 
 
 def recommend(cells: Sequence[Cell]) -> Recommendation | None:
@@ -45,24 +44,19 @@ def recommend(cells: Sequence[Cell]) -> Recommendation | None:
     the latter is that of eager float32 times the proved speed-up, so that cells of one batch size are ranked by paired
     comparisons only.
     """
-    references = {
-        cell.settings.get("batch_size"): cell for cell in cells if cell.is_reference and cell.measurement
-    }
-    rejected = [
-        Rejection(label=cell.label, reason=reason)
-        for cell in cells
-        if (reason := unfitness(cell)) is not None
-    ]
+    references = {_batch(cell): cell for cell in cells if cell.is_reference and cell.measurement}
     fit = [cell for cell in cells if unfitness(cell) is None]
+    throughputs = [_throughput(cell, references.get(_batch(cell))) for cell in fit]
     if not fit:
         return None
-    throughputs = {
-        cell.label: _throughput(cell, references.get(cell.settings.get("batch_size"))) for cell in fit
-    }
-    best = max(fit, key=lambda cell: throughputs[cell.label])
-    return _recommendation(
-        best, references.get(best.settings.get("batch_size")), throughputs[best.label], rejected
-    )
+    throughput, best = max(zip(throughputs, fit, strict=True), key=lambda pair: pair[0])
+    return _recommendation(best, references.get(_batch(best)), throughput)
+
+
+def rejections(cells: Sequence[Cell]) -> list[Rejection]:
+    """The cells that are not fit for use, and why."""
+    reasons = [(cell.label, unfitness(cell)) for cell in cells]
+    return [Rejection(label=label, reason=reason) for label, reason in reasons if reason is not None]
 
 
 def unfitness(cell: Cell) -> str | None:
@@ -120,6 +114,10 @@ def error_figure(error: float) -> str:
     return f"{mantissa}e{int(exponent)}" if error else "0"
 
 
+def _batch(cell: Cell) -> str | int | None:
+    return cell.settings.get("batch_size")
+
+
 def _throughput(cell: Cell, reference: Cell | None) -> float:
     assert cell.measurement is not None
     if cell.verdict is None or reference is None or reference.measurement is None:
@@ -127,9 +125,7 @@ def _throughput(cell: Cell, reference: Cell | None) -> float:
     return reference.measurement.throughput / cell.verdict.ratio
 
 
-def _recommendation(
-    best: Cell, reference: Cell | None, throughput: float, rejected: list[Rejection]
-) -> Recommendation:
+def _recommendation(best: Cell, reference: Cell | None, throughput: float) -> Recommendation:
     assert best.measurement is not None
     steps, extra = None, None
     if best.verdict is not None and reference is not None and reference.measurement is not None:
@@ -145,7 +141,6 @@ def _recommendation(
         compile_s=best.measurement.compile_s,
         break_even_steps=steps,
         extra_bytes=extra,
-        rejected=rejected,
     )
 
 

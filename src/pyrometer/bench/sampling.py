@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from pyrometer.bench.clock import Clock
 from pyrometer.errors import UserProgramError
 from pyrometer.quantity import Seconds
-from pyrometer.workload.failure import first_line
+from pyrometer.workload.failure import described
 from pyrometer.workload.workload import Session
 
 BLOCK_S = 0.02
@@ -86,8 +86,8 @@ class StepTimer:
         """
         session, clock = self._session, self._clock
         try:
-            prepared = session.prepare()
             session.activate()
+            prepared = session.prepare()
             clock.synchronize()
             start = clock.host_ns()
             output = session.step(prepared)
@@ -182,8 +182,8 @@ class StepTimer:
 
 
 def step_failure(number: int, error: Exception) -> UserProgramError:
-    """What to say when the user's step raises."""
-    return UserProgramError(f"step {number} raised {type(error).__name__}: {first_line(error)}")
+    """What to say when the user's step raises: what, and in which file and line."""
+    return UserProgramError(f"step {number} raised {described(error)}")
 
 
 def shapes_of(output: Any) -> tuple[Any, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 import msgspec
 
@@ -9,6 +12,11 @@ from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, save_run, store_options
+
+if TYPE_CHECKING:
+    from pyrometer.bench.calibration import Calibration
+
+QUIET_CPUS = 0.25
 
 
 @click.command()
@@ -31,9 +39,8 @@ def command(
 
     TARGET takes the place of the three built-in programs.
     """
-    import torch
-
     from pyrometer.bench.calibrate import DEFAULT_BUDGET_S, calibrate
+    from pyrometer.bench.clock import usable_device
     from pyrometer.hardware.environment import read_environment
     from pyrometer.record import to_dict
     from pyrometer.report.documents import CalibrationDocument
@@ -45,10 +52,11 @@ def command(
             [load_workload(parse_target(target))] if target else None,
             budget_s=budget or DEFAULT_BUDGET_S,
             peaks=not no_peaks,
-            device=torch.device(device),
+            device=usable_device(device),
             progress=progress,
         )
         environment = read_environment()
+    _keep_peaks(calibration, environment.fingerprint, store_location)
     shown = target or "built-in programs"
     document = CalibrationDocument(target=shown, calibration=calibration, environment=environment)
     run = save_run(
@@ -66,3 +74,15 @@ def command(
 
         print_view(render_document("calibration", to_dict(document)))
     return 0
+
+
+def _keep_peaks(calibration: Calibration, fingerprint: str, store_location: str | None) -> None:
+    """Keep peaks that were taken on a quiet machine beside the store, for rooflines."""
+    from pyrometer.hardware.peaks import save_cached
+
+    peaks = calibration.peaks
+    if peaks is None or store_location is None:
+        return
+    load = peaks.conditions.competing_load if peaks.conditions else None
+    if load is None or load < QUIET_CPUS:
+        save_cached(peaks, fingerprint, Path(store_location) / "peaks")

@@ -15,7 +15,9 @@ def command(*, as_json: bool) -> None:
 
     environment = read_environment()
     if as_json:
-        print_document(environment)
+        from pyrometer.report.documents import EnvironmentDocument
+
+        print_document(EnvironmentDocument(environment=environment))
         return
     from rich.table import Table
     from rich.text import Text

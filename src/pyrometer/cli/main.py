@@ -76,7 +76,9 @@ def main(argv: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception as error:  # noqa: BLE001 - a fault of our own is told in one line too
-        fault = PyrometerError(f"internal fault, {type(error).__name__}: {error}; --debug shows where, please report it")
+        fault = PyrometerError(
+            f"internal fault, {type(error).__name__}: {error}; --debug shows where, please report it"
+        )
         fault.__cause__ = error
         return _report(fault, ExitCode.FAILURE, debug="--debug" in arguments)
     return int(result) if isinstance(result, int) else ExitCode.OK

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
+
 from pyrometer.errors import InputError
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.datasheet import DatasheetPeaks
@@ -88,15 +90,50 @@ def measure_peaks(
     return search_peaks(device, timer, budget_s)
 
 
-def load_cached(fingerprint: str, directory: Path, device: str = "cpu") -> Peaks | None:
-    """Peaks that were saved under this fingerprint for a device such as `cuda:0`.
+def cached_peaks(
+    device: torch.device, fingerprint: str, directory: Path, *, budget_s: Seconds = DEFAULT_BUDGET_S
+) -> Peaks:
+    """The peaks that were saved for this machine and device, or else measured now and saved.
 
-    `None` when there are none, or another version wrote them in a way that is no longer read: measure again.
+    A cache that cannot be read is replaced, and one that cannot be written is done without; `skipped` says why.
+
+    Raises:
+        InputError: see `measure_peaks`.
     """
+    if str(device) == "cuda":
+        import torch
+
+        device = torch.device("cuda", torch.cuda.current_device())
+    skipped: dict[str, str] = {}
     try:
-        return from_json(Peaks, _path(fingerprint, directory, device).read_bytes())
-    except (FileNotFoundError, InputError):
+        found = load_cached(fingerprint, directory, str(device))
+        if found is not None:
+            return found
+    except InputError as error:
+        skipped["cache"] = str(error)
+    measured = measure_peaks(device, budget_s=budget_s)
+    try:
+        save_cached(measured, fingerprint, directory)
+    except OSError as error:
+        skipped["cache"] = f"the peaks cannot be saved: {error}"
+    return msgspec.structs.replace(measured, skipped=measured.skipped | skipped)
+
+
+def load_cached(fingerprint: str, directory: Path, device: str = "cpu") -> Peaks | None:
+    """Peaks that were saved under this fingerprint for a device such as `cuda:0`; `None` when there are none.
+
+    Raises:
+        InputError: the file is damaged, cannot be read, or was written in a way that this version does not read.
+    """
+    path = _path(fingerprint, directory, device)
+    try:
+        return from_json(Peaks, path.read_bytes())
+    except FileNotFoundError:
         return None
+    except (OSError, InputError) as error:
+        raise InputError(
+            f"{path}: cannot be read as saved peaks: {error}; delete it to measure again"
+        ) from error
 
 
 def save_cached(peaks: Peaks, fingerprint: str, directory: Path) -> Path:

@@ -71,3 +71,9 @@ class CalibrationDocument(Document, frozen=True, kw_only=True):
     target: Annotated[str, doc("what was compared with itself")]
     calibration: Calibration
     environment: Environment
+
+
+class EnvironmentDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer env --json`."""
+
+    environment: Environment

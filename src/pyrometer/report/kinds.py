@@ -9,7 +9,13 @@ from typing import Any
 
 from pyrometer.errors import InputError
 from pyrometer.record import from_dict
-from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, Document, MatrixDocument
+from pyrometer.report.documents import (
+    BenchDocument,
+    CalibrationDocument,
+    CheckDocument,
+    Document,
+    MatrixDocument,
+)
 
 DOCUMENTS: dict[str, type[Document]] = {
     "bench": BenchDocument,

@@ -10,9 +10,12 @@ from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
 from pyrometer.bench.verdict import Verdict
 from pyrometer.report import kinds
-from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument
+from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, MatrixDocument
 from pyrometer.report.facts import calibration as of_calibration
+from pyrometer.report.facts import cold as of_cold
+from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
+from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Fact, Table, spans
@@ -35,6 +38,12 @@ def bench_blocks(document: BenchDocument) -> list[str]:
         blocks += _verdict_blocks(document.verdict)
     if document.measurement is not None:
         blocks += _measurement_blocks(document.measurement, document.measurement.phases)
+    if document.cold is not None:
+        blocks += ["### Cold starts", escape(of_cold.headline(document.cold))]
+        blocks += [escape(of_cold.subtitle(document.cold)), table(of_cold.stage_table(document.cold))]
+    if document.soak is not None:
+        blocks += ["### Long run", escape(of_soak.headline(document.soak)), table(of_soak.drift_table(document.soak))]
+        blocks += [caveats(document.soak.caveats, of_soak.subtitle(document.soak), None)]
     if not blocks:
         blocks.append(f"## Nothing was measured of {escape(document.target)}")
     return [*blocks, *_provenance_blocks(document)]
@@ -62,10 +71,21 @@ def calibration_blocks(document: CalibrationDocument) -> list[str]:
     return [*blocks, *_provenance_blocks(document)]
 
 
+def matrix_blocks(document: MatrixDocument) -> list[str]:
+    """What `pyrometer bench --matrix` found, as blocks of Markdown."""
+    found = document.matrix
+    blocks = [f"## {escape(of_matrix.headline(found))}", escape(of_matrix.subtitle(found))]
+    blocks += [table(of_matrix.main_table(found)), table(of_matrix.detail_table(found))]
+    if found.rejected:
+        blocks += ["### Not recommended", table(of_matrix.rejection_table(found))]
+    return [*blocks, *_provenance_blocks(document)]
+
+
 VIEWS: dict[str, Callable[[Any], list[str]]] = {
     "bench": bench_blocks,
     "calibration": calibration_blocks,
     "check": check_blocks,
+    "matrix": matrix_blocks,
 }
 
 

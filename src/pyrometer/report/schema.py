@@ -8,7 +8,14 @@ from typing import Any
 
 import msgspec
 
-from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, Document, MatrixDocument
+from pyrometer.report.documents import (
+    BenchDocument,
+    CalibrationDocument,
+    CheckDocument,
+    Document,
+    EnvironmentDocument,
+    MatrixDocument,
+)
 from pyrometer.report.run_documents import CompareDocument, PruneDocument, RunsDocument
 
 DOCUMENTS: dict[str, type[Document]] = {
@@ -17,6 +24,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "calibrate": CalibrationDocument,
     "check": CheckDocument,
     "compare": CompareDocument,
+    "env": EnvironmentDocument,
     "prune": PruneDocument,
     "runs": RunsDocument,
 }
@@ -30,7 +38,10 @@ def schema_of(verb: str) -> dict[str, Any]:
     'pyrometer check --json'
     """
     (reference,), parts = msgspec.json.schema_components([DOCUMENTS[verb]], ref_template="#/$defs/{name}")
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"pyrometer {verb.replace('-', ' --')} --json"}
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"pyrometer {verb.replace('-', ' --')} --json",
+    }
     return {**head, **reference, "$defs": parts}
 
 

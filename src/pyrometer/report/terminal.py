@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -12,30 +12,36 @@ from rich.text import Text
 
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
+from pyrometer.bench.stability import Soak
 from pyrometer.bench.verdict import Verdict
 from pyrometer.checkup.checkup import Checkup
-from pyrometer.hardware.environment import Environment
 from pyrometer.quantity import format_seconds
 from pyrometer.report import kinds
 from pyrometer.report.charts.bins import bin_count, count_bins
 from pyrometer.report.charts.forest import ratio_scale
 from pyrometer.report.charts.scale import fit
-from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument
+from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, MatrixDocument
 from pyrometer.report.facts import calibration as of_calibration
+from pyrometer.report.facts import cold as of_cold
+from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
+from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Fact, Table, percent
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
 
 OUTCOME_STYLES = {"faster": "bold green", "slower": "bold red", "same": "bold", "undecided": "bold yellow"}
-OPENING = {"Apart", "Peaks", "Step", "Latency", "Ratio", "Cold", "Quality", "Script", "Machine"}
+OPENING = {
+    *("Apart", "Peaks", "Step", "Latency", "Ratio", "Cold", "Starts", "Soak", "Cells", "Rejected"),
+    *("Quality", "Script", "Machine"),
+}
 """Rows with a blank line above."""
 
 AXIS_CELLS = 50
 
 Rows = list[tuple[str, RenderableType]]
-AnyDocument = BenchDocument | CalibrationDocument | CheckDocument
+AnyDocument = BenchDocument | CalibrationDocument | CheckDocument | MatrixDocument
 
 
 def render_document(kind: str, document: dict[str, Any]) -> RenderableType:
@@ -69,6 +75,11 @@ def bench_view(document: BenchDocument) -> RenderableType:
         if document.verdict is None:
             head = _measurement_head(document.measurement)
         rows += _measurement_rows(document.measurement, document.measurement.phases)
+    if document.cold is not None:
+        told = [of_cold.headline(document.cold), of_cold.subtitle(document.cold)]
+        rows.append(("Starts", Group(*map(Text, told), _table(of_cold.stage_table(document.cold)))))
+    if document.soak is not None:
+        rows += _soak_rows(document.soak)
     return _page(*head, rows + _machine_rows(document))
 
 
@@ -98,17 +109,22 @@ def calibration_view(document: CalibrationDocument) -> RenderableType:
     return _page(*head, rows + _machine_rows(document))
 
 
-def environment_view(environment: Environment) -> RenderableType:
-    """What `pyrometer env` prints."""
-    rows: Rows = [(fact.label, Text(fact.line)) for fact in surroundings.environment_facts(environment)]
-    rows.append(("settings", _table(surroundings.settings_table(environment))))
-    return _page(*_head(surroundings.environment_line(environment), ""), rows)
+def matrix_view(document: MatrixDocument) -> RenderableType:
+    """What `pyrometer bench --matrix` prints."""
+    found = document.matrix
+    rows: Rows = [("Cells", _table(of_matrix.main_table(found)))]
+    rows.append(("More", _table(of_matrix.detail_table(found))))
+    if found.rejected:
+        rows.append(("Rejected", _table(of_matrix.rejection_table(found), "left")))
+    head = _head(of_matrix.headline(found), of_matrix.subtitle(found))
+    return _page(*head, rows + _machine_rows(document))
 
 
 VIEWS: dict[str, Callable[[Any], RenderableType]] = {
     "bench": bench_view,
     "calibration": calibration_view,
     "check": check_view,
+    "matrix": matrix_view,
 }
 
 
@@ -149,6 +165,15 @@ def _measurement_rows(m: Measurement, phases: Sequence[PhaseTime]) -> Rows:
     if m.memory is not None:
         rows.append(("Memory", _facts(of_measurement.memory_facts(m.memory))))
     rows.append(("Quality", _quality(m.warnings, of_measurement.trust(m), m.failure)))
+    return rows
+
+
+def _soak_rows(soak: Soak) -> Rows:
+    line = sparkline([round(window.p50_s * 1e9) for window in soak.windows])
+    told = [of_soak.headline(soak), of_soak.subtitle(soak), f"median step by window {line}"]
+    rows: Rows = [("Soak", Group(*map(Text, told), _table(of_soak.drift_table(soak))))]
+    if soak.caveats:
+        rows.append(("", _quality(soak.caveats, "", None)))
     return rows
 
 
@@ -220,11 +245,11 @@ def _facts(facts: Sequence[Fact]) -> RenderableType:
     return Flow([Text.assemble((f"{fact.label} ", "dim"), fact.line) for fact in facts])
 
 
-def _table(table: Table) -> RenderableType:
+def _table(table: Table, justify: Literal["left", "right"] = "right") -> RenderableType:
     grid = Grid.grid(padding=(0, 2, 0, 0))
     grid.add_column()
     for _ in table.columns[1:]:
-        grid.add_column(justify="right")
+        grid.add_column(justify=justify)
     grid.add_row(*[Text(column, style="dim") for column in table.columns])
     for row in table.rows:
         grid.add_row(*[Text(cell) for cell in row])

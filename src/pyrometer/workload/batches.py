@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -18,8 +17,8 @@ _ENDED = object()
 class BatchStream:
     """Endless batches from an iterable that is started anew whenever it ends.
 
-    A `DataLoader` is shallow-copied, so that neither a second stream nor the user's own loop over it is reset when it
-    keeps its workers. `close()` ends the workers.
+    A `DataLoader` is copied, down to its samplers and generators but not its dataset: so two streams of one loader
+    draw the same, and neither the other nor the user's own loop over it is disturbed. `close()` ends the workers.
 
     >>> stream = BatchStream([1, 2])
     >>> stream.next(), stream.next(), stream.next()
@@ -67,21 +66,22 @@ class BatchStream:
 
 
 def _own_loader(loader: DataLoader[Any]) -> DataLoader[Any]:
-    own = copy.copy(loader)
+    own: DataLoader[Any] = _copied_down_to_generators(loader, {})
     own._iterator = None  # noqa: SLF001 - else a loader with persistent workers hands out the user's own iterator
     return own
 
 
-@contextlib.contextmanager
-def preserved_generators(batches: Iterable[Any]) -> Iterator[None]:
-    """Restore the random generators that a `DataLoader` and its samplers have of their own."""
-    owners = [batches, *(getattr(batches, name, None) for name in ("sampler", "batch_sampler"))]
-    found = {getattr(owner, "generator", None) for owner in owners}
-    kept = [
-        (generator, generator.get_state()) for generator in found if isinstance(generator, torch.Generator)
-    ]
-    try:
-        yield
-    finally:
-        for generator, state in kept:
-            generator.set_state(state)
+def _copied_down_to_generators(part: Any, made: dict[int, Any]) -> Any:
+    """A shallow copy of a loader, its samplers and their random generators; what they share they go on sharing."""
+    if id(part) in made:
+        return made[id(part)]
+    if isinstance(part, torch.Generator):
+        own: Any = torch.Generator(part.device).set_state(part.get_state())
+    elif hasattr(part, "__dict__"):
+        own = copy.copy(part)
+        for name in {"sampler", "batch_sampler", "generator"}.intersection(vars(part)):
+            vars(own)[name] = _copied_down_to_generators(vars(part)[name], made)
+    else:
+        own = part
+    made[id(part)] = own
+    return own

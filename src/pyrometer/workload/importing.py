@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from pyrometer.errors import TargetError
 
@@ -28,46 +29,54 @@ __path__: list[str] = []
 
 
 class TargetImports:
-    """One directory to import from, and the modules that were found in it."""
+    """The directory that a target imports from, and the modules that were found in it.
+
+    Attributes:
+        directory: at the head of `sys.path` while the target is current.
+        settings: torch's global settings that importing the target changed, by name; `None` before the import.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = str(directory)
+        self.settings: dict[str, Any] | None = None
         self._modules: dict[str, ModuleType] = {}
-        self._earlier: set[str] | None = None
+        self._earlier: frozenset[str] | None = None
 
     def enter(self) -> None:
         """Put the directory at the head of `sys.path`, and its modules back in place."""
         if self._earlier is None:
-            self._earlier = set(sys.modules)
+            self._earlier = frozenset(sys.modules)
         sys.path.insert(0, self.directory)
         sys.modules.update(self._modules)
 
     def leave(self) -> None:
         """Take the directory and its modules away again."""
-        assert self._earlier is not None
-        self._modules = {
-            name: module
-            for name, module in sys.modules.items()
-            if name not in self._earlier and self._is_ours(name)
-        }
+        self._modules = {name: module for name, module in sys.modules.items() if self._is_ours(name)}
         for name in self._modules:
             del sys.modules[name]
         if self.directory in sys.path:
             sys.path.remove(self.directory)
 
     def _is_ours(self, name: str) -> bool:
-        root = sys.modules.get(name.partition(".")[0])
+        package = name.partition(".")[0]
+        if package in (self._earlier or ()):
+            return False
+        root = sys.modules.get(package)
         places = list(getattr(root, "__path__", None) or [getattr(root, "__file__", None) or ""])
         return any(os.path.dirname(place) == self.directory for place in places)  # noqa: PTH120 - thousands of names
 
 
-_known: dict[Path, TargetImports] = {}
+_known: dict[tuple[str, Path], TargetImports] = {}
 _current: TargetImports | None = None
 
 
-def imports_of(directory: Path) -> TargetImports:
-    """The imports of a directory: always the same object, so that its modules are imported once."""
-    return _known.setdefault(directory, TargetImports(directory))
+def imports_of(place: str, directory: Path) -> TargetImports:
+    """The imports of the file or module `place`: always the same object, so that it is imported once.
+
+    Each has its own, also beside another in the same directory: what importing does (to torch's settings, say) it does
+    for both, as if each ran alone.
+    """
+    return _known.setdefault((place, directory), TargetImports(directory))
 
 
 def current_imports() -> TargetImports | None:

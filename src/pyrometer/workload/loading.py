@@ -17,12 +17,12 @@ from torch import nn
 
 from pyrometer.errors import InputError, TargetError
 from pyrometer.workload.failure import first_line, user_code
-from pyrometer.workload.importing import import_file, import_root, imports_of, switch_imports
+from pyrometer.workload.importing import TargetImports, import_file, import_root, imports_of, switch_imports
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.inputs import Arguments
 from pyrometer.workload.output import stdout_to_stderr
 from pyrometer.workload.state import preserved_process, preserved_rng
-from pyrometer.workload.surroundings import Surroundings, preserved_surroundings
+from pyrometer.workload.surroundings import Surroundings, TorchSettings, preserved_surroundings
 from pyrometer.workload.target import Target, nearest
 from pyrometer.workload.workload import Workload
 
@@ -38,26 +38,36 @@ def load(target: Target) -> Workload:
         )
     if target.kind == "exported":
         return _exported(target)
-    with _prepared(target):
-        module = _imported(target)
-        made = _made(target, _named(target, module))
-        work = _workload(target, made)
+    with _prepared(target) as imports:
+        module = _imported(target, imports)
+        work = _workload(target, _made(target, _named(target, module)))
         work.surroundings = Surroundings.current()
     return work
 
 
 @contextlib.contextmanager
-def _prepared(target: Target) -> Iterator[None]:
+def _prepared(target: Target) -> Iterator[TargetImports]:
     """Where a factory runs: nothing that it does to the process stays, and nothing that it prints is on stdout."""
     directory = import_root(Path(target.place)) if target.kind == "file" else Path(target.spec.cwd)
+    imports = imports_of(target.place, directory)
     with stdout_to_stderr(), preserved_surroundings(), preserved_rng(), preserved_process():
         os.chdir(target.spec.cwd)
         sys.argv[:] = [target.place]
-        switch_imports(imports_of(directory))
-        yield
+        switch_imports(imports)
+        yield imports
 
 
-def _imported(target: Target) -> ModuleType:
+def _imported(target: Target, imports: TargetImports) -> ModuleType:
+    """Import the target; the settings that the first import changed are changed again by each later one."""
+    before = TorchSettings.current()
+    module = _import(target)
+    if imports.settings is None:
+        imports.settings = TorchSettings.current().changes_since(before)
+    before._replace(**imports.settings).apply()
+    return module
+
+
+def _import(target: Target) -> ModuleType:
     importlib.invalidate_caches()
     with user_code(f"{target.text}: importing it"):
         if target.kind == "file":

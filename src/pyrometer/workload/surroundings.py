@@ -51,6 +51,10 @@ class TorchSettings(NamedTuple):
             backend_precisions=tuple(_backend_precision(name) for name in _PRECISION_BACKENDS),
         )
 
+    def changes_since(self, earlier: TorchSettings) -> dict[str, Any]:
+        """The settings that differ from earlier ones, by name."""
+        return {name: value for name, value in self._asdict().items() if value != getattr(earlier, name)}
+
     def apply(self) -> None:
         """Make these settings current; those that already are stay untouched."""
         now = TorchSettings.current()

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes
-from pyrometer.workload.batches import BatchStream, preserved_generators
+from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.counting import MaskSource, UnitCount, UnitCounter
 from pyrometer.workload.inference import devices_of
 from pyrometer.workload.losses import batch_arguments, batch_loss
@@ -91,7 +91,6 @@ class Training(Workload):
         objects hold at that moment is the start.
         """
         with self._entered() as surroundings, contextlib.ExitStack() as stack:
-            stack.enter_context(preserved_generators(self.batches))
             if self.config.changes_parameters or self.parts.in_use or is_lazy(self.parts.model):
                 parts = self.parts.copied(self.config)
             else:

@@ -82,7 +82,7 @@ def observe_here(tmp_path: Path) -> Callable[[str], Events]:
 
     def run(script: str) -> Events:
         log = EventLog(str(tmp_path / "events"))
-        undo, missing = install(torch, Observer(log, torch))
+        switch, missing = install(torch, Observer(log, torch))
         assert missing == []
         try:
             with redirect_stdout(io.StringIO()), pytest.MonkeyPatch.context() as patch:
@@ -90,7 +90,7 @@ def observe_here(tmp_path: Path) -> Callable[[str], Events]:
                 patch.setattr(sys, "argv", [script])
                 runpy.run_path(str(SCRIPTS / script), run_name="__main__")
         finally:
-            undo()
+            switch(False)
         return read_events(tmp_path / "events")
 
     return run

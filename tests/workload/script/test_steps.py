@@ -16,7 +16,7 @@ from pyrometer.workload.script.steps import UNKNOWN, Steps, find_steps
 
 from .conftest import make_log
 
-F, B, D, O = kinds.FORWARD_BEGIN, kinds.BACKWARD_BEGIN, kinds.DATA_BEGIN, kinds.OPTIMIZER_BEGIN
+FWD, BWD, DATA, OPT = kinds.FORWARD_BEGIN, kinds.BACKWARD_BEGIN, kinds.DATA_BEGIN, kinds.OPTIMIZER_BEGIN
 
 
 def assert_adds_up(steps: Steps) -> None:
@@ -54,10 +54,14 @@ def test_closure_time_is_not_the_optimizers(observe_here: Callable[[str], Events
 
 
 def test_validation_is_outside_of_the_steps() -> None:
-    step = [(D, 1, 5), (F, 7, 10), (B, 0, 20), (O, 9, 5)]
-    fresh = [(D, 1, 5, kinds.FIRST_FETCH), *step[1:]]
-    over = [(D, 1, 1, 0, kinds.EXHAUSTED)]
-    check = [(D, 2, 500, kinds.FIRST_FETCH), (F, 7, 1000, kinds.EVALUATION), (D, 2, 1, 0, kinds.EXHAUSTED)]
+    step = [(DATA, 1, 5), (FWD, 7, 10), (BWD, 0, 20), (OPT, 9, 5)]
+    fresh = [(DATA, 1, 5, kinds.FIRST_FETCH), *step[1:]]
+    over = [(DATA, 1, 1, 0, kinds.EXHAUSTED)]
+    check = [
+        (DATA, 2, 500, kinds.FIRST_FETCH),
+        (FWD, 7, 1000, kinds.EVALUATION),
+        (DATA, 2, 1, 0, kinds.EXHAUSTED),
+    ]
     steps = find_steps(make_log([*fresh, *step * 4, *over, *check, *fresh, *step * 4, *over]))
     assert len(steps) == 10
     assert np.flatnonzero(~steps.regular).tolist() == [0, 5]
@@ -66,36 +70,38 @@ def test_validation_is_outside_of_the_steps() -> None:
 
 
 def test_validation_that_is_left_early_is_outside_of_the_steps() -> None:
-    step = [(D, 1, 5), (F, 7, 10), (B, 0, 20), (O, 9, 5)]
-    check = [(D, 2, 500, kinds.FIRST_FETCH), (F, 7, 1000, kinds.EVALUATION)]
+    step = [(DATA, 1, 5), (FWD, 7, 10), (BWD, 0, 20), (OPT, 9, 5)]
+    check = [(DATA, 2, 500, kinds.FIRST_FETCH), (FWD, 7, 1000, kinds.EVALUATION)]
     steps = find_steps(make_log([*step * 5, *check, *step * 5]))
     assert steps.duration_ns.tolist() == [43, 44, 44, 44, 44, 43, 44, 44, 44, 44]
     assert np.flatnonzero(~steps.regular).tolist() == [5]
 
 
 def test_a_teacher_in_every_step_is_no_validation() -> None:
-    step = [(D, 1, 5), (F, 6, 10, kinds.EVALUATION), (F, 7, 10), (B, 0, 20), (O, 9, 5)]
+    step = [(DATA, 1, 5), (FWD, 6, 10, kinds.EVALUATION), (FWD, 7, 10), (BWD, 0, 20), (OPT, 9, 5)]
     steps = find_steps(make_log(step * 6))
     assert steps.regular.all()
     assert steps.phase_ns["forward"].tolist() == [20] * 6
 
 
 def test_loaders_that_are_zipped_make_one_step() -> None:
-    steps = find_steps(make_log([(D, 1, 5), (D, 2, 5), (F, 7, 10)] * 5 + [(D, 1, 1, 0, kinds.EXHAUSTED)]))
+    steps = find_steps(
+        make_log([(DATA, 1, 5), (DATA, 2, 5), (FWD, 7, 10)] * 5 + [(DATA, 1, 1, 0, kinds.EXHAUSTED)])
+    )
     assert steps.steps_from == "loader iterations"
     assert steps.duration_ns.tolist() == [23] * 5
     assert steps.phase_ns["data"].tolist() == [10] * 5
 
 
 def test_encoder_and_decoder_make_one_step() -> None:
-    steps = find_steps(make_log([(F, 1, 5), (F, 2, 5)] * 5))
+    steps = find_steps(make_log([(FWD, 1, 5), (FWD, 2, 5)] * 5))
     assert steps.steps_from == "module calls"
     assert steps.duration_ns.tolist() == [11] * 5
     assert steps.phase_ns["rest"].tolist() == [1] * 5
 
 
 def test_memory_and_device_time_go_to_their_step() -> None:
-    step = [(F, 7, 10), (B, 0, 20), (O, 9, 5)]
+    step = [(FWD, 7, 10), (BWD, 0, 20), (OPT, 9, 5)]
     log = make_log(step * 3)
     ends = log.time_ns[log.kind == kinds.OPTIMIZER_END]
     extra = [
@@ -154,7 +160,11 @@ def test_any_log_adds_up(rows: list[tuple[int, int, int, int]]) -> None:
 
 
 phase = st.tuples(
-    st.sampled_from([F, B, D, O]), st.integers(1, 2), st.integers(1, 50), st.integers(0, 1), st.integers(0, 1)
+    st.sampled_from([FWD, BWD, DATA, OPT]),
+    st.integers(1, 2),
+    st.integers(1, 50),
+    st.integers(0, 1),
+    st.integers(0, 1),
 )
 
 
@@ -162,6 +172,6 @@ phase = st.tuples(
 def test_loops_of_any_shape_add_up(step: list[tuple[int, int, int, int, int]], repetitions: int) -> None:
     steps = find_steps(make_log(step * repetitions))
     assert_adds_up(steps)
-    optimizers = sum(kind == O for kind, *_ in step)
+    optimizers = sum(kind == OPT for kind, *_ in step)
     if optimizers == 1 and repetitions > 1:
         assert len(steps) == repetitions

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +11,12 @@ import numpy as np
 from pyrometer.errors import InputError, TargetError
 from pyrometer.quantity import Seconds
 from pyrometer.workload.script.child import Ended, observed_environment, run_child
+from pyrometer.workload.script.cost import event_cost_ns
 from pyrometer.workload.script.events import Events, Integers, read_events
 from pyrometer.workload.script.notes import notes_on
 from pyrometer.workload.script.observed import ObservedScript
 from pyrometer.workload.script.startup._pyrometer_inside import kinds
-from pyrometer.workload.script.startup._pyrometer_inside.log import EventLog
 from pyrometer.workload.script.steps import UNKNOWN, Steps, find_steps
-
-NUM_CALIBRATION_EVENTS = 2_000
 
 
 def observe(
@@ -77,18 +74,6 @@ def require_script(argv: list[str]) -> None:
         raise TargetError(f"{argv[0]}: cannot be read: {error.strerror}") from error
     if b"\0" in head:
         raise TargetError(f"{argv[0]}: holds binary data; a script must be Python source text")
-
-
-def event_cost_ns(path: Path) -> float:
-    """Time that logging one event takes on this machine now: the best of five rounds."""
-    log = EventLog(str(path))
-    rounds = []
-    for _ in range(5):
-        start = time.perf_counter_ns()
-        for _ in range(NUM_CALIBRATION_EVENTS):
-            log.add(kinds.BACKWARD_BEGIN)
-        rounds.append((time.perf_counter_ns() - start) / NUM_CALIBRATION_EVENTS)
-    return min(rounds)
 
 
 def _describe(argv: list[str], ended: Ended, events: Events, cost_ns: float) -> ObservedScript:

@@ -14,11 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FunctionType
-    from typing import Any
+    from typing import Any, TypeAlias
+
+    Switch: TypeAlias = Callable[[bool], None]
 
 OBSERVER = "_pyrometer_observer"
 
-# Traced by the compiler, and nested in what is already being timed, the body runs as it stands.
+# Nested in what is already being timed, or traced by the compiler, the body runs as it stands.
 _GUARD = f"""
 if {OBSERVER}.inside or torch.compiler.is_compiling() or not {OBSERVER}.begin_PHASE(SUBJECT):
     ...
@@ -38,11 +40,11 @@ class CannotInstrumentError(Exception):
     """The function is not what its source says, or has no source."""
 
 
-def instrument(function: FunctionType, phase: str, observer: Any) -> Callable[[], None]:
+def instrument(function: FunctionType, phase: str, observer: Any) -> Switch:
     """Report the outermost calls of a function to `observer.begin_<phase>(first argument)` and `end_<phase>()`.
 
     Returns:
-        A function that undoes it.
+        A switch, off at first.
 
     Raises:
         CannotInstrumentError: the source is missing or does not compile to the function's code.
@@ -51,14 +53,15 @@ def instrument(function: FunctionType, phase: str, observer: Any) -> Callable[[]
     plain, guarded = _compile_both(function, phase)
     if _outline(plain) != _outline(original):
         raise CannotInstrumentError(f"{function.__qualname__} is not what its source says")
-    function.__globals__[OBSERVER] = observer
-    function.__code__ = guarded
 
-    def undo() -> None:
-        function.__code__ = original
-        function.__globals__.pop(OBSERVER, None)
+    def switch(on: bool) -> None:
+        if on:
+            function.__globals__[OBSERVER] = observer
+        function.__code__ = guarded if on else original
+        if not on:
+            function.__globals__.pop(OBSERVER, None)
 
-    return undo
+    return switch
 
 
 def _outline(code: CodeType) -> tuple[Any, ...]:

@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from types import FunctionType
     from typing import Any
 
+    from .instrument import Switch
 
-def install(torch: Any, observer: Observer) -> tuple[Callable[[], None], list[str]]:
+
+def install(torch: Any, observer: Observer) -> tuple[Switch, list[str]]:
     """Observe torch.
 
     Returns:
-        A function that undoes it, and the names out of `HOOK_POINTS` that could not be observed.
+        A switch for all of it, on at first, and the names out of `HOOK_POINTS` that could not be observed.
     """
-    undo = {name: _attach(attach, torch, observer) for name, attach in _POINTS.items()}
+    switches = {name: _attach(attach, torch, observer) for name, attach in _POINTS.items()}
 
-    def undo_all() -> None:
-        for each in undo.values():
-            if each is not None:
-                each()
+    def switch_all(on: bool) -> None:
+        for switch in filter(None, switches.values()):
+            switch(on)
 
-    return undo_all, [name for name, each in undo.items() if each is None]
+    switch_all(True)
+    return switch_all, [name for name, switch in switches.items() if switch is None]
 
 
-def _attach(
-    attach: Callable[[Any, Observer], Callable[[], None]], torch: Any, observer: Observer
-) -> Callable[[], None] | None:
+def _attach(attach: Callable[[Any, Observer], Switch], torch: Any, observer: Observer) -> Switch | None:
     try:
         return attach(torch, observer)
     except (AttributeError, KeyError, CannotInstrumentError):
@@ -61,36 +61,39 @@ def compile_ns() -> int | None:
     return None if spent is None else round(spent().get("total_wall_time", 0.0) * 1e9)
 
 
-def _observe_modules(torch: Any, observer: Observer) -> Callable[[], None]:
+def _observe_modules(torch: Any, observer: Observer) -> Switch:
     call: FunctionType = torch.nn.Module.__call__
     return instrument(call, "forward", observer)
 
 
-def _observe_backward(torch: Any, observer: Observer) -> Callable[[], None]:
+def _observe_backward(torch: Any, observer: Observer) -> Switch:
     run: FunctionType = getattr(torch.autograd.graph, "_engine_run_backward", torch.autograd.backward)
     return instrument(run, "backward", observer)
 
 
-def _observe_loader(torch: Any, observer: Observer) -> Callable[[], None]:
+def _observe_loader(torch: Any, observer: Observer) -> Switch:
     fetch: FunctionType = torch.utils.data.dataloader._BaseDataLoaderIter.__next__  # noqa: SLF001 - see the table
     return instrument(fetch, "data", observer)
 
 
-def _observe_optimizers(_torch: Any, observer: Observer) -> Callable[[], None]:
+def _observe_optimizers(_torch: Any, observer: Observer) -> Switch:
     module: Any = sys.modules["torch.optim.optimizer"]
-    handles = [
-        module.register_optimizer_step_pre_hook(observer.begin_optimizer),
-        module.register_optimizer_step_post_hook(observer.end_optimizer),
-    ]
+    register_before = module.register_optimizer_step_pre_hook
+    register_after = module.register_optimizer_step_post_hook
+    handles: list[Any] = []
 
-    def undo() -> None:
-        for handle in handles:
-            handle.remove()
+    def switch(on: bool) -> None:
+        while handles:
+            handles.pop().remove()
+        if on:
+            handles.extend(
+                (register_before(observer.begin_optimizer), register_after(observer.end_optimizer))
+            )
 
-    return undo
+    return switch
 
 
-def _hide_from_compiler(torch: Any, _observer: Observer) -> Callable[[], None]:
+def _hide_from_compiler(torch: Any, _observer: Observer) -> Switch:
     """Let Dynamo run the observer's own frames as they are instead of compiling them."""
     interface = torch._C._dynamo.eval_frame  # noqa: SLF001 - no public call does this
     if hasattr(interface, "set_code_exec_strategy"):
@@ -105,10 +108,10 @@ def _hide_from_compiler(torch: Any, _observer: Observer) -> Callable[[], None]:
         for member in vars(kind).values():
             if hasattr(member, "__code__"):
                 skip(member.__code__)
-    return lambda: None
+    return lambda _on: None
 
 
-_POINTS: dict[str, Callable[[Any, Observer], Callable[[], None]]] = {
+_POINTS: dict[str, Callable[[Any, Observer], Switch]] = {
     "module calls": _observe_modules,
     "backward": _observe_backward,
     "data loader": _observe_loader,
