@@ -23,8 +23,8 @@ from scipy.stats import binom
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from pyrometer.workload.script.events import read_events
 from pyrometer.workload.script.cost import event_cost_ns
+from pyrometer.workload.script.events import read_events
 from pyrometer.workload.script.startup._pyrometer_inside.log import EventLog
 from pyrometer.workload.script.startup._pyrometer_inside.observer import Observer
 from pyrometer.workload.script.startup._pyrometer_inside.torch_hooks import install

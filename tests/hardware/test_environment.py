@@ -17,6 +17,7 @@ from pyrometer.hardware.environment import Environment, read_environment
 from pyrometer.hardware.fingerprint import fingerprint
 from pyrometer.hardware.torch_flags import RECORDED_VARIABLES, denormals_flushed, read_settings
 from pyrometer.record import from_json, to_json
+from pyrometer.report.documents import EnvironmentDocument
 
 CANARY = "canary-value-5f1e"
 
@@ -162,7 +163,7 @@ def test_importing_the_records_imports_no_torch():
 def test_env_prints_one_document():
     result = CliRunner().invoke(command, ["--json"])
     assert result.exit_code == 0
-    assert from_json(Environment, result.stdout) == read_environment()
+    assert from_json(EnvironmentDocument, result.stdout).environment == read_environment()
 
 
 def test_env_prints_a_table():

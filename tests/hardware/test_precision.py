@@ -37,8 +37,6 @@ def test_they_are_put_back_after_a_failure():
     "users",
     [
         "torch.set_float32_matmul_precision('high')",
-        "torch.backends.cuda.matmul.allow_tf32 = True",
-        "torch.backends.fp32_precision = 'tf32'",
         "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
     ],
 )

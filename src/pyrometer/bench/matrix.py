@@ -147,7 +147,7 @@ class _Filling:
         if kept is not None:
             self.num_reused += 1
             return kept
-        if self._left_s() <= 0:
+        if self._left_s() < self._overhead_s():
             return self._missing(planned, "the budget was spent")
         self.progress(
             len(self.cells) / len(self.plan),
@@ -187,8 +187,11 @@ class _Filling:
         if self.end_s is None:
             return CELL_S
         share_s = self._left_s() / (len(self.plan) - len(self.cells))
-        overhead_s = statistics.median(self._overheads_s) if self._overheads_s else START_S
-        return max((share_s - overhead_s) / 2, LEAST_CELL_S)
+        return max((share_s - self._overhead_s()) / 2, LEAST_CELL_S)
+
+    def _overhead_s(self) -> Seconds:
+        """What a cell takes beyond measuring and comparing: starting, loading, compiling."""
+        return statistics.median(self._overheads_s) if self._overheads_s else START_S
 
     def _missing(self, planned: _Planned, why: str) -> Cell:
         self.num_missing += 1

@@ -62,7 +62,7 @@ def rejections(cells: Sequence[Cell]) -> list[Rejection]:
 def unfitness(cell: Cell) -> str | None:
     """Why a cell may not be recommended; `None` when it may."""
     if cell.measurement is None:
-        return f"failed: {cell.failure}"
+        return cell.failure or "not measured"
     checks: tuple[Callable[[Cell, Measurement], str | None], ...] = (_unmeasured, _late, _wrong, _not_faster)
     return next((reason for check in checks if (reason := check(cell, cell.measurement)) is not None), None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +28,14 @@ def print_document(document: Record) -> None:
 
 
 def print_view(*views: RenderableType, stderr: bool = False) -> None:
-    """Print what people look at; colours and widths follow the terminal, and `NO_COLOR`."""
+    """Print what people look at; colours and widths follow the terminal, `NO_COLOR` and `COLUMNS`."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    console = Console(file=stream, width=None if stream.isatty() else _PIPE_WIDTH, highlight=False)
-    for view in views:
-        console.print(view)
+    wide = stream.isatty() or "COLUMNS" in os.environ
+    console = Console(file=stream, width=None if wide else _PIPE_WIDTH, highlight=False)
+    with console.capture() as captured:
+        for view in views:
+            console.print(view)
+    # Tables pad their last column; in a log or a file that is only noise.
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()), file=stream, color=True)

@@ -32,45 +32,45 @@ class Document(Record, frozen=True, kw_only=True):
     command: Annotated[list[str] | None, doc("the command line that made it; null in library use")] = None
 
 
-class BenchDocument(Document, frozen=True, kw_only=True):
-    """`pyrometer bench TARGET --json`, alone or with `--vs`, `--cold` or `--soak`."""
+class TargetDocument(Document, frozen=True, kw_only=True):
+    """The head of a document about one target: what was run, and on which machine."""
 
     target: str
+    environment: Environment
+
+
+class BenchDocument(TargetDocument, frozen=True, kw_only=True):
+    """`pyrometer bench TARGET --json`, alone or with `--vs`, `--cold` or `--soak`."""
+
     versus: Annotated[str | None, doc("the other target, with --vs only")] = None
     measurement: Annotated[Measurement | None, doc("of the target; null with --vs")] = None
     verdict: Annotated[Verdict | None, doc("with --vs only")] = None
     cold: Annotated[ColdStarts | None, doc("with --cold only")] = None
     soak: Annotated[Soak | None, doc("with --soak only")] = None
-    environment: Environment
 
 
-class MatrixDocument(Document, frozen=True, kw_only=True):
+class MatrixDocument(TargetDocument, frozen=True, kw_only=True):
     """`pyrometer bench TARGET --matrix … --json`."""
 
-    target: str
     matrix: Matrix
-    environment: Environment
 
 
-class CheckDocument(Document, frozen=True, kw_only=True):
+class CheckDocument(TargetDocument, frozen=True, kw_only=True):
     """`pyrometer check TARGET --json`."""
 
-    target: str
     measurement: Annotated[Measurement | None, doc("null when not a single step was seen")]
     phases: list[PhaseTime]
     memory: MemoryUse | None
-    environment: Environment
     findings: list[Any]
     script: ScriptOutcome | None = None
     report_path: Annotated[str | None, doc("the HTML file")]
 
 
-class CalibrationDocument(Document, frozen=True, kw_only=True):
+class CalibrationDocument(TargetDocument, frozen=True, kw_only=True):
     """`pyrometer calibrate --json`."""
 
     target: Annotated[str, doc("what was compared with itself")]
     calibration: Calibration
-    environment: Environment
 
 
 class EnvironmentDocument(Document, frozen=True, kw_only=True):

@@ -18,7 +18,9 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from pyrometer.bench.cold import ColdStarts
 from pyrometer.bench.measurement import Measurement, PhaseTime
+from pyrometer.bench.stability import Soak
 from pyrometer.bench.verdict import Verdict
 from pyrometer.errors import InputError
 from pyrometer.record import to_json
@@ -28,9 +30,20 @@ from pyrometer.report.charts.histogram import histogram, latency_scale
 from pyrometer.report.charts.line import memory_line
 from pyrometer.report.charts.stacked_bar import stacked_bar
 from pyrometer.report.charts.strip import steady_strip, warmup_scale, warmup_strip
-from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, Document
+from pyrometer.report.charts.windows import window_line
+from pyrometer.report.documents import (
+    BenchDocument,
+    CalibrationDocument,
+    CheckDocument,
+    Document,
+    MatrixDocument,
+    TargetDocument,
+)
 from pyrometer.report.facts import calibration as of_calibration
+from pyrometer.report.facts import cold as of_cold
+from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
+from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import spans
@@ -103,6 +116,8 @@ def bench_context(document: BenchDocument) -> Context:
     return {
         "measured": _measurement(m, m.phases) if m is not None else None,
         "compared": _verdict(v) if v is not None else None,
+        "starts": _starts(document.cold) if document.cold is not None else None,
+        "soaked": _soak(document.soak) if document.soak is not None else None,
         "script": [],
         **_surroundings(document),
     }
@@ -114,6 +129,8 @@ def check_context(document: CheckDocument) -> Context:
     return {
         "measured": _measurement(m, document.phases) if m is not None else None,
         "compared": None,
+        "starts": None,
+        "soaked": None,
         "script": surroundings.script_facts(script) if script is not None else [],
         **_surroundings(document),
     }
@@ -134,10 +151,25 @@ def calibration_context(document: CalibrationDocument) -> Context:
     }
 
 
+def matrix_context(document: MatrixDocument) -> Context:
+    """What the page of a matrix shows."""
+    found = document.matrix
+    return {
+        "headline": _headline(of_matrix.headline(found)),
+        "subtitle": of_matrix.subtitle(found),
+        "heat": of_matrix.heat_map(found),
+        "cells": of_matrix.main_table(found),
+        "details": of_matrix.detail_table(found),
+        "rejected": of_matrix.rejection_table(found),
+        **_surroundings(document),
+    }
+
+
 VIEWS: dict[str, tuple[str, Callable[[Any], Context]]] = {
     "bench": ("result.html.j2", bench_context),
     "calibration": ("calibration.html.j2", calibration_context),
     "check": ("result.html.j2", check_context),
+    "matrix": ("matrix.html.j2", matrix_context),
 }
 """Kind of document: its template, and what fills it."""
 
@@ -191,7 +223,25 @@ def _verdict(v: Verdict) -> Context:
     }
 
 
-def _surroundings(document: BenchDocument | CalibrationDocument | CheckDocument) -> Context:
+def _starts(starts: ColdStarts) -> Context:
+    return {
+        "headline": of_cold.headline(starts),
+        "subtitle": of_cold.subtitle(starts),
+        "stages": of_cold.stage_table(starts),
+    }
+
+
+def _soak(soak: Soak) -> Context:
+    return {
+        "record": soak,
+        "headline": of_soak.headline(soak),
+        "subtitle": of_soak.subtitle(soak),
+        "drift": of_soak.drift_table(soak),
+        "line": window_line(soak.windows),
+    }
+
+
+def _surroundings(document: TargetDocument) -> Context:
     return {
         "environment_line": surroundings.environment_line(document.environment),
         "environment": surroundings.environment_facts(document.environment),

@@ -10,7 +10,13 @@ from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
 from pyrometer.bench.verdict import Verdict
 from pyrometer.report import kinds
-from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, MatrixDocument
+from pyrometer.report.documents import (
+    BenchDocument,
+    CalibrationDocument,
+    CheckDocument,
+    MatrixDocument,
+    TargetDocument,
+)
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
 from pyrometer.report.facts import matrix as of_matrix
@@ -42,7 +48,11 @@ def bench_blocks(document: BenchDocument) -> list[str]:
         blocks += ["### Cold starts", escape(of_cold.headline(document.cold))]
         blocks += [escape(of_cold.subtitle(document.cold)), table(of_cold.stage_table(document.cold))]
     if document.soak is not None:
-        blocks += ["### Long run", escape(of_soak.headline(document.soak)), table(of_soak.drift_table(document.soak))]
+        blocks += [
+            "### Long run",
+            escape(of_soak.headline(document.soak)),
+            table(of_soak.drift_table(document.soak)),
+        ]
         blocks += [caveats(document.soak.caveats, of_soak.subtitle(document.soak), None)]
     if not blocks:
         blocks.append(f"## Nothing was measured of {escape(document.target)}")
@@ -152,7 +162,7 @@ def _verdict_blocks(v: Verdict) -> list[str]:
     return blocks
 
 
-def _provenance_blocks(document: BenchDocument | CalibrationDocument | CheckDocument) -> list[str]:
+def _provenance_blocks(document: TargetDocument) -> list[str]:
     machine = escape(surroundings.environment_line(document.environment))
     return ["### Machine", machine, _facts(surroundings.provenance_facts(document, document.target))]
 

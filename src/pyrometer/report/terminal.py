@@ -20,7 +20,13 @@ from pyrometer.report import kinds
 from pyrometer.report.charts.bins import bin_count, count_bins
 from pyrometer.report.charts.forest import ratio_scale
 from pyrometer.report.charts.scale import fit
-from pyrometer.report.documents import BenchDocument, CalibrationDocument, CheckDocument, MatrixDocument
+from pyrometer.report.documents import (
+    BenchDocument,
+    CalibrationDocument,
+    CheckDocument,
+    MatrixDocument,
+    TargetDocument,
+)
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
 from pyrometer.report.facts import matrix as of_matrix
@@ -41,7 +47,6 @@ OPENING = {
 AXIS_CELLS = 50
 
 Rows = list[tuple[str, RenderableType]]
-AnyDocument = BenchDocument | CalibrationDocument | CheckDocument | MatrixDocument
 
 
 def render_document(kind: str, document: dict[str, Any]) -> RenderableType:
@@ -195,7 +200,7 @@ def _ratio_axis(v: Verdict) -> RenderableType:
     return Text(f"faster {line} slower")
 
 
-def _machine_rows(document: AnyDocument | Checkup) -> Rows:
+def _machine_rows(document: TargetDocument | Checkup) -> Rows:
     rows: Rows = [("Machine", Text(surroundings.environment_line(document.environment)))]
     if isinstance(document, CheckDocument) and document.report_path is not None:
         rows.append(("Report", Text(document.report_path)))

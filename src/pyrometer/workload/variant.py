@@ -64,7 +64,7 @@ class Variant(Record, frozen=True, kw_only=True):
             "autocast": "autocast {}",
             "memory_format": "{}",
             "mode": "compile {}" if self.mode != "eager" else "{}",
-            "threads": "{} threads",
+            "threads": "{} thread" if self.threads == 1 else "{} threads",
             "batch_size": "batch {}",
         }
         parts = [

@@ -40,18 +40,13 @@ def observe(
     with tempfile.TemporaryDirectory(prefix="pyrometer-") as folder:
         log = Path(folder) / "events"
         ended = run_child([python, *argv], observed_environment(log), timeout_s)
-        failure = Path(folder) / "events.failure"
         try:
             events = read_events(log)
         except InputError:
-            reason = (
-                failure.read_text()
-                if failure.exists()
-                else "this Python ignores PYTHONPATH, or ended too early"
-            )
-            return _unobserved(argv, ended, reason)
-        cost_ns = event_cost_ns(Path(folder) / "calibration")
-    return _describe(argv, ended, events, cost_ns)
+            return _unobserved(argv, ended, Path(folder) / "events.failure")
+        steps = find_steps(events)
+        cost_ns = event_cost_ns(Path(folder) / "trial") if len(steps) else 0.0
+    return _describe(argv, ended, events, steps, cost_ns)
 
 
 def require_script(argv: list[str]) -> None:
@@ -76,8 +71,7 @@ def require_script(argv: list[str]) -> None:
         raise TargetError(f"{argv[0]}: holds binary data; a script must be Python source text")
 
 
-def _describe(argv: list[str], ended: Ended, events: Events, cost_ns: float) -> ObservedScript:
-    steps = find_steps(events)
+def _describe(argv: list[str], ended: Ended, events: Events, steps: Steps, cost_ns: float) -> ObservedScript:
     imported = events.of(kinds.TORCH_IMPORTED)
     compile_ns = events.last_value(kinds.COMPILE_NS)
     per_step = _events_per_step(events, steps)
@@ -113,7 +107,9 @@ def _describe(argv: list[str], ended: Ended, events: Events, cost_ns: float) -> 
     )
 
 
-def _unobserved(argv: list[str], ended: Ended, reason: str) -> ObservedScript:
+def _unobserved(argv: list[str], ended: Ended, failure: Path) -> ObservedScript:
+    ignored = "this Python ignores PYTHONPATH, or ended too early"
+    reason = failure.read_text() if failure.exists() else ignored
     return ObservedScript(
         argv=argv,
         exit_code=ended.exit_code,
