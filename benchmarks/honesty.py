@@ -112,9 +112,10 @@ def rivals(size: str, num_units: int) -> dict[str, dict[str, Any]]:
     start = time.perf_counter()
     ma = Timer("f()", globals={"f": a}).blocked_autorange(min_run_time=0.2)
     mb = Timer("f()", globals={"f": b}).blocked_autorange(min_run_time=0.2)
+    medians = ma.median, mb.median  # computes the quartiles too, which are -1 before
     apart = ma._p75 < mb._p25 or mb._p75 < ma._p25  # noqa: SLF001 - the only access to its quartiles
     found["torch.utils.benchmark, IQRs apart"] = {
-        "outcome": claim(apart, ma.median, mb.median),
+        "outcome": claim(apart, *medians),
         "s": time.perf_counter() - start,
     }
     return found
@@ -165,7 +166,13 @@ def main() -> None:
                     rows[method].append(outcome)
             show(size, effect, rows)
             results["rows"].append(
-                {"size": size, "effect_percent": effect, "load": psutil.getloadavg()[0], **rows}
+                {
+                    "size": size,
+                    "step_s": typical,
+                    "effect_percent": effect,
+                    "load": psutil.getloadavg()[0],
+                    **rows,
+                }
             )
             if arguments.out:
                 arguments.out.write_text(json.dumps(results, indent=1))

@@ -19,7 +19,7 @@ from pyrometer import errors
 from pyrometer.bench.fresh import ChildTracebackError, run_fresh
 from pyrometer.errors import PyrometerError, UserProgramError
 
-PROBE = '''
+PROBE = """
 import os, signal, subprocess, sys, time
 from pyrometer import errors
 from pyrometer.record import Record
@@ -55,7 +55,7 @@ def linger(question: Question) -> Answer:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     open(question.text, "w").write(f"{os.getpid()} {child.pid}")
     time.sleep(600)
-'''
+"""
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_a_timeout_ends_the_child_and_what_it_started_but_nobody_else(probe, tmp
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     note = tmp_path / "pids"
     try:
-        with pytest.raises(UserProgramError, match="longer than 2.00 s and was ended"):
+        with pytest.raises(UserProgramError, match=r"longer than 2\.00 s and was ended"):
             run_fresh(probe.linger, probe.Question(text=str(note)), timeout_s=2)
         assert gone(pids_in(note))
         assert other.poll() is None

@@ -43,7 +43,7 @@ def run_example(tmp_path: Path) -> Callable[..., str]:
 @pytest.fixture(scope="module")
 def load_example() -> Iterator[Callable[[str], ModuleType]]:
     """Import `examples/<script>` with its folder on the path, as Python does for a script."""
-    modules, path = dict(sys.modules), list(sys.path)
+    modules = dict(sys.modules)
 
     def load(script: str) -> ModuleType:
         file = EXAMPLES / script
@@ -53,11 +53,13 @@ def load_example() -> Iterator[Callable[[str], ModuleType]]:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        finally:
+            sys.path.remove(str(file.parent))
         return module
 
     yield load
-    sys.path[:] = path
     for name in set(sys.modules) - set(modules):
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(EXAMPLES)):
             del sys.modules[name]

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyrometer.workload.target import load_workload, parse_target
+from pyrometer.workload.loading import load_workload
+from pyrometer.workload.target import parse_target
 
 
 @pytest.mark.parametrize(

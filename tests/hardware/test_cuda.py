@@ -15,7 +15,8 @@ from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.environment import read_environment
 from pyrometer.hardware.gpu import current_gpu_uuid
 from pyrometer.hardware.nvml import read_gpu
-from pyrometer.hardware.peaks import Peaks, measure_peaks
+from pyrometer.hardware.peak_search import measure_peaks
+from pyrometer.hardware.peaks import Peaks
 from pyrometer.hardware.timing import best_time
 from pyrometer.hardware.torch_flags import read_settings
 

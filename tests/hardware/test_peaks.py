@@ -10,8 +10,9 @@ import torch
 from pyrometer.errors import InputError
 from pyrometer.hardware import compute_peaks
 from pyrometer.hardware.cpu import read_cpu
-from pyrometer.hardware.peak_search import probes_for
-from pyrometer.hardware.peaks import Peaks, cached_peaks, load_cached, measure_peaks, save_cached
+from pyrometer.hardware.peak_cache import cached_peaks, load_cached, save_cached
+from pyrometer.hardware.peak_search import measure_peaks, probes_for
+from pyrometer.hardware.peaks import Peaks
 from pyrometer.hardware.rig import Rig, climb, repeat
 from pyrometer.hardware.timing import best_time, timer_for
 from pyrometer.record import from_json, to_json

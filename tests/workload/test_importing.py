@@ -9,7 +9,8 @@ import pytest
 
 from pyrometer.errors import TargetError
 from pyrometer.workload.importing import file_of, module_name
-from pyrometer.workload.target import load_workload, parse_target
+from pyrometer.workload.loading import load_workload
+from pyrometer.workload.target import parse_target
 
 BENCH = """
 from dataclasses import dataclass

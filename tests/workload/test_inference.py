@@ -345,7 +345,7 @@ def test_a_variant_keeps_everything_else():
     work = Inference(nn.Linear(4, 2), torch.ones(3, 4), "frames", 3, deadline_s=0.01, name="net")
     other = work.variant(threads=1).variant(batch_size=2)
     assert (other.name, other.unit, other.deadline_s, other.model) == ("net", "frames", 0.01, work.model)
-    assert other.config.label == "1 threads, batch 2"
+    assert other.config.label == "1 thread, batch 2"
     assert work.config.label == "as written"
     assert work.compiled().config.mode == "default"
 

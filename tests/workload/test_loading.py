@@ -16,7 +16,8 @@ from torch import nn
 from pyrometer.errors import ExitCode, InputError, TargetError, UserProgramError
 from pyrometer.record import to_json
 from pyrometer.workload.inference import Inference
-from pyrometer.workload.target import load_workload, parse_target
+from pyrometer.workload.loading import load_workload
+from pyrometer.workload.target import parse_target
 
 PREAMBLE = """
 import torch
@@ -339,7 +340,8 @@ def test_the_same_target_again_in_a_fresh_process(load, tmp_path):
     code = (
         "import sys, json\n"
         "from pyrometer.record import from_json\n"
-        "from pyrometer.workload.target import TargetSpec, load_workload\n"
+        "from pyrometer.workload.loading import load_workload\n"
+        "from pyrometer.workload.target import TargetSpec\n"
         "work = load_workload(from_json(TargetSpec, sys.argv[1]).target())\n"
         "with work.open() as session: shape = list(session.step(session.prepare()).shape)\n"
         "print(json.dumps([work.unit, shape]))\n"

@@ -21,7 +21,7 @@ from pyrometer.bench.measure import Progress
 from pyrometer.bench.pairing import resolution, robust_sd
 from pyrometer.bench.verdict import Verdict
 from pyrometer.hardware.conditions import ConditionsProbe
-from pyrometer.hardware.peaks import measure_peaks
+from pyrometer.hardware.peak_search import measure_peaks
 from pyrometer.quantity import Seconds
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.workload import Workload

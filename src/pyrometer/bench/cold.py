@@ -115,7 +115,7 @@ def start_cold(request: ColdRequest) -> ColdStart:
     imported_ns = time.monotonic_ns()
     from pyrometer.bench.clock import clock_for
     from pyrometer.bench.sampling import StepTimer
-    from pyrometer.workload.target import load_workload
+    from pyrometer.workload.loading import load_workload
 
     loading_ns = time.monotonic_ns()
     with load_workload(request.spec.target()).open() as session:

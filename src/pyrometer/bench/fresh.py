@@ -134,6 +134,7 @@ def _ended(child: subprocess.Popen[bytes]) -> Iterator[None]:
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def _die_with_parent() -> None:

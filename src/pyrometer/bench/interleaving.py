@@ -14,7 +14,7 @@ from pyrometer.bench.clock import Clock
 from pyrometer.bench.sampling import paused_gc, step_failure
 from pyrometer.bench.verdict import Metric
 from pyrometer.bench.warmup import steady_start
-from pyrometer.errors import UserProgramError
+from pyrometer.errors import PyrometerError, UserProgramError
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Session
 
@@ -72,6 +72,8 @@ class Side:
                     marks.append((start, mark()))
                 clock.synchronize()
                 cpu_ns = clock.cpu_ns() - cpu_start
+        except PyrometerError:
+            raise
         except Exception as error:
             failure = step_failure(self.num_calls + len(marks) + 1, error)
             raise UserProgramError(f"{self.name}: {failure}") from error

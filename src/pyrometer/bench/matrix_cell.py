@@ -19,8 +19,9 @@ from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 from pyrometer.workload.inference import Inference, devices_of
+from pyrometer.workload.loading import load_workload
 from pyrometer.workload.state import module_tensors, tensor_bytes
-from pyrometer.workload.target import TargetSpec, load_workload
+from pyrometer.workload.target import TargetSpec
 from pyrometer.workload.training import Training
 from pyrometer.workload.variant import is_compiled
 from pyrometer.workload.workload import Workload

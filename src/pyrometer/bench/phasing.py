@@ -11,6 +11,7 @@ import numpy as np
 from pyrometer.bench.clock import Clock
 from pyrometer.bench.measurement import PhaseTime
 from pyrometer.bench.sampling import paused_gc, step_failure
+from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Session
 
@@ -34,6 +35,8 @@ def time_phases(session: Session, clock: Clock, budget_s: Seconds, order: tuple[
                 session.phased_step(lambda phase, marks=marks: marks.append((phase, clock.mark())))  # type: ignore[misc]
             marks.append((REST, clock.mark()))
             clock.synchronize()
+        except PyrometerError:
+            raise
         except Exception as error:
             raise step_failure(len(rows) + 1, error) from error
         rows.append(_durations(marks, clock))

@@ -28,7 +28,8 @@ from pyrometer.bench.verdict import Metric, Verdict
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds, format_percent, format_seconds
 from pyrometer.record import Record, doc
-from pyrometer.workload.target import Target, TargetSpec, load_workload
+from pyrometer.workload.loading import load_workload
+from pyrometer.workload.target import Target, TargetSpec
 
 LOOKS = (5, 8, 12)
 DEFAULT_BUDGET_S = 600.0

@@ -13,7 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from pyrometer.bench.clock import Clock
-from pyrometer.errors import UserProgramError
+from pyrometer.errors import PyrometerError, UserProgramError
 from pyrometer.quantity import Seconds
 from pyrometer.workload.failure import described
 from pyrometer.workload.workload import Session
@@ -92,6 +92,8 @@ class StepTimer:
             start = clock.host_ns()
             output = session.step(prepared)
             clock.synchronize()
+        except PyrometerError:
+            raise
         except Exception as error:
             raise step_failure(1, error) from error
         self.samples.first_call_s = (clock.host_ns() - start) * 1e-9
@@ -124,6 +126,8 @@ class StepTimer:
             with paused_gc():
                 output = loop(num_samples, marks)
             self._clock.synchronize()
+        except PyrometerError:
+            raise
         except Exception as error:
             done = self.samples.num_steps + len(marks.ends) * self.samples.steps_per_sample
             raise step_failure(done + 1, error) from error

@@ -23,6 +23,7 @@ CONFIDENCE = 0.99
 SMALLEST_EFFECT = 0.02
 MARGIN = 0.05
 HOUR_S = 3600.0
+MOST_ALIKE = 0.97
 
 
 class Window(Record, frozen=True, kw_only=True):
@@ -108,8 +109,8 @@ def robust_trend(x: Floats, y: Floats, confidence: float) -> tuple[float, float,
     """Theil-Sen slope with Sen's interval (1968), widened for autocorrelation.
 
     The bounds are pairwise slopes at ranks that the normal approximation of Kendall's S gives. Its variance is multiplied by the
-    autocorrelation time of the residuals, after Hamed and Rao (A modified Mann-Kendall trend test for autocorrelated data,
-    1998).
+    autocorrelation time of the noise, after Hamed and Rao (A modified Mann-Kendall trend test for autocorrelated data,
+    1998). Simulated, a nominal 99 % covers 97 % and more, but 91 to 95 % where 10 to 30 windows correlate by 0.8.
 
     Returns:
         Slope, lower and upper bound, per unit of `x`; the bounds are infinite for too few or too alike values.
@@ -121,7 +122,7 @@ def robust_trend(x: Floats, y: Floats, confidence: float) -> tuple[float, float,
     first, second = np.triu_indices(n, 1)
     slopes = np.sort((y[second] - y[first]) / (x[second] - x[first]))
     slope = float(np.median(slopes))
-    variance = _residual_time(y - slope * x) * n * (n - 1) * (2 * n + 5) / 18
+    variance = _noise_time(x, y) * n * (n - 1) * (2 * n + 5) / 18
     reach = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(variance)
     low, high = math.floor((len(slopes) - reach) / 2), math.ceil((len(slopes) + reach) / 2)
     return (
@@ -131,13 +132,16 @@ def robust_trend(x: Floats, y: Floats, confidence: float) -> tuple[float, float,
     )
 
 
-def _residual_time(residuals: Floats) -> float:
-    """Autocorrelation time of what is left beside a trend.
+def _noise_time(x: Floats, y: Floats) -> float:
+    """Autocorrelation time of what is left beside a parabola, so that a trend that bends does not pass for noise.
 
-    With few windows neighbours look less alike than they are: their correlation comes out low by about (2 + 4r)/n, because
-    the mean and the slope were fitted (Shaman and Stine, The bias of autoregressive coefficient estimators, 1988).
+    With few windows neighbours look less alike than they are: the correlation of what a fit of p parameters leaves comes out
+    low by about (p + 2pr)/n (the first-order bias of Shaman and Stine, The bias of autoregressive coefficient
+    estimators, 1988).
     """
-    ranks = np.argsort(np.argsort(residuals)).astype(np.float64)
+    centred = (x - x.mean()) / (x[-1] - x[0])
+    residuals = (y - np.polyval(np.polyfit(centred, y, 2), centred)) / np.abs(y).max()
+    ranks = np.unique(residuals.round(9), return_inverse=True)[1].astype(np.float64)
     r = lag_one(ranks)
-    r = min(max(r + (2 + 4 * r) / len(ranks), 0.0), 0.97)
+    r = min(max(r + (3 + 6 * r) / len(ranks), 0.0), MOST_ALIKE)
     return max(autocorrelation_time(ranks), (1 + r) / (1 - r))

@@ -98,7 +98,8 @@ def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: An
     from pyrometer.bench.soak import soak
     from pyrometer.hardware.environment import read_environment
     from pyrometer.report.documents import BenchDocument
-    from pyrometer.workload.target import load_workload, parse_target
+    from pyrometer.workload.loading import load_workload
+    from pyrometer.workload.target import parse_target
 
     budget_s = flags["budget"] or settings.budget_s or DEFAULT_BUDGET_S
     parsed = parse_target(target)
@@ -133,7 +134,8 @@ def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -
     from pyrometer.bench.replicate import replicate
     from pyrometer.hardware.environment import read_environment
     from pyrometer.report.documents import BenchDocument
-    from pyrometer.workload.target import load_workload, parse_target
+    from pyrometer.workload.loading import load_workload
+    from pyrometer.workload.target import parse_target
 
     a, b = parse_target(target), parse_target(flags["vs"])
     chosen = {

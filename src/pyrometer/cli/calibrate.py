@@ -44,8 +44,9 @@ def command(
     from pyrometer.hardware.environment import read_environment
     from pyrometer.record import to_dict
     from pyrometer.report.documents import CalibrationDocument
+    from pyrometer.workload.loading import load_workload
     from pyrometer.workload.output import stdout_to_stderr
-    from pyrometer.workload.target import load_workload, parse_target
+    from pyrometer.workload.target import parse_target
 
     with stdout_to_stderr(), progress_bar() as progress:
         calibration = calibrate(
@@ -78,7 +79,7 @@ def command(
 
 def _keep_peaks(calibration: Calibration, fingerprint: str, store_location: str | None) -> None:
     """Keep peaks that were taken on a quiet machine beside the store, for rooflines."""
-    from pyrometer.hardware.peaks import save_cached
+    from pyrometer.hardware.peak_cache import save_cached
 
     peaks = calibration.peaks
     if peaks is None or store_location is None:

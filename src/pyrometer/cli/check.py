@@ -94,7 +94,7 @@ def _checkup(target: Target, budget_s: float | None, *, quiet: bool) -> Checkup:
             return check_script([target.spec.text, *target.spec.args], confidence=settings.confidence)
         from pyrometer.bench.measure import DEFAULT_BUDGET_S
         from pyrometer.checkup.workload import check_workload
-        from pyrometer.workload.target import load_workload
+        from pyrometer.workload.loading import load_workload
 
         progress: Any = stack.enter_context(progress_bar())
         return check_workload(

@@ -1,4 +1,4 @@
-"""Runs every probe of a device within one time budget."""
+"""Measuring what a device really reaches: every probe of it within one time budget."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import partial
 import psutil
 import torch
 
+from pyrometer.errors import InputError
 from pyrometer.hardware.cgroup import memory_limit
 from pyrometer.hardware.compute_peaks import CONV_DTYPES, MATMUL_DTYPES, conv_peak, matmul_peak, on_cuda
 from pyrometer.hardware.conditions import ConditionsProbe
@@ -22,12 +23,31 @@ from pyrometer.hardware.rig import Probe, Rig
 from pyrometer.hardware.timing import DURATION_S, Timer, timer_for
 from pyrometer.quantity import Seconds
 
+DEFAULT_BUDGET_S = 10.0
 # One probe takes at most this share of the free memory, because the user's own program is in there too.
 _MEMORY_SHARE = 8
 
 
-def search_peaks(device: torch.device, timer: Timer | None, budget_s: Seconds) -> Peaks:
-    """What `peaks.measure_peaks` does, for a device and a budget that it has found legal."""
+def measure_peaks(
+    device: torch.device, *, timer: Timer | None = None, budget_s: Seconds = DEFAULT_BUDGET_S
+) -> Peaks:
+    """Measure what a device reaches, within a time budget.
+
+    Torch's random state, flags and threads are left as they are; memory taken on a GPU is given back, though its
+    allocator's statistics of peak use remember it.
+
+    Args:
+        device: the CPU or a CUDA device.
+        timer: gives the best time of a call; by default `timing.best_time` on the device.
+        budget_s: no new size is tried that would probably end later; each kind of work is tried at least once.
+
+    Raises:
+        InputError: another kind of device, or a budget that is not positive.
+    """
+    if device.type not in {"cpu", "cuda"}:
+        raise InputError(f"device {device}: its peaks cannot be measured; legal are cpu and cuda")
+    if budget_s <= 0:
+        raise InputError(f"budget: got {budget_s} s; it must be positive, for example 10 s")
     started = time.monotonic()
     if str(device) == "cuda":  # without an index
         device = torch.device("cuda", torch.cuda.current_device())

@@ -30,8 +30,19 @@ _ABSENT = object()
 _LEGAL = "a Workload, a (model, inputs) pair, or an nn.Module with example_inputs"
 
 
-def load(target: Target) -> Workload:
-    """See `pyrometer.workload.target.load_workload`."""
+def load_workload(target: Target) -> Workload:
+    """Import what the target names, call the factory, and make a workload of what it returns.
+
+    The factory runs in the target's working directory with its own directory importable and `sys.argv` bare. What it
+    prints goes to stderr. Its changes to the working directory and the random state are undone. Its changes to torch's
+    global settings (threads, default dtype, TF32, …) belong to its program: they are undone too, but come back with
+    each session of the workload.
+
+    Raises:
+        TargetError: there is no such module or factory, it needs arguments, or what it returns is no workload.
+        UserProgramError: the user's code raised; says in which file and line.
+        InputError: the workload was put together wrongly.
+    """
     if target.kind == "script":
         raise TargetError(
             f"{target.text}: a script is observed as it runs, not loaded; name a factory: {target.text}:NAME"

@@ -19,13 +19,10 @@ import difflib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pyrometer.errors import TargetError
 from pyrometer.record import Record, doc
-
-if TYPE_CHECKING:
-    from pyrometer.workload.workload import Workload
 
 Kind = Literal["file", "module", "exported", "script"]
 
@@ -88,24 +85,6 @@ def parse_target(text: str, script_args: Sequence[str] = (), *, cwd: Path | None
     place = location if kind == "module" else str(_existing_file(text, directory, location))
     spec = TargetSpec(text=text, cwd=str(directory), args=list(script_args))
     return Target(spec=spec, kind=kind, place=place, factory=name)
-
-
-def load_workload(target: Target) -> Workload:
-    """Import what the target names, call the factory, and make a workload of what it returns.
-
-    The factory runs in the target's working directory with its own directory importable and `sys.argv` bare. What it
-    prints goes to stderr. Its changes to the working directory and the random state are undone. Its changes to torch's
-    global settings (threads, default dtype, TF32, …) belong to its program: they are undone too, but come back with
-    each session of the workload.
-
-    Raises:
-        TargetError: there is no such module or factory, it needs arguments, or what it returns is no workload.
-        UserProgramError: the user's code raised; says in which file and line.
-        InputError: the workload was put together wrongly.
-    """
-    from pyrometer.workload.loading import load
-
-    return load(target)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

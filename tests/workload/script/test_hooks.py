@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -23,6 +24,7 @@ from pyrometer.workload.script.startup._pyrometer_inside.device_time import (
 )
 from pyrometer.workload.script.startup._pyrometer_inside.instrument import CannotInstrumentError, instrument
 from pyrometer.workload.script.startup._pyrometer_inside.log import EventLog
+from pyrometer.workload.script.startup._pyrometer_inside.memory import SHORTEST_INTERVAL_NS
 from pyrometer.workload.script.startup._pyrometer_inside.observer import Observer
 from pyrometer.workload.script.startup._pyrometer_inside.torch_hooks import install
 
@@ -102,6 +104,17 @@ def test_evaluation_is_marked(observed: Observed) -> None:
         model(torch.ones(1, 2))
     model.eval()(torch.ones(1, 2))
     assert observed.events.of(kinds.FORWARD_BEGIN).flags.tolist() == [0, kinds.EVALUATION, kinds.EVALUATION]
+
+
+def test_memory_is_sampled_at_the_end_of_a_phase_and_seldom(observed: Observed) -> None:
+    model = nn.Linear(2, 2)
+    for _ in range(50):
+        model(torch.ones(1, 2))
+    samples, ends = observed.events.of(kinds.RESIDENT_BYTES), observed.events.of(kinds.FORWARD_END)
+    assert set(samples.time_ns) <= set(ends.time_ns)
+    assert samples.time_ns[0] == ends.time_ns[0]
+    assert (np.diff(samples.time_ns) >= SHORTEST_INTERVAL_NS).all()
+    assert (samples.value > 2**20).all()
 
 
 def test_first_fetch_and_exhaustion_are_marked(observed: Observed) -> None:

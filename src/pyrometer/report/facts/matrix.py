@@ -64,7 +64,6 @@ def main_table(matrix: Matrix) -> Table:
         "throughput",
         "over eager float32",
         "error",
-        "first call",
         "compile",
         "peak memory",
     )
@@ -77,12 +76,13 @@ def detail_table(matrix: Matrix) -> Table:
         "configuration",
         "P90",
         "P95",
+        "first call",
         "warm-up",
         "graphs",
         "breaks",
-        "largest difference",
+        "max |Δ|",
         "cosine",
-        "process",
+        "took",
     )
     return Table(columns, [_detail_row(cell) for cell in matrix.cells])
 
@@ -124,7 +124,7 @@ def shade(ratio: float) -> str:
 def _main_row(cell: Cell, *, is_best: bool) -> tuple[str, ...]:
     name = f"{BEST} {cell.label} (best)" if is_best else cell.label
     if cell.measurement is None:
-        return (name, *["–"] * 3, "failed", *["–"] * 4)
+        return (name, *["–"] * 3, _outcome_of_none(cell), *["–"] * 3)
     m = cell.measurement
     return (
         name,
@@ -133,22 +133,25 @@ def _main_row(cell: Cell, *, is_best: bool) -> tuple[str, ...]:
         format_rate(m.throughput, f"{m.unit}/s"),
         "reference" if cell.is_reference else _speedup(cell.verdict),
         _error(cell),
-        format_seconds(m.first_call_s),
         format_seconds(m.compile_s),
         format_bytes(None if m.peak_bytes is None else m.peak_bytes - cell.held_bytes),
     )
 
 
+def _outcome_of_none(cell: Cell) -> str:
+    return "not run" if (cell.failure or "").startswith("not run") else "failed"
+
+
 def _detail_row(cell: Cell) -> tuple[str, ...]:
     m = cell.measurement
-    quantiles = (
-        ("–", "–", "–") if m is None else (format_seconds(m.p90_s), format_seconds(m.p95_s), _warmup(m))
+    times = (
+        ("–",) * 4 if m is None else (*map(format_seconds, (m.p90_s, m.p95_s, m.first_call_s)), _warmup(m))
     )
     graphs = ("–", "–") if cell.graphs is None else (str(cell.graphs.num_graphs), str(cell.graphs.num_breaks))
     errors = ("–", "–")
     if cell.error is not None:
-        errors = (significant(cell.error.max_abs), f"{cell.error.cosine:.6f}")
-    return (cell.label, *quantiles, *graphs, *errors, format_seconds(cell.elapsed_s))
+        errors = (error_figure(cell.error.max_abs), f"{cell.error.cosine:.6f}")
+    return (cell.label, *times, *graphs, *errors, format_seconds(cell.elapsed_s))
 
 
 def _warmup(m: Measurement) -> str:
@@ -176,7 +179,7 @@ def _error(cell: Cell) -> str:
 def _heat(matrix: Matrix, cell: Cell) -> Heat:
     best = " · best" if is_best(matrix, cell) else ""
     if cell.measurement is None:
-        return Heat("failed", "", "none")
+        return Heat(_outcome_of_none(cell), "", "none")
     rate = format_rate(cell.measurement.throughput, f"{cell.measurement.unit}/s") + best
     if cell.is_reference:
         return Heat("reference", rate, "same")

@@ -28,11 +28,11 @@ class MemorySampler:
         self._next_ns: float = 0
 
     def sample_if_due(self, time_ns: int) -> None:
-        """Sample if the last time is long enough ago."""
+        """Sample if the last time is long enough ago; counts as memory at `time_ns`, when a phase has just ended."""
         if time_ns < self._next_ns:
             return
         try:
-            self._sample()
+            self._sample(time_ns)
         except Exception:  # noqa: BLE001 - the script comes first; the log says that the series ends here
             self._log.add(kinds.SAMPLER_FAILED)
             self._next_ns = float("inf")
@@ -40,12 +40,14 @@ class MemorySampler:
         spent_ns = perf_counter_ns() - time_ns
         self._next_ns = time_ns + max(SHORTEST_INTERVAL_NS, COST_LIMIT * spent_ns)
 
-    def _sample(self) -> None:
-        self._log.add(kinds.word(kinds.RESIDENT_BYTES, read_resident_pages() * self._page_bytes))
+    def _sample(self, time_ns: int) -> None:
+        values = {kinds.RESIDENT_BYTES: read_resident_pages() * self._page_bytes}
         if self._cuda is not None and self._cuda.is_initialized():
             stats = self._cuda.memory_stats()
-            self._log.add(kinds.word(kinds.ALLOCATED_BYTES, stats.get("allocated_bytes.all.current", 0)))
-            self._log.add(kinds.word(kinds.ALLOCATED_PEAK_BYTES, stats.get("allocated_bytes.all.peak", 0)))
+            values[kinds.ALLOCATED_BYTES] = stats.get("allocated_bytes.all.current", 0)
+            values[kinds.ALLOCATED_PEAK_BYTES] = stats.get("allocated_bytes.all.peak", 0)
+        for kind, value in values.items():
+            self._log.add_at(time_ns, kinds.word(kind, value))
 
 
 def read_resident_pages() -> int:

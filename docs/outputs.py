@@ -1,0 +1,169 @@
+"""Rewrite what the documentation shows of the program; run by hand, on a quiet machine.
+
+    python docs/outputs.py [PAGE ...]                  # the outputs in these pages, by default in all, and the pictures
+    python docs/outputs.py --honesty honesty.json      # only the tables of benchmarks/honesty.py --out honesty.json
+
+An output stands between `<!-- output: COMMAND -->` and `<!-- /output -->`, such a table between `<!-- honesty -->` and
+`<!-- /honesty -->`. The commands of a page run one after the other in an empty folder that holds a copy of the examples;
+both READMEs share one folder and one run.
+"""  # noqa: INP001 - a script
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import getpass
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
+PAGES = [*READMES, *sorted((ROOT / "docs").glob("*.md"))]
+IMAGES = ROOT / "docs" / "images"
+PICTURED = "pyrometer check examples/perception.py:workload"
+WIDTH, HEIGHT = 1100, 1240
+BAD_INPUT = 2
+
+OUTPUT = re.compile(r"<!-- output: (?P<command>.+?) -->\n.*?<!-- /output -->", re.DOTALL)
+TABLE = re.compile(r"(?P<head><!-- honesty -->\n\|.*\n\|.*\n).*?<!-- /honesty -->", re.DOTALL)
+RIVALS = {
+    "pyrometer": "**Pyrometer**",
+    "welch p<0.05 and d>0.2": "Welch, p < 0.05 and d > 0.2",
+    "mann-whitney p<0.05": "Mann–Whitney, p < 0.05",
+    "torch.utils.benchmark, IQRs apart": "torch.utils.benchmark, IQRs apart",
+}
+
+
+def main() -> None:
+    """Rewrite the pages that were named."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("pages", nargs="*", type=lambda name: Path(name).resolve(), metavar="PAGE")
+    parser.add_argument("--honesty", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    if arguments.honesty:
+        rows = "\n".join(honesty_rows(json.loads(arguments.honesty.read_text())["rows"]))
+        for page in PAGES:
+            rewrite(page, TABLE, lambda found: f"{found['head']}{rows}\n<!-- /honesty -->")
+        return
+    asked = arguments.pages or PAGES
+    for group in [READMES, *([page] for page in PAGES if page not in READMES)]:
+        pages = [page for page in group if page in asked]
+        if pages:
+            rewrite_outputs(pages)
+
+
+def rewrite_outputs(pages: list[Path]) -> None:
+    """Run the commands of some pages in one folder, each once, and put what they print into the pages."""
+    printed: dict[str, str] = {}
+    with workplace() as folder:
+
+        def replacement(found: re.Match[str]) -> str:
+            command = found["command"]
+            if command not in printed:
+                printed[command] = run(command, folder)
+                if command == PICTURED and pages[0] in READMES:
+                    take_pictures(max((folder / ".pyrometer" / "reports").glob("*.html")))
+            return f"<!-- output: {command} -->\n```console\n$ {command}\n{printed[command]}\n```\n<!-- /output -->"
+
+        for page in pages:
+            rewrite(page, OUTPUT, replacement)
+
+
+def rewrite(page: Path, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> None:
+    """Replace every match in a page."""
+    page.write_text(pattern.sub(replacement, page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[Path]:
+    """An empty folder with a copy of the examples."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+        yield folder
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command prints on both streams, in 100 columns without colour.
+
+    Raises:
+        SystemExit: it was used wrongly, failed, or printed something about this machine that is nobody's business.
+    """
+    sys.stderr.write(f"$ {command}\n")
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYROMETER_", "TORCH"))
+    }
+    environment |= {"COLUMNS": "100", "NO_COLOR": "1"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(  # noqa: S603 - the commands of our own pages
+        ["bash", "-o", "pipefail", "-c", command],  # noqa: S607 - whichever bash there is
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    text = "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip("\n")
+    if done.returncode == BAD_INPUT or done.returncode > 3:
+        raise SystemExit(f"{command}: exit code {done.returncode}\n{text}")
+    for private in (str(folder), str(ROOT), str(Path.home()), platform.node(), getpass.getuser()):
+        if re.search(rf"(?<!\w){re.escape(private)}(?!\w)", text):
+            raise SystemExit(f"{command}: prints {private!r}, which does not belong into the documentation")
+    return text
+
+
+def take_pictures(report: Path) -> None:
+    """The upper part of a report in its light and its dark colours; made smaller where pngquant is installed."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        sys.stderr.write("no chromium: the pictures stay as they are\n")
+        return
+    IMAGES.mkdir(exist_ok=True)
+    for name, colours in {"report.png": [], "report-dark.png": ["--force-dark-mode"]}.items():
+        picture = IMAGES / name
+        size = [f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={picture}"]
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *colours, *size]
+        subprocess.run([browser, *flags, report.as_uri()], check=True, capture_output=True)  # noqa: S603
+        if shutil.which("pngquant"):
+            shrink = ["pngquant", "--force", "--strip", "--output", str(picture), "64", str(picture)]
+            subprocess.run(shrink, check=True)  # noqa: S603
+
+
+def honesty_rows(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """One line per size and method, for the sizes whose trials are complete."""
+    for size in dict.fromkeys(row["size"] for row in rows):
+        by_effect = {row["effect_percent"]: row for row in rows if row["size"] == size}
+        if len(by_effect) < 4:
+            continue
+        step_us = by_effect[0]["step_s"] * 1e6
+        label = f"{step_us:.0f} µs" if step_us < 1000 else f"{step_us / 1000:.1f} ms"
+        for method, shown in RIVALS.items():
+            trials = {effect: row[method] for effect, row in by_effect.items()}
+            slower = [trial for effect, some in trials.items() if effect for trial in some]
+            cells = [
+                share(trials[0], {"faster", "slower"}),
+                *(share(trials[effect], {"slower"}) for effect in (2, 5, 10)),
+                share(slower, {"faster", "same"}),
+            ]
+            yield f"| {label} | {shown} | {' | '.join(cells)} |"
+
+
+def share(trials: list[dict[str, Any]], outcomes: set[str]) -> str:
+    """How many trials came out so."""
+    return f"{sum(trial['outcome'] in outcomes for trial in trials)} of {len(trials)}"
+
+
+if __name__ == "__main__":
+    main()
