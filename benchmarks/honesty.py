@@ -1,6 +1,6 @@
 """How often is a comparison wrong? Ours beside the usual recipes, on programs whose true ratio is known.
 
-    python benchmarks/honesty.py [--trials 100] [--power-trials 40] [--sizes 50us,1ms,30ms] [--out honesty.json]
+    python benchmarks/honesty.py [--trials 100] [--power-trials 40] [--sizes 50us,1ms,30ms] [--effects 0,2,5,10] [--out honesty.json]
 
 A workload is a hundred equal units of work, and the slower side runs 102, 105 or 110 of them, so that the true
 ratio is known by construction and not by another measurement. In an A/A trial both sides are the same hundred.
@@ -27,7 +27,6 @@ from torch.utils.benchmark import Timer
 import pyrometer as pm
 
 UNITS = 100
-EFFECTS = (2, 5, 10)
 THOROUGH_BELOW = 0.05
 BUDGET_S = {"50us": 10.0, "1ms": 15.0, "30ms": 25.0}
 
@@ -149,6 +148,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--power-trials", type=int, default=40)
     parser.add_argument("--sizes", default="50us,1ms,30ms")
+    parser.add_argument("--effects", default="0,2,5,10", help="slowdowns in per cent; 0 is A/A")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -158,7 +158,7 @@ def main() -> None:
         print(
             f"{size}: a step takes {typical * 1e6:.0f} µs; load {psutil.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
         )
-        for effect in (0, *EFFECTS):
+        for effect in map(int, arguments.effects.split(",")):
             rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
             for trial in range(arguments.trials if effect == 0 else arguments.power_trials):
                 rows["pyrometer"].append(ours(size, UNITS + effect, seed=trial))

@@ -4,7 +4,7 @@
     python docs/outputs.py --honesty honesty.json      # only the tables of benchmarks/honesty.py --out honesty.json
 
 An output stands between `<!-- output: COMMAND -->` and `<!-- /output -->`, such a table between `<!-- honesty -->` and
-`<!-- /honesty -->`. The commands of a page run one after the other in an empty folder that holds a copy of the examples;
+`<!-- /honesty -->`. The commands of a page run one after the other in a folder that holds only a copy of the examples and the benchmarks;
 both READMEs share one folder and one run.
 """  # noqa: INP001 - a script
 
@@ -87,10 +87,11 @@ def rewrite(page: Path, pattern: re.Pattern[str], replacement: Callable[[re.Matc
 
 @contextlib.contextmanager
 def workplace() -> Iterator[Path]:
-    """An empty folder with a copy of the examples."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    """A folder with nothing but a copy of the examples and the benchmarks."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for name in ("examples", "benchmarks"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         yield folder
 
 

@@ -7,17 +7,25 @@ import random
 import statistics
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 
+from pyrometer.bench.axes import parse_axes
+from pyrometer.bench.cell import Cell, GraphCounts, OutputError, settings_label
+from pyrometer.bench.cold import STAGES, ColdStart, ColdStarts, summarise_stage
+from pyrometer.bench.matrix import Matrix
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
 from pyrometer.bench.quality import Caveat
+from pyrometer.bench.recommendation import recommend, rejections
+from pyrometer.bench.stability import Soak, Window, byte_drift, share_drift
 from pyrometer.bench.verdict import ReferenceTests, TailRatio, Verdict
 from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.cpu import Cpu
 from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.gpu import Gpu
-from pyrometer.report.documents import BenchDocument, CheckDocument
+from pyrometer.report.documents import BenchDocument, CheckDocument, MatrixDocument, TargetDocument
 
 HEAD = {
     "tool_version": "0.1.0",
@@ -318,8 +326,117 @@ def gpu_environment() -> Environment:
     return make_environment(gpus=[gpu], torch_cuda="13.0", memory_bytes=128 * 2**30)
 
 
-def all_documents() -> dict[str, CheckDocument | BenchDocument]:
+def make_cell(ratio: float | None, outcome: str = "faster", off: float = 3e-7, **settings: Any) -> Cell:
+    """A cell of a matrix; the reference where there is no ratio."""
+    batch = settings["batch_size"]
+    coarse = settings.get("dtype") == "bfloat16"
+    step_s = 0.004 * batch**0.7 * (ratio or 1.0)
+    verdict = None
+    if ratio is not None:
+        verdict = msgspec.structs.replace(
+            make_verdict(outcome), ratio=ratio, ci_low=ratio * 0.95, ci_high=ratio * 1.05
+        )
+    measurement = make_measurement(
+        noisy(150, step_s, seed=batch),
+        [9.1 if ratio else 0.02, 0.01],
+        compile_s=8.7 if settings["mode"] != "eager" else None,
+        units_per_step=float(batch),
+        peak_bytes=(420 if settings["mode"] != "eager" else 300) * 2**20,
+        memory=None,
+    )
+    error = OutputError(
+        max_abs=off * 4, max_rel=off, cosine=1 - off**2, num_values=80, tolerance=3e-2 if coarse else 1e-4,
+        within_tolerance=off <= (3e-2 if coarse else 1e-4),
+    )  # fmt: skip
+    return Cell(
+        label=settings_label(settings), settings=settings, is_reference=ratio is None, measurement=measurement,
+        graphs=GraphCounts(num_graphs=int(settings["mode"] != "eager"), num_breaks=0), verdict=verdict,
+        error=None if ratio is None else error, elapsed_s=24.0 if ratio else 12.0,
+    )  # fmt: skip
+
+
+def make_matrix() -> Matrix:
+    cells = [
+        make_cell(None, batch_size=1, dtype="float32", mode="eager"),
+        make_cell(0.71, batch_size=1, dtype="float32", mode="default"),
+        make_cell(1.18, "slower", 0.04, batch_size=1, dtype="bfloat16", mode="eager"),
+        make_cell(0.98, "undecided", 4e-3, batch_size=1, dtype="bfloat16", mode="default"),
+        make_cell(None, batch_size=8, dtype="float32", mode="eager"),
+        make_cell(0.588, batch_size=8, dtype="float32", mode="default"),
+        Cell(
+            label="batch 8, bfloat16, eager",
+            settings={"batch_size": 8, "dtype": "bfloat16", "mode": "eager"},
+            failure="step 1 raised RuntimeError: no kernel for bfloat16",
+        ),
+        Cell(
+            label="batch 8, bfloat16, default",
+            settings={"batch_size": 8, "dtype": "bfloat16", "mode": "default"},
+            failure="not run: the budget was spent; repeat the command to go on",
+        ),
+    ]
+    return Matrix(
+        name="perception", unit="frames", axes=parse_axes(["batch=1,8 dtype=float32,bfloat16 mode=eager,default"]),
+        cells=cells, recommendation=recommend(cells), rejected=rejections(cells), num_reused=2, num_missing=1, elapsed_s=151.0,
+    )  # fmt: skip
+
+
+def matrix_document() -> MatrixDocument:
+    return MatrixDocument(
+        target="vision.py:net", matrix=make_matrix(), environment=make_environment(), **HEAD
+    )
+
+
+def make_starts() -> ColdStarts:
+    def start(scale: float) -> ColdStart:
+        return ColdStart(
+            python_s=0.1, import_s=2.1 * scale, load_s=0.4, first_call_s=9.0 if scale > 1 else 1.2 * scale,
+            total_s=0.5 + 2.1 * scale + (9.0 if scale > 1 else 1.2 * scale), steady_s=0.031,
+        )  # fmt: skip
+
+    later = [start(0.9 + 0.01 * i) for i in range(7)]
+    stages = [summarise_stage(name, [getattr(one, name) for one in later]) for name in STAGES]
+    return ColdStarts(first=start(1.1), later=later, stages=stages)
+
+
+def make_soak() -> Soak:
+    rng = random.Random(2)
+    windows = [
+        Window(
+            start_s=15.0 * i, end_s=15.0 * (i + 1), num_samples=400, p50_s=0.032 * (1 + 0.001 * i) * math.exp(rng.gauss(0, 0.003)),
+            p99_s=0.041 * math.exp(rng.gauss(0, 0.05)), memory_bytes=612 * 2**20 + 40_000 * i,
+        )
+        for i in range(120)
+    ]  # fmt: skip
+    middles = np.array([window.start_s + 7.5 for window in windows])
+    caveats = [
+        Caveat(
+            code="drifting",
+            message="the steps grew 11.2 % slower in 30 min 0 s",
+            hint="the machine may have changed instead: look at its temperature and load, and run once more",
+        )
+    ]
+    return Soak(
+        asked_s=1800.0, elapsed_s=1800.0, num_steps=48_000, steps_per_sample=1, windows=windows,
+        latency=share_drift(middles, np.array([window.p50_s for window in windows])),
+        tail=share_drift(middles, np.array([window.p99_s for window in windows])),
+        memory=byte_drift(middles, np.array([float(window.memory_bytes) for window in windows])),
+        memory_source="resident set size of the process", caveats=caveats,
+    )  # fmt: skip
+
+
+def replicated_verdict() -> Verdict:
+    estimates = [-0.34, -0.36, -0.352, -0.33, -0.37]
+    return msgspec.structs.replace(
+        make_verdict("faster"), num_processes=5, num_blocks=200, log_ratios=estimates, reference=None
+    )
+
+
+def all_documents() -> dict[str, TargetDocument]:
     return {
+        "matrix": matrix_document(),
+        "starts": bench_document(measurement=steady_perception(), cold=make_starts()),
+        "soak": bench_document(measurement=steady_perception(), soak=make_soak()),
+        "verdict_processes": bench_document(versus="model.py:compiled", verdict=replicated_verdict()),
         "steady": check_document(steady_perception()),
         "bimodal": bench_document(measurement=bimodal(), target="robot.py:loop"),
         "not_steady": bench_document(measurement=not_steady(), target="grow.py:work"),

@@ -26,7 +26,19 @@ def text_of(document) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["steady", "training", "interrupted", "gpu", "no_step", "verdict_slower", "verdict_undecided"]
+    "name",
+    [
+        "steady",
+        "training",
+        "interrupted",
+        "gpu",
+        "no_step",
+        "verdict_slower",
+        "verdict_undecided",
+        "matrix",
+        "starts",
+        "soak",
+    ],
 )
 def test_text_is_as_stored(documents, name):
     path = SNAPSHOTS / f"{name}.md"

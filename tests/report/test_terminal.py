@@ -21,7 +21,8 @@ from pyrometer.report import glyphs, kinds, terminal
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 NAMES = (
     "steady", "bimodal", "not_steady", "interrupted", "gpu", "training", "no_step",
-    "verdict_faster", "verdict_slower", "verdict_same", "verdict_undecided",
+    "verdict_faster", "verdict_slower", "verdict_same", "verdict_undecided", "verdict_processes",
+    "matrix", "starts", "soak",
 )  # fmt: skip
 
 

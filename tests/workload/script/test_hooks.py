@@ -15,7 +15,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
+from pyrometer.workload.script.child import Ended
 from pyrometer.workload.script.events import Events, read_events
+from pyrometer.workload.script.notes import notes_on
 from pyrometer.workload.script.startup._pyrometer_inside import kinds
 from pyrometer.workload.script.startup._pyrometer_inside.device_time import (
     MAX_PENDING,
@@ -27,6 +29,7 @@ from pyrometer.workload.script.startup._pyrometer_inside.log import EventLog
 from pyrometer.workload.script.startup._pyrometer_inside.memory import SHORTEST_INTERVAL_NS
 from pyrometer.workload.script.startup._pyrometer_inside.observer import Observer
 from pyrometer.workload.script.startup._pyrometer_inside.torch_hooks import install
+from pyrometer.workload.script.steps import find_steps
 
 PHASE_KINDS = range(1, kinds.LAST_PHASE_KIND + 1)
 
@@ -143,6 +146,17 @@ def test_other_threads_are_counted_and_leave_the_phases_alone(observed: Observed
     assert observed.phases == [kinds.FORWARD_BEGIN, kinds.FORWARD_END]
     assert observed.observer.elsewhere > 0
     assert observed.observer.inside is False
+
+
+def test_every_hook_point_can_be_missed_in_words() -> None:
+    rows = np.array(
+        [(1, kinds.NOT_OBSERVED, 0, index) for index in range(len(kinds.HOOK_POINTS))], dtype=np.int64
+    )
+    events = Events(0, *rows.T)
+    notes = notes_on(Ended(0, 1.0, interrupted=False, timed_out=False), events, find_steps(events))
+    assert [
+        point for point in kinds.HOOK_POINTS if not any(note.startswith(f"{point}:") for note in notes)
+    ] == []
 
 
 def test_detached_nothing_is_seen(observed: Observed) -> None:

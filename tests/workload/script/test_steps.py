@@ -93,6 +93,13 @@ def test_loaders_that_are_zipped_make_one_step() -> None:
     assert steps.phase_ns["data"].tolist() == [10] * 5
 
 
+def test_a_loop_that_is_left_ends_its_last_step_with_what_was_seen() -> None:
+    epoch = [(DATA, 1, 5, kinds.FIRST_FETCH), (FWD, 7, 10), *[(DATA, 1, 5), (FWD, 7, 10)] * 4]
+    steps = find_steps(make_log(epoch * 2))
+    assert steps.duration_ns.tolist() == [17, 17, 17, 17, 16] * 2
+    assert np.flatnonzero(~steps.regular).tolist() == [0, 4, 5, 9]
+
+
 def test_encoder_and_decoder_make_one_step() -> None:
     steps = find_steps(make_log([(FWD, 1, 5), (FWD, 2, 5)] * 5))
     assert steps.steps_from == "module calls"

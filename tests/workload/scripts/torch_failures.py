@@ -29,6 +29,14 @@ class Loud(torch.nn.Module):
         return self.inner(x)
 
 
+class Forgot(torch.nn.Module):
+    def __init__(self):
+        pass
+
+    def forward(self, x):
+        return x
+
+
 def attempt(action):
     try:
         action()
@@ -43,6 +51,7 @@ loss.backward()
 attempt(loss.backward)
 attempt(lambda: torch.autograd.grad(loss, model.inner.weight))
 attempt(lambda: model(torch.ones(2, 5)))
+attempt(lambda: Forgot()(torch.ones(1)))
 attempt(lambda: list(DataLoader(Broken())))
 attempt(lambda: optimizer.step(closure=lambda: 1 / 0))
 model(torch.ones(2, 4)).sum().backward()

@@ -88,12 +88,13 @@ def _row(row: Row, scale: Scale, top: float, cls: str) -> list[Markup]:
 
 
 def _blocks(v: Verdict, scale: Scale, top: float) -> list[Markup]:
+    noun = "block" if v.num_processes is None else "process"
     dots = []
     for index, value in enumerate(v.log_ratios):
         # A fixed pattern of heights keeps neighbours apart and the picture reproducible.
         y = top + 24 + (index * 7 % 11) * 3.0
         dots.append(tag("circle", cls="block", cx=at(scale(math.exp(value))), cy=y, r=2.4))
-    label = [tag("text", counted(len(dots), "block"), cls="label", x="0%", y=top + 16)] if dots else []
+    label = [tag("text", counted(len(dots), noun), cls="label", x="0%", y=top + 16)] if dots else []
     return [*label, *dots]
 
 

@@ -25,14 +25,14 @@ def headline(starts: ColdStarts) -> str:
 
 def subtitle(starts: ColdStarts) -> str:
     """How many processes, and what the first found."""
-    ran = counted(1 + len(starts.later), "fresh process").replace("processs", "processes")
+    ran = counted(1 + len(starts.later), "fresh process")
     return f"{ran}{', interrupted' if starts.interrupted else ''}; the first found the compiler's cache empty"
 
 
 def stage_table(starts: ColdStarts) -> Table:
     """Every stage: the first process, and the others together."""
     stages = {stage.name: stage for stage in starts.stages}
-    later = ("later processes, median", "min–max", f"{percent(starts.confidence)} interval") if stages else ()
+    later = ("later ones, median", "min–max", f"{percent(starts.confidence)} interval") if stages else ()
     rows = [
         (name, format_seconds(getattr(starts.first, field)), *(_later(stages[field]) if stages else ()))
         for field, name in STAGE_NAMES.items()

@@ -43,10 +43,11 @@ def percent(share: float) -> str:
 def counted(number: float, noun: str) -> str:
     """A count with its noun, in the singular where it is one.
 
-    >>> counted(1, "step"), counted(1200, "block")
-    ('1 step', '1,200 blocks')
+    >>> counted(1, "step"), counted(1200, "block"), counted(5, "process")
+    ('1 step', '1,200 blocks', '5 processes')
     """
-    return f"{number:,.0f} {noun}" if round(number) == 1 else f"{number:,.0f} {noun}s"
+    ending = "" if round(number) == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number:,.0f} {noun}{ending}"
 
 
 def spans(text: str) -> list[tuple[str, bool]]:

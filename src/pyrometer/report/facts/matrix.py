@@ -9,7 +9,6 @@ from typing import NamedTuple
 from pyrometer.bench.axes import AXES
 from pyrometer.bench.cell import Cell, settings_label
 from pyrometer.bench.matrix import Matrix
-from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.recommendation import error_figure
 from pyrometer.bench.verdict import Verdict
 from pyrometer.quantity import format_bytes, format_interval, format_rate, format_seconds, significant
@@ -57,34 +56,20 @@ def subtitle(matrix: Matrix) -> str:
 
 def main_table(matrix: Matrix) -> Table:
     """A row per configuration with the figures that decide."""
-    columns = (
-        "configuration",
-        "median step",
-        "P99",
-        "throughput",
-        "over eager float32",
-        "error",
-        "compile",
-        "peak memory",
-    )
-    return Table(columns, [_main_row(cell, is_best=is_best(matrix, cell)) for cell in matrix.cells])
+    columns = ("configuration", "step", f"{matrix.unit}/s", "over eager float32", "error", "compile")
+    return Table(columns, [_main_row(matrix, cell) for cell in matrix.cells])
 
 
-def detail_table(matrix: Matrix) -> Table:
-    """The other figures of every configuration."""
-    columns = (
-        "configuration",
-        "P90",
-        "P95",
-        "first call",
-        "warm-up",
-        "graphs",
-        "breaks",
-        "max |Δ|",
-        "cosine",
-        "took",
-    )
-    return Table(columns, [_detail_row(cell) for cell in matrix.cells])
+def tail_table(matrix: Matrix) -> Table:
+    """How steady and how cold every configuration is."""
+    columns = ("configuration", "P90", "P95", "P99", "first call", "warm-up")
+    return Table(columns, [_tail_row(cell) for cell in matrix.cells])
+
+
+def cost_table(matrix: Matrix) -> Table:
+    """What every configuration costs in memory and in numbers, and what the compiler made of it."""
+    columns = ("configuration", "peak memory", "graphs", "breaks", "max diff", "cosine", "took")
+    return Table(columns, [_cost_row(cell) for cell in matrix.cells])
 
 
 def rejection_table(matrix: Matrix) -> Table:
@@ -121,41 +106,34 @@ def shade(ratio: float) -> str:
     return "same" if strength == 0 else f"{'faster' if ratio < 1 else 'slower'}-{strength}"
 
 
-def _main_row(cell: Cell, *, is_best: bool) -> tuple[str, ...]:
-    name = f"{BEST} {cell.label} (best)" if is_best else cell.label
+def _main_row(matrix: Matrix, cell: Cell) -> tuple[str, ...]:
+    name = f"{BEST} {cell.label} (best)" if is_best(matrix, cell) else cell.label
     if cell.measurement is None:
-        return (name, *["–"] * 3, _outcome_of_none(cell), *["–"] * 3)
+        return name, "–", "–", _outcome_of_none(cell), "–", "–"
     m = cell.measurement
-    return (
-        name,
-        format_seconds(m.median_s),
-        format_seconds(m.p99_s),
-        format_rate(m.throughput, f"{m.unit}/s"),
-        "reference" if cell.is_reference else _speedup(cell.verdict),
-        _error(cell),
-        format_seconds(m.compile_s),
-        format_bytes(None if m.peak_bytes is None else m.peak_bytes - cell.held_bytes),
-    )
+    speedup = "reference" if cell.is_reference else _speedup(cell.verdict)
+    rate = format_rate(m.throughput, "").strip()
+    return name, format_seconds(m.median_s), rate, speedup, _error(cell), format_seconds(m.compile_s)
+
+
+def _tail_row(cell: Cell) -> tuple[str, ...]:
+    m = cell.measurement
+    if m is None:
+        return (cell.label, *["–"] * 5)
+    warmup = counted(m.warmup_steps, "step") if m.steady else "not steady"
+    return (cell.label, *map(format_seconds, (m.p90_s, m.p95_s, m.p99_s, m.first_call_s)), warmup)
+
+
+def _cost_row(cell: Cell) -> tuple[str, ...]:
+    m, graphs, error = cell.measurement, cell.graphs, cell.error
+    peak = None if m is None or m.peak_bytes is None else m.peak_bytes - cell.held_bytes
+    counts = ("–", "–") if graphs is None else (str(graphs.num_graphs), str(graphs.num_breaks))
+    errors = ("–", "–") if error is None else (error_figure(error.max_abs), f"{error.cosine:.6f}")
+    return (cell.label, format_bytes(peak), *counts, *errors, format_seconds(cell.elapsed_s))
 
 
 def _outcome_of_none(cell: Cell) -> str:
     return "not run" if (cell.failure or "").startswith("not run") else "failed"
-
-
-def _detail_row(cell: Cell) -> tuple[str, ...]:
-    m = cell.measurement
-    times = (
-        ("–",) * 4 if m is None else (*map(format_seconds, (m.p90_s, m.p95_s, m.first_call_s)), _warmup(m))
-    )
-    graphs = ("–", "–") if cell.graphs is None else (str(cell.graphs.num_graphs), str(cell.graphs.num_breaks))
-    errors = ("–", "–")
-    if cell.error is not None:
-        errors = (error_figure(cell.error.max_abs), f"{cell.error.cosine:.6f}")
-    return (cell.label, *times, *graphs, *errors, format_seconds(cell.elapsed_s))
-
-
-def _warmup(m: Measurement) -> str:
-    return counted(m.warmup_steps, "step") if m.steady else "not steady"
 
 
 def _speedup(verdict: Verdict | None) -> str:

@@ -23,6 +23,8 @@ def subtitle(verdict: Verdict) -> str:
     v = verdict
     blocks = f"{counted(v.num_blocks, 'paired block')} of {counted(v.calls_per_batch, 'call')} a side"
     interval = f"{percent(v.confidence)} interval"
+    if v.num_processes is not None:
+        blocks = f"{counted(v.num_processes, 'fresh process')} with {blocks}"
     return " · ".join([METRIC_NAMES[v.metric], blocks, interval, f"took {format_seconds(v.elapsed_s)}"])
 
 
@@ -83,7 +85,8 @@ def trust(verdict: Verdict) -> str:
         if v.slot_effect is None
         else f", going first or second inside a block made {percent(abs(v.slot_effect))} difference"
     )
-    return f"{lead}: {counted(v.num_blocks, 'block')}, {order}{slot}."
+    processes = "" if v.num_processes is None else f" in {counted(v.num_processes, 'fresh process')}"
+    return f"{lead}: {counted(v.num_blocks, 'block')}{processes}, {order}{slot}."
 
 
 def is_sound(verdict: Verdict) -> bool:

@@ -8,6 +8,15 @@ from pyrometer.workload.script.events import Events
 from pyrometer.workload.script.startup._pyrometer_inside import kinds
 from pyrometer.workload.script.steps import Steps
 
+_WITHOUT = {
+    "torch's import": "nothing was observed",
+    "module calls": "the forward's time counts as rest",
+    "backward": "its time counts as rest",
+    "data loader": "waiting for data counts as rest",
+    "optimizer steps": "steps were taken from what else was seen",
+    "torch.compile": "it may have seen our hooks, and counted more frames",
+}
+
 
 def notes_on(ended: Ended, events: Events, steps: Steps) -> list[str]:
     """One sentence for each thing that is missing from an observation, the most important first."""
@@ -48,10 +57,8 @@ def _on_the_steps(events: Events, steps: Steps) -> list[str]:
 
 
 def _on_the_hooks(events: Events) -> list[str]:
-    notes = [
-        f"{kinds.HOOK_POINTS[index]}: not observed, as this torch is not what is expected; its time counts as rest"
-        for index in events.of(kinds.NOT_OBSERVED).value.tolist()
-    ]
+    missing = [kinds.HOOK_POINTS[index] for index in events.of(kinds.NOT_OBSERVED).value.tolist()]
+    notes = [f"{point}: this torch is not what is expected there; {_WITHOUT[point]}" for point in missing]
     if (events.kind == kinds.SAMPLER_FAILED).any():
         notes.append("memory could not be sampled on this system")
     if (events.kind == kinds.LOG_FULL).any():

@@ -51,6 +51,7 @@ class ObservedScript(Record, frozen=True, kw_only=True):
 
     events_per_step: Annotated[float | None, doc("logged events per step")] = None
     overhead_share: Annotated[
-        float | None, doc("measured cost of logging an event times events_per_step, over the median step")
+        float | None,
+        doc("estimate: cost of an event with cold caches, times events_per_step, over the median step"),
     ] = None
     notes: Annotated[list[str], doc("what could not be observed, and why")] = []

@@ -21,7 +21,7 @@ _EXHAUSTED = kinds.EXHAUSTED << kinds.KIND_BITS
 
 
 class Observer:
-    """Logs the phases of the thread that it was made in; calls on other threads are counted.
+    """Logs the phases of one thread, by default the one that it is made in; calls on other threads are counted.
 
     Data wait, forward and backward do not nest: the outermost counts, and while it lasts `inside` is true, which is
     all that a nested call looks at. The optimizer may contain them, as a closure does.
@@ -39,12 +39,12 @@ class Observer:
         "inside",
     )
 
-    def __init__(self, log: EventLog, torch: Any) -> None:
+    def __init__(self, log: EventLog, torch: Any, thread: int | None = None) -> None:
         self.inside = False
         self.exhausted = False
         self.elsewhere = 0
         self._log = log
-        self._thread = get_ident()
+        self._thread = get_ident() if thread is None else thread
         self._is_compiling: Callable[[], bool] = torch.compiler.is_compiling
         self._is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._memory = MemorySampler(log, torch)
@@ -52,7 +52,8 @@ class Observer:
 
     def begin_forward(self, module: Any) -> bool:
         """The outermost module call begins; false on another thread, where `end_…` must not follow."""
-        training = module.training and self._is_grad_enabled()
+        # A module whose author forgot super().__init__() lacks it, and must fail where it fails without us.
+        training = getattr(module, "training", True) and self._is_grad_enabled()
         flags = 0 if training else _EVALUATION
         return self._begin(kinds.FORWARD_BEGIN | flags | id(module) << _SHIFT)
 
@@ -62,6 +63,7 @@ class Observer:
 
     def begin_data(self, iterator: Any) -> bool:
         """The next batch is asked for; the dataset stands for the loader, whose iterators come and go."""
+        self.exhausted = False
         flags = _FIRST_FETCH if getattr(iterator, "_num_yielded", None) == 0 else 0
         return self._begin(kinds.DATA_BEGIN | flags | id(getattr(iterator, "_dataset", None)) << _SHIFT)
 
@@ -75,9 +77,7 @@ class Observer:
 
     def end_data(self) -> None:
         """The batch is there, or there is none."""
-        flags = _EXHAUSTED if self.exhausted else 0
-        self.exhausted = False
-        self._end(kinds.DATA_END | flags)
+        self._end(kinds.DATA_END | (_EXHAUSTED if self.exhausted else 0))
 
     def begin_optimizer(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         """An optimizer's step begins."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+from _thread import get_ident
 
 from . import kinds
 from .import_hook import after_import
@@ -24,6 +25,7 @@ class Observation:
         self._log = log
         self._observer: Observer | None = None
         self._pid = os.getpid()
+        self._main_thread = get_ident()
 
     def torch_imported(self, torch: Any) -> None:
         """Install the hooks; what fails here is reported in the log and never reaches the script."""
@@ -35,7 +37,7 @@ class Observation:
             from .observer import Observer
             from .torch_hooks import install
 
-            self._observer = Observer(self._log, torch)
+            self._observer = Observer(self._log, torch, self._main_thread)
             _, missing = install(torch, self._observer)
         except Exception:  # noqa: BLE001 - see above
             missing = ["torch's import"]
