@@ -18,12 +18,15 @@ import os
 import platform
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from pyrometer.quantity import format_seconds
 
 ROOT = Path(__file__).resolve().parent.parent
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
@@ -34,7 +37,7 @@ WIDTH, HEIGHT = 1100, 1240
 BAD_INPUT = 2
 
 OUTPUT = re.compile(r"<!-- output: (?P<command>.+?) -->\n.*?<!-- /output -->", re.DOTALL)
-TABLE = re.compile(r"(?P<head><!-- honesty -->\n\|.*\n\|.*\n).*?<!-- /honesty -->", re.DOTALL)
+TABLE = re.compile(r"(?P<head><!-- honesty -->\n\|[^\n]*\n\|[^\n]*\n).*?<!-- /honesty -->", re.DOTALL)
 RIVALS = {
     "pyrometer": "**Pyrometer**",
     "welch p<0.05 and d>0.2": "Welch, p < 0.05 and d > 0.2",
@@ -148,8 +151,7 @@ def honesty_rows(rows: list[dict[str, Any]]) -> Iterator[str]:
         by_effect = {row["effect_percent"]: row for row in rows if row["size"] == size}
         if len(by_effect) < 4:
             continue
-        step_us = by_effect[0]["step_s"] * 1e6
-        label = f"{step_us:.0f} µs" if step_us < 1000 else f"{step_us / 1000:.1f} ms"
+        label = format_seconds(by_effect[0]["step_s"])
         for method, shown in RIVALS.items():
             trials = {effect: row[method] for effect, row in by_effect.items()}
             slower = [trial for effect, some in trials.items() if effect for trial in some]
@@ -157,6 +159,7 @@ def honesty_rows(rows: list[dict[str, Any]]) -> Iterator[str]:
                 share(trials[0], {"faster", "slower"}),
                 *(share(trials[effect], {"slower"}) for effect in (2, 5, 10)),
                 share(slower, {"faster", "same"}),
+                format_seconds(statistics.median(trial["s"] for some in trials.values() for trial in some)),
             ]
             yield f"| {label} | {shown} | {' | '.join(cells)} |"
 

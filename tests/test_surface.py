@@ -32,10 +32,8 @@ ERRORS = {
     "UsageError": ("PyrometerError", ExitCode.FAILURE),
     "InputError": ("PyrometerError", ExitCode.FAILURE),
     "TargetError": ("InputError", ExitCode.FAILURE),
-    "MissingExtraError": ("PyrometerError", ExitCode.FAILURE),
     "IncomparableError": ("PyrometerError", ExitCode.FAILURE),
     "StoreError": ("PyrometerError", ExitCode.FAILURE),
-    "UndecidedError": ("PyrometerError", ExitCode.UNDECIDED),
     "UserProgramError": ("PyrometerError", ExitCode.USER_PROGRAM),
 }
 
@@ -61,11 +59,6 @@ def test_the_error_tree():
     assert found == ERRORS
     for name in ERRORS:
         assert name in (errors.__doc__ or ""), "the tree is drawn in the module's docstring"
-
-
-def test_a_missing_extra_says_what_to_type():
-    error = errors.MissingExtraError("pynvml", "cuda", "reading GPU clocks")
-    assert str(error) == "reading GPU clocks needs pynvml: pip install 'pyrometer[cuda]'"
 
 
 def test_exit_codes_are_a_contract():

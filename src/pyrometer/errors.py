@@ -6,10 +6,8 @@
     ├── UsageError                 2   wrong flags, or flags that do not go together
     ├── InputError                 2   a file, target or argument that cannot be used
     │   └── TargetError            2   a TARGET that does not lead to a workload
-    ├── MissingExtraError          2   an optional dependency; names the extra
     ├── IncomparableError          2   a comparison across machines or settings, refused
     ├── StoreError                 2   the store cannot be read or written
-    ├── UndecidedError             3   the question stays open
     └── UserProgramError           4   the user's own model, factory or script failed
 
 Only the command line's `main` prints; libraries raise. A message says what happened, the value, what is legal
@@ -53,27 +51,12 @@ class TargetError(InputError):
     """A TARGET does not lead to a workload."""
 
 
-class MissingExtraError(PyrometerError):
-    """An optional dependency is not installed."""
-
-    def __init__(self, module: str, extra: str, purpose: str) -> None:
-        self.module = module
-        self.extra = extra
-        super().__init__(f"{purpose} needs {module}: pip install 'pyrometer[{extra}]'")
-
-
 class IncomparableError(PyrometerError):
     """Two results that were not taken under the same conditions."""
 
 
 class StoreError(PyrometerError):
     """The store cannot be opened, read or written."""
-
-
-class UndecidedError(PyrometerError):
-    """The evidence does not decide the question."""
-
-    exit_code = ExitCode.UNDECIDED
 
 
 class UserProgramError(PyrometerError):

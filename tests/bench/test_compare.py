@@ -168,3 +168,4 @@ def test_sides_that_disturb_each_other_are_not_decided(clock, timed):
     assert v.isolated_ratio == pytest.approx(0.8, rel=0.05)
     assert v.outcome == "undecided"
     assert "disturb" in v.reason
+    assert [caveat.code for caveat in v.caveats] == ["sides_disturb"]

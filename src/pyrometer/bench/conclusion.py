@@ -25,7 +25,8 @@ def conclude(trial: Trial, candidate: int) -> Verdict:
     if not trial.blocks.rows:
         return _without_blocks(trial, candidate)
     blocks, decision = trial.blocks, trial.decisions[candidate]
-    disturbed = _disturbed(decision, trial.isolated.get(candidate))
+    isolated = trial.isolated.get(candidate)
+    disturbed = _disturbed(decision, isolated)
     log_ratios = blocks.log_ratios(candidate)
     baseline_times, candidate_times = blocks.times(0), blocks.times(candidate)
     tail = tail_ratio(baseline_times, candidate_times, trial.rule)
@@ -48,7 +49,7 @@ def conclude(trial: Trial, candidate: int) -> Verdict:
         baseline_s=blocks.median_s(0),
         candidate_s=blocks.median_s(candidate),
         wall_ratio=None if blocks.metric == "wall_min" else math.exp(wall[0]),
-        isolated_ratio=_bound(trial.isolated[candidate]) if candidate in trial.isolated else None,
+        isolated_ratio=None if isolated is None else math.exp(isolated),
         tails=[tail] if tail else [],
         log_ratios=log_ratios.tolist(),
         slot_effect=blocks.slot_effect(),
@@ -57,7 +58,7 @@ def conclude(trial: Trial, candidate: int) -> Verdict:
         reference=reference_tests(np.concatenate(baseline_times), np.concatenate(candidate_times)),
         p_value=signed_rank_p(log_ratios),
         seed=trial.seed,
-        caveats=list(_caveats(trial, decision, tail, wall)),
+        caveats=list(_caveats(trial, decision, tail, wall, isolated)),
     )
 
 
@@ -117,9 +118,19 @@ def _disturbed(decision: Decision, isolated: float | None) -> bool:
 
 
 def _caveats(
-    trial: Trial, decision: Decision, tail: TailRatio | None, wall: tuple[float, float, float]
+    trial: Trial,
+    decision: Decision,
+    tail: TailRatio | None,
+    wall: tuple[float, float, float],
+    isolated: float | None,
 ) -> Iterator[Caveat]:
     slot = trial.blocks.slot_effect()
+    if isolated is not None and _disturbed(decision, isolated):
+        yield caveat(
+            Doubt.SIDES_DISTURB,
+            f"in turn the ratio is {significant(math.exp(decision.estimate))}, each side alone {significant(math.exp(isolated))}",
+            "compare them in the setting that they will run in, one at a time or together",
+        )
     if not trial.warm:
         yield caveat(
             Doubt.NOT_STEADY, "a side was still warming up when the blocks began", "give it a larger --budget"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -102,12 +100,6 @@ class AllocatorMemory:
 def meter_for(device: torch.device) -> MemoryMeter:
     """The meter that is right for a device."""
     return AllocatorMemory(device) if device.type == "cuda" else ResidentMemory()
-
-
-def high_water_bytes() -> Bytes:
-    """Highest resident set size in the life of this process."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak if sys.platform == "darwin" else peak * 1024)
 
 
 class MemoryLog:

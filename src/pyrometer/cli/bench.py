@@ -14,7 +14,7 @@ from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, save_run, store_options
 from pyrometer.errors import ExitCode, UsageError
-from pyrometer.settings import load_settings
+from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
     from pyrometer.bench.measurement import Measurement
@@ -83,7 +83,12 @@ def _require_fitting(flags: dict[str, Any], more_axes: tuple[str, ...]) -> None:
 
 
 def _measured(target: str, flags: dict[str, Any], progress: Any) -> tuple[Document, int]:
-    settings = load_settings(os.environ, Path.cwd())
+    settings = with_flags(
+        load_settings(os.environ, Path.cwd()),
+        budget_s=flags["budget"],
+        margin=flags["margin"],
+        seed=flags["seed"],
+    )
     if flags["matrix"]:
         return _matrix(target, flags, progress)
     if flags["vs"]:
@@ -101,7 +106,7 @@ def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: An
     from pyrometer.workload.loading import load_workload
     from pyrometer.workload.target import parse_target
 
-    budget_s = flags["budget"] or settings.budget_s or DEFAULT_BUDGET_S
+    budget_s = settings.budget_s or DEFAULT_BUDGET_S
     parsed = parse_target(target)
     work = load_workload(parsed)
     asked = Circumstances(command=f"pyrometer bench {target}", budget_s=budget_s)
@@ -138,15 +143,13 @@ def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -
     from pyrometer.workload.target import parse_target
 
     a, b = parse_target(target), parse_target(flags["vs"])
+    # A thorough comparison has a narrower margin of its own; only a flag overrides it.
+    margin = flags["margin"] if flags["thorough"] else settings.margin
     chosen = {
-        "budget_s": flags["budget"] or settings.budget_s,
-        "margin": flags["margin"]
-        if flags["margin"] is not None
-        else None
-        if flags["thorough"]
-        else settings.margin,
+        "budget_s": settings.budget_s,
+        "margin": margin,
         "confidence": settings.confidence,
-        "seed": flags["seed"] if flags["seed"] is not None else settings.seed,
+        "seed": settings.seed,
         "progress": progress,
     }
     if flags["processes"]:

@@ -16,7 +16,7 @@ from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, save_run, store_options
 from pyrometer.errors import ExitCode
-from pyrometer.settings import load_settings
+from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
     from pyrometer.checkup.checkup import Checkup
@@ -82,7 +82,7 @@ def command(
 
 
 def _checkup(target: Target, budget_s: float | None, *, quiet: bool) -> Checkup:
-    settings = load_settings(os.environ, Path.cwd())
+    settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=budget_s)
     with contextlib.ExitStack() as stack:
         if quiet:
             from pyrometer.workload.output import stdout_to_stderr
@@ -100,17 +100,17 @@ def _checkup(target: Target, budget_s: float | None, *, quiet: bool) -> Checkup:
         return check_workload(
             load_workload(target),
             target.spec.text,
-            budget_s=budget_s or settings.budget_s or DEFAULT_BUDGET_S,
+            budget_s=settings.budget_s or DEFAULT_BUDGET_S,
             confidence=settings.confidence,
             progress=progress,
         )
 
 
 def _report_path(store_location: str | None, run_id: str | None) -> Path:
-    """Beside the stored run; in the working directory when nothing was stored, or the store is a server."""
-    if store_location is None or run_id is None or "://" in store_location:
+    """Among the files of the stored run, which `prune` removes with it; in the working directory if nothing was stored."""
+    if store_location is None or run_id is None:
         return Path(FALLBACK_REPORT)
-    return Path(store_location) / "reports" / f"{run_id}.html"
+    return Path(store_location) / "artifacts" / run_id / "report.html"
 
 
 def _exit_code(checkup: Checkup) -> int:

@@ -159,7 +159,9 @@ def matrix_context(document: MatrixDocument) -> Context:
         "subtitle": of_matrix.subtitle(found),
         "heat": of_matrix.heat_map(found),
         "cells": of_matrix.main_table(found),
-        "details": of_matrix.detail_table(found),
+        "legend": of_matrix.LEGEND,
+        "tails": of_matrix.tail_table(found),
+        "costs": of_matrix.cost_table(found),
         "rejected": of_matrix.rejection_table(found),
         **_surroundings(document),
     }

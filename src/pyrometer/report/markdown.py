@@ -85,7 +85,8 @@ def matrix_blocks(document: MatrixDocument) -> list[str]:
     """What `pyrometer bench --matrix` found, as blocks of Markdown."""
     found = document.matrix
     blocks = [f"## {escape(of_matrix.headline(found))}", escape(of_matrix.subtitle(found))]
-    blocks += [table(of_matrix.main_table(found)), table(of_matrix.detail_table(found))]
+    blocks += [table(of_matrix.main_table(found)), escape(of_matrix.LEGEND)]
+    blocks += [table(of_matrix.tail_table(found)), table(of_matrix.cost_table(found))]
     if found.rejected:
         blocks += ["### Not recommended", table(of_matrix.rejection_table(found))]
     return [*blocks, *_provenance_blocks(document)]

@@ -39,7 +39,20 @@ from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, pha
 
 OUTCOME_STYLES = {"faster": "bold green", "slower": "bold red", "same": "bold", "undecided": "bold yellow"}
 OPENING = {
-    *("Apart", "Peaks", "Step", "Latency", "Ratio", "Cold", "Starts", "Soak", "Cells", "Rejected"),
+    *(
+        "Apart",
+        "Peaks",
+        "Step",
+        "Latency",
+        "Ratio",
+        "Cold",
+        "Starts",
+        "Soak",
+        "Cells",
+        "Tails",
+        "Costs",
+        "Rejected",
+    ),
     *("Quality", "Script", "Machine"),
 }
 """Rows with a blank line above."""
@@ -117,8 +130,9 @@ def calibration_view(document: CalibrationDocument) -> RenderableType:
 def matrix_view(document: MatrixDocument) -> RenderableType:
     """What `pyrometer bench --matrix` prints."""
     found = document.matrix
-    rows: Rows = [("Cells", _table(of_matrix.main_table(found)))]
-    rows.append(("More", _table(of_matrix.detail_table(found))))
+    tables = [of_matrix.main_table(found), of_matrix.tail_table(found), of_matrix.cost_table(found)]
+    rows: Rows = list(zip(("Cells", "Tails", "Costs"), map(_cell_table, tables), strict=True))
+    rows.insert(1, ("", Text(of_matrix.LEGEND, style="dim")))
     if found.rejected:
         rows.append(("Rejected", _table(of_matrix.rejection_table(found), "left")))
     head = _head(of_matrix.headline(found), of_matrix.subtitle(found))
@@ -174,7 +188,8 @@ def _measurement_rows(m: Measurement, phases: Sequence[PhaseTime]) -> Rows:
 
 
 def _soak_rows(soak: Soak) -> Rows:
-    line = sparkline([round(window.p50_s * 1e9) for window in soak.windows])
+    every = -(-len(soak.windows) // AXIS_CELLS)
+    line = sparkline([round(window.p50_s * 1e9) for window in soak.windows[::every]])
     told = [of_soak.headline(soak), of_soak.subtitle(soak), f"median step by window {line}"]
     rows: Rows = [("Soak", Group(*map(Text, told), _table(of_soak.drift_table(soak))))]
     if soak.caveats:
@@ -250,12 +265,26 @@ def _facts(facts: Sequence[Fact]) -> RenderableType:
     return Flow([Text.assemble((f"{fact.label} ", "dim"), fact.line) for fact in facts])
 
 
+def _cell_table(table: Table) -> RenderableType:
+    """A table whose first column gives way, so that the figures stay whole."""
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column(min_width=12)
+    for _ in table.columns[1:]:
+        grid.add_column(justify="right", no_wrap=True)
+    _fill(grid, table)
+    return grid
+
+
 def _table(table: Table, justify: Literal["left", "right"] = "right") -> RenderableType:
     grid = Grid.grid(padding=(0, 2, 0, 0))
     grid.add_column()
     for _ in table.columns[1:]:
         grid.add_column(justify=justify)
+    _fill(grid, table)
+    return grid
+
+
+def _fill(grid: Grid, table: Table) -> None:
     grid.add_row(*[Text(column, style="dim") for column in table.columns])
     for row in table.rows:
         grid.add_row(*[Text(cell) for cell in row])
-    return grid

@@ -15,6 +15,7 @@ from pyrometer.quantity import format_bytes, format_interval, format_rate, forma
 from pyrometer.report.facts.layout import Table, counted
 
 BEST = "●"
+LEGEND = f"{BEST} best · = no change · ~ undecided · ! error above the tolerance"
 HEAT_STEPS = (0.02, math.log(1.25), math.log(2.0))
 """Differences in ln ratio at which a cell of the heat map gets a stronger colour."""
 
@@ -55,20 +56,20 @@ def subtitle(matrix: Matrix) -> str:
 
 
 def main_table(matrix: Matrix) -> Table:
-    """A row per configuration with the figures that decide."""
-    columns = ("configuration", "step", f"{matrix.unit}/s", "over eager float32", "error", "compile")
+    """A row per configuration with the figures that decide; for the marks see `LEGEND`."""
+    columns = ("variant", "step", f"{matrix.unit}/s", "over eager", "error", "compile")
     return Table(columns, [_main_row(matrix, cell) for cell in matrix.cells])
 
 
 def tail_table(matrix: Matrix) -> Table:
     """How steady and how cold every configuration is."""
-    columns = ("configuration", "P90", "P95", "P99", "first call", "warm-up")
+    columns = ("variant", "P90", "P95", "P99", "first call", "warm-up")
     return Table(columns, [_tail_row(cell) for cell in matrix.cells])
 
 
 def cost_table(matrix: Matrix) -> Table:
     """What every configuration costs in memory and in numbers, and what the compiler made of it."""
-    columns = ("configuration", "peak memory", "graphs", "breaks", "max diff", "cosine", "took")
+    columns = ("variant", "peak memory", "graphs", "breaks", "max diff", "cosine", "took")
     return Table(columns, [_cost_row(cell) for cell in matrix.cells])
 
 
@@ -143,15 +144,15 @@ def _speedup(verdict: Verdict | None) -> str:
         None if verdict.ci_high is None else 1 / verdict.ci_high,
         None if verdict.ci_low is None else 1 / verdict.ci_low,
     )
-    word = "" if verdict.outcome in {"faster", "slower"} else f" {verdict.outcome}"
-    return f"{significant(1 / verdict.ratio)}× ({bounds}){word}"
+    mark = {"undecided": " ~", "same": " ="}.get(verdict.outcome, "")
+    return f"{significant(1 / verdict.ratio)}× ({bounds}){mark}"
 
 
 def _error(cell: Cell) -> str:
     if cell.error is None:
         return "–"
-    sign = "" if cell.error.within_tolerance else " too large"
-    return "differs" if cell.error.mismatch else error_figure(cell.error.max_rel) + sign
+    figure = "other" if cell.error.mismatch else error_figure(cell.error.max_rel)
+    return figure if cell.error.within_tolerance else f"{figure} !"
 
 
 def _heat(matrix: Matrix, cell: Cell) -> Heat:

@@ -9,7 +9,7 @@ from pyrometer.quantity import format_bytes, format_percent, format_seconds
 from pyrometer.report.facts.layout import Table, counted, percent
 
 LATENCY_WORDS = {"rising": "slower", "falling": "faster", "flat": "steady", "undecided": "undecided"}
-MEMORY_WORDS = {"rising": "growing", "falling": "shrinking", "flat": "steady", "undecided": "undecided"}
+MEMORY_WORDS = {"rising": "grows", "falling": "shrinks", "flat": "steady", "undecided": "undecided"}
 
 
 def headline(soak: Soak) -> str:
@@ -17,9 +17,8 @@ def headline(soak: Soak) -> str:
     ran = format_seconds(soak.elapsed_s)
     if soak.latency is None or soak.memory is None:
         return f"{ran} were too short to see a drift"
-    return (
-        f"over {ran} latency {_verb(soak.latency, LATENCY_WORDS)}, memory {_verb(soak.memory, MEMORY_WORDS)}"
-    )
+    latency = _said(soak.latency, LATENCY_WORDS, format_percent)
+    return f"over {ran} latency {latency}, memory {_said(soak.memory, MEMORY_WORDS, format_bytes)}"
 
 
 def subtitle(soak: Soak) -> str:
@@ -41,9 +40,14 @@ def drift_table(soak: Soak) -> Table:
     return Table(columns, rows)
 
 
-def _verb(drift: Drift, words: dict[str, str]) -> str:
+def _said(drift: Drift, words: dict[str, str], shown: Callable[[float], str]) -> str:
+    """A trend in words, with its size where there is one.
+
+    >>> _said(Drift(per_hour=0.2, ci_low=0.1, ci_high=0.3, change=0.1, trend="rising"), LATENCY_WORDS, format_percent)
+    'slower (+10.0 %)'
+    """
     word = words[drift.trend]
-    return {"steady": "stayed steady", "undecided": "is undecided"}.get(word, f"is {word}")
+    return word if drift.trend in {"flat", "undecided"} else f"{word} ({_signed(drift.change, shown)})"
 
 
 def _row(

@@ -64,10 +64,21 @@ def script_facts(script: ScriptOutcome) -> list[Fact]:
         Fact("command", shlex.join(script.argv)),
         Fact("ended", exit_words(script.exit_code), f"after {format_seconds(script.wall_s)}"),
         Fact("steps", f"{script.num_steps:,}", f"from {script.steps_from}"),
+        Fact("outside the steps", format_seconds(script.outside_steps_s), _outside(script)),
     ]
     if script.overhead_share is not None:
         facts.append(Fact("observation cost", percent(script.overhead_share), "of a step, estimated"))
-    return facts
+    return [*facts, *(Fact("note", note) for note in script.notes)]
+
+
+def _outside(script: ScriptOutcome) -> str:
+    """What went before, between and after the steps."""
+    rest = "set-up, validation, checkpoints"
+    return (
+        rest
+        if script.import_s is None
+        else f"{format_seconds(script.import_s)} until torch was imported; {rest}"
+    )
 
 
 def exit_words(code: int) -> str:
