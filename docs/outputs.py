@@ -67,20 +67,22 @@ def main() -> None:
 
 
 def rewrite_outputs(pages: list[Path]) -> None:
-    """Run the commands of some pages in one folder, each once, and put what they print into the pages."""
-    printed: dict[str, str] = {}
+    """Run the commands of some pages in one folder, each once, then put what they printed into the pages."""
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    commands = dict.fromkeys(command for text in texts for command in OUTPUT.findall(text))
     with workplace() as folder:
+        printed = {command: run(command, folder) for command in commands}
+        if PICTURED in printed and pages[0] in READMES:
+            take_pictures(min(folder.glob(".pyrometer/artifacts/*/report.html")))
 
-        def replacement(found: re.Match[str]) -> str:
-            command = found["command"]
-            if command not in printed:
-                printed[command] = run(command, folder)
-                if command == PICTURED and pages[0] in READMES:
-                    take_pictures(max((folder / ".pyrometer" / "reports").glob("*.html")))
-            return f"<!-- output: {command} -->\n```console\n$ {command}\n{printed[command]}\n```\n<!-- /output -->"
+    def replacement(found: re.Match[str]) -> str:
+        command = found["command"]
+        return (
+            f"<!-- output: {command} -->\n```console\n$ {command}\n{printed[command]}\n```\n<!-- /output -->"
+        )
 
-        for page in pages:
-            rewrite(page, OUTPUT, replacement)
+    for page in pages:
+        rewrite(page, OUTPUT, replacement)
 
 
 def rewrite(page: Path, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> None:

@@ -100,6 +100,15 @@ class TimedWorkload(Workload):
         return 0
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Two threads on two busy cores wait for each other far longer than they work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture
 def clock() -> InjectedClock:
     return InjectedClock()

@@ -65,6 +65,9 @@ def training():
 def call():
     return pm.Call(lambda: torch.ones(3))
 
+def threaded():
+    return mlp().variant(threads=1)
+
 def broken():
     raise RuntimeError("no such split")
 """
@@ -133,6 +136,7 @@ def test_eager_float32_is_added_once_per_batch_size_where_it_is_missing(machine,
         ("compiled", "dtype=float32", [True, False]),
         ("training", "mode=eager,default", [True, False, False]),
         ("call", "mode=eager,default", [True, False]),
+        ("threaded", "threads=1,2", [True, False]),
     ],
 )
 def test_what_is_eager_float32_depends_on_how_the_workload_is_written(
@@ -156,6 +160,11 @@ def test_what_no_cell_could_do_is_refused_before_the_first(machine, targets, tar
     with pytest.raises(error, match=said):
         run_matrix(targets(target), parse_axes([axes]))
     assert machine.requests == []
+
+
+def test_the_reference_of_an_amp_training_is_told_apart_from_its_cells(machine, targets):
+    m = run_matrix(targets("training"), parse_axes(["mode=eager", "dtype=float32"]))
+    assert [cell.label for cell in m.cells] == ["float32, eager, autocast off", "float32, eager"]
 
 
 def test_a_cell_that_fails_is_recorded_and_does_not_stop_the_others(machine, targets):
@@ -196,7 +205,9 @@ def test_cells_without_time_left_say_so_and_are_run_by_a_repeated_command(machin
     axes = parse_axes(["batch=1,2,4,8"])
     first = run_matrix(targets("mlp"), axes, budget_s=45, resume_dir=tmp_path / "state")
     assert first.num_missing > 0
-    assert "not run: the budget was spent; repeat the command" in first.cells[-1].failure
+    assert (
+        "not run: the budget was spent; repeat the command with a larger --budget" in first.cells[-1].failure
+    )
     second = run_matrix(targets("mlp"), axes, budget_s=450, resume_dir=tmp_path / "state")
     assert second.num_missing == 0
     assert second.num_reused == 4 - first.num_missing

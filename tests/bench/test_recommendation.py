@@ -6,7 +6,7 @@ import pytest
 
 from pyrometer.bench.cell import Cell, GraphCounts, OutputError, settings_label
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.recommendation import recommend, rejections
+from pyrometer.bench.recommendation import no_recommendation, recommend, rejections
 from pyrometer.bench.verdict import Verdict
 
 MIB = 2**20
@@ -191,7 +191,17 @@ def test_a_deadline_rules_out_large_batches():
 
 
 def test_nothing_fit_is_no_recommendation():
-    assert recommend([eager(failure="no memory"), compiled(failure="no memory")]) is None
+    cells = [eager(failure="no memory"), compiled(failure="no memory")]
+    assert recommend(cells) is None
+    assert no_recommendation(cells) == "no configuration is fit for use"
+
+
+def test_where_only_the_deadline_is_in_the_way_the_nearest_is_named():
+    cells = [eager(deadline_s=0.002), compiled(deadline_s=0.002)]
+    assert recommend(cells) is None
+    assert no_recommendation(cells) == (
+        "no configuration keeps the deadline of 2.00 ms: the lowest P99 is 7.06 ms, of batch 8, default"
+    )
 
 
 def test_random_outputs_are_recommended_with_a_reservation():

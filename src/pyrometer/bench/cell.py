@@ -19,7 +19,8 @@ def settings_label(settings: Settings) -> str:
     >>> settings_label({"batch_size": 8, "dtype": "bfloat16", "mode": "default"})
     'batch 8, bfloat16, default'
     """
-    words = {"batch_size": "batch {}", "autocast": "autocast {}", "threads": "{} threads"}
+    threads = "{} thread" if settings.get("threads") == 1 else "{} threads"
+    words = {"batch_size": "batch {}", "autocast": "autocast {}", "threads": threads}
     return ", ".join(words.get(name, "{}").format(value) for name, value in settings.items())
 
 

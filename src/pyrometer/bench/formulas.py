@@ -83,8 +83,8 @@ def padding_ratio(num_real: float, num_padded: float) -> float:
 def data_share(data_s: Seconds, step_s: Seconds) -> float:
     """Share of a step that was spent waiting for data.
 
-    >>> data_share(0.02, 0.1)
-    0.2
+    >>> data_share(0.025, 0.1)
+    0.25
     """
     return data_s / step_s
 

@@ -21,7 +21,13 @@ from pyrometer.bench.axes import Axes
 from pyrometer.bench.cell import Cell, Settings, settings_label
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.matrix_state import MatrixState
-from pyrometer.bench.recommendation import Recommendation, Rejection, recommend, rejections
+from pyrometer.bench.recommendation import (
+    Recommendation,
+    Rejection,
+    no_recommendation,
+    recommend,
+    rejections,
+)
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
@@ -34,6 +40,7 @@ CELL_S = 5.0
 LEAST_CELL_S = 0.5
 START_S = 5.0
 TIMEOUT_S = 1800.0
+MORE_BUDGET = "repeat the command with a larger --budget to go on"
 
 
 class Matrix(Record, frozen=True, kw_only=True):
@@ -43,6 +50,7 @@ class Matrix(Record, frozen=True, kw_only=True):
     unit: str
     axes: Axes
     cells: list[Cell]
+    answer: Annotated[str, doc("what to use, or why nothing is recommended")]
     recommendation: Annotated[Recommendation | None, doc("null when no cell is fit for use")]
     rejected: Annotated[list[Rejection], doc("cells that are not fit for use, and why")]
     num_reused: Annotated[
@@ -91,12 +99,14 @@ def run_matrix(
     end_s = None if budget_s is None else started_s + budget_s
     filling = _Filling(target, _plan(axes.cells(), seen), state, end_s, told)
     filling.go()
+    best = recommend(filling.cells)
     return Matrix(
         name=seen.name,
         unit=seen.unit,
         axes=axes,
         cells=filling.cells,
-        recommendation=recommend(filling.cells),
+        answer=no_recommendation(filling.cells) if best is None else best.sentence,
+        recommendation=best,
         rejected=rejections(filling.cells),
         num_reused=filling.num_reused,
         num_missing=filling.num_missing,
@@ -138,7 +148,10 @@ class _Filling:
                 self.cells.append(self._next(planned))
         except KeyboardInterrupt:
             self.interrupted = True
-            self.cells += [self._missing(planned, "interrupted") for planned in self.plan[len(self.cells) :]]
+            self.cells += [
+                self._missing(planned, "interrupted; repeat the command to go on")
+                for planned in self.plan[len(self.cells) :]
+            ]
         if self.state is not None and not self.num_missing:
             self.state.remove()
 
@@ -148,14 +161,14 @@ class _Filling:
             self.num_reused += 1
             return kept
         if self._left_s() < self._overhead_s():
-            return self._missing(planned, "the budget was spent")
+            return self._missing(planned, f"the budget was spent; {MORE_BUDGET}")
         self.progress(
             len(self.cells) / len(self.plan),
             f"cell {len(self.cells) + 1} of {len(self.plan)}: {settings_label(planned.settings)}",
         )
         cell = self._fill(planned)
         if cell.measurement is None and self._left_s() <= 0:
-            return self._missing(planned, "the budget was spent while it ran")
+            return self._missing(planned, f"the budget was spent while it ran; {MORE_BUDGET}")
         if self.state is not None:
             self.state.save(cell)
         return cell
@@ -195,7 +208,7 @@ class _Filling:
 
     def _missing(self, planned: _Planned, why: str) -> Cell:
         self.num_missing += 1
-        return _empty(planned, f"not run: {why}; repeat the command to go on")
+        return _empty(planned, f"not run: {why}")
 
 
 def _empty(planned: _Planned, failure: str) -> Cell:

@@ -67,14 +67,16 @@ def survey(request: SurveyRequest) -> Survey:
     work = load_workload(request.spec.target())
     for settings in request.cells:
         work.variant(**settings)
-    names = ["mode"] if "dtype" in work.unsupported else ["dtype", "mode"]
+    reference = {name: value for name, value in REFERENCE.items() if name not in work.unsupported}
+    if "autocast" in _written(work):
+        reference["autocast"] = "off"
     return Survey(
         name=work.name,
         unit=work.unit,
         is_reference=[
             _changes(work, settings) == _reference_changes(work, settings) for settings in request.cells
         ],
-        reference={name: REFERENCE[name] for name in names},
+        reference=reference,
     )
 
 
@@ -140,16 +142,15 @@ def _reference_changes(work: Workload, settings: Settings) -> dict[str, Any]:
 
 
 def _written(work: Workload) -> Settings:
-    """Mode, dtype and autocast as the user wrote them; no dtype where there are no floating-point parameters."""
+    """How the user wrote the workload; no dtype where there are no floating-point parameters."""
     model = _model(work)
     parts = list(model.modules()) if model is not None else []
     written: Settings = {"mode": "compiled" if any(map(is_compiled, parts)) else "eager"}
     dtypes = _dtypes(work)
     if dtypes:
         written["dtype"] = "+".join(dtypes)
-    if work.config.autocast is not None:
-        written["autocast"] = work.config.autocast
-    return written
+    chosen = msgspec.structs.asdict(work.config)
+    return written | {name: value for name, value in chosen.items() if value is not None}
 
 
 def _tolerance(work: Workload, settings: Settings) -> float:

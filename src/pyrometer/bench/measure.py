@@ -67,7 +67,7 @@ def measure(
         InputError: the workload cannot be prepared, or the budget is not positive.
         UserProgramError: the very first step raised.
 
-    >>> import pyrometer as pm
+    >>> import pyrometer as pm, torch
     >>> m = pm.measure(pm.Inference(torch.nn.Linear(8, 2), torch.randn(4, 8)), budget_s=0.2)
     >>> m.ci_low_s <= m.median_s <= m.ci_high_s
     True

@@ -175,7 +175,7 @@ def _largest(values: torch.Tensor) -> float:
 
 
 def _cosine(actual: torch.Tensor, expected: torch.Tensor) -> float:
+    if torch.equal(actual, expected):
+        return 1.0
     norms = float(actual.norm() * expected.norm())
-    if norms == 0.0:
-        return 1.0 if torch.equal(actual, expected) else 0.0
-    return min(float(actual.flatten() @ expected.flatten()) / norms, 1.0)
+    return min(float(actual.flatten() @ expected.flatten()) / norms, 1.0) if norms else 0.0

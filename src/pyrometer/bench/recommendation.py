@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
@@ -51,6 +52,20 @@ def recommend(cells: Sequence[Cell]) -> Recommendation | None:
         return None
     throughput, best = max(zip(throughputs, fit, strict=True), key=lambda pair: pair[0])
     return _recommendation(best, references.get(_batch(best)), throughput)
+
+
+def no_recommendation(cells: Sequence[Cell]) -> str:
+    """Why nothing is recommended, and what comes nearest where only the deadline is in the way."""
+    measured = [cell.measurement for cell in cells if cell.measurement is not None]
+    late = [cell for cell in cells if cell.measurement is not None and _late(cell, cell.measurement)]
+    if not late or len(late) < len(measured):
+        return "no configuration is fit for use"
+    best = min(late, key=lambda cell: cell.measurement.p99_s if cell.measurement else math.inf)
+    assert best.measurement is not None
+    return (
+        f"no configuration keeps the deadline of {format_seconds(best.measurement.deadline_s)}: "
+        f"the lowest P99 is {format_seconds(best.measurement.p99_s)}, of {best.label}"
+    )
 
 
 def rejections(cells: Sequence[Cell]) -> list[Rejection]:

@@ -3,8 +3,8 @@ import signal
 import sys
 import time
 
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(30)
 except KeyboardInterrupt:
     time.sleep(0.3)

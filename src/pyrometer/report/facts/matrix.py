@@ -38,9 +38,7 @@ class HeatMap(NamedTuple):
 
 def headline(matrix: Matrix) -> str:
     """The answer: what to use."""
-    if matrix.recommendation is None:
-        return "no configuration is fit for use"
-    return matrix.recommendation.sentence
+    return matrix.answer
 
 
 def subtitle(matrix: Matrix) -> str:

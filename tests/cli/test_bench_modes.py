@@ -1,0 +1,139 @@
+"""`bench` with `--matrix`, `--cold`, `--soak` and `--processes`, through the real command line."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pyrometer.report.schema import schema_of
+
+ENTRY = "import sys; from pyrometer.cli.main import run; run()"
+MODEL = """
+import torch
+from torch import nn
+import pyrometer as pm
+
+def work():
+    print("a factory that prints")
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    return pm.Inference(nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 4)), torch.randn(4, 32), unit="frames")
+"""
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    (tmp_path / "model.py").write_text(MODEL)
+    return tmp_path
+
+
+def pyrometer(project, *arguments):
+    command = [sys.executable, "-c", ENTRY, "bench", "model.py:work", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=project)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["batch=1,2"], "batch=1,2: axes go with --matrix, as in --matrix batch=1,2"),
+        (["--matrix", "size=3"], "size=3: 'size' is not an axis; legal are batch, dtype"),
+        (["--matrix", "mode=fast"], "mode=fast: legal are eager, default"),
+        (["--matrix", "batch=1", "--cold", "2"], "--matrix and --cold exclude each other"),
+        (["--processes", "5"], "--processes goes with --vs TARGET"),
+    ],
+)
+def test_wrong_use_is_one_line(project, arguments, said):
+    done = pyrometer(project, *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_matrix_is_one_document_that_can_be_shown_again(project):
+    done = pyrometer(project, "--matrix", "batch=2,4", "dtype=float32,bfloat16", "--budget", "60s", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema_of("bench-matrix"))
+    matrix = document["matrix"]
+    assert [cell["settings"] for cell in matrix["cells"]] == [
+        {"batch_size": batch, "dtype": dtype} for batch in (2, 4) for dtype in ("float32", "bfloat16")
+    ]
+    assert [cell["is_reference"] for cell in matrix["cells"]] == [True, False] * 2
+    assert matrix["num_missing"] == 0
+    shown = subprocess.run(
+        [sys.executable, "-c", ENTRY, "show", "last"], capture_output=True, text=True, check=True, cwd=project
+    )
+    assert matrix["answer"][:20] in shown.stdout
+    assert not list((project / ".pyrometer" / "unfinished").iterdir())
+
+
+@pytest.mark.slow
+def test_an_interrupted_matrix_prints_what_it_has_and_goes_on_later(project):
+    command = [
+        sys.executable,
+        "-c",
+        ENTRY,
+        "bench",
+        "model.py:work",
+        "--matrix",
+        "batch=1,2,4",
+        "--budget",
+        "60s",
+        "--json",
+    ]
+    first = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=project
+    )
+    deadline = time.monotonic() + 120
+    while not list(project.glob(".pyrometer/unfinished/*/*.json")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    first.send_signal(signal.SIGINT)
+    out, _ = first.communicate(timeout=60)
+    assert first.returncode == 130
+    matrix = json.loads(out)["matrix"]
+    assert matrix["interrupted"]
+    assert 1 <= matrix["num_missing"] <= 2
+    second = subprocess.run(command, capture_output=True, text=True, check=True, cwd=project)
+    matrix = json.loads(second.stdout)["matrix"]
+    assert matrix["num_reused"] >= 1
+    assert matrix["num_missing"] == 0
+
+
+@pytest.mark.slow
+def test_cold_starts_are_beside_the_measurement(project):
+    done = pyrometer(project, "--cold", "2", "--budget", "500ms", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema_of("bench"))
+    assert document["measurement"]["median_s"] > 0
+    assert len(document["cold"]["later"]) == 1
+
+
+def test_a_long_run_is_beside_the_measurement(project):
+    done = pyrometer(project, "--soak", "3s", "--budget", "300ms", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema_of("bench"))
+    assert len(document["soak"]["windows"]) == 12
+    assert document["soak"]["latency"]["trend"] in {"rising", "falling", "flat", "undecided"}
+
+
+@pytest.mark.slow
+def test_processes_are_what_is_counted(project):
+    done = pyrometer(project, "--vs", "model.py:work", "--processes", "3", "--json")
+    assert done.returncode in {0, 3}, done.stderr
+    document = json.loads(done.stdout)
+    assert document["versus"] == "model.py:work"
+    assert document["verdict"]["num_processes"] == 3
+    assert document["verdict"]["outcome"] in {"same", "undecided"}
