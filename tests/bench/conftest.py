@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import mmap
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -117,3 +118,15 @@ def clock() -> InjectedClock:
 @pytest.fixture
 def timed(clock: InjectedClock) -> Callable[..., TimedWorkload]:
     return lambda duration, output=lambda _: None, name="timed": TimedWorkload(clock, duration, output, name)
+
+
+@pytest.fixture
+def fresh_memory() -> Callable[[int], mmap.mmap]:
+    """Pages that no allocator can take from what earlier tests have freed, so that the resident set must grow."""
+
+    def take(num_bytes: int) -> mmap.mmap:
+        pages = mmap.mmap(-1, num_bytes)
+        pages.write(b"x" * num_bytes)
+        return pages
+
+    return take

@@ -107,13 +107,13 @@ def test_samples_are_drawn_evenly_and_memory_stays_bounded():
     assert sys.getsizeof(Reservoir(MAX_KEPT).values) < 100
 
 
-def test_memory_that_is_kept_is_found_in_a_real_program():
+def test_memory_that_is_kept_is_found_in_a_real_program(fresh_memory):
     kept = []
 
     class Hoarder(nn.Module):
         def forward(self, x):
             time.sleep(0.002)  # bounds what is hoarded
-            kept.append(torch.ones(16 * 1024))
+            kept.append(fresh_memory(2**16))
             return x
 
     run = soak(pm.Inference(Hoarder(), torch.zeros(4)), 4)

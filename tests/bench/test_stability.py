@@ -79,3 +79,22 @@ def test_memory_that_grows_is_found_and_its_noise_is_not():
     assert growing.change == pytest.approx(50 * 2**20, rel=0.05)
     constant = byte_drift(x, np.full(60, 300.0 * 2**20))
     assert (constant.trend, constant.change) == ("flat", 0.0)
+
+
+def test_a_leak_that_is_not_even_is_found():
+    """The machine lets the program run now faster, now slower, and memory grows with its steps."""
+    rng = np.random.default_rng(1)
+    x = np.linspace(0, 60, 60)
+    found = []
+    for _ in range(50):
+        steps = rng.gamma(1.0, 40.0, 60)
+        found.append(byte_drift(x, 300 * 2**20 + np.cumsum(steps) * 64 * 1024).trend)
+    assert found.count("rising") >= 48
+
+
+def test_memory_that_wanders_is_hardly_ever_called_a_leak():
+    rng = np.random.default_rng(2)
+    x = np.linspace(0, 60, 60)
+    trends = [byte_drift(x, 300 * 2**20 + np.cumsum(rng.normal(0, 2**20, 60))).trend for _ in range(200)]
+    # Above the nominal half per cent: a random walk is what neither of the two intervals is made for alone.
+    assert trends.count("rising") <= 20

@@ -79,28 +79,50 @@ def share_drift(times_s: Floats, values: Floats) -> Drift | None:
 
 
 def byte_drift(times_s: Floats, values: Floats) -> Drift | None:
-    """Drift of memory in bytes, judged like `share_drift` with 1 MiB, or 1 % of the start if that is more, for both limits."""
-    limit = max(2.0**20, 0.01 * float(values[0])) if len(values) else 0.0
-    return _drift(times_s, values, limit, limit)
+    """Drift of memory in bytes, judged like `share_drift` with 1 MiB, or 1 % of the start if that is more, for both limits.
+
+    Memory that leaks adds up: where the leak is not quite even its windows wander about a straight line, and the slope
+    stays undecided. Then the increments from window to window are looked at, which are independent in that case.
+    """
+    if len(values) < FEWEST_WINDOWS:
+        return None
+    limit = max(2.0**20, 0.01 * float(values[0]))
+    drift = _drift(times_s, values, limit, limit)
+    if drift is None or drift.trend != "undecided":
+        return drift
+    from pyrometer.bench.quantiles import mean_interval
+
+    increments = np.diff(values)
+    scale = len(increments) / float(times_s[-1] - times_s[0])
+    slope = float(increments.mean()) * scale
+    low, high = (end * scale for end in mean_interval(increments, CONFIDENCE))
+    summed = _judged((slope, low, high), float(times_s[-1] - times_s[0]), limit, limit)
+    return drift if summed.trend == "undecided" else summed
 
 
 def _drift(times_s: Floats, values: Floats, smallest: float, margin: float) -> Drift | None:
     if len(values) < FEWEST_WINDOWS:
         return None
-    slope, low, high = robust_trend(times_s, values, CONFIDENCE)
-    length_s = float(times_s[-1] - times_s[0])
+    return _judged(
+        robust_trend(times_s, values, CONFIDENCE), float(times_s[-1] - times_s[0]), smallest, margin
+    )
+
+
+def _judged(slope: tuple[float, float, float], length_s: Seconds, smallest: float, margin: float) -> Drift:
+    """What a slope with its interval, per second, means over the whole run."""
+    per_s, low, high = slope
     trend: Trend = "undecided"
-    if low > 0 and slope * length_s > smallest:
+    if low > 0 and per_s * length_s > smallest:
         trend = "rising"
-    elif high < 0 and slope * length_s < -smallest:
+    elif high < 0 and per_s * length_s < -smallest:
         trend = "falling"
     elif max(abs(low), abs(high)) * length_s <= margin:
         trend = "flat"
     return Drift(
-        per_hour=slope * HOUR_S,
+        per_hour=per_s * HOUR_S,
         ci_low=low * HOUR_S if math.isfinite(low) else None,
         ci_high=high * HOUR_S if math.isfinite(high) else None,
-        change=slope * length_s,
+        change=per_s * length_s,
         trend=trend,
     )
 
