@@ -157,11 +157,13 @@ def honesty_rows(rows: list[dict[str, Any]]) -> Iterator[str]:
         for method, shown in RIVALS.items():
             trials = {effect: row[method] for effect, row in by_effect.items()}
             slower = [trial for effect, some in trials.items() if effect for trial in some]
+            every = [*trials[0], *slower]
             cells = [
                 share(trials[0], {"faster", "slower"}),
                 *(share(trials[effect], {"slower"}) for effect in (2, 5, 10)),
                 share(slower, {"faster", "same"}),
-                format_seconds(statistics.median(trial["s"] for some in trials.values() for trial in some)),
+                share(every, {"undecided"}) if method == "pyrometer" else "–",
+                format_seconds(statistics.median(trial["s"] for trial in every)),
             ]
             yield f"| {label} | {shown} | {' | '.join(cells)} |"
 

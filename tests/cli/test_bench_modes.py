@@ -14,7 +14,11 @@ import pytest
 
 from pyrometer.report.schema import schema_of
 
-ENTRY = "import sys; from pyrometer.cli.main import run; run()"
+# A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
+ENTRY = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from pyrometer.cli.main import run; run()"
+)
 MODEL = """
 import torch
 from torch import nn
