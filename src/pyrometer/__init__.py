@@ -20,11 +20,11 @@ from pyrometer.version import __version__
 if TYPE_CHECKING:
     from pyrometer.bench.calibrate import calibrate as calibrate
     from pyrometer.bench.calibration import Calibration as Calibration
-    from pyrometer.bench.compare import compare as compare
-    from pyrometer.bench.compare import compare_many as compare_many
+    from pyrometer.bench.comparison.compare import compare as compare
+    from pyrometer.bench.comparison.compare import compare_many as compare_many
+    from pyrometer.bench.comparison.verdict import Verdict as Verdict
     from pyrometer.bench.measure import measure as measure
     from pyrometer.bench.measurement import Measurement as Measurement
-    from pyrometer.bench.verdict import Verdict as Verdict
     from pyrometer.hardware.environment import Environment as Environment
     from pyrometer.hardware.environment import read_environment as read_environment
     from pyrometer.workload.call import Call as Call
@@ -39,11 +39,11 @@ _HOMES = {
     "Inference": "pyrometer.workload.inference",
     "Measurement": "pyrometer.bench.measurement",
     "Training": "pyrometer.workload.training",
-    "Verdict": "pyrometer.bench.verdict",
+    "Verdict": "pyrometer.bench.comparison.verdict",
     "Workload": "pyrometer.workload.workload",
     "calibrate": "pyrometer.bench.calibrate",
-    "compare": "pyrometer.bench.compare",
-    "compare_many": "pyrometer.bench.compare",
+    "compare": "pyrometer.bench.comparison.compare",
+    "compare_many": "pyrometer.bench.comparison.compare",
     "measure": "pyrometer.bench.measure",
     "read_environment": "pyrometer.hardware.environment",
 }

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyrometer.bench.axes import AXES, parse_axes
+from pyrometer.bench.matrix.axes import AXES, parse_axes
 from pyrometer.errors import InputError
 from pyrometer.workload.variant import Variant
 

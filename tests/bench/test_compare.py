@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import pyrometer as pm
-from pyrometer.bench.verdict import sentence
+from pyrometer.bench.comparison.verdict import sentence
 from pyrometer.errors import InputError, UserProgramError
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyrometer.bench.decision import THOROUGH_LOOKS, Rule, decide
-from pyrometer.bench.pairing import blocks_needed, drifts, hodges_lehmann, sign_sequence
+from pyrometer.bench.comparison.decision import THOROUGH_LOOKS, Rule, decide
+from pyrometer.bench.comparison.pairing import blocks_needed, drifts, hodges_lehmann, sign_sequence
 from pyrometer.errors import InputError
 
 KINDS = ("independent", "autocorrelated", "bimodal", "drifting", "heavy_tailed", "alternating")

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from pyrometer.bench import matrix as module
-from pyrometer.bench.axes import parse_axes
-from pyrometer.bench.cell import Cell, settings_label
-from pyrometer.bench.matrix import run_matrix
-from pyrometer.bench.matrix_cell import CellRequest, Survey, SurveyRequest, fill_cell, survey
-from pyrometer.bench.matrix_state import MatrixState
+from pyrometer.bench.matrix import matrix as module
+from pyrometer.bench.matrix.axes import parse_axes
+from pyrometer.bench.matrix.cell import Cell, settings_label
+from pyrometer.bench.matrix.filling import CellRequest, Survey, SurveyRequest, fill_cell, survey
+from pyrometer.bench.matrix.matrix import run_matrix
+from pyrometer.bench.matrix.state import MatrixState
 from pyrometer.errors import InputError, TargetError, UserProgramError
 from pyrometer.workload.target import parse_target
 
@@ -370,8 +370,8 @@ def test_a_real_matrix(targets, tmp_path):
 DRIVER = textwrap.dedent("""
     import sys
     from pathlib import Path
-    from pyrometer.bench.axes import parse_axes
-    from pyrometer.bench.matrix import run_matrix
+    from pyrometer.bench.matrix.axes import parse_axes
+    from pyrometer.bench.matrix.matrix import run_matrix
     from pyrometer.workload.target import parse_target
     target = parse_target("targets.py:mlp", cwd=Path(sys.argv[1]))
     m = run_matrix(target, parse_axes(["batch=1,2,4"]), resume_dir=Path(sys.argv[1], "state"), budget_s=120)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyrometer.bench.multiplicity import benjamini_hochberg, holm
+from pyrometer.bench.comparison.multiplicity import benjamini_hochberg, holm
 
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 

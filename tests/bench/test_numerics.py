@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import pyrometer as pm
-from pyrometer.bench.numerics import (
+from pyrometer.bench.matrix.numerics import (
     TOLERANCES,
     numeric_error,
     output_error,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pyrometer.bench.cell import Cell, GraphCounts, OutputError, settings_label
+from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.bench.matrix.cell import Cell, GraphCounts, OutputError, settings_label
+from pyrometer.bench.matrix.recommendation import no_recommendation, recommend, rejections
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.recommendation import no_recommendation, recommend, rejections
-from pyrometer.bench.verdict import Verdict
 
 MIB = 2**20
 

@@ -7,10 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from pyrometer.bench import replicate as module
-from pyrometer.bench.decision import Rule
-from pyrometer.bench.replicate import LOOKS, ProcessBlocks, decide_processes, processes_needed, replicate
-from pyrometer.bench.verdict import sentence
+from pyrometer.bench.comparison import replicate as module
+from pyrometer.bench.comparison.decision import Rule
+from pyrometer.bench.comparison.replicate import (
+    LOOKS,
+    ProcessBlocks,
+    decide_processes,
+    processes_needed,
+    replicate,
+)
+from pyrometer.bench.comparison.verdict import sentence
 from pyrometer.errors import InputError, TargetError, UserProgramError
 from pyrometer.workload.target import parse_target
 

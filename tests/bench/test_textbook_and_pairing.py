@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pyrometer.bench.pairing import hodges_lehmann, merged, resolution, robust_sd, signed_rank_p
-from pyrometer.bench.textbook import cohen_word, reference_tests
+from pyrometer.bench.comparison.pairing import hodges_lehmann, merged, resolution, robust_sd, signed_rank_p
+from pyrometer.bench.comparison.textbook import cohen_word, reference_tests
 
 rng = np.random.default_rng(0)
 

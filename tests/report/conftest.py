@@ -11,15 +11,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from pyrometer.bench.axes import parse_axes
-from pyrometer.bench.cell import Cell, GraphCounts, OutputError, settings_label
 from pyrometer.bench.cold import STAGES, ColdStart, ColdStarts, summarise_stage
-from pyrometer.bench.matrix import Matrix
+from pyrometer.bench.comparison.verdict import ReferenceTests, TailRatio, Verdict
+from pyrometer.bench.matrix.axes import parse_axes
+from pyrometer.bench.matrix.cell import Cell, GraphCounts, OutputError, settings_label
+from pyrometer.bench.matrix.matrix import Matrix
+from pyrometer.bench.matrix.recommendation import recommend, rejections
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
 from pyrometer.bench.quality import Caveat
-from pyrometer.bench.recommendation import recommend, rejections
 from pyrometer.bench.stability import Soak, Window, byte_drift, share_drift
-from pyrometer.bench.verdict import ReferenceTests, TailRatio, Verdict
 from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.cpu import Cpu

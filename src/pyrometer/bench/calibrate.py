@@ -14,12 +14,12 @@ from torch import nn
 
 from pyrometer.bench.autocorrelation import Floats
 from pyrometer.bench.calibration import Calibration, Resolution
-from pyrometer.bench.compare import compare
-from pyrometer.bench.decision import Rule, decide
+from pyrometer.bench.comparison.compare import compare
+from pyrometer.bench.comparison.decision import Rule, decide
+from pyrometer.bench.comparison.pairing import resolution, robust_sd
+from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.machine import machine_caveats
 from pyrometer.bench.measure import Progress
-from pyrometer.bench.pairing import resolution, robust_sd
-from pyrometer.bench.verdict import Verdict
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.peak_search import measure_peaks
 from pyrometer.quantity import Seconds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pyrometer.bench.comparison.verdict import Outcome
 from pyrometer.bench.quality import Caveat
-from pyrometer.bench.verdict import Outcome
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.peaks import Peaks
 from pyrometer.quantity import Ratio, Seconds

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pyrometer.bench.cell import GraphCounts
+from pyrometer.bench.matrix.cell import GraphCounts
 from pyrometer.quantity import Seconds
 
 

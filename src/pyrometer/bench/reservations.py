@@ -102,7 +102,7 @@ def _few_samples(m: Measurement, evidence: Evidence) -> Caveat | None:
     factor = max(2.0, 30 / max(m.effective_num_samples, 1))
     return caveat(
         Doubt.FEW_SAMPLES,
-        f"{m.num_samples} steady samples worth {significant(m.effective_num_samples, 2)} independent ones",
+        f"{m.num_samples} steady {'sample' if m.num_samples == 1 else 'samples'} worth {significant(m.effective_num_samples, 2)} independent ones",
         _more_time(m, evidence, factor),
     )
 

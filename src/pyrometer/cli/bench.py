@@ -75,8 +75,10 @@ def _require_fitting(flags: dict[str, Any], more_axes: tuple[str, ...]) -> None:
     if more_axes and not flags["matrix"]:
         raise UsageError(f"{more_axes[0]}: axes go with --matrix, as in --matrix {more_axes[0]}")
     for name in ("margin", "thorough", "processes", "seed"):
-        if flags[name] and not flags["vs"]:
+        if flags[name] is not None and flags[name] is not False and not flags["vs"]:
             raise UsageError(f"--{name} goes with --vs TARGET")
+    if flags["thorough"] and flags["processes"]:
+        raise UsageError("--thorough and --processes exclude each other; give one")
     exclusive = [f"--{name}" for name in ("vs", "matrix", "cold", "soak") if flags[name]]
     if len(exclusive) > 1:
         raise UsageError(f"{' and '.join(exclusive)} exclude each other; give one")
@@ -135,8 +137,8 @@ def exit_code_of(measurement: Measurement | Soak) -> int:
 
 
 def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -> tuple[Document, int]:
-    from pyrometer.bench.compare import compare
-    from pyrometer.bench.replicate import replicate
+    from pyrometer.bench.comparison.compare import compare
+    from pyrometer.bench.comparison.replicate import replicate
     from pyrometer.hardware.environment import read_environment
     from pyrometer.report.documents import BenchDocument
     from pyrometer.workload.loading import load_workload
@@ -163,8 +165,8 @@ def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -
 
 
 def _matrix(target: str, flags: dict[str, Any], progress: Any) -> tuple[Document, int]:
-    from pyrometer.bench.axes import parse_axes
-    from pyrometer.bench.matrix import run_matrix
+    from pyrometer.bench.matrix.axes import parse_axes
+    from pyrometer.bench.matrix.matrix import run_matrix
     from pyrometer.hardware.environment import read_environment
     from pyrometer.report.documents import MatrixDocument
     from pyrometer.workload.target import parse_target

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 from pyrometer.bench.calibration import Calibration
 from pyrometer.bench.cold import ColdStarts
-from pyrometer.bench.matrix import Matrix
+from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.bench.matrix.matrix import Matrix
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.bench.stability import Soak
-from pyrometer.bench.verdict import Verdict
 from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.hardware.environment import Environment
 from pyrometer.record import Record, doc

@@ -19,9 +19,9 @@ import jinja2
 from markupsafe import Markup
 
 from pyrometer.bench.cold import ColdStarts
+from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.stability import Soak
-from pyrometer.bench.verdict import Verdict
 from pyrometer.errors import InputError
 from pyrometer.record import to_json
 from pyrometer.report import kinds

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
-from pyrometer.bench.verdict import Verdict
 from pyrometer.report import kinds
 from pyrometer.report.documents import (
     BenchDocument,

@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
 from pyrometer.bench.stability import Soak
-from pyrometer.bench.verdict import Verdict
 from pyrometer.checkup.checkup import Checkup
 from pyrometer.quantity import format_seconds
 from pyrometer.report import kinds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyrometer.bench.verdict import Verdict, sentence
+from pyrometer.bench.comparison.verdict import Verdict, sentence
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds, format_percent, format_seconds
 from pyrometer.record import from_dict

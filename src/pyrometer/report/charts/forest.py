@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from pyrometer.bench.verdict import Verdict
+from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.report.charts.scale import Scale, fit, plain
 from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, shape, tag, x_axis
 from pyrometer.report.facts.layout import counted

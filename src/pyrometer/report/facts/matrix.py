@@ -6,11 +6,11 @@ import itertools
 import math
 from typing import NamedTuple
 
-from pyrometer.bench.axes import AXES
-from pyrometer.bench.cell import Cell, settings_label
-from pyrometer.bench.matrix import Matrix
-from pyrometer.bench.recommendation import error_figure
-from pyrometer.bench.verdict import Verdict
+from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.bench.matrix.axes import AXES
+from pyrometer.bench.matrix.cell import Cell, settings_label
+from pyrometer.bench.matrix.matrix import Matrix
+from pyrometer.bench.matrix.recommendation import error_figure
 from pyrometer.quantity import format_bytes, format_interval, format_rate, format_seconds, significant
 from pyrometer.report.facts.layout import Table, counted
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyrometer.bench.verdict import ReferenceTests, Verdict, sentence
+from pyrometer.bench.comparison.verdict import ReferenceTests, Verdict, sentence
 from pyrometer.quantity import format_interval, format_ratio, format_seconds, significant
 from pyrometer.report.facts.layout import Fact, Table, counted, percent
 

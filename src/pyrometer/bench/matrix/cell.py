@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
+from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.verdict import Verdict
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Sequence
 
 from pyrometer.bench.clock import Clock
-from pyrometer.bench.conclusion import conclude
-from pyrometer.bench.decision import (
+from pyrometer.bench.comparison.conclusion import conclude
+from pyrometer.bench.comparison.decision import (
     DEFAULT_CONFIDENCE,
     DEFAULT_MARGIN,
     LOOKS,
@@ -15,9 +15,9 @@ from pyrometer.bench.decision import (
     THOROUGH_MARGIN,
     Rule,
 )
+from pyrometer.bench.comparison.trial import Trial, open_sides
+from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measure import Progress
-from pyrometer.bench.trial import Trial, open_sides
-from pyrometer.bench.verdict import Verdict
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Workload

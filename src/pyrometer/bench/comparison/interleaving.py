@@ -11,8 +11,8 @@ import torch
 
 from pyrometer.bench.autocorrelation import Floats
 from pyrometer.bench.clock import Clock
+from pyrometer.bench.comparison.verdict import Metric
 from pyrometer.bench.sampling import paused_gc, step_failure
-from pyrometer.bench.verdict import Metric
 from pyrometer.bench.warmup import steady_start
 from pyrometer.errors import PyrometerError, UserProgramError
 from pyrometer.quantity import Seconds
@@ -88,9 +88,8 @@ class Side:
 
     @property
     def typical_s(self) -> Seconds:
-        """Low quartile of the second half of the warm-up."""
-        times = self.warmup_s[len(self.warmup_s) // 2 :] or [self.first_call_s]
-        return float(np.quantile(times, 0.25))
+        """Fastest warm-up call: on a busy machine most of so few calls are interrupted."""
+        return min(self.warmup_s, default=self.first_call_s)
 
     @property
     def is_warm(self) -> bool:

@@ -9,8 +9,8 @@ from typing import Annotated
 import numpy as np
 
 from pyrometer.bench.autocorrelation import Floats
-from pyrometer.bench.pairing import drifts, hodges_lehmann, merged
-from pyrometer.bench.verdict import Outcome
+from pyrometer.bench.comparison.pairing import drifts, hodges_lehmann, merged
+from pyrometer.bench.comparison.verdict import Outcome
 from pyrometer.errors import InputError
 from pyrometer.record import Record, doc
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyrometer.bench.clock import Clock, clock_for
-from pyrometer.bench.decision import Decision, Rule, decide
+from pyrometer.bench.comparison.decision import Decision, Rule, decide
+from pyrometer.bench.comparison.interleaving import Blocks, Side, choose_metric, warm_up
 from pyrometer.bench.dynamo import compile_seconds
-from pyrometer.bench.interleaving import Blocks, Side, choose_metric, warm_up
 from pyrometer.bench.measure import Progress
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds

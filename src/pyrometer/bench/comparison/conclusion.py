@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from pyrometer.bench.autocorrelation import Floats
-from pyrometer.bench.decision import Decision, Rule
-from pyrometer.bench.pairing import blocks_needed, hodges_lehmann, signed_rank_p
+from pyrometer.bench.comparison.decision import Decision, Rule
+from pyrometer.bench.comparison.pairing import blocks_needed, hodges_lehmann, signed_rank_p
+from pyrometer.bench.comparison.textbook import reference_tests
+from pyrometer.bench.comparison.trial import Trial
+from pyrometer.bench.comparison.verdict import TailRatio, Verdict
 from pyrometer.bench.quality import Caveat, Doubt, caveat
-from pyrometer.bench.textbook import reference_tests
-from pyrometer.bench.trial import Trial
-from pyrometer.bench.verdict import TailRatio, Verdict
 from pyrometer.quantity import Seconds, format_percent, format_seconds, significant
 
 TAIL = 0.95

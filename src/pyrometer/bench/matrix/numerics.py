@@ -26,8 +26,8 @@ from typing import Any, TypeVar
 import torch
 from torch.utils import _pytree as pytree
 
-from pyrometer.bench.cell import OutputError
-from pyrometer.bench.interleaving import seed_all
+from pyrometer.bench.comparison.interleaving import seed_all
+from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.bench.sampling import step_failure
 from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.failure import user_code

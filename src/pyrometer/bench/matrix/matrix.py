@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
-from pyrometer.bench.axes import Axes
-from pyrometer.bench.cell import Cell, Settings, settings_label
 from pyrometer.bench.fresh import run_fresh
-from pyrometer.bench.matrix_state import MatrixState
-from pyrometer.bench.recommendation import (
+from pyrometer.bench.matrix.axes import Axes
+from pyrometer.bench.matrix.cell import Cell, Settings, settings_label
+from pyrometer.bench.matrix.recommendation import (
     Recommendation,
     Rejection,
     no_recommendation,
     recommend,
     rejections,
 )
+from pyrometer.bench.matrix.state import MatrixState
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.workload.target import Target
 
 if TYPE_CHECKING:
-    from pyrometer.bench.matrix_cell import Survey
+    from pyrometer.bench.matrix.filling import Survey
 
 CELL_S = 5.0
 LEAST_CELL_S = 0.5
@@ -89,7 +89,7 @@ def run_matrix(
     """
     if budget_s is not None and budget_s <= 0:
         raise InputError(f"budget: got {budget_s} s; it must be positive, for example 10min")
-    from pyrometer.bench.matrix_cell import SurveyRequest, survey
+    from pyrometer.bench.matrix.filling import SurveyRequest, survey
 
     started_s = time.monotonic()
     told = progress or (lambda _share, _what: None)
@@ -174,7 +174,7 @@ class _Filling:
         return cell
 
     def _fill(self, planned: _Planned) -> Cell:
-        from pyrometer.bench.matrix_cell import CellRequest, fill_cell
+        from pyrometer.bench.matrix.filling import CellRequest, fill_cell
 
         started_s, each_s = time.monotonic(), self._each_s()
         request = CellRequest(

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Annotated
 
-from pyrometer.bench.cell import Settings
+from pyrometer.bench.matrix.cell import Settings
 from pyrometer.errors import InputError
 from pyrometer.record import Record, doc
 

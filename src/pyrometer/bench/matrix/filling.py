@@ -10,11 +10,11 @@ import msgspec
 import torch
 from torch import nn
 
-from pyrometer.bench.cell import Cell, Settings, settings_label
-from pyrometer.bench.compare import compare
+from pyrometer.bench.comparison.compare import compare
 from pyrometer.bench.dynamo import graph_counts
+from pyrometer.bench.matrix.cell import Cell, Settings, settings_label
+from pyrometer.bench.matrix.numerics import output_error, tolerance_for, with_fixed_inputs
 from pyrometer.bench.measure import measure
-from pyrometer.bench.numerics import output_error, tolerance_for, with_fixed_inputs
 from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc

@@ -11,7 +11,7 @@ import math
 from scipy import stats
 
 from pyrometer.bench.autocorrelation import Floats
-from pyrometer.bench.verdict import ReferenceTests
+from pyrometer.bench.comparison.verdict import ReferenceTests
 
 COHEN_WORDS = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"), (math.inf, "large"))
 

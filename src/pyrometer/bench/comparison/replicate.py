@@ -20,11 +20,11 @@ import numpy as np
 from scipy import stats
 
 from pyrometer.bench.autocorrelation import Floats
-from pyrometer.bench.decision import DEFAULT_CONFIDENCE, DEFAULT_MARGIN, Decision, Rule, outcome_of
+from pyrometer.bench.comparison.decision import DEFAULT_CONFIDENCE, DEFAULT_MARGIN, Decision, Rule, outcome_of
+from pyrometer.bench.comparison.verdict import Metric, Verdict
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.measure import Progress
 from pyrometer.bench.quality import Caveat, Doubt, caveat
-from pyrometer.bench.verdict import Metric, Verdict
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds, format_percent, format_seconds
 from pyrometer.record import Record, doc
@@ -118,8 +118,8 @@ def replicate(
 
 def run_process(request: ProcessRequest) -> ProcessBlocks:
     """Load both targets and run the blocks; what every fresh process does."""
-    from pyrometer.bench.interleaving import Blocks, choose_metric, warm_up
-    from pyrometer.bench.trial import open_sides
+    from pyrometer.bench.comparison.interleaving import Blocks, choose_metric, warm_up
+    from pyrometer.bench.comparison.trial import open_sides
 
     specs = [request.baseline, request.candidate]
     order = (1, 0) if request.candidate_first else (0, 1)

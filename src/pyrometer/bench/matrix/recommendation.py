@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
-from pyrometer.bench.cell import Cell, settings_label
+from pyrometer.bench.comparison.verdict import Verdict, sentence
 from pyrometer.bench.formulas import break_even_steps
+from pyrometer.bench.matrix.cell import Cell, settings_label
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.verdict import Verdict, sentence
 from pyrometer.quantity import Bytes, format_bytes, format_interval, format_rate, format_seconds, significant
 from pyrometer.record import Record, doc
 

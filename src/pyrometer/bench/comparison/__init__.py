@@ -1,0 +1,1 @@
+"""Is one faster than the other? Paired blocks, decisions and verdicts."""

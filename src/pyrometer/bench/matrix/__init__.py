@@ -1,0 +1,1 @@
+"""Many configurations at once: axes, cells in fresh processes, and which one to use."""
