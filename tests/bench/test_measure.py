@@ -175,3 +175,15 @@ def test_timing_a_sample_costs_less_than_a_microsecond_or_is_subtracted():
     m = pm.measure(pm.Call(lambda: time.sleep(0.001)), budget_s=0.3, phases=False)
     assert m.timer_overhead_s < 50 * overhead_s
     assert m.median_s >= 0.001
+
+
+def test_the_cost_of_restoring_the_users_state_is_stated():
+    model = nn.Linear(256, 256)
+    work = pm.Training(
+        model,
+        nn.MSELoss(),
+        torch.optim.SGD(model.parameters(), 0.1),
+        [(torch.randn(4, 256), torch.randn(4, 256))],
+    )
+    m = pm.measure(work, budget_s=0.3)
+    assert m.memory.held_bytes >= 256 * 257 * 4, "every parameter is copied"

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from pyrometer.bench.autocorrelation import effective_size
@@ -85,6 +86,8 @@ def measure(
     seen.units_per_step = session.units_per_step
     seen.padding_ratio = session.padding_ratio
     seen.conditions = probe.conditions
+    if seen.memory is not None:
+        seen.memory = msgspec.structs.replace(seen.memory, held_bytes=work.snapshot_bytes())
     seen.circumstances = asked
     return summarise(seen, confidence)
 

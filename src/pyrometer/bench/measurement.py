@@ -38,6 +38,10 @@ class MemoryUse(Record, frozen=True, kw_only=True):
     growth_bytes_per_step: Annotated[
         float | None, doc("robust slope over the steady steps; null with too few steps")
     ]
+    held_bytes: Annotated[
+        Bytes | None,
+        doc("copies that Pyrometer holds to restore the user's state, or to run a variant; part of the peak"),
+    ] = None
     steps: Annotated[list[int], doc("step numbers of the series")] = []
     series_bytes: Annotated[list[Bytes], doc("memory at these steps")] = []
 

@@ -195,6 +195,8 @@ def memory_facts(memory: MemoryUse) -> list[Fact]:
     ]
     if memory.growth_bytes_per_step is not None:
         facts.append(Fact("growth", f"{_signed_bytes(memory.growth_bytes_per_step)} per step"))
+    if memory.held_bytes:
+        facts.append(Fact("held by us", format_bytes(memory.held_bytes), "copies that restore your state"))
     return facts
 
 
