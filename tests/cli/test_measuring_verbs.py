@@ -14,7 +14,11 @@ import pytest
 
 from pyrometer.report.schema import schema_of
 
-ENTRY = "import sys; from pyrometer.cli.main import run; run()"
+# Ctrl-C works as in a terminal, also where a shell's background job would ignore it.
+ENTRY = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from pyrometer.cli.main import run; run()"
+)
 MODEL = """
 import time
 import torch

@@ -126,7 +126,7 @@ def import_file(file: Path) -> ModuleType:
 def module_name(file: Path) -> str:
     """The name of a file's module.
 
-    >>> file = Path("/work/train.py")
+    >>> file = Path("/home/me/train.py")
     >>> file_of(module_name(file)) == file
     True
     """

@@ -21,7 +21,11 @@ from pyrometer.workload.script.observed import ObservedScript
 from .conftest import SCRIPTS
 
 OBSERVE = """
-import sys
+import signal, sys
+# As in a terminal: what starts the tests may ignore some of these (nohup, a shell's background job).
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
 from pyrometer.record import to_json
 from pyrometer.workload.script.observe import observe
 timeout_s = float(sys.argv[2]) if sys.argv[2] else None
