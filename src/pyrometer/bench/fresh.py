@@ -29,7 +29,7 @@ from pyrometer import errors
 from pyrometer.errors import PyrometerError, UserProgramError
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.record import Record, doc, from_json, to_json
-from pyrometer.workload.failure import described
+from pyrometer.workload.failure import described, signal_name
 from pyrometer.workload.output import stdout_to_stderr
 
 Q = TypeVar("Q", bound=Record)
@@ -145,7 +145,7 @@ def _die_with_parent() -> None:
 def _ended_early(status: int) -> str:
     if status >= 0:
         return f"a fresh process ended with exit code {status} before it had a result; its own messages are above"
-    name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+    name = signal_name(-status)
     if -status == signal.SIGKILL:
         return f"a fresh process was killed ({name}): the machine probably ran out of memory; use a smaller batch or model"
     return f"a fresh process was ended by {name}; its own messages are above"

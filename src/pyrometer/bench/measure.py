@@ -17,10 +17,10 @@ from pyrometer.bench.memory import MemoryLog, meter_for
 from pyrometer.bench.phasing import time_phases
 from pyrometer.bench.quality import Circumstances
 from pyrometer.bench.quantiles import estimate_quantile
-from pyrometer.bench.sampling import StepTimer
+from pyrometer.bench.sampling import StepTimer, step_failure
 from pyrometer.bench.summary import Observation, summarise
 from pyrometer.bench.warmup import steady_start
-from pyrometer.errors import InputError, UserProgramError
+from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Session, Workload
@@ -178,11 +178,16 @@ class _Run:
             return
         waits: list[Seconds] = []
         while len(waits) < NUM_LATENCIES and self._affordable(self.budget_s):
-            prepared = self.session.prepare()
-            self.clock.synchronize()
-            start = self.clock.host_ns()
-            self.session.step(prepared)
-            self.clock.synchronize()
+            try:
+                prepared = self.session.prepare()
+                self.clock.synchronize()
+                start = self.clock.host_ns()
+                self.session.step(prepared)
+                self.clock.synchronize()
+            except PyrometerError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise step_failure(self.timer.samples.num_steps + len(waits) + 1, error) from error
             waits.append((self.clock.host_ns() - start) * 1e-9)
         if waits:
             self.seen.latency_s = float(np.median(waits))
@@ -206,11 +211,12 @@ class _Run:
         seen.nan_output = self.timer.nan_output
         seen.num_output_shapes = len(self.timer.output_shapes)
         start = steady_start(np.asarray(samples.times)) or 0
-        seen.memory = self.memory.summary(steady_from=start)
+        steps_before = 1 + start * samples.steps_per_sample
+        seen.memory = self.memory.summary(steady_from=steps_before)
         seen.elapsed_s = self.elapsed_s
         compiled = compile_seconds()
         if compiled is not None and compiled_before is not None and compiled > compiled_before:
             seen.compile_s = compiled - compiled_before
-        while_steady = [total_s for step, total_s in self._compiled if step > start + 1]
+        while_steady = [total_s for step, total_s in self._compiled if step > steps_before]
         if while_steady:
             seen.compile_after_warmup_s = while_steady[-1] - while_steady[0]

@@ -37,7 +37,7 @@ def time_phases(session: Session, clock: Clock, budget_s: Seconds, order: tuple[
             clock.synchronize()
         except PyrometerError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise step_failure(len(rows) + 1, error) from error
         rows.append(_durations(marks, clock))
         totals.append(clock.between(marks[0][1], marks[-1][1]))

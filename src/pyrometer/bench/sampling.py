@@ -94,7 +94,7 @@ class StepTimer:
             clock.synchronize()
         except PyrometerError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise step_failure(1, error) from error
         self.samples.first_call_s = (clock.host_ns() - start) * 1e-9
         self.nan_output = has_nan(output)
@@ -128,9 +128,12 @@ class StepTimer:
             self._clock.synchronize()
         except PyrometerError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             done = self.samples.num_steps + len(marks.ends) * self.samples.steps_per_sample
             raise step_failure(done + 1, error) from error
+        except KeyboardInterrupt:
+            self._clock.synchronize()  # or the events of the last samples could not be read
+            raise
         finally:
             self._keep(marks, (self._clock.cpu_ns() - cpu_start) * 1e-9)
         self.output_shapes.add(shapes_of(output))
@@ -185,7 +188,7 @@ class StepTimer:
             samples.cpu_s.append(cpu_s / (complete * batch))
 
 
-def step_failure(number: int, error: Exception) -> UserProgramError:
+def step_failure(number: int, error: BaseException) -> UserProgramError:
     """What to say when the user's step raises: what, and in which file and line."""
     return UserProgramError(f"step {number} raised {described(error)}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +18,7 @@ from pyrometer.bench.warmup import steady_start
 from pyrometer.checkup.checkup import Checkup, ScriptOutcome
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.environment import read_environment
+from pyrometer.workload.failure import signal_name
 from pyrometer.workload.script.observe import observe
 from pyrometer.workload.script.observed import ObservedScript
 
@@ -67,8 +67,7 @@ def script_observation(observed: ObservedScript, name: str) -> Observation:
     regular = np.array(observed.regular, dtype=bool)
     regular[0] = False  # the first step is reported apart
     kept = step_s[regular]
-    steady_from = len(kept) - len(kept[steady_start(kept) or 0 :])
-    rows = np.flatnonzero(regular)[steady_from:]
+    rows = np.flatnonzero(regular)[steady_start(kept) or 0 :]
     return Observation(
         name=name,
         clock="device events" if on_device else "wall",
@@ -107,5 +106,5 @@ def _script_failure(observed: ObservedScript) -> str | None:
     if observed.exit_code == 0 or observed.interrupted:
         return None
     if observed.exit_code < 0:
-        return f"the script was ended by {signal.Signals(-observed.exit_code).name}"
+        return f"the script was ended by {signal_name(-observed.exit_code)}"
     return f"the script ended with exit code {observed.exit_code}"

@@ -79,6 +79,8 @@ def _require_fitting(flags: dict[str, Any], more_axes: tuple[str, ...]) -> None:
             raise UsageError(f"--{name} goes with --vs TARGET")
     if flags["thorough"] and flags["processes"]:
         raise UsageError("--thorough and --processes exclude each other; give one")
+    if flags["soak"] is not None and flags["soak"] <= 0:
+        raise UsageError(f"soak: got {flags['soak']} s; it must be positive, for example 30m")
     exclusive = [f"--{name}" for name in ("vs", "matrix", "cold", "soak") if flags[name]]
     if len(exclusive) > 1:
         raise UsageError(f"{' and '.join(exclusive)} exclude each other; give one")

@@ -15,7 +15,7 @@ from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, save_run, store_options
-from pyrometer.errors import ExitCode
+from pyrometer.errors import ExitCode, InputError
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
@@ -70,14 +70,20 @@ def command(
     )
     document = msgspec.structs.replace(document, **provenance(run))
     path = output or _report_path(store_location, document.run_id)
-    document = msgspec.structs.replace(document, report_path=str(path))
-    write_report(document, path)
+    unwritten: InputError | None = None
+    try:
+        write_report(msgspec.structs.replace(document, report_path=str(path)), path)
+        document = msgspec.structs.replace(document, report_path=str(path))
+    except InputError as error:
+        unwritten = error  # the result is printed all the same
     if as_json:
         print_document(document)
     else:
         from pyrometer.report.terminal import render_document
 
         print_view(render_document("check", to_dict(document)), stderr=is_script)
+    if unwritten is not None:
+        raise unwritten
     return _exit_code(checkup)
 
 

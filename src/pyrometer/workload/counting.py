@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -61,7 +62,7 @@ class UnitCounter:
         """Count what was noted, and let go of it.
 
         Raises:
-            InputError: there is no mask where it was said to be.
+            InputError: there is no mask where it was said to be, or `per_step` gives no count.
             UserProgramError: the user's function failed.
         """
         noted, self._noted = self._noted, []
@@ -77,10 +78,11 @@ class UnitCounter:
     def _count(self, arguments: Arguments) -> float:
         if callable(self._per_step):
             with user_code("per_step"):
-                return float(self._per_step(arguments.as_given()))
+                return _legal_count(float(self._per_step(arguments.as_given())))
         if self._per_step is not None:
-            return float(self._per_step) * arguments.batch_scale
-        return float(leading_dimension(arguments) or 1)
+            return _legal_count(float(self._per_step)) * arguments.batch_scale
+        batch = leading_dimension(arguments)
+        return 1.0 if batch is None else float(batch)
 
     @property
     def units_per_step(self) -> float:
@@ -95,6 +97,12 @@ class UnitCounter:
         if self._mask is None or self._padded_units == 0:
             return None
         return 1 - self._units / self._padded_units
+
+
+def _legal_count(units: float) -> float:
+    if not (math.isfinite(units) and units >= 0):
+        raise InputError(f"per_step: got {units}; it must be a finite number of units, 0 or more")
+    return units
 
 
 def _find_mask(arguments: Arguments, mask: MaskSource) -> torch.Tensor:

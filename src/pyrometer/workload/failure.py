@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -49,6 +50,18 @@ def first_line(error: BaseException) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else "(no message)"
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal; real-time signals have none.
+
+    >>> signal_name(9), signal_name(40)
+    ('SIGKILL', 'signal 40')
+    """
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def user_place(error: BaseException) -> str | None:

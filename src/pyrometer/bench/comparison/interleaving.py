@@ -74,7 +74,7 @@ class Side:
                 cpu_ns = clock.cpu_ns() - cpu_start
         except PyrometerError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             failure = step_failure(self.num_calls + len(marks) + 1, error)
             raise UserProgramError(f"{self.name}: {failure}") from error
         self.num_calls += num_calls

@@ -111,7 +111,10 @@ class Trial:
         self.blocks_s = self._now_s() - self._blocks_started_s
         self._look()
         if metric == "device" and not self.interrupted:
-            self.isolated = {i: self.blocks.isolated(i) for i in range(1, len(self.sides))}
+            try:
+                self.isolated = {i: self.blocks.isolated(i) for i in range(1, len(self.sides))}
+            except KeyboardInterrupt:
+                self.interrupted = True
 
     def _now_s(self) -> Seconds:
         return self.sides[0].clock.host_ns() * 1e-9

@@ -98,9 +98,10 @@ def _parse_value(name: str, value: str) -> str | int:
 
 
 def _legal(name: str) -> list[str]:
-    from pyrometer.workload.variant import DTYPES, MEMORY_FORMATS, MODES
+    from pyrometer.workload.variant import AUTOCAST_DTYPES, DTYPES, MEMORY_FORMATS, MODES
 
-    return list({"mode": MODES, "memory_format": MEMORY_FORMATS}.get(name, DTYPES))
+    legal = {"mode": MODES, "memory_format": MEMORY_FORMATS, "autocast": AUTOCAST_DTYPES, "dtype": DTYPES}
+    return list(legal[name])
 
 
 def _example(name: str) -> str:

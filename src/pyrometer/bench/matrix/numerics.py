@@ -29,6 +29,7 @@ from torch.utils import _pytree as pytree
 from pyrometer.bench.comparison.interleaving import seed_all
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.bench.sampling import step_failure
+from pyrometer.errors import PyrometerError
 from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference
@@ -132,7 +133,9 @@ def _outputs(work: Workload, seed: int) -> list[Any]:
         for number in range(TRAINING_STEPS if isinstance(work, Training) else 1):
             try:
                 output = session.step(session.prepare())
-            except Exception as error:
+            except PyrometerError:
+                raise
+            except (Exception, SystemExit) as error:
                 raise step_failure(number + 1, error) from error
             outputs.append(pytree.tree_map_only(torch.Tensor, _kept, output))
     return outputs

@@ -36,7 +36,7 @@ def headline(measurement: Measurement) -> str:
 def state(measurement: Measurement) -> str:
     """How far the measurement came: steady, not steady, stopped or interrupted."""
     m = measurement
-    seen = counted(len(m.warmup_s) + m.num_samples * m.steps_per_sample, "step")
+    seen = counted(m.warmup_steps + m.num_samples * m.steps_per_sample, "step")
     if m.interrupted:
         return f"interrupted after {seen}"
     if m.failure is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import signal
 
 from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.hardware.environment import Environment
@@ -11,6 +10,7 @@ from pyrometer.hardware.gpu import Gpu
 from pyrometer.quantity import format_bytes, format_seconds
 from pyrometer.report.documents import Document
 from pyrometer.report.facts.layout import Fact, Table, counted, percent
+from pyrometer.workload.failure import signal_name
 
 
 def environment_line(environment: Environment) -> str:
@@ -89,10 +89,7 @@ def exit_words(code: int) -> str:
     """
     if code >= 0:
         return "normally" if code == 0 else f"with exit code {code}"
-    try:
-        return f"by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"by signal {-code}"
+    return f"by {signal_name(-code)}"
 
 
 def provenance_facts(document: Document, target: str) -> list[Fact]:
