@@ -95,6 +95,7 @@ def test_ctrl_c_gives_the_verdict_so_far(clock, timed):
     )
     assert v.outcome == "undecided"
     assert v.reason.startswith("interrupted after ")
+    assert v.interrupted
 
 
 def test_a_side_that_fails_is_named(clock, timed):

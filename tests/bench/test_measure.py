@@ -122,6 +122,27 @@ def test_tiny_steps_are_timed_in_batches():
     assert "batched" in codes(m)
 
 
+def test_steps_timed_one_by_one_before_batching_are_warm_up():
+    m = pm.measure(pm.Call(lambda: None), budget_s=0.3, phases=False)
+    assert m.warmup_steps >= 6
+    assert len(m.warmup_s) >= 6
+
+
+def test_a_program_that_exits_in_a_step_has_failed(clock, timed):
+    def exits(i):
+        if i == 9:
+            raise SystemExit(5)
+
+    m = pm.measure(timed(noisy(0.01), exits), clock=clock, budget_s=20)
+    assert m.failure.startswith("step 10 raised SystemExit: 5")
+
+
+@pytest.mark.parametrize("units", [float("nan"), float("inf"), -1.0])
+def test_units_that_are_no_number_are_refused(units):
+    with pytest.raises(InputError, match="per_step"):
+        pm.measure(pm.Inference(nn.Linear(2, 2), torch.zeros(1, 2), per_step=units), budget_s=0.1)
+
+
 def test_varying_shapes_and_nan_are_noticed(clock, timed):
     shapes = pm.measure(timed(noisy(0.01), lambda i: torch.zeros(1 + i % 5)), clock=clock, budget_s=2)
     assert "shape_varies" in codes(shapes)
@@ -164,7 +185,7 @@ def test_a_real_model_is_measured_and_left_alone():
     assert state.shape == torch.get_rng_state().shape
 
 
-@pytest.mark.parametrize("budget_s", [0, -1])
+@pytest.mark.parametrize("budget_s", [0, -1, float("nan")])
 def test_a_budget_must_be_positive(clock, timed, budget_s):
     with pytest.raises(InputError, match="budget"):
         pm.measure(timed(noisy(0.01)), clock=clock, budget_s=budget_s)

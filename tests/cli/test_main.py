@@ -109,7 +109,7 @@ def test_a_fault_of_our_own_is_one_line_too(monkeypatch, capsys):
     assert main(["runs"]) == 2
     assert (
         capsys.readouterr().err
-        == "error: internal fault, RuntimeError: boom; --debug shows where, please report it\n"
+        == "error: internal fault, RuntimeError: boom; `pyrometer --debug …` shows where, please report it\n"
     )
 
 

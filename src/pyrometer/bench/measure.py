@@ -73,7 +73,7 @@ def measure(
     >>> m.ci_low_s <= m.median_s <= m.ci_high_s
     True
     """
-    if budget_s <= 0:
+    if not budget_s > 0:
         raise InputError(f"budget: got {budget_s} s; it must be positive, for example 5 s")
     asked = circumstances or Circumstances(budget_s=budget_s)
     with work.open() as session, ConditionsProbe() as probe:
@@ -203,6 +203,7 @@ class _Run:
         seen.clock = self.clock.name
         seen.first_call_s = samples.first_call_s
         seen.times_s = samples.times
+        seen.single_times_s = samples.single_times
         seen.steps_per_sample = samples.steps_per_sample
         seen.timer_overhead_s = overhead_s
         seen.cpu_s = float(np.median(samples.cpu_s)) if samples.cpu_s else None
@@ -211,7 +212,7 @@ class _Run:
         seen.nan_output = self.timer.nan_output
         seen.num_output_shapes = len(self.timer.output_shapes)
         start = steady_start(np.asarray(samples.times)) or 0
-        steps_before = 1 + start * samples.steps_per_sample
+        steps_before = 1 + len(samples.single_times) + start * samples.steps_per_sample
         seen.memory = self.memory.summary(steady_from=steps_before)
         seen.elapsed_s = self.elapsed_s
         compiled = compile_seconds()

@@ -108,6 +108,12 @@ def _few_samples(m: Measurement, evidence: Evidence) -> Caveat | None:
 
 
 def _wide(m: Measurement, evidence: Evidence) -> Caveat | None:
+    if m.complete and None in {m.quantiles[0].low_s, m.quantiles[0].high_s} and m.effective_num_samples >= 20:
+        return caveat(
+            Doubt.WIDE_INTERVAL,
+            "the samples are too much alike to bound the median: fast and slow ones come in long runs",
+            _more_time(m, evidence, 8),
+        )
     half = (m.ci_high_s - m.ci_low_s) / 2 / m.median_s
     if not m.complete or half <= WIDE or m.effective_num_samples < 20:
         return None

@@ -43,13 +43,14 @@ class Samples:
     first_call_s: Seconds = 0.0
     steps_per_sample: int = 1
     times: list[Seconds] = field(default_factory=list)
+    single_times: list[Seconds] = field(default_factory=list)
     host_times: list[Seconds] = field(default_factory=list)
     cpu_s: list[Seconds] = field(default_factory=list)
 
     @property
     def num_steps(self) -> int:
         """Steps that ran, the first call included."""
-        return 1 + len(self.times) * self.steps_per_sample
+        return 1 + len(self.single_times) + len(self.times) * self.steps_per_sample
 
 
 @dataclass
@@ -108,6 +109,7 @@ class StepTimer:
         wanted = self._overhead_s / max(typical * MAX_TIMER_SHARE, 1e-12)
         self.samples.steps_per_sample = int(np.clip(np.ceil(wanted), 1, MAX_STEPS_PER_SAMPLE))
         if self.samples.steps_per_sample > 1:
+            self.samples.single_times += self.samples.times
             self.samples.times.clear()
 
     def block(self) -> None:

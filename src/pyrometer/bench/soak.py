@@ -46,7 +46,7 @@ def soak(
         UserProgramError: a step raised before the first window was complete.
         KeyboardInterrupt: likewise.
     """
-    if duration_s <= 0:
+    if not duration_s > 0:
         raise InputError(f"soak: got {duration_s} s; it must be positive, for example 30m")
     with work.open() as session, ConditionsProbe() as probe:
         run = _Run(session, clock or clock_for(session.device), duration_s, progress or _silent)

@@ -149,7 +149,7 @@ def robust_trend(x: Floats, y: Floats, confidence: float) -> tuple[float, float,
     low, high = math.floor((len(slopes) - reach) / 2), math.ceil((len(slopes) + reach) / 2)
     return (
         slope,
-        float(slopes[low]) if low >= 0 else -math.inf,
+        float(slopes[low - 1]) if low >= 1 else -math.inf,
         float(slopes[high]) if high < len(slopes) else math.inf,
     )
 

@@ -27,6 +27,7 @@ class Observation:
 
     Attributes:
         times_s: sample times after the first call, in order.
+        single_times_s: steps that were timed one by one before several made a sample; warm-up.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Observation:
     deadline_s: Seconds | None = None
     first_call_s: Seconds = 0.0
     times_s: Sequence[Seconds] = ()
+    single_times_s: Sequence[Seconds] = ()
     steps_per_sample: int = 1
     host_s: Seconds | None = None
     latency_s: Seconds | None = None
@@ -62,11 +64,9 @@ def summarise(seen: Observation, confidence: float) -> Measurement:
     start = steady_start(times)
     trend = drift(times[start:]) if start is not None else 0.0
     steady = _steady_part(times, start, seen.first_call_s)
-    warmup = (
-        [seen.first_call_s, *times[: len(times) - len(steady)].tolist()]
-        if len(times)
-        else [seen.first_call_s]
-    )
+    num_early = len(times) - len(steady) if len(times) else 0
+    warmup = [seen.first_call_s, *seen.single_times_s, *times[:num_early].tolist()]
+    warmup_steps = 1 + len(seen.single_times_s) + num_early * seen.steps_per_sample
     quantiles = [estimate_quantile(steady, q, confidence) for q in QUANTILES]
     mean_low, mean_high = mean_interval(steady, confidence)
     units = seen.units_per_step
@@ -94,7 +94,8 @@ def summarise(seen: Observation, confidence: float) -> Measurement:
         steps_per_sample=seen.steps_per_sample,
         first_call_s=seen.first_call_s,
         compile_s=seen.compile_s,
-        warmup_steps=len(warmup),
+        # A lone first call is all there is: it stands in for the samples, and is no warm-up beside.
+        warmup_steps=warmup_steps if len(times) else 0,
         warmup_s=warmup[:MAX_STORED_WARMUP],
         steady=start is not None and trend == 0.0,
         jitter=quantiles[-1].value_s / float(steady.mean()),

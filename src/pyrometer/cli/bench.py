@@ -163,6 +163,8 @@ def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -
     document = BenchDocument(
         target=target, versus=flags["vs"], verdict=verdict, environment=read_environment()
     )
+    if verdict.interrupted:
+        return document, 130
     return document, ExitCode.UNDECIDED if verdict.outcome == "undecided" else ExitCode.OK
 
 

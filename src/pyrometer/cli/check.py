@@ -121,7 +121,7 @@ def _report_path(store_location: str | None, run_id: str | None) -> Path:
 
 def _exit_code(checkup: Checkup) -> int:
     """A script's own exit status, as `time` and `coverage run` do; 128 + n when signal n ended it."""
-    if checkup.script is not None and checkup.script.exit_code != 0:
+    if checkup.script is not None:
         code = checkup.script.exit_code
-        return code if code > 0 else 128 - code
+        return code if code >= 0 else 128 - code
     return exit_code_of(checkup.measurement) if checkup.measurement is not None else ExitCode.OK

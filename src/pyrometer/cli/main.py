@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         result = cli.main(args=arguments, prog_name="pyrometer", standalone_mode=False)
     except PyrometerError as error:
-        return _report(error, error.exit_code, debug="--debug" in arguments)
+        return _report(error, error.exit_code, debug=arguments[:1] == ["--debug"])
     except click.ClickException as error:
         error.show(file=sys.stderr)
         return ExitCode.FAILURE
@@ -77,10 +77,10 @@ def main(argv: list[str] | None = None) -> int:
         return ExitCode.OK
     except Exception as error:  # noqa: BLE001 - a fault of our own is told in one line too
         fault = PyrometerError(
-            f"internal fault, {type(error).__name__}: {error}; --debug shows where, please report it"
+            f"internal fault, {type(error).__name__}: {error}; `pyrometer --debug …` shows where, please report it"
         )
         fault.__cause__ = error
-        return _report(fault, ExitCode.FAILURE, debug="--debug" in arguments)
+        return _report(fault, ExitCode.FAILURE, debug=arguments[:1] == ["--debug"])
     return int(result) if isinstance(result, int) else ExitCode.OK
 
 

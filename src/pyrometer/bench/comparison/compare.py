@@ -103,7 +103,7 @@ def compare_many(
         num_comparisons=len(candidates),
     )
     limit_s = budget_s if budget_s is not None else (THOROUGH_BUDGET_S if thorough else DEFAULT_BUDGET_S)
-    if limit_s <= 0:
+    if not limit_s > 0:
         raise InputError(f"budget: got {limit_s} s; it must be positive, for example 20 s")
     with contextlib.ExitStack() as stack:
         sides = open_sides(stack, [baseline, *candidates], clock)

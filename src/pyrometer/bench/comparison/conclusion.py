@@ -58,6 +58,7 @@ def conclude(trial: Trial, candidate: int) -> Verdict:
         reference=reference_tests(np.concatenate(baseline_times), np.concatenate(candidate_times)),
         p_value=signed_rank_p(log_ratios),
         seed=trial.seed,
+        interrupted=trial.interrupted,
         caveats=list(_caveats(trial, decision, tail, wall, isolated)),
     )
 

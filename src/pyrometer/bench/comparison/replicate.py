@@ -109,7 +109,7 @@ def replicate(
     looks = (*(look for look in LOOKS if look < processes), processes)
     rule = Rule(confidence=confidence, margin=DEFAULT_MARGIN if margin is None else margin, looks=looks)
     limit_s = DEFAULT_BUDGET_S if budget_s is None else budget_s
-    if limit_s <= 0:
+    if not limit_s > 0:
         raise InputError(f"budget: got {limit_s} s; it must be positive, for example 10min")
     replication = _Replication(a.spec, b.spec, rule, limit_s, seed)
     replication.go(progress or (lambda _share, _what: None))
@@ -276,6 +276,7 @@ class _Replication:
             reason=self._reason(num_more),
             p_value=float(stats.ttest_1samp(self._estimates, 0.0).pvalue) if len(done) > 1 else None,
             seed=self.seed,
+            interrupted=self.interrupted,
             caveats=self._caveats(),
         )
 

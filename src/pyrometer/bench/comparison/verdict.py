@@ -65,6 +65,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     slot_effect: Annotated[
         float | None, doc("ln ratio of first-run to second-run batches inside a block")
     ] = None
+    interrupted: Annotated[bool, doc("whether Ctrl-C ended it; what was measured is kept")] = False
     needed_s: Annotated[Seconds | None, doc("how much longer would decide it, where undecided")] = None
     reason: Annotated[str | None, doc("why it is undecided")] = None
     reference: ReferenceTests | None = None
