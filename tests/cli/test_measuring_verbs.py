@@ -214,9 +214,20 @@ def test_a_factory_that_cannot_be_used_is_one_line(project, factory, code, said)
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_keeps_what_was_measured_and_says_so(project):
+def interrupted(project, *arguments):
+    """The document of a command that gets Ctrl-C after its program has made forty steps."""
     process = subprocess.Popen(
-        [sys.executable, "-c", ENTRY, "bench", "model.py:signalling", "--budget", "300s", "--json"],
+        [
+            sys.executable,
+            "-c",
+            ENTRY,
+            "bench",
+            "model.py:signalling",
+            *arguments,
+            "--budget",
+            "300s",
+            "--json",
+        ],
         cwd=project,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -228,10 +239,20 @@ def test_ctrl_c_keeps_what_was_measured_and_says_so(project):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    measurement = json.loads(out)["measurement"]
+    return json.loads(out)
+
+
+def test_ctrl_c_keeps_what_was_measured_and_says_so(project):
+    measurement = interrupted(project)["measurement"]
     assert measurement["interrupted"]
     assert measurement["num_samples"] > 5
     assert "interrupted" in {caveat["code"] for caveat in measurement["warnings"]}
+
+
+def test_ctrl_c_keeps_the_blocks_of_a_comparison(project):
+    verdict = interrupted(project, "--vs", "model.py:sleepy", "--margin", "0.1%")["verdict"]
+    assert verdict["interrupted"]
+    assert verdict["num_blocks"] >= 1
 
 
 @pytest.mark.slow
