@@ -1,0 +1,85 @@
+"""What an event is: one small set of kinds, whatever the vendor or the age of the file called its category."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Kind(str, enum.Enum):
+    """What an event of a trace is, decided by its category and never by its name.
+
+    The values are listed from the outermost to the innermost that a host thread nests when two intervals are equal.
+    """
+
+    USER_ANNOTATION = "user_annotation"
+    PYTHON_FUNCTION = "python_function"
+    CPU_OP = "cpu_op"
+    RUNTIME = "runtime"
+    DRIVER = "driver"
+    KERNEL = "kernel"
+    MEMCPY = "memcpy"
+    MEMSET = "memset"
+    SYNC = "sync"
+    DEVICE_EVENT = "device_event"
+    GPU_USER_ANNOTATION = "gpu_user_annotation"
+    COLLECTIVE = "collective"
+    OVERHEAD = "overhead"
+    TRACE = "trace"
+    MEMORY = "memory"
+    INSTANT = "instant"
+    OTHER = "other"
+
+
+HOST = (Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION, Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
+"""Kinds that nest on host threads and make up the call tree."""
+
+DEVICE_WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
+"""Kinds that keep a device busy; a `sync` on a stream is waiting, a `gpu_user_annotation` is a label."""
+
+KIND_OF_CATEGORY = {
+    "cpu_op": Kind.CPU_OP,
+    "operator": Kind.CPU_OP,
+    "user_annotation": Kind.USER_ANNOTATION,
+    "user": Kind.USER_ANNOTATION,
+    "gpu_user_annotation": Kind.GPU_USER_ANNOTATION,
+    "kernel": Kind.KERNEL,
+    "concurrent_kernel": Kind.KERNEL,
+    "mtia_ccp_events": Kind.KERNEL,
+    "privateuse1_kernel": Kind.KERNEL,
+    "xpu_kernel": Kind.KERNEL,
+    "gpu_memcpy": Kind.MEMCPY,
+    "memcpy": Kind.MEMCPY,
+    "xpu_memcpy": Kind.MEMCPY,
+    "privateuse1_memcpy": Kind.MEMCPY,
+    "gpu_memset": Kind.MEMSET,
+    "memset": Kind.MEMSET,
+    "xpu_memset": Kind.MEMSET,
+    "privateuse1_memset": Kind.MEMSET,
+    "cuda_runtime": Kind.RUNTIME,
+    "runtime": Kind.RUNTIME,
+    "xpu_runtime": Kind.RUNTIME,
+    "mtia_runtime": Kind.RUNTIME,
+    "privateuse1_runtime": Kind.RUNTIME,
+    "glow_runtime": Kind.RUNTIME,
+    "cuda_driver": Kind.DRIVER,
+    "privateuse1_driver": Kind.DRIVER,
+    "xpu_driver": Kind.DRIVER,
+    "cuda_sync": Kind.SYNC,
+    "cuda_event": Kind.DEVICE_EVENT,
+    "python_function": Kind.PYTHON_FUNCTION,
+    "python": Kind.PYTHON_FUNCTION,
+    "cpu_instant_event": Kind.INSTANT,
+    "collective_comm": Kind.COLLECTIVE,
+    "overhead": Kind.OVERHEAD,
+    "trace": Kind.TRACE,
+}
+"""Category in lower case, as Kineto and its predecessors write it; anything else is `other`, kept and counted."""
+
+
+def kind_of(category: str | None) -> Kind:
+    """The kind of a category.
+
+    >>> kind_of("gpu_memcpy").value, kind_of("Operator").value, kind_of("hardware_counters").value
+    ('memcpy', 'cpu_op', 'other')
+    """
+    return KIND_OF_CATEGORY.get((category or "").lower(), Kind.OTHER)

@@ -1,0 +1,73 @@
+"""Linking: from tables of events to who called whom, who launched what, and which step it was for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.trace import schema
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
+from pyrometer.trace.linking.launches import find_launches
+from pyrometer.trace.linking.nearest import nearest
+from pyrometer.trace.linking.steps import find_steps, step_of
+from pyrometer.trace.linking.tree import nest
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Links:
+    """What linking found."""
+
+    columns: pl.DataFrame  # the columns of `schema.LINKS`, one row per event
+    steps: pl.DataFrame  # `schema.STEPS`
+    num_orphans: int  # device work whose launch is not in the trace
+    num_nesting_violations: int  # host events that overlap another without nesting
+
+
+def link(tables: Mapping[str, pl.DataFrame]) -> Links:
+    """Link the events of one rank."""
+    events = tables["events"]
+    kind = events["kind"].to_physical().to_numpy()
+    start, end = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
+    host = np.flatnonzero(np.isin(kind, _codes(*HOST)))
+    tree = nest(events["track"].to_numpy()[host].astype(np.int64), start[host], end[host])
+    parent = np.full(len(kind), -1, np.int64)
+    parent[host] = np.where(tree.parent >= 0, host[tree.parent], -1)
+    depth = np.zeros(len(kind), np.int64)
+    depth[host] = tree.depth
+    own = events["dur_ns"].to_numpy().copy()
+    own[host] = tree.self_ns
+    launches = find_launches(events)
+    parent[launches.work] = launches.call
+    depth[launches.work] = depth[launches.call] + 1
+    op = nearest(parent, depth, kind == _codes(Kind.CPU_OP)[0])
+    op[launches.work] = np.where(op[launches.work] >= 0, op[launches.work], launches.op)
+    work = np.isin(kind, _codes(*DEVICE_WORK))
+
+    steps = find_steps(events)
+    step = step_of(steps, start)
+    step[launches.work] = step[launches.call]
+    columns = pl.DataFrame(
+        {
+            "parent": _nullable(parent),
+            "depth": depth,
+            "self_ns": own,
+            "op": _nullable(op),
+            "step": _nullable(step),
+        },
+    ).cast(schema.dtypes(schema.LINKS))  # type: ignore[arg-type]
+    return Links(columns, steps, int((work & (parent < 0)).sum()), tree.violations)
+
+
+def _codes(*kinds: Kind) -> list[int]:
+    return [list(Kind).index(kind) for kind in kinds]
+
+
+def _nullable(values: IntArray) -> pl.Series:
+    series = pl.Series(values)
+    return series.set(series < 0, None)

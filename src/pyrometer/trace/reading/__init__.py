@@ -1,0 +1,1 @@
+"""From files to tables: any PyTorch trace, of any age, whole or damaged."""

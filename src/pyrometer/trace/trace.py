@@ -1,0 +1,115 @@
+"""The noun of this room: what ran when, on which thread, stream and rank, as tables of events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pyrometer.errors import InputError
+from pyrometer.trace import schema
+from pyrometer.trace.activity import Activity, find_activity
+from pyrometer.trace.info import RankInfo
+from pyrometer.trace.linking.link import Links, link
+from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
+from pyrometer.trace.linking.places import Places, find_places
+
+
+@dataclass(frozen=True)
+class RankTrace:
+    """One rank's trace: its tables, and what the file says about itself.
+
+    The tables are Polars frames, described in `pyrometer.trace.schema`; linking happens when a linked column is first
+    asked for.
+    """
+
+    info: RankInfo
+    tables: Mapping[str, pl.DataFrame]
+    results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # of analyses, by name
+
+    @property
+    def rank(self) -> int:
+        """Rank of the process that was traced."""
+        return self.info.rank
+
+    @cached_property
+    def links(self) -> Links:
+        """Call tree, launches and steps; counts of what did not fit."""
+        return link(self.tables)
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """All events with a kind, linked: the columns of `EVENTS` and `LINKS`."""
+        return self.tables["events"].hstack(self.links.columns)
+
+    @property
+    def steps(self) -> pl.DataFrame:
+        """The steps; see `schema.STEPS`."""
+        return self.links.steps
+
+    @property
+    def tracks(self) -> pl.DataFrame:
+        """Threads and streams; see `schema.TRACKS`."""
+        return self.tables["tracks"]
+
+    @cached_property
+    def activity(self) -> Activity:
+        """The span, and when each class of work was active."""
+        return find_activity(self.tables["events"])
+
+    @cached_property
+    def places(self) -> Places:
+        """User frame, module, phase and forward operator of every event."""
+        return find_places(self.events, self.tables["ops"])
+
+    def nearest(self, wanted: Mask) -> IntArray:
+        """For each event the innermost wanted one at or above it in the call tree, as a row; -1 where there is none."""
+        parent = self.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+        return nearest(parent, self.events["depth"].to_numpy().astype(np.int64), wanted)
+
+    def of_kind(self, *kinds: str) -> pl.DataFrame:
+        """The linked events of some kinds, in order of start."""
+        return self.events.filter(pl.col("kind").is_in(list(kinds)))
+
+    def detail(self, table: str) -> pl.DataFrame:
+        """A table of arguments joined to its events: `ops`, `python`, `kernels`, `copies`, `syncs`, `memory`, `collectives`."""
+        return self.events.join(self.tables[table], on="event", how="inner", maintain_order="left")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace of one rank or of several ranks of the same job."""
+
+    ranks: tuple[RankTrace, ...]
+    results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # of analyses, by name
+
+    @property
+    def events(self) -> pl.DataFrame:
+        """The events of all ranks; `event`, `parent`, `op` and `step` count within their rank."""
+        return self._all(lambda one: one.events)
+
+    @property
+    def steps(self) -> pl.DataFrame:
+        """The steps of all ranks."""
+        return self._all(lambda one: one.steps)
+
+    def rank(self, rank: int | None = None) -> RankTrace:
+        """One rank's trace; with one rank only, that one.
+
+        Raises:
+            InputError: the rank is not there, or there are several and none is named.
+        """
+        held = [one.rank for one in self.ranks]
+        if rank is None and len(held) == 1:
+            return self.ranks[0]
+        if rank not in held:
+            said = "no rank was named" if rank is None else f"rank {rank} is not in this trace"
+            raise InputError(f"{said}; it holds {', '.join(map(str, held))}; pass rank=")
+        return self.ranks[held.index(rank)]
+
+    def _all(self, frame: Any) -> pl.DataFrame:
+        return pl.concat([frame(one) for one in self.ranks]) if self.ranks else schema.empty(schema.EVENTS)
