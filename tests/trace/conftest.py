@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +107,12 @@ def builder(tmp_path: Path) -> TraceBuilder:
 def new_builder(tmp_path: Path) -> type[TraceBuilder]:
     """The builder's class, for tests that need several files: `new_builder(tmp_path, distributedInfo={...})`."""
     return TraceBuilder
+
+
+@pytest.fixture(scope="session")
+def real_traces() -> Path:
+    """Folder of published traces, named by PYROMETER_TRACES; tests that want it are skipped where it is absent."""
+    folder = Path(os.environ.get("PYROMETER_TRACES", "../shared/traces"))
+    if not folder.is_dir():
+        pytest.skip("no folder of real traces; set PYROMETER_TRACES to one")
+    return folder
