@@ -37,7 +37,7 @@ def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
     order = np.argsort(track, kind="stable")
     ordered = track[order]
     bounds = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1)).tolist()
-    for low, high in zip(bounds, [*bounds[1:], len(order)], strict=True):
+    for low, high in zip(bounds, [*bounds, len(order)][1:], strict=True):
         rows = order[low:high]
         one = _nest_track(start[rows].tolist(), end[rows].tolist())
         found = np.array(one[0], np.int64)
