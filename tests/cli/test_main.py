@@ -94,8 +94,9 @@ def test_wrong_use_is_one_line(arguments, code, said, tmp_path):
     assert done.stdout == ""
 
 
-def test_debug_shows_the_traceback(tmp_path):
-    done = pyrometer("--debug", "bench", "no_such.py:work", cwd=tmp_path)
+@pytest.mark.parametrize("arguments", [("--debug", "bench"), ("bench", "--debug")])
+def test_debug_shows_the_traceback(arguments, tmp_path):
+    done = pyrometer(*arguments, "no_such.py:work", cwd=tmp_path)
     assert done.returncode == 2
     assert "Traceback" in done.stderr
     assert done.stderr.rstrip().splitlines()[-1].startswith("error: ")

@@ -48,23 +48,21 @@ class Verbs(click.Group):
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="pyrometer")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.pass_context
-def cli(ctx: click.Context, *, debug: bool) -> None:
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error; also after the verb.")
+def cli() -> None:
     """Measure, explain and guard the speed of PyTorch programs.
 
     TARGET is file.py:factory, package.module:factory, an exported program (.pt2), or script.py -- its arguments.
     """
-    ctx.obj = debug
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code; the only place that prints errors."""
-    arguments = sys.argv[1:] if argv is None else argv
+    arguments, debug = _without_debug(sys.argv[1:] if argv is None else argv)
     try:
         result = cli.main(args=arguments, prog_name="pyrometer", standalone_mode=False)
     except PyrometerError as error:
-        return _report(error, error.exit_code, debug=arguments[:1] == ["--debug"])
+        return _report(error, error.exit_code, debug=debug)
     except click.ClickException as error:
         error.show(file=sys.stderr)
         return ExitCode.FAILURE
@@ -80,8 +78,15 @@ def main(argv: list[str] | None = None) -> int:
             f"internal fault, {type(error).__name__}: {error}; `pyrometer --debug …` shows where, please report it"
         )
         fault.__cause__ = error
-        return _report(fault, ExitCode.FAILURE, debug=arguments[:1] == ["--debug"])
+        return _report(fault, ExitCode.FAILURE, debug=debug)
     return int(result) if isinstance(result, int) else ExitCode.OK
+
+
+def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
+    """Take `--debug` out, before or after the verb; what follows `--` belongs to the user's script."""
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    kept = [argument for argument in ours if argument != "--debug"]
+    return kept + arguments[len(ours) :], len(kept) < len(ours)
 
 
 def _report(error: PyrometerError, code: int, *, debug: bool) -> int:

@@ -1,0 +1,61 @@
+"""Where time goes, by class: one bar, and one column per slice of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from pyrometer.report.charts.svg import at, chart, tag
+from pyrometer.report.facts.layout import percent
+
+BAR_TOP = 24.0
+BAR_HEIGHT = 34.0
+LABELLED = 0.1
+ROOMY = 0.28
+STRIP_HEIGHT = 72.0
+
+
+class Share(NamedTuple):
+    """One part of a whole."""
+
+    name: str
+    share: float
+    said: str  # such as its time
+    slot: int  # colour
+
+
+def share_bar(shares: Sequence[Share], whole: str) -> Markup:
+    """One bar, divided; wide parts carry their name, all are in the list that goes with it."""
+    parts = []
+    start = 0.0
+    for part in shares:
+        title = tag("title", f"{part.name} {percent(part.share)}, {part.said}")
+        box = {"x": at(start), "width": at(part.share), "y": BAR_TOP, "height": BAR_HEIGHT}
+        parts.append(tag("rect", title, cls=f"segment phase-{part.slot}", **box))
+        if part.share >= LABELLED:
+            roomy = "label" if part.share >= ROOMY else "label wide-only"
+            parts.append(
+                tag("text", f"{part.name} {percent(part.share)}", cls=roomy, x=at(start), y=BAR_TOP - 8)
+            )
+        start += part.share
+    described = ", ".join(f"{part.name} {percent(part.share)}" for part in shares)
+    return chart(f"Shares of {whole}: {described}", parts, BAR_TOP + BAR_HEIGHT)
+
+
+def share_strip(columns: Sequence[Sequence[float]], slots: Sequence[int], label: str) -> Markup:
+    """Stacked columns over time; each holds the shares of the classes, in the order of `slots`, and sums to at most 1."""
+    width = 1 / max(len(columns), 1)
+    parts = []
+    for i, shares in enumerate(columns):
+        top = 0.0
+        for slot, share in zip(slots, shares, strict=True):
+            if share > 0:
+                box = {"y": top * STRIP_HEIGHT, "height": share * STRIP_HEIGHT}
+                # A hair wider than its place, so that no gap shows between columns.
+                parts.append(
+                    tag("rect", cls=f"fill phase-{slot}", x=at(i * width), width=at(width * 1.04), **box)
+                )
+            top += share
+    return chart(label, parts, STRIP_HEIGHT)
