@@ -48,3 +48,9 @@ def test_other_settings_make_no_sense(name):
 def test_only_callables():
     with pytest.raises(InputError, match="function: got int"):
         Call(3)
+
+
+@pytest.mark.parametrize("per_step", [float("nan"), float("inf"), -1.0])
+def test_an_impossible_number_of_units_is_refused(per_step):
+    with pytest.raises(InputError, match=r"per_step: got .*; it must be a finite number"):
+        pm.Call(sorted, [1], per_step=per_step)

@@ -10,6 +10,7 @@ import torch
 
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes
+from pyrometer.workload.counting import legal_count
 from pyrometer.workload.surroundings import Surroundings
 from pyrometer.workload.variant import Variant, compiled
 from pyrometer.workload.workload import Mark, Session, Workload
@@ -48,7 +49,7 @@ class Call(Workload):
         self.function = function
         self.args = args
         self.unit = unit
-        self.per_step = per_step
+        self.per_step = legal_count(per_step)
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
         self.device = torch.device(device)
         self.config = Variant()

@@ -78,9 +78,9 @@ class UnitCounter:
     def _count(self, arguments: Arguments) -> float:
         if callable(self._per_step):
             with user_code("per_step"):
-                return _legal_count(float(self._per_step(arguments.as_given())))
+                return legal_count(float(self._per_step(arguments.as_given())))
         if self._per_step is not None:
-            return _legal_count(float(self._per_step)) * arguments.batch_scale
+            return legal_count(float(self._per_step)) * arguments.batch_scale
         batch = leading_dimension(arguments)
         return 1.0 if batch is None else float(batch)
 
@@ -99,7 +99,7 @@ class UnitCounter:
         return 1 - self._units / self._padded_units
 
 
-def _legal_count(units: float) -> float:
+def legal_count(units: float) -> float:
     if not (math.isfinite(units) and units >= 0):
         raise InputError(f"per_step: got {units}; it must be a finite number of units, 0 or more")
     return units

@@ -49,11 +49,20 @@ class MatrixState:
             return None
 
     def save(self, cell: Cell) -> None:
-        """Keep a finished cell; it is there completely or not at all, also after a kill."""
+        """Keep a finished cell; it is there completely or not at all, also after a kill.
+
+        Raises:
+            InputError: the folder can no longer be written.
+        """
         file = self._file(cell.settings)
         beside = file.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(to_json(cell))
-        beside.replace(file)
+        try:
+            beside.write_bytes(to_json(cell))
+            beside.replace(file)
+        except OSError as error:
+            raise InputError(
+                f"{file}: cannot keep the finished cell ({error.strerror}); pass another --store"
+            ) from error
 
     def remove(self) -> None:
         """Forget everything, when the matrix is complete."""
