@@ -53,4 +53,4 @@ def test_only_callables():
 @pytest.mark.parametrize("per_step", [float("nan"), float("inf"), -1.0])
 def test_an_impossible_number_of_units_is_refused(per_step):
     with pytest.raises(InputError, match=r"per_step: got .*; it must be a finite number"):
-        pm.Call(sorted, [1], per_step=per_step)
+        Call(sorted, [1], per_step=per_step)

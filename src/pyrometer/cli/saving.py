@@ -102,8 +102,6 @@ def store_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         if store is not None and no_store:
             raise UsageError("--store and --no-store exclude each other; give one")
         location = None if no_store else _location(store)
-        if location is not None:
-            _require_folder(location)
         try:
             code = verb(store_location=location, **flags)
         except click.exceptions.Exit as ended:
@@ -130,13 +128,6 @@ def store_option(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _store_flag = click.option("--store", metavar="DIR", help="Folder of the stored runs.  [default: .pyrometer]")
-
-
-def _require_folder(location: str) -> None:
-    """Say at once, and not after minutes of measuring, that nothing can be kept there."""
-    path = Path(location)
-    if path.exists() and not path.is_dir():
-        raise StoreError(f"{location}: a store is a folder, and this is a file; pass --store DIR or --no-store")
 
 
 def _command() -> list[str]:

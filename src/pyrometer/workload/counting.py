@@ -100,6 +100,11 @@ class UnitCounter:
 
 
 def legal_count(units: float) -> float:
+    """Units per step, as given.
+
+    Raises:
+        InputError: not finite, or negative.
+    """
     if not (math.isfinite(units) and units >= 0):
         raise InputError(f"per_step: got {units}; it must be a finite number of units, 0 or more")
     return units
