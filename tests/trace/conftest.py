@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,6 +15,8 @@ import pytest
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace, Trace
 
+REAL = Path(os.environ.get("PYROMETER_TRACES", "../shared/traces"))
+LARGE_BYTES = 700_000
 HOST_PID = 100
 MAIN = 100
 
@@ -112,7 +117,41 @@ def new_builder(tmp_path: Path) -> type[TraceBuilder]:
 @pytest.fixture(scope="session")
 def real_traces() -> Path:
     """Folder of published traces, named by PYROMETER_TRACES; tests that want it are skipped where it is absent."""
-    folder = Path(os.environ.get("PYROMETER_TRACES", "../shared/traces"))
-    if not folder.is_dir():
+    if not REAL.is_dir():
         pytest.skip("no folder of real traces; set PYROMETER_TRACES to one")
-    return folder
+    return REAL
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param(path.name, marks=[pytest.mark.slow] if path.stat().st_size > LARGE_BYTES else [])
+        for path in sorted(REAL.glob("*.json.gz"))
+    ]
+    or [pytest.param("", id="none")],
+)
+def real_trace(request: pytest.FixtureRequest, real_traces: Path) -> Path:
+    """Each of the published traces in turn; the large ones are slow."""
+    return real_traces / str(request.param)
+
+
+@pytest.fixture(scope="session")
+def oracle() -> ModuleType:
+    """The truth about a trace, computed apart from the library: `oracle.py` beside this file."""
+    return _neighbour("oracle")
+
+
+@pytest.fixture(scope="session")
+def generated() -> ModuleType:
+    """Strategies for random traces: `generated.py` beside this file."""
+    return _neighbour("generated")
+
+
+def _neighbour(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"trace_{name}", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module

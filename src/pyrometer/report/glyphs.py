@@ -10,10 +10,10 @@ from rich.measure import Measurement as Width
 from rich.segment import Segment
 from rich.text import Text
 
-PHASE_MARKS = "█▤▓▒▚░▥▞"
+PHASE_MARKS = "█▤▓▒▚░▥▞▦▧"
 """One mark per phase, so that a bar reads without colour."""
 
-PHASE_COLOURS = ("yellow", "cyan", "blue", "magenta", "green", "bright_black", "red", "white")
+PHASE_COLOURS = ("yellow", "cyan", "blue", "magenta", "green", "bright_black", "red", "white", "bright_magenta", "bright_yellow")
 
 BAR_CELLS = 100
 """No bar is wider, however wide the terminal."""
@@ -22,7 +22,7 @@ _LEVELS = " ▁▂▃▄▅▆▇█"
 
 _ASCII = str.maketrans(
     {
-        **dict(zip("▁▂▃▄▅▆▇█▤▓▒▚░▥▞", "._-:=+*#=%+@.H/", strict=True)),
+        **dict(zip("▁▂▃▄▅▆▇█▤▓▒▚░▥▞▦▧", "._-:=+*#=%+@.H/&%", strict=True)),
         **dict(zip("·–×µ→…−─━●│", "|-xu>.--=o|", strict=True)),
         "±": "+-",
         "≥": ">=",

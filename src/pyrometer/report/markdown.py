@@ -122,7 +122,8 @@ def escape(text: str, *, strip: bool = True) -> str:
 def table(content: Table) -> str:
     """A table; the first column is text, the others are figures."""
     lines = ["| " + " | ".join(escape(column) for column in content.columns) + " |"]
-    lines.append("| " + " | ".join([":---", *["---:"] * (len(content.columns) - 1)]) + " |")
+    sides = [":---" if not index or index in content.words else "---:" for index in range(len(content.columns))]
+    lines.append("| " + " | ".join(sides) + " |")
     lines += ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in content.rows]
     return "\n".join(lines)
 

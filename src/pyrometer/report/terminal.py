@@ -278,8 +278,8 @@ def _cell_table(table: Table) -> RenderableType:
 def _table(table: Table, justify: Literal["left", "right"] = "right") -> RenderableType:
     grid = Grid.grid(padding=(0, 2, 0, 0))
     grid.add_column()
-    for _ in table.columns[1:]:
-        grid.add_column(justify=justify)
+    for index in range(1, len(table.columns)):
+        grid.add_column(justify="left" if index in table.words else justify)
     _fill(grid, table)
     return grid
 

@@ -7,31 +7,41 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.intervals import Intervals, merge, union
+from pyrometer.trace.intervals import EMPTY, Intervals, Lanes, merge, subtract, union
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
-from pyrometer.trace.patterns import is_blocking_call, is_communication, is_data_loading
+from pyrometer.trace.patterns import (
+    is_blocking_call,
+    is_communication,
+    is_data_loading,
+    is_host_communication,
+)
+
+CALLS = (Kind.RUNTIME, Kind.DRIVER)
 
 
 @dataclass(frozen=True)
 class Activity:
     """The span of one rank's trace, and when each class was active (anywhere: any stream, any thread).
 
-    `span` runs from the first start to the last end over host operators (`cpu_op`) and device work (kernels, memcpy,
-    memset); annotations and the profiler's own records do not widen it. A trace that has neither takes all its host
-    events instead.
+    `span` runs from the first start to the last end over all that is work or waiting for work: host operators, device
+    work (kernels, memcpy, memset), waiting for the data loader and, without device work, communication of the host.
+    Annotations, Python functions, runtime calls and the profiler's own records do not widen it. A trace that has none
+    of these takes all its host events instead.
     """
 
     start_ns: int
     end_ns: int
+    has_device: bool  # whether there is any device work
     compute: Intervals  # kernels that are not communication
-    communication: Intervals  # communication kernels; on a trace without device work, communication operators
+    communication: Intervals  # communication kernels; without device work, what the host runs or waits for
+    hiding: Intervals  # what communication can hide behind: compute; without device work, other operators
     memcpy: Intervals
     memset: Intervals
     sync: Intervals  # host calls that wait for a device
     runtime: Intervals  # all other runtime and driver calls
-    data: Intervals  # waiting for the data loader
+    data: Intervals  # some thread waits for the data loader, and none works outside of it
     host: Intervals  # operators
-    other: Intervals  # Python functions and annotations
+    other: Intervals  # Python functions, on threads that also run operators or runtime calls
 
     @property
     def span_ns(self) -> int:
@@ -41,42 +51,74 @@ class Activity:
     @property
     def device(self) -> Intervals:
         """When any device was busy."""
+        if not self.has_device:
+            return EMPTY
         return merge(self.compute, self.communication, self.memcpy, self.memset)
 
 
 def find_activity(events: pl.DataFrame) -> Activity:
     """Collect the activity of one rank."""
     has_device = _only(events, *DEVICE_WORK).height > 0
-    kernels = _only(events, Kind.KERNEL)
-    calls = _only(events, Kind.RUNTIME, Kind.DRIVER)
+    kernels = _split(_only(events, Kind.KERNEL), is_communication())
+    calls = _split(_only(events, *CALLS), is_blocking_call())
     ops = _only(events, Kind.CPU_OP)
-    communication = (kernels if has_device else ops).filter(is_communication())
-    marks = events.filter(is_data_loading())
-    rest = _only(events, Kind.PYTHON_FUNCTION, Kind.USER_ANNOTATION)
-    bounds = _only(events, Kind.CPU_OP, *DEVICE_WORK)
-    if not bounds.height:
-        bounds = _only(
-            events, Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER, Kind.PYTHON_FUNCTION, Kind.USER_ANNOTATION
-        )
-    low, high = bounds["start_ns"].min(), bounds["end_ns"].max()
+    waiting = _only(events, Kind.CPU_OP, Kind.USER_ANNOTATION).filter(is_host_communication())
+    marks = _only(events, Kind.USER_ANNOTATION, Kind.CPU_OP, Kind.PYTHON_FUNCTION).filter(is_data_loading())
+    low, high = _span(events, marks if has_device else pl.concat([marks, waiting]))
     return Activity(
-        start_ns=int(low) if isinstance(low, int) else 0,
-        end_ns=int(high) if isinstance(high, int) else 0,
-        compute=_union(kernels.filter(~is_communication())),
-        communication=_union(communication),
+        start_ns=low,
+        end_ns=high,
+        has_device=has_device,
+        compute=_union(kernels[1]),
+        communication=_union(kernels[0] if has_device else waiting),
+        hiding=_union(kernels[1]) if has_device else _elsewhere(ops, waiting),
         memcpy=_union(_only(events, Kind.MEMCPY)),
         memset=_union(_only(events, Kind.MEMSET)),
-        sync=_union(calls.filter(is_blocking_call())),
-        runtime=_union(calls.filter(~is_blocking_call())),
-        data=_union(marks),
+        sync=_union(calls[0]),
+        runtime=_union(calls[1]),
+        data=subtract(_union(marks), _elsewhere(_only(events, Kind.CPU_OP, *CALLS), marks)),
         host=_union(ops),
-        other=_union(rest),
+        other=_union(_on_working_threads(events)),
     )
 
 
+def _span(events: pl.DataFrame, waits: pl.DataFrame) -> tuple[int, int]:
+    for bounds in (
+        pl.concat([_only(events, Kind.CPU_OP, *DEVICE_WORK), waits]),
+        _only(events, *CALLS, Kind.PYTHON_FUNCTION, Kind.USER_ANNOTATION),
+    ):
+        low, high = bounds["start_ns"].min(), bounds["end_ns"].max()
+        if isinstance(low, int) and isinstance(high, int):
+            return low, high
+    return 0, 0
+
+
+def _elsewhere(work: pl.DataFrame, marks: pl.DataFrame) -> Intervals:
+    """When some thread works outside the marks that lie on that thread."""
+    if not marks.height or not work.height:
+        return _union(work)
+    every = pl.concat([work, marks])
+    lanes = Lanes(every["start_ns"].min(), every["end_ns"].max())  # type: ignore[arg-type]
+    return lanes.flatten(subtract(_union(work, lanes), _union(marks, lanes)))
+
+
+def _on_working_threads(events: pl.DataFrame) -> pl.DataFrame:
+    functions = _only(events, Kind.PYTHON_FUNCTION)
+    working = _only(events, Kind.CPU_OP, *CALLS)["track"].unique()
+    return functions.filter(pl.col("track").is_in(working.implode())) if len(working) else functions
+
+
 def _only(events: pl.DataFrame, *kinds: Kind) -> pl.DataFrame:
-    return events.filter(pl.col("kind").is_in([kind.value for kind in kinds]))
+    return events.filter(pl.col("kind").is_in([kind.value for kind in kinds])).select(
+        "kind", "name", "track", "start_ns", "end_ns"
+    )
 
 
-def _union(events: pl.DataFrame) -> Intervals:
-    return union(events["start_ns"].to_numpy(), events["end_ns"].to_numpy().astype(np.int64))
+def _split(events: pl.DataFrame, chosen: pl.Expr) -> tuple[pl.DataFrame, pl.DataFrame]:
+    is_chosen = chosen.fill_null(value=False)
+    return events.filter(is_chosen), events.filter(~is_chosen)
+
+
+def _union(events: pl.DataFrame, lanes: Lanes | None = None) -> Intervals:
+    start, end = events["start_ns"].to_numpy(), events["end_ns"].to_numpy().astype(np.int64)
+    return union(start, end) if lanes is None else lanes.union(events["track"].to_numpy(), start, end)

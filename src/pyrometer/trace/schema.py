@@ -85,7 +85,9 @@ STEPS: Table = MappingProxyType(
         "name": Column(pl.String, "such as ProfilerStep#3"),
         "start_ns": Column(pl.Int64, "start"),
         "end_ns": Column(pl.Int64, "end"),
-        "source": Column(pl.String, "profiler: ProfilerStep# annotations; cycle: found by periodicity"),
+        "source": Column(
+            pl.String, "what marks steps: profiler, optimizer, loader, annotation or cycle; see `find_steps`"
+        ),
     }
 )
 

@@ -13,6 +13,7 @@ import polars as pl
 from pyrometer.errors import InputError
 from pyrometer.trace import schema
 from pyrometer.trace.activity import Activity, find_activity
+from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.info import RankInfo
 from pyrometer.trace.linking.link import Links, link
 from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
@@ -86,6 +87,7 @@ class Trace:
 
     ranks: tuple[RankTrace, ...]
     results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # of analyses, by name
+    capture: Capture | None = None  # how it was recorded, where we did that
 
     @property
     def events(self) -> pl.DataFrame:

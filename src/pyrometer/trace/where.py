@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pyrometer.record import Record, doc
+from pyrometer.trace.patterns import frame_kinds
 from pyrometer.trace.trace import RankTrace
+
+IntArray = npt.NDArray[np.int64]
 
 FRAME = r"^(?<file>.*)\((?<line>\d+)\): (?<function>.*)$"
 
@@ -28,33 +32,40 @@ def place_names(trace: RankTrace) -> pl.DataFrame:
     """One row per event: `file, line, function, module, op, phase`; null where the trace does not say.
 
     File, line and function are those of the innermost Python function in the user's own code, which a trace holds that
-    was captured with stacks.
+    was captured with stacks; where all functions are libraries', of the innermost library outside of torch. The profiler
+    names the line at which a function begins; only functions that were running already when it started show the line
+    that was being run. Of old files, which hold no Python functions, the call stack of the operator is taken.
     """
     names = trace.events["name"]
     at = trace.places
     ops = trace.events["op"].cast(pl.Int64).fill_null(-1).to_numpy()
-    return (
-        pl.DataFrame(
-            {
-                "frame": _pick(names, at.frame),
-                "module": _pick(names, at.module).str.replace(r"^(nn\.Module: |module:)", ""),
-                "op": _pick(names, ops),
-                "phase": _pick(names, at.phase).str.strip_prefix("phase:"),
-            }
-        )
-        .select(
-            pl.col("frame").str.extract_groups(FRAME).struct.unnest(),
-            "module",
-            "op",
-            "phase",
-        )
-        .with_columns(pl.col("line").cast(pl.Int64))
+    return _frames(trace).with_columns(
+        module=_pick(names, at.module).str.replace(r"^(nn\.Module: |module:)", ""),
+        op=_pick(names, ops),
+        phase=_pick(names, at.phase).str.strip_prefix("phase:"),
     )
+
+
+def _frames(trace: RankTrace) -> pl.DataFrame:
+    """For each event `file, line, function` of its Python function; each function is taken apart once."""
+    rows, which = np.unique(trace.places.frame, return_inverse=True)
+    texts = _pick(trace.events["name"], rows)
+    if rows[:1].tolist() == [-1]:
+        stacks, row_of = _stack_frames(trace)
+        which = np.where(trace.places.frame >= 0, which, len(rows) + row_of)
+        texts = texts.append(stacks)
+    parsed = texts.to_frame("frame").select(pl.col("frame").str.extract_groups(FRAME).struct.unnest())
+    return parsed.with_columns(pl.col("line").cast(pl.Int64, strict=False))[which]
 
 
 def where(trace: RankTrace, event: int) -> Where:
     """The place of one event."""
     return Where(**_names(trace).row(event, named=True))
+
+
+def places_of(trace: RankTrace, events: pl.Series) -> pl.DataFrame:
+    """The places of some events, one row each, in their order: the columns of `place_names`."""
+    return _names(trace)[events.to_numpy()]
 
 
 def _names(trace: RankTrace) -> pl.DataFrame:
@@ -64,6 +75,29 @@ def _names(trace: RankTrace) -> pl.DataFrame:
     return found
 
 
-def _pick(names: pl.Series, rows: np.ndarray) -> pl.Series:
+def _stack_frames(trace: RankTrace) -> tuple[pl.Series, IntArray]:
+    """The user's functions in the call stacks that operators name, as texts; and which of them is each event's."""
+    stacks = (
+        trace.tables["ops"].select("event", "call_stack").filter(pl.col("call_stack").fill_null("") != "")
+    )
+    entries = stacks.select(pl.col("call_stack").unique()).with_columns(
+        name=pl.col("call_stack").str.split(";")
+    )
+    entries = entries.explode("name").with_row_index("place")
+    chosen = (
+        entries.join(frame_kinds(entries["name"]), on="name")
+        .filter(pl.col("is_user") | pl.col("is_library"))
+        .sort("is_library", "place")
+        .unique("call_stack", keep="first", maintain_order=True)
+        .select("call_stack", "name")
+        .with_row_index("text")
+    )
+    found = stacks.join(chosen, on="call_stack", how="inner")
+    text_of = np.full(trace.events.height + 1, chosen.height, np.int64)  # the last one stands for none
+    text_of[found["event"].to_numpy()] = found["text"].to_numpy()
+    return chosen["name"].append(pl.Series([None], dtype=pl.String)), text_of[trace.places.stack]
+
+
+def _pick(names: pl.Series, rows: IntArray) -> pl.Series:
     picked = pl.Series(rows)
     return names.gather(picked.set(picked < 0, None).cast(pl.UInt32))

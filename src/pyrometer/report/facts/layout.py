@@ -27,6 +27,18 @@ class Table(NamedTuple):
 
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
+    words: frozenset[int] = frozenset()  # columns beside the first that hold words, and so begin on the left
+
+
+class Section(NamedTuple):
+    """One chapter of a report: a title, figures, a table, and how to read them."""
+
+    slug: str
+    title: str
+    facts: list[Fact]
+    table: Table | None = None
+    how: str = ""  # how to read this
+    change: str = ""  # what would change the conclusion
 
 
 def percent(share: float) -> str:

@@ -6,6 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pyrometer.trace.kinds import Kind
+from pyrometer.trace.patterns import BACKWARD
+
 IntArray = npt.NDArray[np.int64]
 
 
@@ -22,11 +25,22 @@ def forward_of(ops: pl.DataFrame, starts: IntArray) -> IntArray:
     found = np.full(len(starts), -1, np.int64)
     numbered = ops.filter(pl.col("sequence").is_not_null() & (pl.col("sequence") >= 0))
     numbered = numbered.with_columns(start=pl.Series(starts[numbered["event"].to_numpy()]))
-    is_backward = pl.col("forward_thread").fill_null(0) != 0
-    forward = numbered.filter(~is_backward).select("sequence", "start", forward="event").sort("start")
-    backward = numbered.filter(is_backward).select("sequence", "start", "event").sort("start")
+    is_second = pl.col("forward_thread").fill_null(0) != 0
+    forward = numbered.filter(~is_second).select("sequence", "start", forward="event").sort("start")
+    backward = numbered.filter(is_second).select("sequence", "start", "event").sort("start")
     linked = backward.join_asof(
         forward, on="start", by="sequence", strategy="backward", check_sortedness=False
     ).drop_nulls("forward")
     found[linked["event"].to_numpy()] = linked["forward"].to_numpy()
+    return found
+
+
+def is_backward(events: pl.DataFrame, ops: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    """Which events are operators of the backward pass: they name a forward thread, or autograd runs a node in them."""
+    found = np.zeros(events.height, bool)
+    found[ops.filter(pl.col("forward_thread").fill_null(0) != 0)["event"].to_numpy()] = True
+    nodes = events.filter(
+        (pl.col("kind") == Kind.CPU_OP.value) & pl.col("name").str.contains(BACKWARD).fill_null(value=False)
+    )
+    found[nodes["event"].to_numpy()] = True
     return found

@@ -49,7 +49,7 @@ def link(tables: Mapping[str, pl.DataFrame]) -> Links:
     op[launches.work] = np.where(op[launches.work] >= 0, op[launches.work], launches.op)
     work = np.isin(kind, _codes(*DEVICE_WORK))
 
-    steps = find_steps(events)
+    steps = find_steps(events, launches)
     step = step_of(steps, start)
     step[launches.work] = step[launches.call]
     columns = pl.DataFrame(

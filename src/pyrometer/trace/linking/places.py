@@ -5,41 +5,109 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.linking.backward import forward_of
-from pyrometer.trace.linking.nearest import IntArray, nearest
-from pyrometer.trace.patterns import is_library_frame, is_module, is_phase
+from pyrometer.trace.linking.backward import forward_of, is_backward
+from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
+from pyrometer.trace.patterns import frame_kinds, is_module, is_phase
 
 
 @dataclass(frozen=True)
 class Places:
     """Rows of `events`, one per event; -1 where nothing is known."""
 
-    frame: IntArray  # innermost Python function in the user's own code
+    frame: IntArray  # innermost Python function in the user's own code; where there is none, in a library
     module: IntArray  # innermost nn.Module call
     phase: IntArray  # innermost phase annotation
     forward: IntArray  # the forward operator behind a backward one, and behind what that runs
+    backward: IntArray  # the innermost operator of the backward pass at or above the event
+    stack: IntArray  # the innermost operator that names its own call stack, in files without Python functions
 
 
 def find_places(events: pl.DataFrame, ops: pl.DataFrame) -> Places:
     """Find the places of all events of one rank; `events` is linked."""
     parent = events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
     depth = events["depth"].to_numpy().astype(np.int64)
-    masks = events.select(
-        frame=(pl.col("kind") == Kind.PYTHON_FUNCTION.value) & ~is_library_frame(),
-        module=is_module(),
-        phase=is_phase(),
-    )
     direct = forward_of(ops, events["start_ns"].to_numpy())
     source = nearest(parent, depth, direct >= 0)
     forward = np.where(source >= 0, direct[source], -1)
+    backward = nearest(parent, depth, is_backward(events, ops))
 
-    def place(name: str) -> npt.NDArray[np.int64]:
-        found = nearest(parent, depth, masks[name].fill_null(value=False).to_numpy())
-        return np.where((found < 0) & (forward >= 0), found[forward], found)
+    def place(wanted: Mask) -> IntArray:
+        found = nearest(parent, depth, wanted)
+        return through_forward(found, depth, source, forward)
 
-    phase = nearest(parent, depth, masks["phase"].fill_null(value=False).to_numpy())
-    return Places(place("frame"), place("module"), phase, forward)
+    user, library = _frames(events)
+    frame = place(user)
+    if library.any() and (frame < 0).any():
+        frame = np.where(frame >= 0, frame, place(library))
+    phase = nearest(parent, depth, _rows(events, is_phase()))
+    return Places(
+        frame=frame,
+        module=place(module_calls(events)),
+        phase=_across_threads(phase, backward, events, nearest(parent, depth, parent < 0)),
+        forward=forward,
+        backward=backward,
+        stack=place(_with_stack(ops, events.height)),
+    )
+
+
+def through_forward(found: IntArray, depth: IntArray, source: IntArray, forward: IntArray) -> IntArray:
+    """Places of backward work: what lies within it, or else what its forward operator lies in.
+
+    What encloses a backward operator is only the call of `backward()`, and says nothing about the operator. What runs
+    within it, such as the `backward` of the user's own autograd function or a recomputed module, is its place.
+
+    Args:
+        found: the place of each event by enclosure, -1 where there is none.
+        depth: number of ancestors.
+        source: the innermost backward operator at or above each event that has a forward operator, or -1.
+        forward: that forward operator, or -1.
+    """
+    behind = np.where(forward >= 0, found[forward], -1)
+    outside = (found < 0) | (depth[found] < depth[source])
+    return np.asarray(np.where((behind >= 0) & outside, behind, found), np.int64)
+
+
+def module_calls(events: pl.DataFrame) -> Mask:
+    """Calls of modules; where the capture named them itself, only those, so that no call counts twice."""
+    calls = _rows(events, is_module())
+    named = calls & (events["kind"] == Kind.USER_ANNOTATION.value).to_numpy()
+    return named if named.any() else calls
+
+
+def _rows(events: pl.DataFrame, wanted: pl.Expr) -> Mask:
+    return events.select(wanted.fill_null(value=False)).to_series().to_numpy()
+
+
+def _frames(events: pl.DataFrame) -> tuple[Mask, Mask]:
+    """Python functions of the user, and of libraries other than torch and Python's own."""
+    functions = events.filter(pl.col("kind") == Kind.PYTHON_FUNCTION.value).select("event", "name")
+    kinds = frame_kinds(functions["name"])
+    placed = functions.join(kinds, on="name", how="inner")
+    user, library = np.zeros(events.height, bool), np.zeros(events.height, bool)
+    user[placed.filter("is_user")["event"].to_numpy()] = True
+    library[placed.filter("is_library")["event"].to_numpy()] = True
+    return user, library
+
+
+def _with_stack(ops: pl.DataFrame, num_events: int) -> Mask:
+    held = np.zeros(num_events, bool)
+    held[ops.filter(pl.col("call_stack").fill_null("") != "")["event"].to_numpy()] = True
+    return held
+
+
+def _across_threads(phase: IntArray, backward: IntArray, events: pl.DataFrame, root: IntArray) -> IntArray:
+    """Backward work on a thread of autograd belongs to the phase that is open on the thread which waits for it."""
+    lost = np.flatnonzero((phase < 0) & (backward >= 0))
+    marks = np.flatnonzero(_rows(events, is_phase()))
+    if not len(lost) or not len(marks):
+        return phase
+    start, end = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
+    moment = start[root[lost]]
+    last = np.searchsorted(start[marks], moment, side="right") - 1
+    open_mark = np.where(last >= 0, marks[np.maximum(last, 0)], -1)
+    found = phase.copy()
+    found[lost] = np.where((open_mark >= 0) & (end[open_mark] > moment), open_mark, -1)
+    return found

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
-import polars as pl
 
-from pyrometer.trace import schema
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.reading import shapes
+from pyrometer.trace.reading.decoding import DECODE_ERRORS, decode_loosely, decoder
+from pyrometer.trace.reading.mending import attempts
 
 SHAPES: Mapping[Kind, type[msgspec.Struct]] = MappingProxyType(
     {
@@ -46,59 +45,66 @@ TABLE_OF: Mapping[Kind, str] = MappingProxyType(
 )
 """Kind of event: the table that its arguments go to."""
 
-ABSENT = msgspec.Raw(b"{}")
+Finding = tuple[int, frozenset[str]]
+"""Number of an event in its group, and what was wrong with its arguments."""
 
 
-@cache
-def _decoder(shape: type[msgspec.Struct], *, strict: bool) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(list[shape], strict=strict)  # type: ignore[valid-type]
-
-
-def decode(raws: Sequence[msgspec.Raw], shape: type[msgspec.Struct]) -> list[Any]:
+def decode(raws: Sequence[msgspec.Raw], shape: type[msgspec.Struct]) -> tuple[list[Any], list[Finding]]:
     """Decode the arguments of many events in one go.
 
-    Where one does not fit, numbers in quotes are accepted; where that is not enough, each is decoded alone and the
+    Numbers in quotes are accepted. Where the whole does not decode, each is decoded alone: damaged text is mended, and
     values that do not fit are left out, as if the file did not hold them.
     """
     text = b"[" + b",".join(raws) + b"]"
     for strict in (True, False):
         try:
-            return _decoder(shape, strict=strict).decode(text)  # type: ignore[no-any-return]
-        except msgspec.MsgspecError:
+            return decoder(list[shape], strict=strict).decode(text), []  # type: ignore[valid-type]
+        except msgspec.ValidationError:
             continue
-    return [_fitting(raw, shape) for raw in raws]
+        except DECODE_ERRORS:
+            break
+    return _one_by_one(raws, shape)
 
 
-def _fitting(raw: msgspec.Raw, shape: type[msgspec.Struct]) -> Any:
+def _one_by_one(raws: Sequence[msgspec.Raw], shape: type[msgspec.Struct]) -> tuple[list[Any], list[Finding]]:
+    values, findings = [], []
+    for i, raw in enumerate(raws):
+        value, codes = _single(bytes(raw), shape)
+        values.append(value)
+        if codes:
+            findings.append((i, codes))
+    return values, findings
+
+
+def _single(text: bytes, shape: type[msgspec.Struct]) -> tuple[Any, frozenset[str]]:
+    codes: frozenset[str] = frozenset()
+    read = decode_loosely(text, shape)
+    if read is None:
+        for mended in attempts(text):
+            read = decode_loosely(mended.text, shape)
+            if read is not None:
+                codes = mended.codes
+                break
+    if read is None:
+        return shape(), frozenset() if text == b"null" else frozenset({"wrong_type"})
+    return read.value, codes | {"wrong_type"} if read.misfits else codes
+
+
+def readable(raws: Sequence[msgspec.Raw]) -> tuple[list[str], list[Finding]]:
+    """The arguments of many events as valid JSON text, for the kinds that have no table of their own."""
+    texts = [bytes(raw) for raw in raws]
     try:
-        held = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-    except msgspec.MsgspecError:
-        return shape()
-    kept = {}
-    for spec in msgspec.structs.fields(shape):
-        if spec.encode_name in held:
-            try:
-                kept[spec.name] = msgspec.json.decode(held[spec.encode_name], type=spec.type, strict=False)
-            except msgspec.MsgspecError:
-                continue
-    return shape(**kept)
-
-
-def frame(args: Sequence[Any], names: Sequence[str], table: schema.Table) -> pl.DataFrame:
-    """Columns of decoded arguments, typed as in the table."""
-    columns = []
-    for name in names:
-        values = [getattr(one, name) for one in args]
-        dtype = table[name].dtype
-        if dtype == pl.String:
-            values = [_text(value) for value in values]
-        columns.append(pl.Series(name, values, dtype=dtype, strict=False))
-    return pl.DataFrame(columns)
-
-
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if value is msgspec.UNSET:
-        return None
-    return bytes(value).decode() if isinstance(value, msgspec.Raw) else str(value)
+        decoder(list[dict[str, Any]]).decode(b"[" + b",".join(texts) + b"]")
+        return [text.decode() for text in texts], []
+    except DECODE_ERRORS:
+        pass  # told below, one by one
+    findings = []
+    for i, text in enumerate(texts):
+        try:
+            decoder(dict[str, Any]).decode(text)
+        except DECODE_ERRORS:
+            mended = next(iter(attempts(text)), None)
+            texts[i] = b"{}" if mended is None else mended.text
+            if text != b"null":
+                findings.append((i, frozenset({"wrong_type"}) if mended is None else mended.codes))
+    return [text.decode(errors="replace") for text in texts], findings

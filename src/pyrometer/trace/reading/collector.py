@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,231 +15,328 @@ import polars as pl
 from pyrometer.trace import schema
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, kind_of
 from pyrometer.trace.reading import arguments
-from pyrometer.trace.reading.shapes import CollectiveArgs, Event, ExactEvent
+from pyrometer.trace.reading.arguments import Finding
+from pyrometer.trace.reading.chunks import Batch
+from pyrometer.trace.reading.columns import column
+from pyrometer.trace.reading.entries import Entries
+from pyrometer.trace.reading.entries import entries as to_entries
+from pyrometer.trace.reading.ledger import Ledger
+from pyrometer.trace.reading.pairs import Pairs
+from pyrometer.trace.reading.shapes import CollectiveArgs
+from pyrometer.trace.reading.times import NO_TIME
+from pyrometer.trace.reading.tracks import Tracks
 
-AnyEvent = Event | ExactEvent
+IntArray = npt.NDArray[np.int64]
 
+KINDS = list(Kind)
+KIND_VALUES = pl.Series([kind.value for kind in KINDS], dtype=schema.KIND)
 ON_DEVICE = frozenset({*DEVICE_WORK, Kind.SYNC, Kind.DEVICE_EVENT, Kind.GPU_USER_ANNOTATION})
 LINKED = ("correlation", "external", "device", "stream")
-BOOKKEEPING = ("process_name", "thread_name")
+MEMORY_NAME = "[memory]"
+
+INSTANT, MEMORY = KINDS.index(Kind.INSTANT), KINDS.index(Kind.MEMORY)
+METADATA, FLOW, COUNTER, PAIR = range(len(KINDS), len(KINDS) + 4)
+"""What an entry is that is not an event with a kind."""
+
+CLAMPED_GAP_NS = 3600 * 10**9
+"""An event at 0 while all others begin an hour later was put there by the profiler."""
+
+
+class _Sorts(dict[tuple[str, str | None], int]):
+    """Numbers the combinations of `ph` and `cat`, and knows what each is: the index of a kind, or a constant above."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.roles: list[int] = []
+        self.categories: list[str | None] = []
+
+    def __missing__(self, key: tuple[str, str | None]) -> int:
+        ph, category = key
+        if ph == "X" and category != "cpu_instant_event":
+            role = KINDS.index(kind_of(category))
+        else:
+            roles = {"M": METADATA, "s": FLOW, "t": FLOW, "f": FLOW, "C": COUNTER} | dict.fromkeys(
+                "BEbe", PAIR
+            )
+            role = roles.get(ph, INSTANT)
+        self[key] = len(self.roles)
+        self.roles.append(role)
+        self.categories.append(category)
+        return self[key]
 
 
 class Collector:
-    """Takes the events of one rank and gives its tables."""
+    """Takes the events of one file and gives its tables.
 
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
-        self.num_events = 0
+    Args:
+        ledger: where damage is counted.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
         self.unknown_categories: dict[str, int] = defaultdict(int)
-        self._tracks: dict[tuple[Any, Any], int] = {}
-        self._labels: dict[tuple[int, str], str] = {}
-        self._process_names: dict[str, str] = {}
+        self._ledger = ledger
+        self._sorts = _Sorts()
+        self._tracks = Tracks()
+        self._pairs = Pairs(ledger)
         self._parts: dict[str, list[pl.DataFrame]] = defaultdict(list)
         self._rows = 0
+        self._batch = Batch([], b"", 0)
 
-    def add(self, events: Sequence[AnyEvent]) -> None:
+    def add(self, batch: Batch) -> None:
         """Take the events of one chunk."""
-        self.num_events += len(events)
-        groups: dict[tuple[str, str | None], list[AnyEvent]] = defaultdict(list)
-        for event in events:
-            groups[event.ph, event.cat].append(event)
-        for (ph, category), group in groups.items():
-            if ph == "M":
-                self._name_tracks(group)
-            elif ph in "stf":
-                self._add_flows(group)
-            elif ph == "C":
-                self._add_counters(group)
-            elif ph in "iI" or category == "cpu_instant_event":
-                self._add_instants(group, category)
-            else:
-                self._add_events(group, kind_of(category), category)
+        self._batch = batch
+        entries = to_entries(batch.events)
+        sorts = self._sort(entries)
+        roles = np.array(self._sorts.roles, dtype=np.uint8)[sorts]
+        for i in np.flatnonzero(roles == INSTANT).tolist():
+            if entries.name[i] == MEMORY_NAME:
+                roles[i] = MEMORY
+            elif entries.ph[i] not in "XiI":
+                self.unknown_categories[f"ph {entries.ph[i]}"] += 1
+        self._add_all(entries, roles, sorts)
 
-    def tables(self) -> dict[str, pl.DataFrame]:
+    def _sort(self, entries: Entries) -> IntArray:
+        keys = zip(entries.ph, entries.cat, strict=True)
+        return np.fromiter(map(self._sorts.__getitem__, keys), dtype=np.int64, count=len(entries.ph))
+
+    def tables(self, rank: int) -> dict[str, pl.DataFrame]:
         """The finished tables, rows in order of start and keyed by their row number."""
-        parts = {name: _concat(self._parts.pop(name, []), name) for name in schema.TABLES if name != "tracks"}
-        events = parts["events"].with_columns(
-            _nesting=pl.col("kind").to_physical(), _row=pl.col("event"), rank=pl.lit(self.rank, pl.Int32)
+        self._add_pairs()
+        parts = {name: _whole(self._parts.pop(name, []), name) for name in schema.TABLES if name != "tracks"}
+        events = self._without_clamped(parts.pop("events"))
+        events = events.sort("start_ns", -pl.col("dur_ns"), pl.col("kind").to_physical(), "event")
+        place = np.full(self._rows, -1, np.int64)
+        place[events["event"].to_numpy()] = np.arange(events.height)
+        events = events.with_columns(
+            event=pl.int_range(pl.len(), dtype=pl.UInt32), rank=pl.lit(rank, pl.Int32)
+        ).select(list(schema.EVENTS))
+        tables = {"events": events}
+        for name, part in parts.items():
+            if "event" in part.columns:
+                keyed = part.with_columns(event=pl.Series(place[part["event"].to_numpy()]))
+                keyed = keyed.filter(pl.col("event") >= 0) if events.height < self._rows else keyed
+                tables[name] = keyed.with_columns(pl.col("event").cast(pl.UInt32)).sort("event")
+            else:
+                tables[name] = part.with_columns(rank=pl.lit(rank, pl.Int32))
+        on_device = events.filter(pl.col("kind").is_in([kind.value for kind in ON_DEVICE]))["track"]
+        return {**tables, "tracks": self._tracks.table(rank, set(on_device.unique().to_list()))}
+
+    def _add_all(self, entries: Entries, roles: npt.NDArray[np.uint8], sorts: IntArray) -> None:
+        timed = entries.start != NO_TIME
+        untimed = np.flatnonzero(~timed & (roles != METADATA))
+        if len(untimed):
+            self._note_events("missing_time", untimed.tolist(), lost=1)
+        for role, take in (
+            (METADATA, self._name_tracks),
+            (PAIR, self._keep_pairs),
+            (FLOW, self._add_flows),
+            (COUNTER, self._add_counters),
+        ):
+            places = np.flatnonzero((roles == role) & (timed | (role == METADATA)))
+            if len(places):
+                take(entries, places)
+        places = np.flatnonzero((roles < len(KINDS)) & timed)
+        if len(places):
+            places = places[np.argsort(roles[places], kind="stable")]
+            categories = pl.Series(self._sorts.categories, dtype=pl.String).gather(sorts[places])
+            self._add_events(entries, places, roles[places], categories)
+
+    def _add_events(
+        self, entries: Entries, places: IntArray, roles: npt.NDArray[np.uint8], categories: pl.Series
+    ) -> None:
+        """Add events, sorted by kind."""
+        rows = np.arange(self._rows, self._rows + len(places), dtype=np.uint32)
+        self._rows += len(places)
+        start, dur = entries.start[places], entries.dur[places]
+        dur = self._sound_durations(entries, places, dur)
+        linked: dict[str, list[pl.Series]] = {name: [] for name in LINKED}
+        for role in np.unique(roles).tolist():
+            low, high = np.searchsorted(roles, [role, role + 1])
+            group = _Group(KINDS[role], places[low:high].tolist(), pl.Series("event", rows[low:high]))
+            for name, values in self._add_arguments(entries, group).items():
+                linked[name].append(values)
+        self._parts["events"].append(
+            pl.DataFrame(
+                {
+                    "event": rows,
+                    "kind": KIND_VALUES.gather(roles),
+                    "cat": categories,
+                    "name": pl.Series(entries.name, dtype=pl.String).gather(places),
+                    "track": self._track_ids(entries, places),
+                    "start_ns": start,
+                    "dur_ns": dur,
+                    "end_ns": start + dur,
+                    **{name: pl.concat(values) for name, values in linked.items()},
+                }
+            )
         )
-        events = events.sort("start_ns", -pl.col("dur_ns"), "_nesting", "_row")
-        place = np.empty(events.height, np.uint32)
-        place[events["_row"].to_numpy()] = np.arange(events.height, dtype=np.uint32)
-        events = events.with_columns(event=pl.int_range(pl.len(), dtype=pl.UInt32)).select(
-            list(schema.EVENTS)
-        )
-        keyed = {
-            name: part.with_columns(event=pl.Series(place[part["event"].to_numpy()])).sort("event")
-            if name != "events" and "event" in part.columns
-            else part.with_columns(rank=pl.lit(self.rank, pl.Int32))
-            for name, part in parts.items()
-        }
-        return {**keyed, "events": events, "tracks": self._track_table(events)}
 
-    def _add_events(self, group: list[AnyEvent], kind: Kind, category: str | None) -> None:
-        if kind is Kind.OTHER:
-            self.unknown_categories[category or ""] += len(group)
-        raws = [arguments.ABSENT if event.args is msgspec.UNSET else event.args for event in group]
-        self._add(group, kind, category, raws)
+    def _sound_durations(self, entries: Entries, places: IntArray, dur: IntArray) -> IntArray:
+        odd = np.flatnonzero(dur < 0)
+        if not len(odd):
+            return dur
+        missing = [int(places[i]) for i in odd if dur[i] == NO_TIME and entries.ph[places[i]] == "X"]
+        self._note_events("missing_duration", missing)
+        self._note_events("negative_duration", places[odd[dur[odd] != NO_TIME]].tolist())
+        return np.maximum(dur, 0)
 
-    def _add_instants(self, group: list[AnyEvent], category: str | None) -> None:
-        memory = [event for event in group if event.name == "[memory]"]
-        others = [event for event in group if event.name != "[memory]"]
-        for kind, members in ((Kind.MEMORY, memory), (Kind.INSTANT, others)):
-            if members:
-                raws = [arguments.ABSENT if event.args is msgspec.UNSET else event.args for event in members]
-                self._add(members, kind, category, raws)
-
-    def _add(self, group: list[AnyEvent], kind: Kind, category: str | None, raws: list[msgspec.Raw]) -> None:
-        rows = pl.int_range(self._rows, self._rows + len(group), dtype=pl.UInt32, eager=True).alias("event")
-        self._rows += len(group)
-        start = nanoseconds([event.ts for event in group])
-        dur = np.maximum(nanoseconds([event.dur for event in group]), 0)
-        columns: dict[str, Any] = {
-            "event": rows,
-            "kind": pl.repeat(kind.value, len(group), dtype=schema.KIND, eager=True),
-            "cat": pl.repeat(category, len(group), dtype=pl.String, eager=True),
-            "name": pl.Series([event.name for event in group], dtype=pl.String),
-            "track": pl.Series(self._track_ids(group), dtype=pl.Int32),
-            "start_ns": start,
-            "dur_ns": dur,
-            "end_ns": start + dur,
-        }
-        shape = arguments.SHAPES.get(kind)
+    def _add_arguments(self, entries: Entries, group: _Group) -> dict[str, pl.Series]:
+        """Add the arguments of one kind's events; gives the columns that `events` holds."""
+        raws = _pick(entries.args, group.places)
+        if group.kind is Kind.OTHER:
+            for category in _pick(entries.cat, group.places):
+                self.unknown_categories[category or ""] += 1
+        shape = arguments.SHAPES.get(group.kind)
         if shape is None:
-            self._add_extras(rows, raws)
-        else:
-            columns |= self._add_arguments(rows, kind, raws, arguments.decode(raws, shape))
-        self._parts["events"].append(pl.DataFrame(columns))
-
-    def _add_arguments(
-        self, rows: pl.Series, kind: Kind, raws: list[msgspec.Raw], args: list[Any]
-    ) -> dict[str, Any]:
-        held = set(arguments.SHAPES[kind].__struct_fields__)
-        if "legacy_dims" in held:
+            self._add_extras(group, raws)
+            return {name: _nulls(name, len(raws)) for name in LINKED}
+        args, findings = arguments.decode(raws, shape)
+        self._note_findings(findings, group.places)
+        held = set(shape.__struct_fields__)
+        if "legacy_dims" in held and b'"Input dims"' in self._batch.text:
             for one in args:
-                if one.input_dims is msgspec.UNSET:
-                    one.input_dims = one.legacy_dims
-        name = arguments.TABLE_OF.get(kind)
-        if name is not None:
-            table = schema.TABLES[name]
-            names = [column for column in table if column in held]
-            self._parts[name].append(arguments.frame(args, names, table).insert_column(0, rows))
-        if kind in {Kind.CPU_OP, Kind.USER_ANNOTATION, Kind.KERNEL}:
-            self._add_collectives(rows, raws)
-        linked = [column for column in LINKED if column in held]
-        return {c: arguments.frame(args, [c], schema.EVENTS).to_series() for c in linked}
+                one.input_dims = one.input_dims if bytes(one.input_dims) else one.legacy_dims
+        table = arguments.TABLE_OF.get(group.kind)
+        if table is not None:
+            spec = schema.TABLES[table]
+            self._parts[table].append(_frame(args, [name for name in spec if name in held], spec, group.rows))
+        if "collective_name" in held:
+            self._add_collectives(group, raws, [i for i, one in enumerate(args) if one.collective_name])
+        dtypes = {name: schema.EVENTS[name].dtype for name in LINKED}
+        return {
+            name: column(name, list(map(attrgetter(name), args)), dtype)
+            if name in held
+            else _nulls(name, len(args))
+            for name, dtype in dtypes.items()
+        }
 
-    def _add_collectives(self, rows: pl.Series, raws: list[msgspec.Raw]) -> None:
-        texts = [bytes(raw) for raw in raws]
-        places = [i for i, text in enumerate(texts) if b'"Collective name"' in text]
+    def _add_collectives(self, group: _Group, raws: Sequence[msgspec.Raw], places: list[int]) -> None:
         if not places:
             return
-        args = arguments.decode([raws[i] for i in places], CollectiveArgs)
+        args, _ = arguments.decode([raws[i] for i in places], CollectiveArgs)
         for one in args:
             if one.group_name is None and one.legacy_group is not None:
                 one.group_name = str(one.legacy_group)
             if isinstance(one.is_async, (str, int)):
                 one.is_async = str(one.is_async).lower() in {"true", "1"}
-        table = schema.COLLECTIVES
-        names = [column for column in table if column != "event"]
-        self._parts["collectives"].append(
-            arguments.frame(args, names, table).insert_column(0, rows.gather(places))
-        )
+        names = [name for name in schema.COLLECTIVES if name != "event"]
+        self._parts["collectives"].append(_frame(args, names, schema.COLLECTIVES, group.rows.gather(places)))
 
-    def _add_extras(self, rows: pl.Series, raws: list[msgspec.Raw]) -> None:
-        texts = pl.Series("args", [bytes(raw).decode() for raw in raws], dtype=pl.String)
-        told = pl.DataFrame([rows, texts]).filter(texts != "{}")
-        if told.height:
-            self._parts["extras"].append(told)
+    def _add_extras(self, group: _Group, raws: Sequence[msgspec.Raw]) -> None:
+        texts, findings = arguments.readable(raws)
+        self._note_findings(findings, group.places)
+        told = pl.DataFrame([group.rows, pl.Series("args", texts, dtype=pl.String)])
+        self._parts["extras"].append(told.filter(pl.col("args") != "{}"))
 
-    def _add_flows(self, group: list[AnyEvent]) -> None:
+    def _add_flows(self, entries: Entries, places: IntArray) -> None:
+        picks = places.tolist()
         self._parts["flows"].append(
             pl.DataFrame(
                 {
-                    "ph": pl.Series([event.ph for event in group], dtype=pl.String),
-                    "name": pl.Series([event.name for event in group], dtype=pl.String),
-                    "id": pl.Series([_whole(event.id) for event in group], dtype=pl.Int64),
-                    "track": pl.Series(self._track_ids(group), dtype=pl.Int32),
-                    "ts_ns": nanoseconds([event.ts for event in group]),
+                    "ph": pl.Series(_pick(entries.ph, picks), dtype=pl.String),
+                    "name": pl.Series(_pick(entries.name, picks), dtype=pl.String),
+                    "id": _whole_numbers("id", _pick(entries.id, picks)),
+                    "track": self._track_ids(entries, places),
+                    "ts_ns": entries.start[places],
                 }
             )
         )
 
-    def _add_counters(self, group: list[AnyEvent]) -> None:
+    def _add_counters(self, entries: Entries, places: IntArray) -> None:
+        picks = places.tolist()
+        texts, findings = arguments.readable(_pick(entries.args, picks))
+        self._note_findings(findings, picks)
         self._parts["counters"].append(
             pl.DataFrame(
                 {
-                    "name": pl.Series([event.name for event in group], dtype=pl.String),
-                    "track": pl.Series(self._track_ids(group), dtype=pl.Int32),
-                    "ts_ns": nanoseconds([event.ts for event in group]),
-                    "values": [None if e.args is msgspec.UNSET else bytes(e.args).decode() for e in group],
-                },
-                schema_overrides={"values": pl.String},
+                    "name": pl.Series(_pick(entries.name, picks), dtype=pl.String),
+                    "track": self._track_ids(entries, places),
+                    "ts_ns": entries.start[places],
+                    "values": pl.Series(texts, dtype=pl.String),
+                }
             )
         )
 
-    def _name_tracks(self, group: list[AnyEvent]) -> None:
-        for event in group:
-            if event.name in BOOKKEEPING and event.args is not msgspec.UNSET:
-                label = str(msgspec.json.decode(event.args, type=dict[str, Any]).get("name") or "")
-                if event.name == "process_name":
-                    self._process_names[str(event.pid)] = label
-                else:
-                    self._labels[self._track_ids([event])[0], "thread_name"] = label
+    def _name_tracks(self, entries: Entries, places: IntArray) -> None:
+        for i in places.tolist():
+            self._tracks.name(entries.name[i], entries.pid[i], entries.tid[i], bytes(entries.args[i]))
 
-    def _track_ids(self, group: list[AnyEvent]) -> list[int]:
-        tracks = self._tracks
-        return [tracks.setdefault((event.pid, event.tid), len(tracks)) for event in group]
+    def _keep_pairs(self, entries: Entries, places: IntArray) -> None:
+        for i in places.tolist():
+            self._pairs.add(entries, i, self._batch.offset)
 
-    def _track_table(self, events: pl.DataFrame) -> pl.DataFrame:
-        on_device = events.filter(pl.col("kind").is_in([kind.value for kind in ON_DEVICE]))["track"].unique()
-        devices = set(on_device.to_list())
-        rows = [
-            {
-                "track": track,
-                "rank": self.rank,
-                "pid": str(pid),
-                "tid": str(tid),
-                "process_name": self._process_names.get(str(pid)),
-                "thread_name": self._labels.get((track, "thread_name")),
-                "is_device": track in devices,
-            }
-            for (pid, tid), track in self._tracks.items()
-        ]
-        return pl.DataFrame(rows, schema=schema.dtypes(schema.TRACKS))
+    def _add_pairs(self) -> None:
+        entries = self._pairs.complete()
+        if entries.ph:
+            sorts = self._sort(entries)
+            self._batch = Batch([], b"".join(map(bytes, entries.args)), 0)
+            self._add_all(entries, np.array(self._sorts.roles, dtype=np.uint8)[sorts], sorts)
 
+    def _track_ids(self, entries: Entries, places: IntArray) -> pl.Series:
+        picks = places.tolist()
+        keys = zip(_pick(entries.pid, picks), _pick(entries.tid, picks), strict=True)
+        return pl.Series("track", list(map(self._tracks.__getitem__, keys)), dtype=pl.Int32)
 
-def nanoseconds(values: Sequence[Any]) -> npt.NDArray[np.int64]:
-    """Microseconds as JSON numbers to integer nanoseconds; a missing one counts as 0.
+    def _without_clamped(self, events: pl.DataFrame) -> pl.DataFrame:
+        first = events.filter(pl.col("start_ns") > 0)["start_ns"].min()
+        clamped = events["start_ns"] == 0
+        if not clamped.any() or not isinstance(first, int) or first < CLAMPED_GAP_NS:
+            return events
+        self._ledger.note("clamped_time", lost=int(clamped.sum()))
+        return events.filter(~clamped)
 
-    Exact for whole numbers, for decimals, and for floats up to 2^53 ns (about three months), the interval that Kineto
-    counts from: below that a float of µs with three decimals is nearer to its value than half a nanosecond.
+    def _note_findings(self, findings: Sequence[Finding], places: Sequence[int]) -> None:
+        for i, codes in findings:
+            for code in codes:
+                self._note_events(code, [places[i]])
 
-    >>> nanoseconds([1669783687464181, 0, None]).tolist(), nanoseconds([1428625731896.179]).tolist()
-    ([1669783687464181000, 0, 0], [1428625731896179])
-    """
-    kinds = set(map(type, values))
-    if kinds <= {int}:
-        return np.array(values, dtype=np.int64) * 1000
-    if kinds <= {float}:
-        return np.rint(np.array(values, dtype=np.float64) * 1000).astype(np.int64)
-    return np.array([_exact(value) for value in values], dtype=np.int64)
+    def _note_events(self, code: str, places: Sequence[int], *, lost: int = 0) -> None:
+        """Count events of the present chunk, and find where the first of them lies."""
+        if not places:
+            return
+        byte = self._batch.offset
+        if self._batch.events:
+            text = bytes(self._batch.events[places[0]].args)
+            byte += max(0, self._batch.text.find(text)) if text != b"{}" else 0
+        self._ledger.note(code, num=0 if lost else len(places), lost=lost * len(places), byte=byte)
 
 
-def _exact(value: Any) -> int:
-    return 0 if value is None else value * 1000 if isinstance(value, int) else round(value * 1000)
+class _Group(NamedTuple):
+    """Events of one kind in a chunk."""
+
+    kind: Kind
+    places: list[int]  # in the chunk
+    rows: pl.Series  # of `events`
 
 
-def _whole(value: int | str | None) -> int | None:
-    if isinstance(value, str):
-        try:
-            return int(value, 0)
-        except ValueError:
-            return None
-    return value
+def _pick(values: Sequence[Any], places: list[int]) -> Sequence[Any]:
+    return itemgetter(*places)(values) if len(places) > 1 else [values[i] for i in places]
 
 
-def _concat(parts: list[pl.DataFrame], name: str) -> pl.DataFrame:
+def _frame(args: Sequence[Any], names: Sequence[str], table: schema.Table, rows: pl.Series) -> pl.DataFrame:
+    columns = [column(name, list(map(attrgetter(name), args)), table[name].dtype) for name in names]
+    return pl.DataFrame([rows, *columns])
+
+
+def _nulls(name: str, count: int) -> pl.Series:
+    return pl.repeat(None, count, dtype=schema.EVENTS[name].dtype, eager=True).alias(name)
+
+
+def _whole_numbers(name: str, values: Sequence[int | str | None]) -> pl.Series:
+    """Ids, also where they are quoted or hexadecimal."""
+    if str in set(map(type, values)):
+        values = [_parsed(value) if isinstance(value, str) else value for value in values]
+    return column(name, values, pl.Int64)
+
+
+def _parsed(value: str) -> int | None:
+    try:
+        return int(value, 0)
+    except ValueError:
+        return None
+
+
+def _whole(parts: list[pl.DataFrame], name: str) -> pl.DataFrame:
     table = schema.TABLES[name]
-    whole = pl.concat([schema.empty(table), *parts], how="diagonal_relaxed")
+    whole = pl.concat([schema.empty(table), *parts], how="diagonal")
     return whole.select(pl.col(column).cast(spec.dtype) for column, spec in table.items())

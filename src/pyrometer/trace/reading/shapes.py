@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from msgspec import Raw, Struct, field
 
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+NOTHING = Raw(b"")
+"""Default of what is kept as JSON text."""
+
+NO_ARGUMENTS = Raw(b"{}")
 
 Number = int | float | None
 Text = str | None
@@ -22,7 +25,7 @@ class Event(Struct, gc=False):
     ts: Number = None
     dur: Number = None
     id: int | str | None = None
-    args: Raw | UnsetType = UNSET
+    args: Raw = NO_ARGUMENTS
 
 
 class ExactEvent(Struct, gc=False):
@@ -33,10 +36,10 @@ class ExactEvent(Struct, gc=False):
     name: Text = None
     pid: int | float | str | None = None
     tid: int | float | str | None = None
-    ts: Decimal | None = None
-    dur: Decimal | None = None
+    ts: Raw = NOTHING
+    dur: Raw = NOTHING
     id: int | str | None = None
-    args: Raw | UnsetType = UNSET
+    args: Raw = NO_ARGUMENTS
 
 
 class OpArgs(Struct, gc=False):
@@ -47,14 +50,15 @@ class OpArgs(Struct, gc=False):
     sequence: Whole = field(default=None, name="Sequence number")
     forward_thread: Whole = field(default=None, name="Fwd thread id")
     index: Whole = field(default=None, name="Ev Idx")
-    input_dims: Raw | UnsetType = field(default=UNSET, name="Input Dims")
-    legacy_dims: Raw | UnsetType = field(default=UNSET, name="Input dims")
-    input_types: Raw | UnsetType = field(default=UNSET, name="Input type")
-    input_strides: Raw | UnsetType = field(default=UNSET, name="Input Strides")
-    concrete_inputs: Raw | UnsetType = field(default=UNSET, name="Concrete Inputs")
+    input_dims: Raw = field(default=NOTHING, name="Input Dims")
+    legacy_dims: Raw = field(default=NOTHING, name="Input dims")
+    input_types: Raw = field(default=NOTHING, name="Input type")
+    input_strides: Raw = field(default=NOTHING, name="Input Strides")
+    concrete_inputs: Raw = field(default=NOTHING, name="Concrete Inputs")
     call_stack: Text = field(default=None, name="Call stack")
     module_hierarchy: Text = field(default=None, name="Module Hierarchy")
     kernel_file: Text = None
+    collective_name: Text = field(default=None, name="Collective name")
 
 
 class RuntimeArgs(Struct, gc=False):
@@ -80,8 +84,8 @@ class KernelArgs(Struct, gc=False):
     external: Whole = field(default=None, name="External id")
     device: Whole = None
     stream: Whole = None
-    grid: list[int] | None = None
-    block: list[int] | None = None
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
     registers_per_thread: Whole = field(default=None, name="registers per thread")
     shared_memory_bytes: Whole = field(default=None, name="shared memory")
     blocks_per_sm: Number = field(default=None, name="blocks per SM")
@@ -91,6 +95,7 @@ class KernelArgs(Struct, gc=False):
     priority: Whole = None
     graph: Whole = field(default=None, name="graph id")
     graph_node: Whole = field(default=None, name="graph node id")
+    collective_name: Text = field(default=None, name="Collective name")
 
 
 class CopyArgs(Struct, gc=False):

@@ -29,14 +29,19 @@ class Ended:
     timed_out: bool
 
 
-def observed_environment(log: Path) -> dict[str, str]:
-    """This process's environment with what makes a Python log to `log`; the child takes that out again."""
+def observed_environment(log: Path, trace_request: str | None = None) -> dict[str, str]:
+    """This process's environment with what makes a Python log to `log`, and write a trace if that is requested.
+
+    The child takes all of that out again.
+    """
     environment = dict(os.environ)
     pythonpath = environment.get("PYTHONPATH")
     if pythonpath is not None:
         environment["_PYROMETER_PYTHONPATH"] = pythonpath
     environment["PYTHONPATH"] = os.pathsep.join([str(STARTUP), *([pythonpath] if pythonpath else [])])
     environment["_PYROMETER_EVENT_LOG"] = str(log)
+    if trace_request is not None:
+        environment["_PYROMETER_TRACE"] = trace_request
     return environment
 
 

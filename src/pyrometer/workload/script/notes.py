@@ -18,10 +18,20 @@ _WITHOUT = {
 }
 
 
+_TROUBLES = {
+    "too few steps": "no trace: the script ended before the first step to record; skip fewer steps, or none",
+    "profiled by itself": "the script ran a profiler of its own, which was left alone; the trace had to wait for it",
+    "gave way": "the trace ends where the script started a profiler of its own",
+    "cut off": "the trace ends with the script, in the midst of its last step",
+    "failed": "the trace failed",
+}
+
+
 def notes_on(ended: Ended, events: Events, steps: Steps) -> list[str]:
     """One sentence for each thing that is missing from an observation, the most important first."""
     return [
         *_on_the_end(ended, events),
+        *_on_the_trace(events),
         *_on_the_steps(events, steps),
         *_on_the_hooks(events),
     ]
@@ -36,6 +46,18 @@ def _on_the_end(ended: Ended, events: Events) -> list[str]:
             "Python was not shut down in order (a signal, os._exit or exec): compile time is unknown, and the peak "
             "memory is the highest sample"
         )
+    return notes
+
+
+def _on_the_trace(events: Events) -> list[str]:
+    indices = dict.fromkeys(events.of(kinds.TRACE_TROUBLE).value.tolist())
+    troubles = [kinds.TRACE_TROUBLES[index] for index in indices]
+    if "profiled by itself" in troubles and "too few steps" in troubles:
+        return ["no trace: the script ran a profiler of its own for as long as it made steps"]
+    notes = [_TROUBLES[trouble] for trouble in troubles]
+    begun, ended = ((events.kind == kind).any() for kind in (kinds.TRACE_BEGIN, kinds.TRACE_END))
+    if begun and not ended:
+        notes.append("the trace was lost: the script was ended while it was recorded")
     return notes
 
 

@@ -10,17 +10,22 @@ import numpy as np
 
 from pyrometer.errors import InputError, TargetError
 from pyrometer.quantity import Seconds
+from pyrometer.record import to_json
 from pyrometer.workload.script.child import Ended, observed_environment, run_child
 from pyrometer.workload.script.cost import event_cost_ns
 from pyrometer.workload.script.events import Events, Integers, read_events
 from pyrometer.workload.script.notes import notes_on
-from pyrometer.workload.script.observed import ObservedScript
+from pyrometer.workload.script.observed import ObservedScript, TracedSteps, TraceRequest
 from pyrometer.workload.script.startup._pyrometer_inside import kinds
 from pyrometer.workload.script.steps import UNKNOWN, Steps, find_steps
 
 
 def observe(
-    argv: list[str], *, python: str = sys.executable, timeout_s: Seconds | None = None
+    argv: list[str],
+    *,
+    python: str = sys.executable,
+    timeout_s: Seconds | None = None,
+    trace_request: TraceRequest | None = None,
 ) -> ObservedScript:
     """Run a script unchanged in a Python of its own, and observe it.
 
@@ -31,6 +36,7 @@ def observe(
         argv: the script and its arguments.
         python: the interpreter to run it with.
         timeout_s: end it after so long; what was seen until then is kept.
+        trace_request: which of its steps to trace, and where to.
 
     Raises:
         TargetError: the script is missing, not a file, or not Python source text.
@@ -39,7 +45,8 @@ def observe(
     require_script(argv)
     with tempfile.TemporaryDirectory(prefix="pyrometer-") as folder:
         log = Path(folder) / "events"
-        ended = run_child([python, *argv], observed_environment(log), timeout_s)
+        request = None if trace_request is None else to_json(trace_request).decode()
+        ended = run_child([python, *argv], observed_environment(log, request), timeout_s)
         try:
             events = read_events(log)
         except InputError:
@@ -103,8 +110,18 @@ def _describe(argv: list[str], ended: Ended, events: Events, steps: Steps, cost_
         overhead_share=per_step * cost_ns / float(np.median(steps.duration_ns))
         if per_step is not None
         else None,
+        traced=_traced(events, steps),
         notes=notes_on(ended, events, steps),
     )
+
+
+def _traced(events: Events, steps: Steps) -> TracedSteps | None:
+    """Which steps the profiler recorded: those between its begin and its end."""
+    begins, ends = events.of(kinds.TRACE_BEGIN).time_ns, events.of(kinds.TRACE_END)
+    if not len(begins) or not len(ends.time_ns):
+        return None
+    first = int(np.searchsorted(steps.start_ns, begins[-1], side="right")) - 1
+    return TracedSteps(first=max(0, first), num_steps=int(ends.value[-1]))
 
 
 def _unobserved(argv: list[str], ended: Ended, failure: Path) -> ObservedScript:

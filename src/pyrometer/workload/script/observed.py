@@ -8,6 +8,23 @@ from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 
 
+class TraceRequest(Record, frozen=True, kw_only=True):
+    """What a script under observation is asked to record with the profiler."""
+
+    path: Annotated[str, doc("where to write the trace; .json or .json.gz")]
+    steps: Annotated[int, doc("steps to record")]
+    skip: Annotated[int, doc("steps before; one more then warms the profiler up. 0 records from the start")]
+    modules: Annotated[bool, doc("a span around each call of a module")] = True
+    options: Annotated[dict[str, bool], doc("as torch.profiler.profile takes them")] = {}
+
+
+class TracedSteps(Record, frozen=True, kw_only=True):
+    """Which steps of a script the profiler recorded."""
+
+    first: Annotated[int, doc("index into the lists of steps")]
+    num_steps: Annotated[int, doc("whole steps")]
+
+
 class ObservedScript(Record, frozen=True, kw_only=True):
     """A script's steps, phases and memory; every list of steps has one entry per step, in order."""
 
@@ -54,4 +71,5 @@ class ObservedScript(Record, frozen=True, kw_only=True):
         float | None,
         doc("estimate: cost of an event with cold caches, times events_per_step, over the median step"),
     ] = None
+    traced: Annotated[TracedSteps | None, doc("null when nothing was traced")] = None
     notes: Annotated[list[str], doc("what could not be observed, and why")] = []

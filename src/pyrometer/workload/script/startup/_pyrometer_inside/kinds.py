@@ -36,6 +36,10 @@ RESIDENT_PEAK_BYTES = 37
 COMPILE_NS = 38
 ENDED = 39
 
+TRACE_BEGIN = 48  # the profiler records from here on
+TRACE_END = 49  # value: whole steps that it recorded
+TRACE_TROUBLE = 50  # value: index into TRACE_TROUBLES
+
 # Flags, with the kinds that they go with.
 EVALUATION = 1  # FORWARD_BEGIN: in evaluation mode, or without gradients
 FIRST_FETCH = 1  # DATA_BEGIN: the first of its iterator
@@ -48,6 +52,14 @@ HOOK_POINTS = (
     "data loader",
     "optimizer steps",
     "torch.compile",
+)
+
+TRACE_TROUBLES = (
+    "too few steps",
+    "profiled by itself",
+    "gave way",
+    "cut off",
+    "failed",
 )
 
 KIND_BITS = 8

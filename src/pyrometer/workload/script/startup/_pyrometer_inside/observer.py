@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from .tracer import Tracer
+
 _SHIFT = kinds.VALUE_SHIFT
 _EVALUATION = kinds.EVALUATION << kinds.KIND_BITS
 _FIRST_FETCH = kinds.FIRST_FETCH << kinds.KIND_BITS
@@ -34,12 +36,15 @@ class Observer:
         "_log",
         "_memory",
         "_thread",
+        "_tracer",
         "elsewhere",
         "exhausted",
         "inside",
     )
 
-    def __init__(self, log: EventLog, torch: Any, thread: int | None = None) -> None:
+    def __init__(
+        self, log: EventLog, torch: Any, thread: int | None = None, tracer: Tracer | None = None
+    ) -> None:
         self.inside = False
         self.exhausted = False
         self.elsewhere = 0
@@ -49,6 +54,7 @@ class Observer:
         self._is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._memory = MemorySampler(log, torch)
         self._device = device_time(log, torch)
+        self._tracer = tracer
 
     def begin_forward(self, module: Any) -> bool:
         """The outermost module call begins; false on another thread, where `end_…` must not follow."""
@@ -83,6 +89,8 @@ class Observer:
         """An optimizer's step begins."""
         if not self._is_compiling() and get_ident() == self._thread:
             self._log.add(kinds.OPTIMIZER_BEGIN | id(optimizer) << _SHIFT)
+            if self._tracer is not None:
+                self._tracer.begin(kinds.OPTIMIZER_BEGIN, id(optimizer))
 
     def end_optimizer(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         """An optimizer's step has returned."""
@@ -91,14 +99,20 @@ class Observer:
             self._memory.sample_if_due(time_ns)
             if self._device is not None:
                 self._device.boundary(kinds.OPTIMIZER_END, time_ns)
+            if self._tracer is not None:
+                self._tracer.end(kinds.OPTIMIZER_END, id(optimizer))
 
     def detach(self) -> None:
         """See nothing from now on, at the least cost: in a forked child."""
         self._thread = -1
         self.inside = True
+        if self._tracer is not None:
+            self._tracer.detach()
 
     def resolve(self) -> None:
-        """Log the device times that are known by now."""
+        """Finish the trace, and log the device times that are known by now."""
+        if self._tracer is not None:
+            self._tracer.finish()
         if self._device is not None:
             self._device.resolve()
 
@@ -110,9 +124,13 @@ class Observer:
         time_ns = self._log.add(event_word)
         if self._device is not None:
             self._device.boundary(event_word & kinds.KIND_MASK, time_ns)
+        if self._tracer is not None:
+            self._tracer.begin(event_word & kinds.KIND_MASK, event_word >> _SHIFT)
         return True
 
     def _end(self, event_word: int) -> None:
+        if self._tracer is not None:
+            self._tracer.end(event_word & kinds.KIND_MASK)
         time_ns = self._log.add(event_word)
         self.inside = False
         self._memory.sample_if_due(time_ns)

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .observer import Observer
+    from .tracer import Tracer
 
 
 class Observation:
     """The life of one observation: from the start of the interpreter to its end, in one process."""
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, trace_request: str | None = None) -> None:
         self._log = log
+        self._trace_request = trace_request
         self._observer: Observer | None = None
         self._pid = os.getpid()
         self._main_thread = get_ident()
@@ -37,12 +39,24 @@ class Observation:
             from .observer import Observer
             from .torch_hooks import install
 
-            self._observer = Observer(self._log, torch, self._main_thread)
+            self._observer = Observer(self._log, torch, self._main_thread, self._tracer(torch))
             _, missing = install(torch, self._observer)
         except Exception:  # noqa: BLE001 - see above
             missing = ["torch's import"]
         for name in missing:
             self._log.add(kinds.word(kinds.NOT_OBSERVED, kinds.HOOK_POINTS.index(name)))
+
+    def _tracer(self, torch: Any) -> Tracer | None:
+        if self._trace_request is None:
+            return None
+        import json
+
+        from .module_spans import ModuleSpans, SpansBeside
+        from .torch_hooks import hide_from_compiler
+        from .tracer import Tracer
+
+        hide_from_compiler(torch, Tracer, ModuleSpans, SpansBeside)
+        return Tracer(torch, self._log, json.loads(self._trace_request))
 
     def forked(self) -> None:
         """A child process is not observed."""
@@ -75,9 +89,9 @@ class Observation:
             self._log.add(kinds.word(kinds.COMPILE_NS, spent_ns))
 
 
-def start(path: str) -> None:
-    """Observe this process into the event log at `path`."""
-    observation = Observation(EventLog(path))
+def start(path: str, trace_request: str | None = None) -> None:
+    """Observe this process into the event log at `path`, and trace some of its steps if that is asked for."""
+    observation = Observation(EventLog(path), trace_request)
     after_import("torch", observation.torch_imported)
     os.register_at_fork(after_in_child=observation.forked)
     atexit.register(observation.finish)

@@ -93,8 +93,8 @@ def _observe_optimizers(_torch: Any, observer: Observer) -> Switch:
     return switch
 
 
-def _hide_from_compiler(torch: Any, _observer: Observer) -> Switch:
-    """Let Dynamo run the observer's own frames as they are instead of compiling them."""
+def hide_from_compiler(torch: Any, *classes: type) -> None:
+    """Let Dynamo run the methods of our classes as they are instead of compiling them."""
     interface = torch._C._dynamo.eval_frame  # noqa: SLF001 - no public call does this
     if hasattr(interface, "set_code_exec_strategy"):
         action = interface._FrameAction  # noqa: SLF001
@@ -104,10 +104,14 @@ def _hide_from_compiler(torch: Any, _observer: Observer) -> Switch:
             interface.set_code_exec_strategy(code, strategy)
     else:
         skip = interface.skip_code
-    for kind in (Observer, EventLog, MemorySampler, DeviceTime):
+    for kind in classes:
         for member in vars(kind).values():
             if hasattr(member, "__code__"):
                 skip(member.__code__)
+
+
+def _hide_observer(torch: Any, _observer: Observer) -> Switch:
+    hide_from_compiler(torch, Observer, EventLog, MemorySampler, DeviceTime)
     return lambda _on: None
 
 
@@ -116,5 +120,5 @@ _POINTS: dict[str, Callable[[Any, Observer], Switch]] = {
     "backward": _observe_backward,
     "data loader": _observe_loader,
     "optimizer steps": _observe_optimizers,
-    "torch.compile": _hide_from_compiler,
+    "torch.compile": _hide_observer,
 }

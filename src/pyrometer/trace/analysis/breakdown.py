@@ -1,0 +1,201 @@
+"""Where the time of a trace went: parts that sum to wall time, to the nanosecond.
+
+Each nanosecond belongs to one part: to the first in this order that was active at that moment.
+
+1. `compute`: a kernel that is not communication;
+2. `exposed_comm`: communication that nothing hid. On a device a communication kernel without a compute kernel; in a
+   trace without device work a collective that the host runs (gloo and its kin) while no operator runs that is not
+   itself waiting for it. `c10d::` operators only enqueue and are `host`;
+3. `exposed_memcpy`, 4. `memset`: a copy or fill with no kernel beside it;
+
+what follows happened while the devices were idle, and says what the host did:
+
+5. `sync`: some thread was in a call that waits for a device;
+6. `data`: some thread waited for the data loader, and no thread worked outside of it. Operators that a loader runs in
+   the main process are loading, so `data` comes before `runtime` and `host`; loading in the background, beside
+   operators of another thread, costs nothing, so that it is not `data`;
+7. `runtime`: any other runtime or driver call; 8. `host`: an operator;
+9. `other`: a Python function, with no operator below it, on a thread that also runs operators or runtime calls.
+   Annotations, such as `ProfilerStep#3`, say that something is being done but not that anything runs, and count nowhere;
+10. `idle`: nothing was recorded.
+
+In a trace without device work the parts on devices are 0 and `host` is the work.
+Steps are windows of time: device work counts in the step in which it ran, not in the one that launched it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.activity import Activity
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.intervals import EMPTY, Intervals, Lanes, covered, intersect, length, merge, subtract
+from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.patterns import is_communication
+from pyrometer.trace.trace import RankTrace
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Parts(Record, frozen=True, kw_only=True):
+    """Nanoseconds per part; they sum to the length of what is broken down."""
+
+    compute: Annotated[int, doc("kernels that are not communication")] = 0
+    exposed_comm: Annotated[int, doc("communication that nothing hid")] = 0
+    exposed_memcpy: Annotated[int, doc("copies with no kernel beside them")] = 0
+    memset: Annotated[int, doc("fills with no kernel or copy beside them")] = 0
+    sync: Annotated[int, doc("devices idle, the host in a call that waits for them")] = 0
+    runtime: Annotated[int, doc("devices idle, the host in another runtime or driver call")] = 0
+    data: Annotated[int, doc("devices idle, the host waits for the data loader")] = 0
+    host: Annotated[int, doc("devices idle, the host in an operator")] = 0
+    other: Annotated[int, doc("devices idle, the host in a Python function")] = 0
+    idle: Annotated[int, doc("nothing was recorded")] = 0
+
+    @property
+    def total_ns(self) -> int:
+        """Sum of all parts."""
+        return sum(getattr(self, name) for name in self.__struct_fields__)
+
+
+class StepBreakdown(Record, frozen=True, kw_only=True):
+    """One step; its parts sum to its own length."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+    parts: Parts
+
+
+class StreamBreakdown(Record, frozen=True, kw_only=True):
+    """One stream over the span of the trace: only parts on the device, and `idle` for all the rest."""
+
+    device: int
+    stream: int
+    parts: Parts
+
+
+class Breakdown(Record, frozen=True, kw_only=True):
+    """Where one rank's time went."""
+
+    span_ns: Annotated[int, doc("from the first to the last operator, device work or waiting for data")]
+    start_ns: Annotated[int, doc("on the clock of the file")]
+    end_ns: int
+    parts: Annotated[Parts, doc("sum to span_ns")]
+    device_busy_ns: Annotated[int, doc("any device, any stream: kernels, copies and fills")]
+    kernel_busy_ns: Annotated[int, doc("any kernel on any stream")]
+    kernel_sum_ns: Annotated[int, doc("durations of all kernels; above kernel_busy_ns where they overlap")]
+    num_kernels: int
+    num_orphans: Annotated[int, doc("device work whose launch is not in the trace")]
+    communication_ns: Annotated[int, doc("communication on any stream")]
+    overlapped_communication_ns: Annotated[int, doc("of which hidden behind compute")]
+    by_step: list[StepBreakdown] = []
+    by_stream: list[StreamBreakdown] = []
+
+
+@analysis("breakdown")
+def breakdown(trace: RankTrace) -> Breakdown:
+    """Where the time went, in parts that sum to wall time; per step and per stream."""
+    activity = trace.activity
+    layers = _exclusive(_by_priority(activity))
+    steps = trace.steps
+    low = np.append(steps["start_ns"].to_numpy(), activity.start_ns).astype(np.int64)
+    high = np.append(steps["end_ns"].to_numpy(), activity.end_ns).astype(np.int64)
+    parts = _parts(layers, low, high)
+    kernels = trace.of_kind(Kind.KERNEL.value)
+    hidden = intersect(activity.communication, activity.hiding)
+    return Breakdown(
+        span_ns=activity.span_ns,
+        start_ns=activity.start_ns,
+        end_ns=activity.end_ns,
+        parts=parts[-1],
+        device_busy_ns=length(activity.device),
+        kernel_busy_ns=_kernel_busy(activity),
+        kernel_sum_ns=int(kernels["dur_ns"].sum()),
+        num_kernels=kernels.height,
+        num_orphans=trace.links.num_orphans,
+        communication_ns=length(activity.communication),
+        overlapped_communication_ns=length(hidden),
+        by_step=[
+            StepBreakdown(name=name, start_ns=start, end_ns=end, parts=one)
+            for (name, start, end), one in zip(
+                steps.select("name", "start_ns", "end_ns").iter_rows(), parts[:-1], strict=True
+            )
+        ],
+        by_stream=_by_stream(trace),
+    )
+
+
+def _kernel_busy(activity: Activity) -> int:
+    return length(merge(activity.compute, activity.communication)) if activity.has_device else 0
+
+
+def _by_priority(activity: Activity) -> dict[str, Intervals]:
+    return {
+        "compute": activity.compute,
+        "exposed_comm": subtract(activity.communication, activity.hiding),
+        "exposed_memcpy": activity.memcpy,
+        "memset": activity.memset,
+        "sync": activity.sync,
+        "data": activity.data,
+        "runtime": activity.runtime,
+        "host": activity.host,
+        "other": activity.other,
+    }
+
+
+def _exclusive(layers: Mapping[str, Intervals]) -> dict[str, Intervals]:
+    """Each layer without the points of those before it."""
+    taken = EMPTY
+    found = {}
+    for name, layer in layers.items():
+        found[name] = subtract(layer, taken)
+        taken = merge(taken, layer)
+    return found
+
+
+def _parts(layers: Mapping[str, Intervals], low: IntArray, high: IntArray) -> list[Parts]:
+    """The parts of each window `[low, high)`; what no layer covers is idle."""
+    amounts = {name: covered(layer, low, high) for name, layer in layers.items()}
+    amounts["idle"] = high - low - sum(amounts.values())
+    rows = zip(*(amount.tolist() for amount in amounts.values()), strict=True)
+    return [Parts(**dict(zip(amounts, row, strict=True))) for row in rows]
+
+
+def _by_stream(trace: RankTrace) -> list[StreamBreakdown]:
+    work = trace.of_kind(*(kind.value for kind in DEVICE_WORK)).with_columns(
+        pl.col("device").fill_null(-1), pl.col("stream").fill_null(-1)
+    )
+    streams = work.select("device", "stream").unique().sort("device", "stream").with_row_index("lane")
+    if not streams.height:
+        return []
+    lanes = Lanes(trace.activity.start_ns, trace.activity.end_ns)
+    placed = work.join(streams, on=["device", "stream"], how="left")
+    kernel = pl.col("kind") == Kind.KERNEL.value
+    comm = kernel & is_communication().fill_null(value=False)
+    layers = {
+        name: _placed(placed.filter(mask), lanes)
+        for name, mask in {
+            "compute": kernel & ~comm,
+            "exposed_comm": comm,
+            "exposed_memcpy": pl.col("kind") == Kind.MEMCPY.value,
+            "memset": pl.col("kind") == Kind.MEMSET.value,
+        }.items()
+    }
+    lane = streams["lane"].to_numpy()
+    low = lanes.place(lane, np.full(len(lane), lanes.low))
+    parts = _parts(_exclusive(layers), low, low + lanes.high - lanes.low)
+    keys = streams.select("device", "stream").iter_rows()
+    return [
+        StreamBreakdown(device=device, stream=stream, parts=one)
+        for (device, stream), one in zip(keys, parts, strict=True)
+    ]
+
+
+def _placed(work: pl.DataFrame, lanes: Lanes) -> Intervals:
+    return lanes.union(work["lane"].to_numpy(), work["start_ns"].to_numpy(), work["end_ns"].to_numpy())

@@ -1,0 +1,149 @@
+"""Copies and fills: how many bytes, how fast, from what memory, and what hid them.
+
+The direction is read from the record's name (`Memcpy HtoD (Pinned -> Device)`) or, where the vendor writes one, its
+`kind`. Bytes per nanosecond are GB/s, so that the achieved rate is bytes over the sum of durations with nothing
+rounded; copies without a size (some vendors) count neither bytes nor time in it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import polars as pl
+
+from pyrometer.quantity import Bytes
+from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.intervals import Intervals, intersect, length, merge, subtract, union
+from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.where import Where, places_of, where
+
+SMALL_BYTES = 64 * 1024
+"""Below this a copy costs its launch, not its bytes."""
+
+
+class CopyKind(Record, frozen=True, kw_only=True):
+    """All copies of one direction and one kind of host memory, or all fills."""
+
+    kind: Annotated[str, doc("H2D, D2H, D2D, P2P, H2H, memset, or other")]
+    memory: Annotated[str | None, doc("of the host side: pinned, pageable, or host where it is not said")] = (
+        None
+    )
+    num_copies: int
+    total_bytes: Annotated[Bytes, doc("of those that name their size")]
+    total_ns: Annotated[int, doc("sum of durations")]
+    gb_per_s: Annotated[float | None, doc("bytes over time; null where no size is known")] = None
+    busy_ns: Annotated[int, doc("any of them running")]
+    overlapped_ns: Annotated[int, doc("of busy_ns, beside a compute kernel")]
+    exposed_ns: Annotated[int, doc("of busy_ns, beside no kernel at all")]
+    num_small: Annotated[int, doc("below 64 KiB")] = 0
+    small_share: Annotated[float, doc("of the number of copies that name their size")] = 0.0
+
+
+class CopyPlace(Record, frozen=True, kw_only=True):
+    """Copies of one kind that were launched from one place."""
+
+    kind: str
+    memory: str | None = None
+    num_copies: int
+    total_bytes: Bytes
+    total_ns: int
+    where: Where
+
+
+class Copies(Record, frozen=True, kw_only=True):
+    """Copies and fills of one rank."""
+
+    kinds: Annotated[list[CopyKind], doc("the longest total first")] = []
+    places: Annotated[list[CopyPlace], doc("the longest total first, at most twenty")] = []
+    num_copies: int = 0
+    total_bytes: Bytes = 0
+    total_ns: int = 0
+
+
+@analysis("copies")
+def copies(trace: RankTrace, *, top: int = 20) -> Copies:
+    """Copies and fills by direction: bytes, achieved bandwidth, pinned or not, overlap with compute, places."""
+    found = _classified(trace)
+    activity = trace.activity
+    kernels = merge(activity.compute, activity.communication)
+    kinds = [
+        _summary(kind, memory, part, activity.compute, kernels)
+        for (kind, memory), part in found.partition_by(
+            "copy", "memory", as_dict=True, maintain_order=True
+        ).items()
+    ]
+    return Copies(
+        kinds=sorted(kinds, key=lambda one: -one.total_ns),
+        places=_places(trace, found, top),
+        num_copies=found.height,
+        total_bytes=int(found["bytes"].sum()),
+        total_ns=int(found["dur_ns"].sum()),
+    )
+
+
+def _classified(trace: RankTrace) -> pl.DataFrame:
+    name = pl.col("name")
+    direction = pl.coalesce(
+        name.str.extract(r"\b([HDPM])(?:to|2)[HDPM]\b"), pl.col("copy_kind").str.extract(r"^([HDPM])to")
+    )
+    target = pl.coalesce(
+        name.str.extract(r"\b[HDPM](?:to|2)([HDPM])\b"), pl.col("copy_kind").str.extract(r"to([HDPM])$")
+    )
+    return trace.detail("copies").with_columns(
+        copy=pl.when(pl.col("kind") == "memset")
+        .then(pl.lit("memset"))
+        .when(direction.is_null())
+        .then(pl.lit("other"))
+        .otherwise(pl.concat_str(direction, pl.lit("2"), target).str.replace_all("M", "H")),
+        memory=pl.when(name.str.contains("Pageable"))
+        .then(pl.lit("pageable"))
+        .when(name.str.contains("Pinned"))
+        .then(pl.lit("pinned"))
+        .when(name.str.contains(r"\(Host ->|-> Host\)"))
+        .then(pl.lit("host")),
+    )
+
+
+def _summary(
+    kind: str, memory: str | None, part: pl.DataFrame, compute: Intervals, kernels: Intervals
+) -> CopyKind:
+    busy = union(part["start_ns"].to_numpy(), part["end_ns"].to_numpy())
+    sized = part.filter(pl.col("bytes").is_not_null())
+    total, lasted = int(sized["bytes"].sum()), int(sized["dur_ns"].sum())
+    small = int((sized["bytes"] < SMALL_BYTES).sum())
+    return CopyKind(
+        kind=kind,
+        memory=memory,
+        num_copies=part.height,
+        total_bytes=total,
+        total_ns=int(part["dur_ns"].sum()),
+        gb_per_s=total / lasted if lasted else None,
+        busy_ns=length(busy),
+        overlapped_ns=length(intersect(busy, compute)),
+        exposed_ns=length(subtract(busy, kernels)),
+        num_small=small,
+        small_share=small / sized.height if sized.height else 0.0,
+    )
+
+
+def _places(trace: RankTrace, found: pl.DataFrame, top: int) -> list[CopyPlace]:
+    placed = found.select("event", "copy", "memory", "bytes", "dur_ns").hstack(
+        places_of(trace, found["event"])
+    )
+    groups = (
+        placed.group_by("copy", "memory", "file", "line", "function", "module", "op", maintain_order=True)
+        .agg(pl.len(), pl.col("bytes", "dur_ns").sum(), pl.col("event").first())
+        .sort("dur_ns", descending=True, maintain_order=True)
+    )
+    return [
+        CopyPlace(
+            kind=row["copy"],
+            memory=row["memory"],
+            num_copies=row["len"],
+            total_bytes=row["bytes"],
+            total_ns=row["dur_ns"],
+            where=where(trace, row["event"]),
+        )
+        for row in groups.head(top).iter_rows(named=True)
+    ]

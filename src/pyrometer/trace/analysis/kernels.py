@@ -1,0 +1,329 @@
+"""Kernels by name: time, occupancy, waves, use of matrix units, and which operator and line launched them.
+
+Shares of kernel time are of the sum over all kernels, which exceeds busy time where streams overlap.
+
+Waves. A multiprocessor holds as many blocks at a time as its threads, registers and shared memory allow (`resident`);
+`blocks / (multiprocessors · resident)` is how many times the device is filled. The last wave is seldom full: of the
+slots of all waves the share `tail_share` stays empty, and a launch below one wave leaves that much of the device unused.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import polars as pl
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.generated_kernels import parse_generated
+from pyrometer.trace.info import DeviceInfo
+from pyrometer.trace.kernel_names import read_name
+from pyrometer.trace.kinds import Kind
+from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.where import Where, places_of
+
+UNNAMED = "(unnamed)"
+
+MAX_BLOCKS = {"7.5": 16, "8.6": 16, "8.7": 16, "8.9": 24, "12.0": 24}
+"""Resident blocks per multiprocessor by compute capability, where it is not 32."""
+
+PARTITIONS = 4
+"""Of a multiprocessor's register file."""
+
+
+class KernelTotal(Record, frozen=True, kw_only=True):
+    """All launches of one kernel."""
+
+    name: str
+    short_name: Annotated[str, doc("without namespaces and parameters")]
+    category: Annotated[str, doc("gemm, conv, attention, elementwise, …, other")]
+    calls: int
+    total_ns: int
+    mean_ns: float
+    min_ns: int
+    max_ns: int
+    share: Annotated[float, doc("of the sum over all kernels")]
+    share_of_span: Annotated[float | None, doc("total over the span of the trace")] = None
+    occupancy: Annotated[
+        float | None, doc("estimated: threads resident over those that fit, 0…1, weighted with duration")
+    ] = None
+    waves: Annotated[float | None, doc("blocks over what the device holds at a time, weighted")] = None
+    tail_share: Annotated[float | None, doc("block slots of all waves that stay empty, weighted")] = None
+    tensor_cores: Annotated[bool, doc("by its name it runs on matrix units")] = False
+    source_ops: Annotated[list[str], doc("ATen operators that a generated kernel replaces")] = []
+    kernel_file: Annotated[str | None, doc("generated source")] = None
+    where: Annotated[Where, doc("of the longest launch")] = Where()
+
+
+class CategoryTotal(Record, frozen=True, kw_only=True):
+    """All kernels of one category."""
+
+    category: str
+    num_kernels: Annotated[int, doc("different names")]
+    calls: int
+    total_ns: int
+    share: float
+
+
+class GraphTotal(Record, frozen=True, kw_only=True):
+    """The kernels that one captured graph launched."""
+
+    graph: Annotated[int, doc("`graph id`; where the file has none −1, −2, … for each sequence of kernels")]
+    launches: Annotated[int, doc("launching calls")]
+    calls: Annotated[int, doc("kernels")]
+    total_ns: int
+    share: float
+
+
+class KernelSummary(Record, frozen=True, kw_only=True):
+    """All kernels of one rank."""
+
+    calls: int
+    num_kernels: Annotated[int, doc("different names")]
+    total_ns: int
+    share_of_span: float | None = None
+    median_ns: Annotated[int | None, doc("duration of a launch; nearest rank")] = None
+    occupancy: Annotated[float | None, doc("0…1, weighted with duration; over kernels that have one")] = None
+    tail_share: Annotated[float | None, doc("weighted with duration; over kernels that have one")] = None
+    tensor_core_ns: Annotated[int, doc("on matrix units, by name")] = 0
+    unclassified_ns: Annotated[int, doc("kernels of category other")] = 0
+    categories: list[CategoryTotal] = []
+    graphs: list[GraphTotal] = []
+    top: Annotated[list[KernelTotal], doc("by total time")] = []
+
+
+@analysis("kernels")
+def kernels(trace: RankTrace) -> pl.DataFrame:
+    """One row per kernel name, the longest in total first: the fields of `KernelTotal`, its place spread over columns."""
+    rows = kernel_launches(trace)
+    total = max(int(rows["dur_ns"].sum()), 1)
+    span = trace.activity.span_ns
+    grouped = (
+        rows.group_by("name")
+        .agg(
+            pl.len().alias("calls"),
+            pl.col("dur_ns").sum().alias("total_ns"),
+            pl.col("dur_ns").mean().alias("mean_ns"),
+            pl.col("dur_ns").min().alias("min_ns"),
+            pl.col("dur_ns").max().alias("max_ns"),
+            *(_weighted(column) for column in ("occupancy", "waves", "tail_share")),
+            pl.col("short_name", "category", "tensor_cores").first(),
+            pl.col("event").sort_by("dur_ns").last().alias("longest"),
+        )
+        .sort("total_ns", "name", descending=[True, False])
+    )
+    generated = [parse_generated(name) for name in grouped["name"].to_list()]
+    places = places_of(trace, grouped["longest"]) if grouped.height else _NO_PLACES
+    return (
+        pl.concat([grouped, places.select(list(_NO_PLACES.columns))], how="horizontal")
+        .with_columns(
+            share=pl.col("total_ns") / total,
+            share_of_span=pl.lit(None, pl.Float64) if not span else pl.col("total_ns") / span,
+            source_ops=pl.Series(
+                [list(g.source_ops) if g else [] for g in generated], dtype=pl.List(pl.String)
+            ),
+            kernel_file=pl.Series(_files(trace, grouped["longest"]), dtype=pl.String),
+        )
+        .drop("longest")
+        .select(COLUMNS)
+    )
+
+
+@analysis("kernel_summary")
+def kernel_summary(trace: RankTrace) -> KernelSummary:
+    """Totals over all kernels, by category and by graph, and the twenty longest."""
+    rows, table = kernel_launches(trace), kernels(trace)
+    total, span = int(rows["dur_ns"].sum()), trace.activity.span_ns
+    categories = (
+        table.group_by("category")
+        .agg(pl.len().alias("num_kernels"), pl.col("calls", "total_ns").sum())
+        .sort("total_ns", "category", descending=[True, False])
+        .with_columns(share=pl.col("total_ns") / max(total, 1))
+    )
+    overall = rows.select(_weighted("occupancy"), _weighted("tail_share")).row(0)
+    of = dict(categories.select("category", "total_ns").iter_rows())
+    median = rows["dur_ns"].quantile(0.5, "nearest")
+    return KernelSummary(
+        calls=rows.height,
+        num_kernels=table.height,
+        total_ns=total,
+        share_of_span=total / span if span and rows.height else None,
+        median_ns=None if median is None else int(median),
+        occupancy=overall[0],
+        tail_share=overall[1],
+        tensor_core_ns=int(table.filter("tensor_cores")["total_ns"].sum()),
+        unclassified_ns=int(of.get("other", 0)),
+        categories=[CategoryTotal(**row) for row in categories.iter_rows(named=True)],
+        graphs=_graphs(rows, total),
+        top=top_kernels(trace),
+    )
+
+
+def top_kernels(trace: RankTrace, limit: int = 20) -> list[KernelTotal]:
+    """The kernels that take longest in total."""
+    places = set(_NO_PLACES.columns)
+    return [
+        KernelTotal(
+            **{key: value for key, value in row.items() if key not in places},
+            where=Where(**{key: row[key] for key in places}),
+        )
+        for row in kernels(trace).head(limit).iter_rows(named=True)
+    ]
+
+
+def kernel_launches(trace: RankTrace) -> pl.DataFrame:
+    """One row per kernel that ran: `event, name, dur_ns, parent, graph, occupancy, waves, tail_share, category, …`."""
+    if "kernel_launches" not in trace.results:
+        trace.results["kernel_launches"] = _launches(trace)
+    found: pl.DataFrame = trace.results["kernel_launches"]
+    return found
+
+
+def _launches(trace: RankTrace) -> pl.DataFrame:
+    wanted = ["event", "name", "start_ns", "end_ns", "dur_ns", "track", "device", "parent", "op", "step"]
+    rows = trace.of_kind(Kind.KERNEL.value).select(wanted).with_columns(pl.col("name").fill_null(UNNAMED))
+    rows = rows.join(trace.tables["kernels"], on="event", how="left", maintain_order="left")
+    names = rows["name"].unique()
+    read = [read_name(name) for name in names.to_list()]
+    meaning = pl.DataFrame(
+        {
+            "name": names,
+            "short_name": pl.Series([one.short for one in read], dtype=pl.String),
+            "category": pl.Series([one.category for one in read], dtype=pl.String),
+            "tensor_cores": pl.Series([one.tensor_cores for one in read], dtype=pl.Boolean),
+        }
+    )
+    rows = rows.join(meaning, on="name", how="left", maintain_order="left")
+    return (
+        rows.join(_devices(trace), on="device", how="left", maintain_order="left")
+        .with_columns(resident=_resident())
+        .with_columns(
+            occupancy=_occupancy(), waves=_product("grid") / (pl.col("num_sms") * pl.col("resident"))
+        )
+        .with_columns(
+            tail_share=pl.when(pl.col("waves") > 0).then(1 - pl.col("waves") / pl.col("waves").ceil())
+        )
+    )
+
+
+def _devices(trace: RankTrace) -> pl.DataFrame:
+    fields = {
+        "num_sms": pl.Int64,
+        "max_threads_per_sm": pl.Int64,
+        "registers_per_sm": pl.Int64,
+        "shared_memory_per_sm_bytes": pl.Int64,
+        "warp_size": pl.Int64,
+    }
+    rows = [
+        {
+            "device": one.id,
+            "max_blocks_per_sm": MAX_BLOCKS.get(one.compute_capability or "", 32),
+            "reserved_bytes": 0 if (one.compute_capability or "").startswith(("6.", "7.")) else 1024,
+            **{name: getattr(one, name) for name in fields},
+        }
+        for one in _unique(trace.info.devices)
+    ]
+    return pl.DataFrame(
+        rows, schema={"device": pl.Int32, "max_blocks_per_sm": pl.Int64, "reserved_bytes": pl.Int64, **fields}
+    )
+
+
+def _unique(devices: list[DeviceInfo]) -> list[DeviceInfo]:
+    return list({one.id: one for one in devices}.values())
+
+
+def _resident() -> pl.Expr:
+    """Blocks that one multiprocessor holds at a time, where the file describes block, kernel and device.
+
+    Limits as in NVIDIA's occupancy calculator: blocks; threads; registers, allotted to warps in units of 256 in each of
+    four partitions; shared memory, of which each block takes 1 KiB more from compute capability 8.0 on.
+    """
+    warp_size = pl.col("warp_size").fill_null(32)
+    warps = (_product("block") / warp_size).ceil()
+    by_threads = (pl.col("max_threads_per_sm") / (warps * warp_size)).floor()
+    per_warp = (pl.col("registers_per_thread") * warp_size / 256).ceil() * 256
+    partition = pl.col("registers_per_sm") / PARTITIONS
+    by_registers = ((partition / per_warp).floor() * PARTITIONS / warps).floor()
+    memory = pl.col("shared_memory_bytes") + pl.col("reserved_bytes")
+    by_memory = (pl.col("shared_memory_per_sm_bytes") / memory).floor()
+    limits = pl.min_horizontal(
+        "max_blocks_per_sm",
+        by_threads,
+        pl.when(per_warp > 0).then(by_registers),
+        pl.when(memory > 0).then(by_memory),
+    )
+    return pl.when(by_threads.is_not_null() & (warps > 0)).then(pl.max_horizontal(1.0, limits))
+
+
+def _occupancy() -> pl.Expr:
+    """As the profiler estimates it: resident threads over those that fit, before the tail.
+
+    It writes 0 for kernels that ask for more shared memory than the default limit; there it is calculated anew.
+    """
+    per_sm = _product("grid") / pl.col("num_sms")
+    computed = pl.min_horizontal(per_sm, "resident") * _product("block") / pl.col("max_threads_per_sm")
+    known = pl.col("resident").is_not_null() & per_sm.is_not_null()
+    reported = pl.col("occupancy_percent") / 100
+    return pl.when((reported > 0) | ~known).then(reported).otherwise(pl.min_horizontal(computed, 1.0))
+
+
+def _product(column: str) -> pl.Expr:
+    parts = [pl.col(column).list.get(i, null_on_oob=True) for i in range(3)]
+    return (parts[0] * parts[1].fill_null(1) * parts[2].fill_null(1)).cast(pl.Float64)
+
+
+def _weighted(column: str) -> pl.Expr:
+    """Mean weighted with duration, over the rows that have a value."""
+    weight = pl.col("dur_ns").filter(pl.col(column).is_not_null())
+    mean = (pl.col(column).drop_nulls() * weight).sum() / weight.sum()
+    return pl.when(weight.sum() > 0).then(mean).alias(column)
+
+
+def _graphs(rows: pl.DataFrame, total_ns: int) -> list[GraphTotal]:
+    """Kernels of captured graphs: those with a graph id, and those of calls that launched several kernels."""
+    known = rows.filter(pl.col("parent").is_not_null()).select(
+        "parent", "name", "dur_ns", "graph", "start_ns"
+    )
+    calls = (
+        known.sort("start_ns")
+        .group_by("parent", maintain_order=True)
+        .agg("name", pl.col("graph").max(), pl.len().alias("calls"), pl.col("dur_ns").sum().alias("total_ns"))
+        .filter((pl.col("graph") > 0).fill_null(value=False) | (pl.col("calls") > 1))
+    )
+    alike = calls.select("name").unique(maintain_order=True).with_row_index("sequence")
+    found = (
+        calls.join(alike, on="name", how="left", maintain_order="left")
+        .with_columns(
+            graph=pl.when(pl.col("graph") > 0).then("graph").otherwise(-1 - pl.col("sequence").cast(pl.Int64))
+        )
+        .group_by("graph")
+        .agg(pl.len().alias("launches"), pl.col("calls", "total_ns").sum())
+        .sort("total_ns", "graph", descending=[True, False])
+    )
+    return [
+        GraphTotal(**row, share=row["total_ns"] / max(total_ns, 1)) for row in found.iter_rows(named=True)
+    ]
+
+
+def _files(trace: RankTrace, events: pl.Series) -> list[Any]:
+    """The generated source behind a kernel, which the launching operator names."""
+    op = trace.events["op"].gather(events.cast(pl.UInt32)) if len(events) else pl.Series([], dtype=pl.Int32)
+    files = trace.tables["ops"].select(pl.col("event").cast(pl.Int32).alias("op"), "kernel_file")
+    return (
+        pl.DataFrame({"op": op.cast(pl.Int32)})
+        .join(files, on="op", how="left", maintain_order="left")["kernel_file"]
+        .to_list()
+    )
+
+
+_NO_PLACES = pl.DataFrame(
+    schema={
+        "op": pl.String, "module": pl.String, "file": pl.String, "line": pl.Int64, "function": pl.String, "phase": pl.String,
+    }
+)  # fmt: skip
+
+COLUMNS = (
+    "name", "short_name", "category", "calls", "total_ns", "mean_ns", "min_ns", "max_ns", "share", "share_of_span", "occupancy",
+    "waves", "tail_share", "tensor_cores", "source_ops", "kernel_file", *_NO_PLACES.columns,
+)  # fmt: skip
+"""Columns of the frame."""

@@ -1,0 +1,420 @@
+"""Launches: how far the device lags behind the host, how deep its queues are, and whether launching is what limits.
+
+Delay. Of device work the time from its launching call to its start: `after_call` from the end of the call, which is
+negative where work starts before the call returns, and `after_start` from its start. Work without a launch in the trace
+has none. A graph's launch counts once, with its first kernel.
+
+Queue. Per stream, work is waiting from the start of its launching call until it starts (`depth` counts what waits, not
+what runs). The queue is empty when nothing waits; time is measured from the first launch to the last end on the stream.
+
+Waiting for launches. A device waits for a launch while nothing runs on any of its streams and nothing waits in its queues:
+the host has not asked for more. This is found by intervals, over the span from its first work to its last.
+
+Without device work the same question is asked of operators: time on the host in operators shorter than 10 µs, which is
+mostly dispatch, and where they come from.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.intervals import Intervals, clip, complement, length, merge, union
+from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.where import Where, places_of
+
+IntArray = npt.NDArray[np.int64]
+
+SHORT_NS = 10_000
+"""Kernels and operators below this are short: launching or dispatching one costs about as much."""
+
+FULL_QUEUE = 1024
+"""Work that CUDA queues per stream before a launch blocks; the usual limit, not a documented one."""
+
+LONG_DELAY_NS = 100_000
+"""A delay above this means that work queued up, or that the device waited for something else."""
+
+SAID_SITES = 10
+
+
+class Distribution(Record, frozen=True, kw_only=True):
+    """Of durations or delays; quantiles are observed values (nearest rank)."""
+
+    count: int
+    total_ns: int
+    mean_ns: float
+    min_ns: int
+    p25_ns: int
+    median_ns: int
+    p75_ns: int
+    p95_ns: int
+    p99_ns: int
+    max_ns: int
+
+
+class Queue(Record, frozen=True, kw_only=True):
+    """The queue of one stream."""
+
+    device: int | None = None
+    stream: int | None = None
+    num_launched: Annotated[int, doc("pieces of work with a launch in the trace")]
+    max_depth: Annotated[int, doc("most work waiting at a time")]
+    mean_depth: Annotated[float, doc("over time")]
+    observed_ns: Annotated[int, doc("first launch to last end")]
+    empty_ns: Annotated[int, doc("time in which nothing waits; the stream may be running its last work")]
+    full_ns: Annotated[int, doc("time with 1024 or more waiting, when a launch blocks")] = 0
+
+
+class GraphLaunches(Record, frozen=True, kw_only=True):
+    """Calls that launch several pieces of work."""
+
+    num_launches: int
+    num_work: int
+    mean_work: Annotated[float, doc("pieces of work per launch")]
+
+
+class CallSite(Record, frozen=True, kw_only=True):
+    """A place that issues many short pieces of work."""
+
+    where: Where
+    name: Annotated[str, doc("operator that is called most often there")]
+    calls: int
+    calls_per_step: float | None = None
+    total_ns: Annotated[int, doc("device time of the short kernels, or the short operators' own time")]
+    share: Annotated[float, doc("of all device or operator time")]
+
+
+class Launches(Record, frozen=True, kw_only=True):
+    """Launching on devices; see the module for what is counted."""
+
+    num_work: Annotated[int, doc("kernels, copies and fills")]
+    num_linked: Annotated[int, doc("of these with a launch in the trace")]
+    after_call: Annotated[Distribution | None, doc("start of the work − end of its call")] = None
+    after_start: Annotated[Distribution | None, doc("start of the work − start of its call")] = None
+    num_long_delays: Annotated[int, doc("after_call above 100 µs")] = 0
+    call_ns: Annotated[int, doc("host time in launching calls")] = 0
+    call: Annotated[Distribution | None, doc("duration of launching calls")] = None
+    kernel: Annotated[Distribution | None, doc("duration of kernels")] = None
+    num_short: Annotated[int, doc("kernels below 10 µs")] = 0
+    short_ns: Annotated[int, doc("their device time")] = 0
+    num_shorter_than_launch: Annotated[int, doc("kernels that took less than their launching call")] = 0
+    kernels_per_s: Annotated[float | None, doc("over the span of the trace")] = None
+    launches_per_step: Annotated[float | None, doc("launching calls; mean over the steps")] = None
+    device_span_ns: Annotated[int, doc("first device work to the last, added over devices")] = 0
+    waiting_ns: Annotated[
+        int, doc("of that: nothing runs on the device and nothing is queued; the host has not launched more")
+    ] = 0
+    waiting_share: float | None = None
+    starting_ns: Annotated[
+        int, doc("nothing runs, though work is queued: launch latency, or waiting for another stream")
+    ] = 0
+    queues: list[Queue] = []
+    graphs: GraphLaunches | None = None
+    sites: Annotated[list[CallSite], doc("where short kernels come from, most device work first")] = []
+
+
+class Dispatch(Record, frozen=True, kw_only=True):
+    """Operators on the host: is it dispatch that takes the time?"""
+
+    num_ops: Annotated[int, doc("operators that no other operator called")]
+    num_nested: Annotated[int, doc("operators that another called")]
+    ops_per_step: Annotated[float | None, doc("both together; mean over the steps")] = None
+    op_ns: Annotated[int, doc("host time in operators, of all threads")]
+    between_ns: Annotated[
+        int, doc("between outermost operators of a thread that follow within 100 µs: Python and dispatch")
+    ] = 0
+    own: Annotated[Distribution | None, doc("an operator's own time, nested ones excluded")] = None
+    num_short: Annotated[int, doc("outermost operators below 10 µs in all")] = 0
+    short_ns: Annotated[int, doc("their time")] = 0
+    short_share: Annotated[float | None, doc("of the host time in operators")] = None
+    sites: Annotated[list[CallSite], doc("where short operators come from, most time first")] = []
+
+
+class LaunchReport(Record, frozen=True, kw_only=True):
+    """Launching on devices, and dispatching on the host."""
+
+    num_steps: int
+    device: Annotated[Launches | None, doc("absent without device work")] = None
+    host: Dispatch
+
+
+@analysis("launches")
+def launches(trace: RankTrace) -> LaunchReport:
+    """Launch delays, queue depths, short kernels and short operators, and the lines that issue them."""
+    num_steps = trace.steps.height
+    work = launched(trace)
+    return LaunchReport(
+        num_steps=num_steps,
+        device=_device(trace, work, num_steps) if work.height else None,
+        host=_host(trace, num_steps),
+    )
+
+
+def launched(trace: RankTrace) -> pl.DataFrame:
+    """Device work and the call that launched it: `event, device, stream, start_ns, …, call, call_start_ns, call_end_ns`."""
+    columns = [
+        "event",
+        "kind",
+        "name",
+        "device",
+        "stream",
+        "track",
+        "start_ns",
+        "end_ns",
+        "dur_ns",
+        "step",
+        "parent",
+    ]
+    work = trace.of_kind(*(kind.value for kind in DEVICE_WORK)).select(columns)
+    calls = trace.of_kind(Kind.RUNTIME.value, Kind.DRIVER.value).select(
+        pl.col("event").cast(pl.Int32).alias("parent"),
+        pl.col("start_ns").alias("call_start_ns"),
+        pl.col("end_ns").alias("call_end_ns"),
+    )
+    return work.join(calls, on="parent", how="left", maintain_order="left").rename({"parent": "call"})
+
+
+def distribution(values: pl.Series) -> Distribution | None:
+    """Of integers; `None` of none.
+
+    >>> distribution(pl.Series([3, 1, 2])).median_ns
+    2
+    """
+    values = values.drop_nulls().sort()
+    if not len(values):
+        return None
+
+    def at(q: float) -> int:
+        return int(values[round(q * (len(values) - 1))])
+
+    return Distribution(
+        count=len(values),
+        total_ns=int(values.sum()),
+        mean_ns=float(values.sum()) / len(values),
+        min_ns=at(0),
+        p25_ns=at(0.25),
+        median_ns=at(0.5),
+        p75_ns=at(0.75),
+        p95_ns=at(0.95),
+        p99_ns=at(0.99),
+        max_ns=at(1),
+    )
+
+
+def queue_depth(trace: RankTrace) -> pl.DataFrame:
+    """How much work waits per stream, as steps: `device, stream, ts_ns, depth`, each until the next row of its stream."""
+    linked = launched(trace).filter(pl.col("call_start_ns").is_not_null())
+    waits = linked.select(
+        "device",
+        "stream",
+        "track",
+        lower="call_start_ns",
+        upper=pl.max_horizontal("start_ns", "call_start_ns"),
+    )
+    edges = pl.concat(
+        [
+            waits.select("device", "stream", "track", pl.col("lower").alias("ts_ns"), change=pl.lit(1)),
+            waits.select("device", "stream", "track", pl.col("upper").alias("ts_ns"), change=pl.lit(-1)),
+        ]
+    )
+    return (
+        edges.group_by("track", "ts_ns")
+        .agg(pl.col("device", "stream").first(), pl.col("change").sum())
+        .sort("track", "ts_ns")
+        .with_columns(depth=pl.col("change").cum_sum().over("track"))
+        .select("track", "device", "stream", "ts_ns", "depth")
+    )
+
+
+def _device(trace: RankTrace, work: pl.DataFrame, num_steps: int) -> Launches:
+    linked = work.filter(pl.col("call_start_ns").is_not_null())
+    first = linked.sort("start_ns").unique("call", keep="first", maintain_order=True)
+    kernels = work.filter(pl.col("kind") == Kind.KERNEL.value)
+    calls = first["call_end_ns"] - first["call_start_ns"]
+    after_call = first["start_ns"] - first["call_end_ns"]
+    alone = linked.filter((pl.len().over("call") == 1) & (pl.col("kind") == Kind.KERNEL.value))
+    short = kernels.filter(pl.col("dur_ns") < SHORT_NS)
+    span, waiting, starting = _waiting(linked, work)
+    span_ns = trace.activity.span_ns
+    return Launches(
+        num_work=work.height,
+        num_linked=linked.height,
+        after_call=distribution(after_call),
+        after_start=distribution(first["start_ns"] - first["call_start_ns"]),
+        num_long_delays=int((after_call > LONG_DELAY_NS).sum()),
+        call_ns=int(calls.sum()),
+        call=distribution(calls),
+        kernel=distribution(kernels["dur_ns"]),
+        num_short=short.height,
+        short_ns=int(short["dur_ns"].sum()),
+        num_shorter_than_launch=alone.filter(
+            pl.col("dur_ns") < pl.col("call_end_ns") - pl.col("call_start_ns")
+        ).height,
+        kernels_per_s=kernels.height * 1e9 / span_ns if span_ns else None,
+        launches_per_step=_per_step(trace, first["call"], num_steps),
+        device_span_ns=span,
+        waiting_ns=waiting,
+        waiting_share=waiting / span if span else None,
+        starting_ns=starting,
+        queues=_queues(trace, work),
+        graphs=_graphs(linked),
+        sites=_sites(trace, short.select("event", time="dur_ns"), int(work["dur_ns"].sum()), num_steps),
+    )
+
+
+def _waiting(linked: pl.DataFrame, work: pl.DataFrame) -> tuple[int, int, int]:
+    """Span, time without work that was asked for, and time without running work though some was asked for."""
+    span = waiting = starting = 0
+    for (device,), here in work.group_by("device", maintain_order=True):
+        low, high = _ends(here)
+        queued = linked.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)))
+        busy = _intervals(here, "start_ns", "end_ns")
+        asked = clip(_intervals(queued, "call_start_ns", "start_ns"), low, high)
+        idle = complement(busy, low, high)
+        neither = complement(merge(busy, asked), low, high)
+        span += high - low
+        waiting += length(neither)
+        starting += length(idle) - length(neither)
+    return span, waiting, starting
+
+
+def _ends(rows: pl.DataFrame) -> tuple[int, int]:
+    low, high = rows["start_ns"].min(), rows["end_ns"].max()
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    return low, high
+
+
+def _intervals(rows: pl.DataFrame, start: str, end: str) -> Intervals:
+    return union(rows[start].to_numpy(), rows[end].to_numpy())
+
+
+def _queues(trace: RankTrace, work: pl.DataFrame) -> list[Queue]:
+    """Every stream's queue, the busiest first."""
+    ends = work.group_by("track").agg(
+        pl.col("end_ns").max(), pl.col("call_start_ns").count().alias("num_launched")
+    )
+    steps = (
+        queue_depth(trace)
+        .join(ends, on="track", how="left")
+        .with_columns(
+            lasts=pl.max_horizontal(
+                pl.col("ts_ns").shift(-1).over("track").fill_null(pl.col("end_ns")) - pl.col("ts_ns"), 0
+            )
+        )
+    )
+    found = (
+        steps.group_by("track")
+        .agg(
+            pl.col("device", "stream", "num_launched").first(),
+            pl.col("depth").max().alias("max_depth"),
+            (pl.col("depth") * pl.col("lasts")).sum().alias("weighted"),
+            pl.col("lasts").sum().alias("observed_ns"),
+            pl.col("lasts").filter(pl.col("depth") <= 0).sum().alias("empty_ns"),
+            pl.col("lasts").filter(pl.col("depth") >= FULL_QUEUE).sum().alias("full_ns"),
+        )
+        .sort("num_launched", "track", descending=[True, False])
+    )
+    return [
+        Queue(
+            **{
+                key: row[key]
+                for key in (
+                    "device",
+                    "stream",
+                    "num_launched",
+                    "max_depth",
+                    "observed_ns",
+                    "empty_ns",
+                    "full_ns",
+                )
+            },
+            mean_depth=row["weighted"] / row["observed_ns"] if row["observed_ns"] else 0.0,
+        )
+        for row in found.iter_rows(named=True)
+    ]
+
+
+def _graphs(linked: pl.DataFrame) -> GraphLaunches | None:
+    sizes = linked.group_by("call").agg(pl.len().alias("n")).filter(pl.col("n") > 1)["n"]
+    if not len(sizes):
+        return None
+    total = int(sizes.sum())
+    return GraphLaunches(num_launches=len(sizes), num_work=total, mean_work=total / len(sizes))
+
+
+def _host(trace: RankTrace, num_steps: int) -> Dispatch:
+    ops = trace.of_kind(Kind.CPU_OP.value).select(
+        "event", "name", "dur_ns", "self_ns", "parent", "step", "track", "start_ns", "end_ns"
+    )
+    events = trace.events
+    owner = events["op"].cast(pl.Int64).fill_null(-1).to_numpy()
+    parent = ops["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    above = np.where(parent >= 0, owner[np.maximum(parent, 0)], -1) if len(owner) else parent
+    outer = ops.filter(pl.Series(above < 0))
+    short = outer.filter(pl.col("dur_ns") < SHORT_NS)
+    total = int(ops["self_ns"].sum())
+    in_step = int(ops["step"].is_not_null().sum())
+    short_ns = int(short["dur_ns"].sum())
+    return Dispatch(
+        num_ops=outer.height,
+        num_nested=ops.height - outer.height,
+        ops_per_step=in_step / num_steps if num_steps else None,
+        op_ns=total,
+        between_ns=_between(outer),
+        own=distribution(ops["self_ns"]),
+        num_short=short.height,
+        short_ns=short_ns,
+        short_share=short_ns / total if total else None,
+        sites=_sites(trace, short.select("event", time="dur_ns"), total, num_steps),
+    )
+
+
+def _between(outer: pl.DataFrame) -> int:
+    gaps = outer.sort("track", "start_ns").select(
+        gap=pl.col("start_ns").shift(-1).over("track") - pl.col("end_ns")
+    )["gap"]
+    return int(gaps.filter((gaps > 0) & (gaps < LONG_DELAY_NS)).sum())
+
+
+def _per_step(trace: RankTrace, events: pl.Series, num_steps: int) -> float | None:
+    if not num_steps:
+        return None
+    inside = trace.events["step"].gather(events.cast(pl.UInt32)).is_not_null()
+    return int(inside.sum()) / num_steps
+
+
+def _sites(trace: RankTrace, rows: pl.DataFrame, total_ns: int, num_steps: int) -> list[CallSite]:
+    """Lines, else modules, else operators that issue the most short work."""
+    if not rows.height:
+        return []
+    places = places_of(trace, rows["event"])
+    named = pl.concat([rows.select("event", "time"), places], how="horizontal").with_columns(
+        name=pl.coalesce("op", trace.events["name"].gather(rows["event"])).fill_null("")
+    )
+    site = ["file", "line", "function", "module", "phase"]
+    placed = pl.col("file").is_not_null() | pl.col("module").is_not_null()
+    named = named.with_columns(key=pl.when(placed).then(pl.lit("")).otherwise("name"))
+    found = (
+        named.group_by(*site, "key")
+        .agg(pl.len().alias("calls"), pl.col("time").sum(), pl.col("name").mode().sort().first())
+        .sort("time", "calls", "name", descending=[True, True, False])
+        .head(SAID_SITES)
+    )
+    return [
+        CallSite(
+            where=Where(**{key: row[key] for key in site}, op=row["name"]),
+            name=row["name"],
+            calls=row["calls"],
+            calls_per_step=row["calls"] / num_steps if num_steps else None,
+            total_ns=row["time"],
+            share=row["time"] / total_ns if total_ns else 0.0,
+        )
+        for row in found.iter_rows(named=True)
+    ]

@@ -1,0 +1,134 @@
+"""Time per phase of a step: data, h2d, forward, backward, optimizer, and what the user named so.
+
+Which event is in which phase is told in `pyrometer.trace.phase_labels`. `host_ns` is wall time: when any thread was in the
+phase, as its innermost one. Phases on different threads may overlap (loading in the background), so that they may sum
+to more than the span. Device work belongs to the phase that launched it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import polars as pl
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.innermost import innermost
+from pyrometer.trace.intervals import Intervals, clip, covered, length, merge, union
+from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.phase_labels import PhaseLabels, Source, phase_labels
+from pyrometer.trace.trace import RankTrace
+
+
+class Phase(Record, frozen=True, kw_only=True):
+    """One phase, over the whole trace."""
+
+    name: str
+    source: Annotated[
+        Source,
+        doc(
+            "what says so: phase (our own annotation), annotation, optimizer, loader, autograd, module, copy, order"
+        ),
+    ]
+    host_ns: Annotated[int, doc("any thread in it")]
+    device_ns: Annotated[int, doc("durations of the kernels, copies and fills that it launched")]
+    device_busy_ns: Annotated[int, doc("any of them running")]
+    num_kernels: int
+    host_share: Annotated[float, doc("of the span of the trace")]
+
+
+class StepPhases(Record, frozen=True, kw_only=True):
+    """One step: time per phase. Device work counts in the step that launched it."""
+
+    name: str
+    dur_ns: int
+    host_ns: Annotated[dict[str, int], doc("by phase; wall time within the step")] = {}
+    device_ns: Annotated[dict[str, int], doc("by phase; sum of durations")] = {}
+    other_ns: Annotated[int, doc("within the step, no thread in any phase")] = 0
+
+
+class Phases(Record, frozen=True, kw_only=True):
+    """Phases of one rank, in the order in which they first occur."""
+
+    annotated: Annotated[bool, doc("by phase: annotations; otherwise derived from what else the trace holds")]
+    phases: list[Phase] = []
+    steps: list[StepPhases] = []
+    other_ns: Annotated[int, doc("within the span, no thread in any phase")] = 0
+    other_device_ns: Annotated[int, doc("device work that was launched outside of all phases")] = 0
+
+
+@analysis("phases")
+def phases(trace: RankTrace) -> Phases:
+    """Time per phase (data, h2d, forward, backward, optimizer, …) on host and device, in all and per step."""
+    labels = phase_labels(trace)
+    host = _host_time(trace, labels)
+    work = _device_work(trace, labels)
+    span = trace.activity
+    inside = length(clip(merge(*host), span.start_ns, span.end_ns))
+    return Phases(
+        annotated=labels.sources[:1] == ["phase"],
+        phases=_summaries(labels, host, work, max(span.span_ns, 1)),
+        steps=_steps(trace, labels, host, work),
+        other_ns=span.span_ns - inside,
+        other_device_ns=int(work.filter(pl.col("phase") < 0)["dur_ns"].sum()),
+    )
+
+
+def _host_time(trace: RankTrace, labels: PhaseLabels) -> list[Intervals]:
+    """When any thread was in each phase."""
+    low, high = trace.events.select(low=pl.col("start_ns").min(), high=pl.col("end_ns").max()).row(0)
+    pieces = innermost(trace.events, low or 0, high or 0)
+    phase = labels.code[pieces.event]
+    return [
+        pieces.lanes.flatten(union(pieces.start[phase == code], pieces.end[phase == code]))
+        for code in range(len(labels.names))
+    ]
+
+
+def _device_work(trace: RankTrace, labels: PhaseLabels) -> pl.DataFrame:
+    work = trace.of_kind(*(kind.value for kind in DEVICE_WORK))
+    return work.with_columns(phase=pl.Series(labels.code[work["event"].to_numpy()], dtype=pl.Int64))
+
+
+def _summaries(labels: PhaseLabels, host: list[Intervals], work: pl.DataFrame, span_ns: int) -> list[Phase]:
+    found = []
+    for code, (name, source) in enumerate(zip(labels.names, labels.sources, strict=True)):
+        own = work.filter(pl.col("phase") == code)
+        found.append(
+            Phase(
+                name=name,
+                source=source,
+                host_ns=length(host[code]),
+                device_ns=int(own["dur_ns"].sum()),
+                device_busy_ns=length(union(own["start_ns"].to_numpy(), own["end_ns"].to_numpy())),
+                num_kernels=int((own["kind"] == Kind.KERNEL.value).sum()),
+                host_share=length(host[code]) / span_ns,
+            )
+        )
+    return found
+
+
+def _steps(
+    trace: RankTrace, labels: PhaseLabels, host: list[Intervals], work: pl.DataFrame
+) -> list[StepPhases]:
+    low, high = trace.steps["start_ns"].to_numpy(), trace.steps["end_ns"].to_numpy()
+    on_host = [covered(one, low, high).tolist() for one in host]
+    free = (high - low - covered(merge(*host), low, high)).tolist()
+    on_device: list[dict[str, int]] = [{} for _ in free]
+    launched = work.filter((pl.col("phase") >= 0) & pl.col("step").is_not_null())
+    for step, phase, ns in (
+        launched.group_by("step", "phase").agg(pl.col("dur_ns").sum()).sort("step", "phase").rows()
+    ):
+        on_device[step][labels.names[phase]] = ns
+    return [
+        StepPhases(
+            name=name,
+            dur_ns=dur,
+            host_ns={
+                label: on_host[code][step] for code, label in enumerate(labels.names) if on_host[code][step]
+            },
+            device_ns=on_device[step],
+            other_ns=free[step],
+        )
+        for step, (name, dur) in enumerate(zip(trace.steps["name"], (high - low).tolist(), strict=True))
+    ]

@@ -1,0 +1,159 @@
+"""Matrix products and convolutions that could run on matrix units (tensor cores, MFMA) and do not, and why.
+
+Eligible is what a matrix product, convolution or attention calculates in a type that the device's matrix units take.
+float32 counts where the device has TF32. Libraries reach full speed when the sizes that lie innermost in memory are
+multiples of 16 bytes; others are padded or fall back.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.costs.call import NotRecordedError, parse_call
+from pyrometer.trace.costs.tensors import ITEM_BYTES, Tensor
+from pyrometer.trace.kernel_names import read_name
+from pyrometer.trace.kinds import Kind
+from pyrometer.trace.op_costs import Kindred, op_costs
+from pyrometer.trace.trace import RankTrace
+
+FIRST_CAPABILITY = {
+    "float16": 7.0,
+    "int8": 7.5,
+    "bfloat16": 8.0,
+    "tf32": 8.0,
+    "float64": 8.0,
+    "float8": 8.9,
+    "float4": 10.0,
+}
+"""NVIDIA's compute capability from which tensor cores take a type."""
+
+ALIGNMENT_BYTES = 16
+
+PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::matmul"})
+"""Operators whose result is as wide as their second matrix."""
+
+SCHEMA = {
+    "op": pl.String,
+    "shapes": pl.String,
+    "arithmetic": pl.String,
+    "calls": pl.Int64,
+    "time_ns": pl.Int64,
+    "tensor_core_ns": pl.Int64,
+    "eligible": pl.Boolean,
+    "reason": pl.String,
+}
+
+
+class Eligibility(NamedTuple):
+    """Whether matrix units could do it, and what is in the way or slows it."""
+
+    eligible: bool
+    reason: str | None
+
+
+@analysis("tensor_cores")
+def tensor_cores(trace: RankTrace) -> pl.DataFrame:
+    """Per operator and shape: time in all, on matrix units, whether it is eligible, and a reason where it is not used.
+
+    Time off the matrix units includes an operator's small kernels, such as a split sum or a layout change.
+    """
+    costs = op_costs(trace)
+    matrix = [one.cost is not None and one.cost.unit == "matrix" for one in costs.kindreds]
+    if not costs.has_device or not any(matrix):
+        return pl.DataFrame(schema=SCHEMA)
+    owner = costs.owner[costs.work]
+    names, kinds = trace.events["name"].gather(costs.work), trace.events["kind"].gather(costs.work)
+    used = {name: read_name(name).tensor_cores for name in names.drop_nulls().unique().to_list()}
+    work = pl.DataFrame(
+        {
+            "kindred": costs.kindred[owner],
+            "owner": owner,
+            "time_ns": costs.time,
+            "used": names.replace_strict(used, default=False, return_dtype=pl.Boolean),
+        }
+    ).filter((pl.Series(owner) >= 0) & (kinds == Kind.KERNEL.value))
+    grouped = work.group_by("kindred").agg(
+        pl.col("owner").n_unique().cast(pl.Int64).alias("calls"),
+        pl.col("time_ns").sum(),
+        pl.col("time_ns").filter("used").sum().alias("tensor_core_ns"),
+    )
+    capability = _capability(trace)
+    rows = [
+        _row(costs.kindreds[row["kindred"]], row, capability)
+        for row in grouped.iter_rows(named=True)
+        if matrix[row["kindred"]]
+    ]
+    return (
+        pl.DataFrame(rows, schema=SCHEMA, orient="row")
+        .group_by("op", "shapes", "arithmetic", "eligible", "reason")
+        .agg(pl.col("calls", "time_ns", "tensor_core_ns").sum())
+        .select(list(SCHEMA))
+        .sort("time_ns", "op", "shapes", descending=[True, False, False])
+    )
+
+
+def _row(one: Kindred, row: dict[str, int], capability: float | None) -> tuple[object, ...]:
+    cost = one.cost
+    dtype = cost.dtype if cost is not None else ""
+    used = row["tensor_core_ns"] > 0
+    found = eligibility(one, capability)
+    reason = found.reason
+    if used and reason is not None and found.eligible:
+        reason = reason if "multiple" in reason else None
+    arithmetic = "tf32" if dtype == "float32" and used else dtype
+    return (
+        one.name, "".join((one.dims or "").split()), arithmetic, row["calls"], row["time_ns"], row["tensor_core_ns"],
+        found.eligible or used, reason,
+    )  # fmt: skip
+
+
+def eligibility(one: Kindred, capability: float | None) -> Eligibility:
+    """Whether a device of this compute capability could use matrix units; one without (AMD, unknown) takes 16 bit."""
+    dtype = one.cost.dtype if one.cost is not None else ""
+    if dtype == "float32":
+        if capability is not None and capability < FIRST_CAPABILITY["tf32"]:
+            return Eligibility(eligible=False, reason="float32; this device has no TF32: use float16")
+        reason = "float32; allow TF32 (torch.set_float32_matmul_precision) or use bfloat16"
+        return Eligibility(eligible=capability is not None, reason=reason)
+    first = FIRST_CAPABILITY.get(dtype)
+    if first is None:
+        return Eligibility(eligible=False, reason=f"{dtype} is no type of matrix units")
+    if capability is not None and capability < first:
+        return Eligibility(eligible=False, reason=f"this device's matrix units do not take {dtype}")
+    return Eligibility(eligible=True, reason=_misaligned(one, dtype))
+
+
+def _misaligned(one: Kindred, dtype: str) -> str | None:
+    """Sizes that lie innermost in memory and are no multiple of 16 bytes; of convolutions the channels."""
+    multiple = ALIGNMENT_BYTES // max(ITEM_BYTES.get(dtype, 1), 1)
+    try:
+        call = parse_call(one.name, one.dims, one.types, one.strides)
+    except NotRecordedError:
+        return None
+    operands = [tensor for tensor in call.all_tensors() if len(tensor.shape) >= 2 and tensor.dtype == dtype]
+    if "conv" in one.name:
+        sizes = [tensor.shape[1] for tensor in operands]
+    else:
+        sizes = [_innermost(tensor) for tensor in operands]
+        sizes += [operands[1].shape[-1]] if one.name in PRODUCTS and len(operands) > 1 else []
+    odd = next((size for size in sizes if size % multiple), None)
+    return None if odd is None else f"size {odd} is not a multiple of {multiple}"
+
+
+def _innermost(tensor: Tensor) -> int:
+    """Size of the dimension whose elements are neighbours in memory; the last where strides are not recorded."""
+    strides = tensor.strides or ()
+    if len(strides) == len(tensor.shape) and 1 in strides:
+        return max(size for size, stride in zip(tensor.shape, strides, strict=True) if stride == 1)
+    return tensor.shape[-1]
+
+
+def _capability(trace: RankTrace) -> float | None:
+    device = next(iter(trace.info.devices), None)
+    try:
+        return float(device.compute_capability) if device and device.compute_capability else None
+    except ValueError:
+        return None

@@ -1,0 +1,64 @@
+"""How much slower a step is under the profiler: an exact interval from few steps."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from pyrometer.quantity import Ratio, Seconds
+
+CONFIDENCE = 0.95
+
+
+class Overhead(NamedTuple):
+    """Traced over untraced step, with an interval where there are enough steps for one."""
+
+    ratio: Ratio
+    low: Ratio | None
+    high: Ratio | None
+
+
+def overhead(untraced_s: list[Seconds], traced_s: list[Seconds]) -> Overhead | None:
+    """Ratio of step times by the pairs of both samples; `None` when one of them is empty.
+
+    The estimate is the median of all ratios (Hodges and Lehmann, on logarithms). The interval is the one that belongs to
+    the rank-sum test (Moses): between order statistics of these ratios that are found from the exact distribution
+    of Mann and Whitney's U. It asks only that the profiler multiplies step times, whatever their distribution.
+
+    >>> overhead([1.0, 1.1, 0.9, 1.0], [2.0, 2.1, 1.9, 2.0]).ratio
+    2.0
+    >>> overhead([1.0], [2.0])
+    Overhead(ratio=2.0, low=None, high=None)
+    """
+    if not untraced_s or not traced_s:
+        return None
+    ratios = np.sort(np.divide.outer(np.asarray(traced_s), np.asarray(untraced_s)).ravel())
+    rank = _rank(len(untraced_s), len(traced_s), (1 - CONFIDENCE) / 2)
+    middle = math.exp(float(np.median(np.log(ratios))))
+    if rank is None:
+        return Overhead(middle, None, None)
+    return Overhead(middle, float(ratios[rank]), float(ratios[-1 - rank]))
+
+
+def _rank(m: int, n: int, tail: float) -> int | None:
+    """The largest k with P(U ≤ k) ≤ tail; `None` when already U = 0 is likelier."""
+    below, total, k = 0, math.comb(m + n, m), -1
+    for u in range(m * n + 1):
+        below += _count(m, n, u)
+        if below > tail * total:
+            break
+        k = u
+    return k if k >= 0 else None
+
+
+@lru_cache(maxsize=None)
+def _count(m: int, n: int, u: int) -> int:
+    """Orders of m and n values in which U equals u."""
+    if u < 0 or m < 0 or n < 0:
+        return 0
+    if m == 0 or n == 0:
+        return int(u == 0)
+    return _count(m - 1, n, u - n) + _count(m, n - 1, u)

@@ -1,0 +1,145 @@
+"""Recording a trace of a script that is run as it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from pyrometer.errors import InputError, PyrometerError
+from pyrometer.quantity import Seconds
+from pyrometer.trace.capture.overhead import CONFIDENCE, overhead
+from pyrometer.trace.capture.record import Capture, CaptureOptions
+from pyrometer.trace.capture.writing import destination, finish, partial, reopened
+from pyrometer.trace.trace import Trace
+from pyrometer.workload.script.observe import observe
+from pyrometer.workload.script.observed import ObservedScript, TraceRequest
+
+MOST_STEPS = 20  # on either side; more would make the overhead no surer, and its exact interval slow
+
+@dataclass(frozen=True)
+class TracedScript:
+    """What a script did, and a trace of some of its steps.
+
+    Attributes:
+        observed: the script as `check` sees it; its exit code, steps, phases and notes.
+        trace: what was recorded; `None` when the script never came so far.
+    """
+
+    observed: ObservedScript
+    trace: Trace | None
+
+
+def trace_script(
+    argv: list[str],
+    *,
+    steps: int = 5,
+    skip: int = 3,
+    options: CaptureOptions | None = None,
+    path: str | Path | None = None,
+    python: str = sys.executable,
+    timeout_s: Seconds | None = None,
+) -> TracedScript:
+    """Run a script unchanged, and record some of its steps as they come by.
+
+    Its output, exit code and exceptions are its own. Steps are found from optimizer steps, loader iterations or calls of
+    the outermost module; after `skip` of them one warms the profiler up, and `steps` are recorded. If the script ends before,
+    also by an exception, what there was until then is kept. A profiler of the script's own has precedence.
+
+    Args:
+        argv: the script and its arguments.
+        steps: steps to record.
+        skip: steps before; 0 records from the start, without a step that warms up.
+        options: what to record; see `CAPTURE_OPTIONS` for the price of each.
+        path: where to keep the file, `.json` or `.json.gz`; without it, the trace is only returned.
+        python: the interpreter to run it with.
+        timeout_s: end it after so long.
+
+    Raises:
+        TargetError: the script is missing, not a file, or not Python source text.
+        InputError: a number, the path or the interpreter cannot be used.
+    """
+    for name, number, least in (("steps", steps, 1), ("skip", skip, 0)):
+        if not isinstance(number, int) or number < least:
+            raise InputError(f"{name}: got {number!r}; it must be a whole number of at least {least}")
+    options = options or CaptureOptions()
+    with destination(None if path is None else Path(path).absolute()) as target:
+        file = partial(target)
+        request = TraceRequest(
+            path=str(file),
+            steps=steps,
+            skip=skip,
+            modules=options.with_modules,
+            options=options.for_profiler,
+        )
+        try:
+            observed = observe(argv, python=python, timeout_s=timeout_s, trace_request=request)
+            observed = _with_failure(observed, Path(f"{file}.failure"))
+            if observed.traced is None or not file.exists():
+                return TracedScript(observed, None)
+            finish(file, target)
+        finally:
+            file.unlink(missing_ok=True)
+            Path(f"{file}.failure").unlink(missing_ok=True)
+        capture = _capture(observed, options, steps)
+        try:
+            trace = reopened(target, capture, kept=path is not None, expected_steps=None)
+        except PyrometerError as error:
+            return TracedScript(_noted(observed, str(error)), None)
+        return TracedScript(observed, _with_foreign_steps(trace, capture.num_steps))
+
+
+def _with_foreign_steps(trace: Trace, num_steps: int) -> Trace:
+    """Say when the script's own profiler, waiting for its turn, has marked its steps in our trace, too."""
+    found, capture = trace.ranks[0].steps.height, trace.capture
+    if capture is None or found <= num_steps + 1:  # the last one may have been cut off
+        return trace
+    note = f"the trace marks {found} steps, of which {num_steps} are ours: the script's own profiler marks steps, too"
+    return dataclasses.replace(
+        trace, capture=msgspec.structs.replace(capture, notes=[*capture.notes, note])
+    )
+
+
+def _with_failure(observed: ObservedScript, failure: Path) -> ObservedScript:
+    return _noted(observed, f"the trace failed: {failure.read_text()}") if failure.exists() else observed
+
+
+def _noted(observed: ObservedScript, note: str) -> ObservedScript:
+    return msgspec.structs.replace(observed, notes=[*observed.notes, note])
+
+
+def _capture(observed: ObservedScript, options: CaptureOptions, steps: int) -> Capture:
+    """The cost of the trace: its steps beside the regular ones of the same script, apart from the first."""
+    traced = observed.traced
+    assert traced is not None
+    span = range(traced.first, traced.first + traced.num_steps)
+    # The step that warms the profiler up, and the one in which the file is written, are of neither kind.
+    between = range(traced.first - 1, span.stop + 1)
+    usable = [i for i, regular in enumerate(observed.regular) if regular and i > 0]
+    bare_s = [observed.step_ns[i] * 1e-9 for i in usable if i not in between]
+    traced_s = [observed.step_ns[i] * 1e-9 for i in usable if i in span]
+    found = overhead(bare_s[-MOST_STEPS:], traced_s[-MOST_STEPS:])
+    notes = list(observed.notes)
+    if traced.num_steps < steps:
+        notes.append(f"the script ended, or gave no more steps, after {traced.num_steps} of {steps} were recorded")
+    return Capture(
+        source="script",
+        options=options,
+        asked_steps=steps,
+        num_steps=traced.num_steps,
+        step_untraced_s=median(bare_s) if bare_s else None,
+        step_traced_s=median(traced_s) if traced_s else None,
+        num_untraced=len(bare_s),
+        overhead_ratio=found and found.ratio,
+        overhead_low=found and found.low,
+        overhead_high=found and found.high,
+        confidence=CONFIDENCE if found and found.low is not None else None,
+        raw_bytes=0,
+        file_bytes=0,
+        num_events=0,
+        notes=notes,
+    )

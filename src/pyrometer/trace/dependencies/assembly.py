@@ -1,0 +1,285 @@
+"""Putting the dependency graph together from what each part of a trace tells."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.trace.dependencies.crossings import Crossings, crossings
+from pyrometer.trace.dependencies.graph import Edge, Graph
+from pyrometer.trace.dependencies.latencies import Latencies, find_latencies
+from pyrometer.trace.dependencies.order import pair, topological
+from pyrometer.trace.dependencies.points import Points, Waiting, disjoint, place_points
+from pyrometer.trace.dependencies.segments import Segments, host_segments
+from pyrometer.trace.dependencies.threads import Threads, threads
+from pyrometer.trace.dependencies.waits import Waits, host_waits
+from pyrometer.trace.dependencies.work import Work, device_work
+from pyrometer.trace.intervals import union
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
+from pyrometer.trace.trace import RankTrace
+
+IntArray = npt.NDArray[np.int64]
+
+UNLIMITED = np.iinfo(np.int64).max
+
+
+class Found(NamedTuple):
+    """What was found in a trace, from which the graph is made."""
+
+    low: int
+    high: int
+    events: pl.DataFrame
+    work: Work
+    segments: Segments
+    waits: Waits
+    crossings: Crossings
+    threads: Threads
+    latencies: Latencies
+
+
+class Bonds(NamedTuple):
+    """Edges in no order; nodes are 0 for the root, then the points, then the device work."""
+
+    source: IntArray
+    target: IntArray
+    weight: IntArray
+    kind: IntArray
+
+
+def build(trace: RankTrace) -> Graph:
+    """Build the dependency graph of a linked trace."""
+    found = _find(trace)
+    calls, intervals = _waiting_intervals(found)
+    points = _points(found, intervals)
+    bonds = _bonds(found, points, calls)
+    nodes = len(points.time)
+    time = np.concatenate([[found.low], points.time, found.work.start])
+    dur = np.concatenate([np.zeros(1 + nodes, np.int64), found.work.end - found.work.start])
+    bonds, lag = _reconcile(bonds, time, dur, found.latencies)
+    position = topological(time, bonds.source, bonds.target)
+    pairs = pair(position, bonds.source, bonds.target)
+    node, edge = pairs.node, pairs.edge
+    real = ~pairs.is_pass
+    return Graph(
+        low=found.low,
+        high=found.high,
+        time=time[node],
+        dur=np.where(real, dur[node], 0),
+        work=np.where(node > nodes, node - nodes - 1, -1),
+        point=np.where((node > 0) & (node <= nodes), node - 1, -1),
+        is_pass=pairs.is_pass,
+        source=pairs.source,
+        weight=np.where(edge >= 0, bonds.weight[edge], 0),
+        kind=np.where(edge >= 0, bonds.kind[edge], int(Edge.PASS)),
+        lag=np.where(real, lag[node], 0),
+        ends=_ends(found, points, node, real),
+        points=points,
+        device=found.work,
+        waits=found.waits,
+        waiting_calls=calls,
+        notes=_notes(found, int(lag.sum())),
+    )
+
+
+def _find(trace: RankTrace) -> Found:
+    low, high, events = trace.activity.start_ns, trace.activity.end_ns, trace.events
+    work = device_work(events)
+    segments = host_segments(events, low, high)
+    syncs = _sync_records(trace)
+    waits = host_waits(events, syncs, work)
+    return Found(
+        low,
+        high,
+        events,
+        work,
+        segments,
+        waits,
+        crossings(events, syncs, work),
+        threads(events, trace.tables["ops"], trace.tracks, segments),
+        find_latencies(events, work, waits),
+    )
+
+
+def _sync_records(trace: RankTrace) -> pl.DataFrame:
+    """Synchronisation records with the start of their own call and of the call that recorded the awaited event."""
+    calls = trace.of_kind(Kind.RUNTIME.value, Kind.DRIVER.value).select("correlation", "start_ns")
+    recorded = calls.drop_nulls().unique("correlation", keep="first").rename({"start_ns": "recorded_ns"})
+    starts = trace.events["start_ns"]
+    syncs = trace.detail("syncs").join(
+        recorded, left_on="wait_record_correlation", right_on="correlation", how="left"
+    )
+    return syncs.with_columns(called_ns=starts.gather(syncs["parent"].cast(pl.UInt32)))
+
+
+def _waiting_intervals(found: Found) -> tuple[IntArray, Waiting]:
+    """Disjoint waiting intervals, and for each candidate the waiting call that it is; -1 for joins and pauses."""
+    events, waits, bursts = found.events, found.waits, found.threads.bursts
+    held = np.unique(waits.of)
+    calls = waits.event[held]
+    joint = union(bursts.start[bursts.joined], bursts.end[bursts.joined])
+    pause = np.flatnonzero(bursts.lane[1:] == bursts.lane[:-1]) if len(bursts.lane) else np.empty(0, np.int64)
+    lane = [events["track"].cast(pl.Int64).to_numpy()[calls], np.full(len(joint.start), found.threads.main), bursts.lane[pause]]
+    start = [events["start_ns"].to_numpy()[calls], joint.start, bursts.end[pause]]
+    end = [events["end_ns"].to_numpy()[calls], joint.end, bursts.start[pause + 1]]
+    clipped = [np.clip(np.concatenate(times), found.low, found.high) for times in (start, end)]
+    of = np.concatenate([held, np.full(len(joint.start) + len(pause), -1, np.int64)])
+    return of, disjoint(np.concatenate(lane), clipped[0], clipped[1])
+
+
+def _points(found: Found, waiting: Waiting) -> Points:
+    work, bursts, segments = found.work, found.threads.bursts, found.segments
+    known = work.call >= 0
+    first = np.flatnonzero(np.diff(segments.lane, prepend=-1))
+    ends = _lane_ends(found)
+    main = _on_main(found)
+    lane = [work.thread[known], segments.lane[first], bursts.lane, bursts.lane, main[0], ends[0]]
+    time = [work.launched[known], segments.start[first], bursts.start, bursts.end, main[1], ends[1]]
+    moments = np.clip(np.concatenate(time), found.low, found.high)
+    return place_points(np.concatenate(lane), moments, waiting, segments, found.low, found.high)
+
+
+def _on_main(found: Found) -> tuple[IntArray, IntArray]:
+    """Where the main thread is when each burst begins: lane and moment; its first or last moment, if it is not there."""
+    mine = found.segments.lane == found.threads.main
+    if not mine.any():
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    start, end = int(found.segments.start[mine][0]), int(found.segments.end[mine][-1])
+    bursts = found.threads.bursts
+    return np.full(len(bursts.start), found.threads.main, np.int64), np.clip(bursts.start, start, end)
+
+
+def _lane_ends(found: Found) -> tuple[IntArray, IntArray]:
+    """The last moment of each thread that counts for the span, by the rule of `Activity`."""
+    events = found.events.filter(pl.col("track").is_not_null())
+    counted = (Kind.CPU_OP, *DEVICE_WORK)
+    if not found.events["kind"].cast(pl.String).is_in([kind.value for kind in counted]).any():
+        counted = HOST
+    host = [kind.value for kind in counted if kind not in DEVICE_WORK]
+    last = events.filter(pl.col("kind").is_in(host)).group_by("track").agg(pl.col("end_ns").max())
+    return last["track"].to_numpy().astype(np.int64), last["end_ns"].to_numpy()
+
+
+def _ends(found: Found, points: Points, node: IntArray, real: npt.NDArray[np.bool_]) -> IntArray:
+    lane, time = _lane_ends(found)
+    nodes = len(points.time)
+    last = np.zeros(1 + nodes + len(found.work), bool)
+    last[1 + points.at(lane, np.clip(time, found.low, found.high))] = True
+    last[1 + nodes :] = True
+    last[0] = True
+    return np.flatnonzero(last[node] & real)
+
+
+def _bonds(found: Found, points: Points, calls: IntArray) -> Bonds:
+    parts = [*_thread_bonds(found, points, calls), *_burst_bonds(found, points), *_device_bonds(found, points)]
+    parts.append(_wake_bonds(found, points, calls))
+    joined = Bonds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    loose = np.ones(1 + len(points.time) + len(found.work), bool)
+    loose[joined.target] = False
+    loose[0] = False
+    target = np.flatnonzero(loose)
+    time = np.concatenate([[found.low], points.time, found.work.start])
+    root = _bond(Edge.ROOT, np.zeros(len(target), np.int64), target, time[target] - found.low)
+    return Bonds(*(np.concatenate(column) for column in zip(joined, root, strict=True)))
+
+
+def _bond(kind: Edge, source: IntArray, target: IntArray, weight: IntArray) -> Bonds:
+    return Bonds(source, target, weight, np.full(len(source), int(kind), np.int64))
+
+
+def _thread_bonds(found: Found, points: Points, calls: IntArray) -> list[Bonds]:
+    """Each point of a thread follows the one before."""
+    after = 1 + np.flatnonzero(points.lane[1:] == points.lane[:-1])
+    waits = points.waiting[after]
+    call = np.where(waits >= 0, calls[waits], -1) if len(calls) else waits
+    own = np.where(call >= 0, found.latencies.own[call], 0) if len(found.latencies.own) else np.zeros(len(call), np.int64)
+    passed = points.time[after] - points.time[after - 1]
+    works = waits < 0
+    return [
+        _bond(Edge.PROGRAM, after[works], 1 + after[works], passed[works]),
+        _bond(Edge.WAITING, after[~works], 1 + after[~works], np.minimum(own, passed)[~works]),
+    ]
+
+
+def _burst_bonds(found: Found, points: Points) -> list[Bonds]:
+    """The main thread sets others to work, and waits for the backward passes."""
+    bursts, main = found.threads.bursts, found.threads.main
+    lanes, moments = _on_main(found)
+    if not len(lanes):
+        return []
+    begins, ends = points.at(bursts.lane, bursts.start), points.at(bursts.lane, bursts.end)
+    at = points.at(lanes, moments)
+    passed = points.time[begins] - points.time[at]
+    told = passed >= 0
+    joint = union(bursts.start[bursts.joined], bursts.end[bursts.joined])
+    inside = np.searchsorted(joint.start, bursts.start[bursts.joined], side="right") - 1
+    join = points.at(np.full(len(inside), main), joint.end[inside])
+    waited = points.waiting[join] >= 0
+    source = ends[bursts.joined][waited]
+    return [
+        _bond(Edge.HANDOFF, 1 + at[told], 1 + begins[told], passed[told]),
+        _bond(Edge.HANDOFF, 1 + source, 1 + join[waited], np.zeros(int(waited.sum()), np.int64)),
+    ]
+
+
+def _device_bonds(found: Found, points: Points) -> list[Bonds]:
+    work, crossed, usual = found.work, found.crossings, found.latencies
+    node = 1 + len(points.time) + np.arange(len(work))
+    known, behind = np.flatnonzero(work.call >= 0), np.flatnonzero(work.before >= 0)
+    launch = points.at(work.thread[known], np.clip(work.launched[known], found.low, found.high))
+    delay = np.minimum(usual.launch.typical, work.start[known] - points.time[launch])
+    gap = np.minimum(usual.queue.typical, work.start[behind] - work.end[work.before[behind]])
+    cross = np.minimum(usual.queue.typical, work.start[crossed.work] - work.end[crossed.awaited])
+    return [
+        _bond(Edge.LAUNCH, 1 + launch, node[known], delay),
+        _bond(Edge.STREAM, node[work.before[behind]], node[behind], gap),
+        _bond(Edge.EVENT, node[crossed.awaited], node[crossed.work], cross),
+    ]
+
+
+def _wake_bonds(found: Found, points: Points, calls: IntArray) -> Bonds:
+    """Waiting calls go on when the work that they wait for has ended."""
+    waits, work = found.waits, found.work
+    point_of = np.full(len(waits.event), -1, np.int64)
+    ends = np.flatnonzero(points.waiting >= 0)
+    call = calls[points.waiting[ends]]
+    point_of[call[call >= 0]] = ends[call >= 0]
+    point = point_of[waits.of]
+    late = np.where(point >= 0, points.time[point] - work.end[waits.work], -1) if len(points.time) else point
+    fits = late >= 0
+    weight = np.minimum(found.latencies.wake.typical, late[fits])
+    return _bond(Edge.WAKE, 1 + len(points.time) + waits.work[fits], 1 + point[fits], weight)
+
+
+def _reconcile(bonds: Bonds, time: IntArray, dur: IntArray, usual: Latencies) -> tuple[Bonds, IntArray]:
+    """Let the edge that held a node up take what is usual for its kind; the rest is the node's lag."""
+    arrival = time[bonds.source] + dur[bonds.source] + bonds.weight
+    order = np.lexsort((bonds.kind, arrival, bonds.target))
+    last = order[np.append(bonds.target[order[1:]] != bonds.target[order[:-1]], True)[: len(order)]]
+    rest = time[bonds.target[last]] - arrival[last]
+    most = np.full(len(Edge), UNLIMITED)
+    most[[Edge.STREAM, Edge.EVENT]] = usual.queue.high
+    most[Edge.LAUNCH], most[Edge.WAKE] = usual.launch.high, usual.wake.high
+    weight = bonds.weight.copy()
+    more = np.clip(most[bonds.kind[last]] - weight[last], 0, rest)
+    weight[last] += more
+    lag = np.zeros(len(time), np.int64)
+    lag[bonds.target[last]] = rest - more
+    return bonds._replace(weight=weight), lag
+
+
+def _notes(found: Found, lag_ns: int) -> tuple[str, ...]:
+    work = found.work
+    orphans = int((work.call < 0).sum())
+    said = [
+        (found.waits.num_inferred, "{} waiting calls have no synchronisation record: what they waited for is inferred"),
+        (found.crossings.num_inferred, "{} waits between streams are inferred: which event was meant is not recorded"),
+        (orphans, "{} device events have no launch in the trace: they wait only for their stream"),
+        (work.num_early, "{} device events begin before their launch; the launch is ignored"),
+        (found.threads.num_joined, "{} backward passes are taken to start and to be awaited where the main thread pauses"),
+        (found.threads.num_followed, "{} other threads are taken to follow the main thread's clock"),
+        (lag_ns, "{} ns of delays have no cause in the trace; replays keep them, the interval tells what if they vanish"),
+    ]
+    return tuple(text.format(number) for number, text in said if number)

@@ -1,0 +1,106 @@
+"""Work that waits for work of another stream: event waits, and the branches of a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.trace.dependencies.work import CALLS, Streams, Work
+
+IntArray = npt.NDArray[np.int64]
+
+STREAM_WAIT = r"StreamWaitEvent"
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """Pairs of work (indices in `Work`): the first must end before the second begins."""
+
+    awaited: IntArray
+    work: IntArray
+    num_told: int  # event waits that a synchronisation record describes
+    num_inferred: int  # event waits whose event had to be guessed
+
+
+def crossings(events: pl.DataFrame, syncs: pl.DataFrame, work: Work) -> Crossings:
+    """Find what waits for other streams.
+
+    With synchronisation records (`Stream Wait Event`) the awaited work is the last that its stream was given before
+    the event was recorded, and the waiting work the next that the waiting stream was given after the call. Without
+    them the work that the same thread launches next waits for whatever other streams of its device had been given
+    before the call, unless that ended too late to have been awaited: which event was meant is not recorded, so this
+    may claim too much. Work of one graph launch on several streams waits for what ended last before it in the same
+    launch.
+
+    Args:
+        events: linked events.
+        syncs: the table `syncs` joined to its events.
+        work: the device work.
+    """
+    streams = Streams(work)
+    told = syncs.filter(pl.col("sync_kind").str.starts_with("Stream Wait").fill_null(value=False))
+    pairs = _told(told, streams) if told.height else _inferred(events, streams)
+    graph = _within_graphs(work)
+    before, after = np.concatenate([pairs, graph], axis=1)
+    fits = (before >= 0) & (after >= 0)
+    before, after = before[fits], after[fits]
+    fits = (work.end[before] <= work.start[after]) & (work.lane[before] != work.lane[after])
+    unique = np.unique(np.stack([before[fits], after[fits]]), axis=1)
+    return Crossings(unique[0], unique[1], told.height, 0 if told.height else len(np.unique(pairs[1])))
+
+
+def _told(told: pl.DataFrame, streams: Streams) -> IntArray:
+    found: list[tuple[int, int]] = []
+    late = np.array([np.iinfo(np.int64).max])
+    for row in told.iter_rows(named=True):
+        if row["recorded_ns"] is None:
+            continue
+        at, recorded = row["called_ns"] or row["start_ns"], np.array([row["recorded_ns"]])
+        for theirs in streams.named(row["wait_stream"], row["device"]):
+            before = int(streams.last(theirs, recorded, late)[0])
+            found.extend(
+                (before, streams.next(mine, at)) for mine in streams.named(row["stream"], row["device"])
+            )
+    return np.array(found, np.int64).reshape(-1, 2).T
+
+
+def _inferred(events: pl.DataFrame, streams: Streams) -> IntArray:
+    work = streams.work
+    calls = events.filter(
+        pl.col("kind").is_in(CALLS) & pl.col("track").is_not_null() & pl.col("name").str.contains(STREAM_WAIT)
+    ).select("track", "start_ns")
+    known = np.flatnonzero(work.call >= 0)
+    if not calls.height or not len(known) or len(streams.slices) < 2:
+        return np.empty((2, 0), np.int64)
+    launches = pl.DataFrame(
+        {"track": work.thread[known], "start_ns": work.launched[known], "work": known},
+        schema={"track": pl.Int32, "start_ns": pl.Int64, "work": pl.Int64},
+    ).sort("start_ns")
+    waiting = calls.with_columns(at=pl.col("start_ns")).join_asof(
+        launches, on="start_ns", by="track", strategy="forward", check_sortedness=False
+    )
+    waiting = waiting.drop_nulls("work").unique("work", keep="last", maintain_order=True)
+    after, at = waiting["work"].to_numpy(), waiting["at"].to_numpy()
+    pairs = []
+    for which, (low, _) in enumerate(streams.slices):
+        before = streams.last(which, at, work.start[after])
+        same = (work.device[after] == work.device[low]) & (streams.of_work[after] != which)
+        pairs.append(np.stack([np.where(same, before, -1), after]))
+    return np.concatenate(pairs, axis=1)
+
+
+def _within_graphs(work: Work) -> IntArray:
+    """What ended last before each piece of work of a call that launched work on several streams."""
+    known = np.flatnonzero(work.call >= 0)
+    frame = pl.DataFrame({"work": known, "call": work.call[known], "lane": work.lane[known]})
+    several = frame.filter(pl.col("lane").n_unique().over("call") > 1)
+    pairs = [np.empty((2, 0), np.int64)]
+    for part in several.partition_by("call"):
+        mine = part["work"].to_numpy()
+        by_end = mine[np.argsort(work.end[mine], kind="stable")]
+        ended = np.searchsorted(work.end[by_end], work.start[mine], side="right") - 1
+        pairs.append(np.stack([np.where(ended >= 0, by_end[ended], -1), mine]))
+    return np.concatenate(pairs, axis=1)

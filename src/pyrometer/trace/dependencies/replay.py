@@ -1,0 +1,123 @@
+"""Running time through the graph: forwards with changed durations, backwards for slack, and back along what held up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pyrometer.trace.dependencies.graph import Edge, Graph
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Durations:
+    """What a replay runs with: the durations of a graph, changed or not."""
+
+    dur: IntArray  # per node
+    weight: IntArray  # (2, nodes)
+    lag: IntArray  # per node
+
+
+def recorded(graph: Graph) -> Durations:
+    """The durations of the record."""
+    return Durations(graph.dur, graph.weight, graph.lag)
+
+
+def replay(graph: Graph, durations: Durations) -> IntArray:
+    """When each node ends, if it begins as soon as all that it waits for allows. Linear in the number of nodes.
+
+    With the recorded durations it gives the recorded times.
+    """
+    if not len(graph):
+        return np.empty(0, np.int64)
+    ends = [graph.low]
+    add = ends.append
+    stay = durations.lag + durations.dur
+    columns = (graph.source[0], durations.weight[0], graph.source[1], durations.weight[1], stay)
+    for u, w, v, x, more in zip(*(column[1:].tolist() for column in columns), strict=True):
+        one, other = ends[u] + w, ends[v] + x
+        add((one if one > other else other) + more)
+    return np.array(ends, np.int64)
+
+
+def span_of(graph: Graph, ends: IntArray) -> int:
+    """Length of the replayed span, ns."""
+    return int(ends[graph.ends].max()) - graph.low if len(graph.ends) else 0
+
+
+def slack(graph: Graph) -> IntArray:
+    """For each node how much later it could end without making the span longer, ns; 0 on the critical path."""
+    latest = [graph.high] * len(graph)
+    stay = graph.lag + graph.dur
+    columns = (graph.source[0], graph.weight[0], graph.source[1], graph.weight[1], stay)
+    rows = zip(*(column[:0:-1].tolist() for column in columns), strict=True)
+    for i, (u, w, v, x, more) in zip(range(len(graph) - 1, 0, -1), rows, strict=True):
+        begin = latest[i] - more
+        if begin - w < latest[u]:
+            latest[u] = begin - w
+        if begin - x < latest[v]:
+            latest[v] = begin - x
+    return np.array(latest, np.int64) - (graph.time + graph.dur)
+
+
+class Pieces(NamedTuple):
+    """Pieces of the critical path, the last first; they cover the span without gap or overlap."""
+
+    start: IntArray
+    stop: IntArray
+    node: IntArray  # the node that this piece led to, or was
+    kind: IntArray  # `Edge` that was followed; -1 for the work of the node itself
+
+
+def critical_pieces(graph: Graph) -> Pieces:
+    """Walk back from the end of the span: at each node to that which it had to wait for longest."""
+    begin = graph.time.tolist()
+    dur = graph.dur.tolist()
+    source, kind = _binding(graph)
+    ends = (graph.time + graph.dur)[graph.ends]
+    last = graph.ends[ends == ends.max(initial=graph.low)]
+    node = int(last[-1]) if len(last) else 0
+    cursor = graph.high
+    found: list[tuple[int, int, int, int]] = []
+    while node:
+        if dur[node] and begin[node] < cursor:
+            found.append((begin[node], cursor, node, -1))
+            cursor = begin[node]
+        before = source[node]
+        reached = begin[before] + dur[before]
+        if reached < cursor:
+            found.append((reached, cursor, node, kind[node]))
+            cursor = reached
+        node = before
+    columns = np.array(found, np.int64).reshape(-1, 4).T
+    return Pieces(*columns)
+
+
+def _binding(graph: Graph) -> tuple[list[int], list[int]]:
+    """Of each node the source that it waits for longest, and the kind of that edge.
+
+    A pass hands on to the edge that held it up, so that the path knows why it went there.
+    """
+    ends = graph.time + graph.dur
+    ends[graph.is_pass] = 0
+    passed = np.flatnonzero(graph.is_pass)
+    arrival = ends[graph.source] + graph.weight
+    for node in passed.tolist():  # in order: a pass may wait for a pass
+        arrival[:, node] = ends[graph.source[:, node]] + graph.weight[:, node]
+        ends[node] = arrival[:, node].max()
+    arrival = ends[graph.source] + graph.weight
+    which = arrival.argmax(axis=0)
+    rows = np.arange(len(graph))
+    source, kind = graph.source[which, rows].copy(), graph.kind[which, rows].copy()
+    for node in passed.tolist():
+        if kind[node] == Edge.PASS:
+            earlier = source[node]
+            source[node], kind[node] = source[earlier], kind[earlier]
+    behind = np.flatnonzero(kind == Edge.PASS)
+    behind = behind[~graph.is_pass[behind]]
+    kind[behind], source[behind] = kind[source[behind]], source[source[behind]]
+    return source.tolist(), kind.tolist()

@@ -1,0 +1,166 @@
+"""Device work by stream: who launched it, what it queues behind, and how long the device usually takes to start it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.trace.kinds import DEVICE_WORK, Kind
+
+IntArray = npt.NDArray[np.int64]
+
+CALLS = (Kind.RUNTIME.value, Kind.DRIVER.value)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Kernels, copies and memsets in order of stream and start; all arrays are of one length."""
+
+    event: IntArray  # row of `events`
+    lane: IntArray  # stream, as a row of `tracks`
+    start: IntArray
+    end: IntArray
+    call: IntArray  # what launched it, a row of `events`: the call, else the operator that it names; -1 unknown
+    launched: IntArray  # when the call began; when the work began, where no call is known
+    thread: IntArray  # of the call, a row of `tracks`; -1 unknown
+    before: IntArray  # the work of the same stream that ends last among those begun earlier; -1 none
+    device: IntArray
+    stream: IntArray
+    is_copy: npt.NDArray[np.bool_]
+    num_early: int  # work that begins before its launch, which is then taken as unknown
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+def device_work(events: pl.DataFrame) -> Work:
+    """Collect the device work of a linked trace."""
+    frame = events.filter(
+        pl.col("kind").is_in([kind.value for kind in DEVICE_WORK]) & pl.col("track").is_not_null()
+    ).sort("track", maintain_order=True)
+    start, end = frame["start_ns"].to_numpy().copy(), frame["end_ns"].to_numpy().copy()
+    lane = frame["track"].to_numpy().astype(np.int64)
+    call = frame.select(pl.coalesce("parent", "op").cast(pl.Int64).fill_null(-1)).to_series().to_numpy()
+    launched = events["start_ns"].to_numpy()[call] if len(call) else start
+    thread = events["track"].cast(pl.Int64).fill_null(-1).to_numpy()[call] if len(call) else call
+    early = (call >= 0) & (launched > start)
+    call = np.where(early, -1, call)
+    return Work(
+        event=frame["event"].to_numpy().astype(np.int64),
+        lane=lane,
+        start=start,
+        end=end,
+        call=call,
+        launched=np.where(call >= 0, launched, start),
+        thread=np.where(call >= 0, thread, -1),
+        before=_before(lane, end),
+        device=frame["device"].cast(pl.Int64).fill_null(-1).to_numpy(),
+        stream=frame["stream"].fill_null(-1).to_numpy(),
+        is_copy=(frame["kind"] == Kind.MEMCPY.value).to_numpy(),
+        num_early=int(early.sum()),
+    )
+
+
+def lane_slices(lane: IntArray) -> list[tuple[int, int]]:
+    """First and past-the-last index of each run of equal lanes."""
+    bounds = np.flatnonzero(np.append(np.diff(lane, prepend=lane[:1] - 1) != 0, len(lane) > 0)).tolist()
+    return list(zip(bounds[:-1], bounds[1:], strict=True))
+
+
+def _before(lane: IntArray, end: IntArray) -> IntArray:
+    found = np.full(len(lane), -1, np.int64)
+    for low, high in lane_slices(lane):
+        ends = end[low:high]
+        latest = np.where(ends == np.maximum.accumulate(ends), np.arange(low, high), -1)
+        found[low + 1 : high] = np.maximum.accumulate(latest)[:-1]
+    return found
+
+
+class Streams:
+    """Answers what a stream had been given before a moment, and what it was given next."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.slices = lane_slices(work.lane)
+        self.of_work = np.zeros(len(work), np.int64)
+        self._launched = work.launched.copy()
+        self._ends = work.end.copy()
+        self._latest = np.arange(len(work))
+        for i, (low, high) in enumerate(self.slices):
+            self.of_work[low:high] = i
+            # What stands further back in the stream was launched no earlier, whatever the threads' order.
+            self._launched[low:high] = np.minimum.accumulate(work.launched[low:high][::-1])[::-1]
+            self._ends[low:high] = np.maximum.accumulate(work.end[low:high])
+            newest = np.where(self._ends[low:high] == work.end[low:high], np.arange(low, high), -1)
+            self._latest[low:high] = np.maximum.accumulate(newest)
+
+    def last(self, which: int, before: IntArray, by: IntArray) -> IntArray:
+        """Of one stream the work that ends last among what was launched before and had ended by these moments; -1 if none."""
+        low, high = self.slices[which]
+        launched = np.searchsorted(self._launched[low:high], before, side="left")
+        ended = np.searchsorted(self._ends[low:high], by, side="right")
+        found = np.minimum(launched, ended) - 1
+        return np.where(found >= 0, self._latest[low + np.maximum(found, 0)], -1)
+
+    def next(self, which: int, after: int) -> int:
+        """The first work that one stream was given after a moment; -1 if none."""
+        low, high = self.slices[which]
+        found = low + int(np.searchsorted(self._launched[low:high], after, side="left"))
+        return found if found < high else -1
+
+    def named(self, stream: int | None, device: int | None) -> list[int]:
+        """The streams of this number; on any device, where it is not known."""
+        return [
+            i
+            for i, (low, _) in enumerate(self.slices)
+            if self.work.stream[low] == stream and device in (None, -1, int(self.work.device[low]))
+        ]
+
+
+@dataclass(frozen=True)
+class Latency:
+    """What usually passes between a cause and its effect, ns: half of the cases are below `typical`, nine of ten below `high`."""
+
+    typical: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Delays of one trace, by what is waited for."""
+
+    launch: Latency  # from the start of a call to the start of its work on an empty stream
+    queue: Latency  # from the end of work to the start of the next that was queued behind it
+    wake: Latency  # from the end of the work that a call waits for to the end of the call
+
+
+FEW = 5
+"""With fewer observations than these a usual value stands in for the quantiles."""
+
+
+def latency(observed: IntArray, usual: int) -> Latency:
+    """Typical and high value of a delay.
+
+    >>> latency(np.array([3, 4, 5, 6, 50]), usual=1)
+    Latency(typical=5, high=50)
+    """
+    observed = observed[observed >= 0]
+    if not len(observed):
+        return Latency(usual, usual)
+    ordered = np.sort(observed)
+    if len(ordered) < FEW:
+        return Latency(int(ordered[0]), int(max(ordered[0], usual)))
+    return Latency(int(ordered[len(ordered) // 2]), int(ordered[min(len(ordered) * 9 // 10, len(ordered) - 1)]))
+
+
+def launch_and_queue(work: Work) -> tuple[Latency, Latency]:
+    """Delays of launches onto empty streams, and gaps between queued work."""
+    previous = np.where(work.before >= 0, work.end[work.before], np.iinfo(np.int64).min) if len(work) else work.end
+    known = work.call >= 0
+    launch = latency((work.start - work.launched)[known & (previous <= work.launched)], 10_000)
+    queued = known & (work.before >= 0) & (work.launched + launch.typical <= previous)
+    queue = latency((work.start - np.where(queued, previous, work.start))[queued], 2_000)
+    return launch, queue

@@ -1,0 +1,143 @@
+"""The calls of all steps merged by name path: one node per distinct path, with its times in each step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.linking.steps import MARK
+from pyrometer.trace.patterns import is_module
+from pyrometer.trace.trace import RankTrace
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CallTree:
+    """Nodes in order of their depth; times in ns, one column per step."""
+
+    names: list[str]
+    kinds: list[str]  # call or device
+    parent: IntArray  # -1 at the roots
+    host: IntArray  # time in the calls, with all that they call `[nodes, steps]`
+    device: IntArray  # device work launched at or below the node `[nodes, steps]`
+    calls: IntArray  # `[nodes, steps]`
+    children: dict[int, list[int]]  # in order of first appearance; those of -1 are the roots
+
+    def path(self, node: int) -> list[str]:
+        """Names from the outermost."""
+        found: list[str] = []
+        while node >= 0:
+            found.append(self.names[node])
+            node = int(self.parent[node])
+        return found[::-1]
+
+
+def build_call_tree(trace: RankTrace) -> CallTree:
+    """Merge the calls: operators, annotations and modules, and device work below the operator that launched it.
+
+    Runtime calls and other Python functions are passed over. Without steps the whole trace counts as one; with steps,
+    what lies outside of them is left out.
+    """
+    events = trace.events
+    names = _comparable_names(events)
+    is_device = events["kind"].is_in([kind.value for kind in DEVICE_WORK]).to_numpy()
+    host = (
+        events["kind"].is_in([Kind.CPU_OP.value, Kind.USER_ANNOTATION.value])
+        | events.select(is_module().fill_null(value=False)).to_series()
+    ).to_numpy() & ~events["name"].str.contains(MARK).fill_null(value=False).to_numpy()
+    step = events["step"].cast(pl.Int64).fill_null(-1).to_numpy() if trace.steps.height else None
+    if step is not None:
+        host, is_device = host & (step >= 0), is_device & (step >= 0)
+    above = _node_above(trace, host)
+    rows = np.flatnonzero(host | is_device)
+    path, parent = _paths(rows, above, names.to_numpy(), events["depth"].to_numpy().astype(np.int64))
+    number = len(parent)
+    when = np.zeros(len(rows), np.int64) if step is None else step[rows]
+    width = max(trace.steps.height, 1)
+    dur, on_device = events["dur_ns"].to_numpy()[rows], is_device[rows]
+    device = _table(path, when, np.where(on_device, dur, 0), (number, width))
+    for node in range(number - 1, -1, -1):
+        if parent[node] >= 0:
+            device[parent[node]] += device[node]
+    first = np.full(number, -1, np.int64)
+    first[path[::-1]] = rows[::-1]  # rows are in order of start
+    return CallTree(
+        names=names.gather(first).to_list() if number else [],
+        kinds=["device" if flag else "call" for flag in is_device[first].tolist()] if number else [],
+        parent=parent,
+        host=_table(path, when, np.where(on_device, 0, dur), (number, width)),
+        device=device,
+        calls=_table(path, when, np.ones(len(rows), np.int64), (number, width)),
+        children=_children(parent, first),
+    )
+
+
+def _comparable_names(events: pl.DataFrame) -> pl.Series:
+    """Names without what differs from run to run: hashes of graphs, numbers of steps, the class of the loader."""
+    name = pl.col("name").fill_null("")
+    cleaned = name.str.replace(r"CompiledFxGraph \w+", "CompiledFxGraph")
+    numbered = cleaned.str.replace_all(r"\d+", "#")
+    return events.select(
+        pl.when(name.str.starts_with("enumerate(DataLoader)#"))
+        .then(pl.lit("enumerate(DataLoader)#__next__"))
+        .when((pl.col("kind") == Kind.USER_ANNOTATION.value) & ~name.str.starts_with("module:"))
+        .then(numbered)
+        .otherwise(cleaned)
+        .alias("name")
+    ).to_series()
+
+
+def _node_above(trace: RankTrace, host: npt.NDArray[np.bool_]) -> IntArray:
+    """The enclosing or launching node of each event, as a row; -1 at the roots."""
+    nearest = trace.nearest(host)
+    parent = trace.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    op = trace.events["op"].cast(pl.Int64).fill_null(-1).to_numpy()
+    above = np.where(parent >= 0, nearest[parent], -1)
+    by_id = (above < 0) & (op >= 0) & (op != np.arange(len(op)))
+    return np.where(by_id, nearest[op], above)
+
+
+def _paths(rows: IntArray, above: IntArray, names: npt.NDArray[np.object_], depth: IntArray) -> tuple[IntArray, IntArray]:
+    """The node of each row, and the parent of each node; level by level, so that parents come first."""
+    _, name = np.unique(names.astype(str), return_inverse=True)
+    width = int(name.max(initial=0)) + 1
+    node = np.full(len(names), -1, np.int64)
+    parents: list[IntArray] = []
+    count = 0
+    level = _levels(rows, above, depth)
+    for low in range(int(level.max(initial=-1)) + 1):
+        here = rows[level == low]
+        held = np.where(above[here] >= 0, node[above[here]], -1)
+        keys, inverse = np.unique((held + 1) * width + name[here], return_inverse=True)
+        node[here] = count + inverse
+        parents.append(keys // width - 1)
+        count += len(keys)
+    return node[rows], np.concatenate(parents) if parents else np.zeros(0, np.int64)
+
+
+def _levels(rows: IntArray, above: IntArray, depth: IntArray) -> IntArray:
+    """How many nodes lie above each row."""
+    level = np.zeros(len(above), np.int64)
+    for row in rows[np.argsort(depth[rows], kind="stable")].tolist():
+        if above[row] >= 0:
+            level[row] = level[above[row]] + 1
+    return level[rows]
+
+
+def _table(path: IntArray, when: IntArray, amount: IntArray, shape: tuple[int, int]) -> IntArray:
+    table = np.zeros(shape, np.int64)
+    np.add.at(table, (path, when), amount)
+    return table
+
+
+def _children(parent: IntArray, first: IntArray) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for node in np.argsort(first, kind="stable").tolist():
+        found.setdefault(int(parent[node]), []).append(node)
+    return found

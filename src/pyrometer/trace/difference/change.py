@@ -1,0 +1,44 @@
+"""The change of a time from one run to another, with an interval over steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from pyrometer.trace.difference.record import TimeChange
+
+Times = npt.NDArray[np.int64]
+
+CONFIDENCE = 0.99
+MIN_STEPS = 3
+
+
+def change(a: Times, b: Times) -> TimeChange:
+    """Compare times per step, one value per step, ns.
+
+    The ratio is of geometric means; its interval is Welch's (unequal variances) on the logarithms, the usual one for
+    ratios of positive times. It assumes that steps vary independently and says nothing about other runs.
+
+    >>> steady = change(np.array([100, 102, 98]), np.array([200, 204, 196]))
+    >>> round(steady.ratio, 3), steady.ci_low < 2 < steady.ci_high
+    (2.0, True)
+    >>> change(np.array([100]), np.array([200])).ci_low is None
+    True
+    """
+    means = float(a.mean()) if len(a) else 0.0, float(b.mean()) if len(b) else 0.0
+    if not len(a) or not len(b) or a.min() <= 0 or b.min() <= 0:
+        return TimeChange(a_ns=means[0], b_ns=means[1], ratio=None)
+    log_a, log_b = np.log(a), np.log(b)
+    shift = float(log_b.mean() - log_a.mean())
+    if min(len(a), len(b)) < MIN_STEPS:
+        return TimeChange(a_ns=means[0], b_ns=means[1], ratio=float(np.exp(shift)))
+    of_a, of_b = log_a.var(ddof=1) / len(a), log_b.var(ddof=1) / len(b)
+    half = 0.0
+    if of_a + of_b > 0:
+        freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
+        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * np.sqrt(of_a + of_b))
+    low, high = np.exp(shift - half), np.exp(shift + half)
+    return TimeChange(
+        a_ns=means[0], b_ns=means[1], ratio=float(np.exp(shift)), ci_low=float(low), ci_high=float(high)
+    )

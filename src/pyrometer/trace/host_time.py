@@ -1,0 +1,139 @@
+"""What a host thread did in given windows of time: loading data, waiting, allocating, Python, which operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.trace.innermost import Overlaps, innermost
+from pyrometer.trace.kinds import Kind
+from pyrometer.trace.linking.steps import MARK
+from pyrometer.trace.patterns import is_data_loading
+from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.waits import find_waits
+
+IntArray = npt.NDArray[np.int64]
+
+HOST_KINDS = (
+    "data_loading",
+    "garbage_collection",
+    "allocator",
+    "sync",
+    "runtime",
+    "operator",
+    "python",
+    "annotation",
+    "nothing",
+)
+"""What a thread can be doing, by the innermost event that is open: within the data loader; within Python's garbage
+collector; in a call that allocates or frees device memory, waits for a device, or does anything else; in an operator
+with no call below it; in Python with no operator below it; in an annotation with neither (that is what Python looks
+like in a trace without stacks; steps do not count); or nothing was recorded."""
+
+ALLOCATOR = (
+    r"^(cuda|hip)(Malloc|Free|HostAlloc|HostMalloc|HostFree)|^(cu|hip)Mem(Create|Map|Unmap|Release|Alloc|Free"
+    r"|AddressReserve|AddressFree|SetAccess)"
+)
+GARBAGE = r"^Python GC$|^<built-in function collect>$"
+
+
+@dataclass(frozen=True)
+class HostTime:
+    """What the host did in each window."""
+
+    ns: IntArray  # one row per window, one column per `HOST_KINDS`; a row sums to the window's length
+    kind: IntArray  # of each window, the column with the most time
+    doing: pl.DataFrame  # `window, event, name, ns`: what the time of that column went to, the most first
+
+
+def host_time(trace: RankTrace, track: IntArray, low: IntArray, high: IntArray) -> HostTime:
+    """Attribute each window `[low, high)` by how much of it each kind covers on the thread `track`.
+
+    Where nothing was recorded on that thread for most of a window, it is attributed on the thread that did the most in
+    it, of those that run operators or runtime calls: it is what the first one waited for.
+    """
+    every = trace.events.select(low=pl.col("start_ns").min(), high=pl.col("end_ns").max()).row(0)
+    pieces = innermost(trace.events, every[0] or 0, every[1] or 0)
+    kinds, shown = _kinds(trace)
+    track = track.copy()
+    amounts = _amounts(pieces.within(track, low, high), kinds, high - low)
+    nothing = len(HOST_KINDS) - 1
+    unclear = np.flatnonzero(amounts.argmax(axis=1) == nothing)
+    if len(unclear):
+        begin, end = low[unclear], high[unclear]
+        for other in _working_threads(trace):
+            there = np.full(len(unclear), other)
+            found = _amounts(pieces.within(there, begin, end), kinds, end - begin)
+            better = found[:, nothing] < amounts[unclear, nothing]
+            amounts[unclear[better]], track[unclear[better]] = found[better], other
+    winner = amounts.argmax(axis=1)
+    return HostTime(amounts, winner, _doing(trace, pieces.within(track, low, high), winner, kinds, shown))
+
+
+def _amounts(found: Overlaps, kinds: IntArray, lengths: IntArray) -> IntArray:
+    amounts = np.zeros((len(lengths), len(HOST_KINDS)), np.int64)
+    np.add.at(amounts, (found.window, kinds[found.event]), found.ns)
+    amounts[:, -1] += lengths - amounts.sum(axis=1)
+    return amounts
+
+
+def _doing(
+    trace: RankTrace, found: Overlaps, winner: IntArray, kinds: IntArray, shown: IntArray
+) -> pl.DataFrame:
+    kind = kinds[found.event]
+    chosen = (kind == winner[found.window]) & (kind < len(HOST_KINDS) - 1)
+    rows = shown[found.event[chosen]]
+    doing = pl.DataFrame({"window": found.window[chosen], "event": rows, "ns": found.ns[chosen]})
+    named = doing.with_columns(name=trace.events["name"].gather(pl.Series(rows, dtype=pl.UInt32)))
+    return (
+        named.sort("ns", descending=True, maintain_order=True)
+        .group_by("window", "name", maintain_order=True)
+        .agg(pl.col("event").first(), pl.col("ns").sum())
+        .sort("window", "ns", descending=[False, True], maintain_order=True)
+    )
+
+
+def _working_threads(trace: RankTrace) -> list[int]:
+    """Threads that run runtime calls, or else operators; the eight busiest."""
+    for kinds in ((Kind.RUNTIME.value, Kind.DRIVER.value), (Kind.CPU_OP.value,)):
+        found = trace.of_kind(*kinds)["track"].value_counts().sort("count", "track", descending=[True, False])
+        if found.height:
+            return found["track"].head(8).to_list()
+    return []
+
+
+def _kinds(trace: RankTrace) -> tuple[IntArray, IntArray]:
+    """For each event what a thread does in it, as a column of `HOST_KINDS`, and the event to name for it."""
+    events = trace.events
+    own = np.arange(events.height)
+    marks = events.select(
+        call=pl.col("kind").is_in([Kind.RUNTIME.value, Kind.DRIVER.value]),
+        data=is_data_loading(),
+        gc=(pl.col("kind") == Kind.PYTHON_FUNCTION.value) & pl.col("name").str.contains(GARBAGE),
+        allocator=pl.col("name").str.contains(ALLOCATOR),
+        sync=pl.col("event").is_in(find_waits(trace)["event"].implode()),
+        python=pl.col("kind") == Kind.PYTHON_FUNCTION.value,
+        annotation=(pl.col("kind") == Kind.USER_ANNOTATION.value) & ~pl.col("name").str.contains(MARK),
+    ).fill_null(value=False)
+    data, gc, python, annotation = (
+        trace.nearest(marks[name].to_numpy()) for name in ("data", "gc", "python", "annotation")
+    )
+    call = marks["call"].to_numpy()
+    op = events["op"].cast(pl.Int64).fill_null(-1).to_numpy()
+    frame = np.where(trace.places.frame >= 0, trace.places.frame, python)
+    cases = [
+        (data >= 0, data),
+        (gc >= 0, gc),
+        (call & marks["allocator"].to_numpy(), own),
+        (call & marks["sync"].to_numpy(), own),
+        (call, own),
+        (op >= 0, op),
+        (python >= 0, frame),
+        (annotation >= 0, annotation),
+    ]
+    held = [condition for condition, _ in cases]
+    kind = np.select(held, list(range(len(cases))), default=len(cases))
+    return kind, np.select(held, [event for _, event in cases], default=own)

@@ -1,0 +1,114 @@
+"""What a rank did between one collective and the next: the reason why it comes late to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.trace.intervals import Intervals, covered, merge, union
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
+from pyrometer.trace.linking.steps import MARK
+from pyrometer.trace.patterns import is_blocking_call, is_communication
+from pyrometer.trace.trace import RankTrace
+
+IntArray = npt.NDArray[np.int64]
+
+LARGEST = 5
+"""Kinds of work that are kept per collective and side."""
+
+BETWEEN = "between operators"
+"""Time of a host in which nothing runs that the trace knows: Python, or waiting for something outside."""
+
+WAITING = r"torch/distributed/|_distributed_c10d|built-in method wait|^record_param_comms$|^(nccl|gloo|rccl|ucc|mpi):|wait_tensor"
+"""Host events in which a rank waits for another: never a reason for being late."""
+
+WORK = {"call": pl.Int64, "side": pl.String, "name": pl.String, "phase": pl.String, "ns": pl.Int64}
+
+
+def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
+    """The largest kinds of work before each call: `call, side, name, phase, ns`.
+
+    On the device, work that begins after the previous collective has begun and before this one does, under the
+    operator that launched it. On the host, the own time of events that begin and end between two launches, of
+    whichever thread, and what neither an event covers nor a collective that runs on the host.
+
+    Args:
+        trace: the rank's trace.
+        calls: `collective_calls`, in order; `call` is a row of it.
+    """
+    calls = calls.with_row_index("call")
+    found = [pl.DataFrame(schema=WORK)]
+    timed = calls.filter(pl.col("device").is_not_null()).drop_nulls("start_ns").sort("start_ns")
+    if timed.height:
+        found.append(_on_device(trace, timed))
+    launched = calls.with_columns(at=pl.coalesce("launch_ns", "start_ns")).drop_nulls("at")
+    launched = launched.unique("at", keep="first").sort("at")
+    if launched.height:
+        on_host = calls.filter(pl.col("device").is_null()).drop_nulls("start_ns")
+        found.append(
+            _on_host(trace, launched, union(on_host["start_ns"].to_numpy(), on_host["end_ns"].to_numpy()))
+        )
+    whole = pl.concat(
+        [part.select(pl.col(name).cast(dtype) for name, dtype in WORK.items()) for part in found]
+    )
+    return (
+        whole.filter(pl.col("ns") > 0)
+        .sort("call", "side", "ns", descending=[False, False, True])
+        .group_by("call", "side", maintain_order=True)
+        .head(LARGEST)
+        .select(list(WORK))
+    )
+
+
+def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
+    work = trace.of_kind(*[kind.value for kind in DEVICE_WORK]).filter(
+        ~is_communication().fill_null(value=False)
+    )
+    place = np.searchsorted(timed["start_ns"].to_numpy(), work["start_ns"].to_numpy(), side="right")
+    ops = trace.events["name"].gather(work["op"].cast(pl.UInt32))
+    phases = _phases(trace).gather(work.select(pl.coalesce("parent", "op").cast(pl.UInt32)).to_series())
+    rows = work.select(
+        name=pl.Series(ops).zip_with(ops.is_not_null(), work["name"]),
+        phase=phases,
+        ns="dur_ns",
+        place=pl.Series(place.astype(np.int64)),
+    )
+    return _sum(rows, timed, "device")
+
+
+def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.DataFrame:
+    marked = (pl.col("kind") == Kind.USER_ANNOTATION.value) & pl.col("name").str.contains(MARK)
+    host = trace.of_kind(*[kind.value for kind in HOST]).filter(~marked.fill_null(value=False))
+    at = launched["at"].to_numpy()
+    place = np.searchsorted(at, host["start_ns"].to_numpy(), side="right")
+    inside = (place < len(at)) & (host["end_ns"].to_numpy() <= at[np.minimum(place, len(at) - 1)])
+    host = host.with_columns(place=pl.Series(place.astype(np.int64))).filter(pl.Series(inside))
+    busy = merge(union(host["start_ns"].to_numpy(), host["end_ns"].to_numpy()), runs)
+    low = np.concatenate([[trace.activity.start_ns], at[:-1]]).astype(np.int64)
+    bare = np.maximum(at - low, 0) - covered(busy, low, np.maximum(at, low))
+    waits = pl.col("name").str.contains(WAITING) | is_communication() | is_blocking_call()
+    own = host.filter(~waits.fill_null(value=False))
+    rows = own.select("name", phase=_phases(trace).gather(own["event"]), ns="self_ns", place="place")
+    rest = pl.DataFrame({"place": np.arange(len(at), dtype=np.int64), "ns": bare}).select(
+        name=pl.lit(BETWEEN),
+        phase=_phases(trace).gather(launched["launch"].cast(pl.UInt32)),
+        ns="ns",
+        place="place",
+    )
+    return _sum(pl.concat([rows, rest], how="vertical_relaxed"), launched, "host")
+
+
+def _phases(trace: RankTrace) -> pl.Series:
+    """Phase of every event of the trace."""
+    rows = pl.Series(trace.places.phase)
+    return trace.events["name"].gather(rows.set(rows < 0, None).cast(pl.UInt32)).str.strip_prefix("phase:")
+
+
+def _sum(rows: pl.DataFrame, calls: pl.DataFrame, side: str) -> pl.DataFrame:
+    """Sum by place, which is a row of `calls`; what comes after the last call belongs to none."""
+    summed = (
+        rows.filter(pl.col("place") < calls.height).group_by("place", "name", "phase").agg(pl.col("ns").sum())
+    )
+    owner = calls["call"].gather(summed["place"])
+    return summed.with_columns(call=owner, side=pl.lit(side))

@@ -1,0 +1,154 @@
+"""Clocks of the ranks against each other, from collectives that end everywhere at the same moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.semantics import ENDS_TOGETHER
+from pyrometer.trace.jobs.summary import RankSummary
+
+IntArray = npt.NDArray[np.int64]
+
+MIN_FOR_DRIFT = 30
+"""Collectives that it takes to tell a drift from noise."""
+
+SAME_CLOCK_NS = 1_000_000
+"""Ranks of one host read one clock: a smaller offset is that of leaving the collective, and is not corrected."""
+
+
+class ClockOffset(Record, frozen=True, kw_only=True):
+    """How far a rank's clock is ahead of the reference rank's, beyond what the files' base times say."""
+
+    rank: int
+    offset_ns: Annotated[int, doc("estimated; positive: this clock is ahead")]
+    applied_ns: Annotated[int, doc("what was corrected: the offset, or 0 on the reference's own host")]
+    residual_ns: Annotated[
+        int | None, doc("median deviation of its collective ends from those of all ranks, after correction")
+    ] = None
+    drift_ppm: Annotated[
+        float | None, doc("change of the offset over time; null where it cannot be told")
+    ] = None
+    num_collectives: Annotated[
+        int, doc("collectives behind the estimate; 0: taken from the base time alone")
+    ] = 0
+
+
+def estimate_clocks(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> list[ClockOffset]:
+    """Estimate the offset of every rank's clock to that of the lowest rank.
+
+    The offset is the median, over matched collectives that no rank can leave before the last has come, of a rank's end
+    less the middle end of all ranks. Ranks that share no collective with the reference are reached through groups in
+    between. The median bears any number of wrong matches below a half.
+
+    Args:
+        calls: `match_calls(...).calls`, in unix time.
+        summaries: of the same ranks.
+    """
+    ends = _ends(calls)
+    ranks = sorted(one.rank for one in summaries)
+    deviations = ends.group_by("key", "rank").agg(_middle("deviation").alias("offset"), pl.len().alias("n"))
+    offset = _connect(deviations)
+    reference = offset.get(ranks[0], 0) if ranks else 0
+    offset = {rank: value - reference for rank, value in offset.items()}
+    told = {one.rank: one for one in summaries}
+    counts = dict(ends.group_by("rank").len().iter_rows())
+    found = []
+    for rank in ranks:
+        own = offset.get(rank, 0)
+        rest = _residuals(ends, rank, offset)
+        drift = _drift(rest)
+        residual = int(np.median(np.abs(rest[:, 1]))) if len(rest) else None
+        applied = own if _is_other_clock(told[rank], told[ranks[0]], own, residual or 0) else 0
+        found.append(
+            ClockOffset(
+                rank=rank,
+                offset_ns=own,
+                applied_ns=applied,
+                residual_ns=residual,
+                drift_ppm=drift,
+                num_collectives=counts.get(rank, 0),
+            )
+        )
+    return found
+
+
+def align(calls: pl.DataFrame, clocks: Sequence[ClockOffset]) -> pl.DataFrame:
+    """The calls with all times on the reference rank's clock."""
+    table = pl.DataFrame(
+        {"rank": [one.rank for one in clocks], "offset": [one.applied_ns for one in clocks]},
+        schema={"rank": pl.Int64, "offset": pl.Int64},
+    )
+    moved = calls.join(table, on="rank", how="left", maintain_order="left")
+    return moved.with_columns(
+        pl.col(name) - pl.col("offset").fill_null(0) for name in ("start_ns", "end_ns", "launch_ns")
+    ).drop("offset")
+
+
+def _ends(calls: pl.DataFrame) -> pl.DataFrame:
+    """Ends of the collectives that end together, as deviations from the middle end of their ranks."""
+    together = calls.filter(
+        pl.col("name").is_in(ENDS_TOGETHER) & pl.col("end_ns").is_not_null() & (pl.col("num_ranks") > 1)
+    )
+    # Where most calls have all their ranks, the others only blur the middle.
+    full = pl.col("num_ranks") == pl.col("num_ranks").max().over("key")
+    together = together.filter(full).with_columns(middle=_middle("end_ns").over("match"))
+    return together.select("key", "match", "rank", "end_ns", deviation=pl.col("end_ns") - pl.col("middle"))
+
+
+def _middle(column: str) -> pl.Expr:
+    """The median in integers: these times do not fit a float."""
+    ordered = pl.col(column).sort()
+    return (ordered.get((pl.len() - 1) // 2) + ordered.get(pl.len() // 2)) // 2
+
+
+def _connect(deviations: pl.DataFrame) -> dict[int, int]:
+    """Offsets of all ranks on one scale: groups that share a rank are tied together by it."""
+    groups: dict[str, dict[int, int]] = {}
+    for key, rank, value, _ in deviations.iter_rows():
+        groups.setdefault(key, {})[rank] = value
+    left = sorted(groups.values(), key=lambda held: (-len(held), min(held)))
+    offset: dict[int, int] = dict(left.pop(0)) if left else {}
+    while left:
+        tied = next((held for held in left if held.keys() & offset.keys()), None)
+        if tied is None:
+            break  # a part of the job that never met this one: its clocks stay as the files tell them
+        left.remove(tied)
+        shared = sorted(offset[rank] - tied[rank] for rank in tied.keys() & offset.keys())
+        shift = shared[len(shared) // 2]
+        for rank, value in tied.items():
+            offset.setdefault(rank, value + shift)
+    return offset
+
+
+def _residuals(ends: pl.DataFrame, rank: int, offset: dict[int, int]) -> IntArray:
+    """Moment and deviation of each of a rank's ends, after correction."""
+    if not ends.height or rank not in offset:
+        return np.empty((0, 2), np.int64)
+    table = pl.DataFrame(
+        {"rank": list(offset), "offset": list(offset.values())}, schema={"rank": pl.Int64, "offset": pl.Int64}
+    )
+    held = ends.join(table, on="rank", how="inner").with_columns(end=pl.col("end_ns") - pl.col("offset"))
+    held = held.with_columns(rest=pl.col("end") - _middle("end").over("match"))
+    return held.filter(pl.col("rank") == rank).sort("end").select("end", "rest").to_numpy()
+
+
+def _drift(rest: IntArray) -> float | None:
+    if len(rest) < MIN_FOR_DRIFT:
+        return None
+    third = len(rest) // 3
+    early, late = rest[:third], rest[-third:]
+    apart = int(late[third // 2, 0] - early[third // 2, 0])
+    if apart <= 0:
+        return None
+    return float((np.median(late[:, 1]) - np.median(early[:, 1])) / apart * 1e6)
+
+
+def _is_other_clock(one: RankSummary, reference: RankSummary, offset: int, residual: int) -> bool:
+    same_host = one.host is not None and one.host == reference.host
+    return not same_host or (abs(offset) > SAME_CLOCK_NS and abs(offset) > 10 * residual)

@@ -1,0 +1,178 @@
+"""Summaries of ranks to one `Job`: needs the summaries alone, so its memory does not depend on how many events there were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from pyrometer.errors import InputError
+from pyrometer.trace.jobs.clocks import ClockOffset, align, estimate_clocks
+from pyrometer.trace.jobs.executor import Executor, Outcome, ProcessExecutor, SerialExecutor, usable_cores
+from pyrometer.trace.jobs.job import Job, Prefetch, RankRow
+from pyrometer.trace.jobs.matching import Matched, match_calls
+from pyrometer.trace.jobs.pipeline import find_pipelines
+from pyrometer.trace.jobs.reduce import reduce_rank
+from pyrometer.trace.jobs.semantics import POINT_TO_POINT
+from pyrometer.trace.jobs.stragglers import find_stragglers
+from pyrometer.trace.jobs.summary import RankFailure, RankSummary
+from pyrometer.trace.jobs.waits import job_collectives, split_apart, with_waits
+
+
+def read_job(
+    paths: Sequence[str | Path], *, workers: int | None = None, executor: Executor | None = None
+) -> Job:
+    """Read the traces of all ranks of a job, one task per file, and compare the ranks.
+
+    A file that cannot be used is named in the result and does not stop the others.
+
+    Args:
+        paths: one file per rank.
+        workers: processes; by default as many as cores and files allow, 1 for none beside this one.
+        executor: where to reduce the files instead.
+
+    Raises:
+        InputError: there are no paths, or none of the files could be used.
+    """
+    listed = [Path(path) for path in paths]
+    if not listed:
+        raise InputError("no trace files were given; pass one per rank, such as rank*.json.gz")
+    if executor is None:
+        workers = min(workers or usable_cores(), len(listed))
+        executor = SerialExecutor() if workers == 1 else ProcessExecutor(workers)
+    job = merge_ranks(executor.map_ranks(listed, reduce_rank))
+    if not job.ranks:
+        first = job.failures[0]
+        raise InputError(f"none of the {len(listed)} files could be used; {first.path}: {first.message}")
+    return job
+
+
+def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
+    """Compare ranks, from their summaries in any order."""
+    summaries, failures = _sort_out(outcomes)
+    matched = match_calls(summaries)
+    clocks = estimate_clocks(matched.calls, summaries)
+    waits, apart = split_apart(with_waits(align(matched.calls, clocks)), _noise(clocks) or 0)
+    between = waits.filter(~pl.col("name").is_in(POINT_TO_POINT))
+    residual = _noise(clocks)
+    num_apart = apart["match"].n_unique()
+    offsets = {one.rank: one.applied_ns for one in clocks}
+    world_size = max((one.world_size for one in summaries if one.world_size), default=None)
+    held = {one.rank for one in summaries}
+    compute = [one.compute_ns for one in summaries]
+    return Job(
+        world_size=world_size,
+        ranks=_rows(summaries, between),
+        missing_ranks=[rank for rank in range(world_size or 0) if rank not in held],
+        failures=failures,
+        collectives=job_collectives(waits),
+        wait_ns=int(between["wait_ns"].sum()),
+        stragglers=find_stragglers(waits, summaries, residual or 0),
+        compute_imbalance=max(compute) * len(compute) / sum(compute) if sum(compute) else None,
+        clocks=clocks,
+        clock_residual_ns=residual,
+        num_matched=waits["match"].n_unique(),
+        num_outside=matched.num_outside,
+        num_mismatches={**matched.num_mismatches, **({"apart": num_apart} if num_apart else {})},
+        mismatches=matched.mismatches,
+        num_calls_left_out=sum(one.num_calls_left_out for one in summaries),
+        pipelines=find_pipelines(matched.calls, waits, summaries, offsets),
+        prefetch=_prefetch(matched.calls, summaries),
+        notes=_notes(summaries, matched, waits, clocks),
+    )
+
+
+def _noise(clocks: Sequence[ClockOffset]) -> int | None:
+    """How far the clocks of the ranks are uncertain, ns."""
+    return max((one.residual_ns for one in clocks if one.residual_ns is not None), default=None)
+
+
+def _sort_out(outcomes: Iterable[Outcome]) -> tuple[list[RankSummary], list[RankFailure]]:
+    """Summaries in order of rank; of two that claim the same rank the first by path stays, the other is named."""
+    failures, by_rank = [], dict[int, RankSummary]()
+    done = list(outcomes)
+    failures = [one for one in done if isinstance(one, RankFailure)]
+    for one in sorted((one for one in done if isinstance(one, RankSummary)), key=lambda one: one.path):
+        first = by_rank.setdefault(one.rank, one)
+        if first is not one:
+            said = f"claims to be rank {one.rank}, as {first.path} does; left out"
+            failures.append(RankFailure(path=one.path, rank=one.rank, message=said))
+    return [by_rank[rank] for rank in sorted(by_rank)], sorted(failures, key=lambda one: one.path)
+
+
+def _rows(summaries: Sequence[RankSummary], waits: pl.DataFrame) -> list[RankRow]:
+    waited = dict(waits.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows())
+    return [
+        RankRow(
+            rank=one.rank,
+            path=one.path,
+            host=one.host,
+            span_ns=one.span_ns,
+            parts=one.parts,
+            compute_ns=one.compute_ns,
+            communication_ns=one.communication_ns,
+            exposed_communication_ns=one.exposed_communication_ns,
+            waited_ns=waited.get(one.rank, 0),
+            num_collectives=one.calls.num_rows + one.num_calls_left_out,
+            num_steps=len(one.steps),
+            step_ns=sum(step.end_ns - step.start_ns for step in one.steps) // len(one.steps)
+            if one.steps
+            else None,
+            num_lost_events=one.num_lost_events,
+        )
+        for one in summaries
+    ]
+
+
+def _prefetch(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> list[Prefetch]:
+    sharded = [one.rank for one in summaries if one.shards_parameters]
+    gathers = calls.filter(pl.col("rank").is_in(sharded) & (pl.col("name") == "all_gather")).drop_nulls(
+        "dur_ns"
+    )
+    exposed = pl.col("exposed_ns")
+    found = gathers.group_by("rank").agg(
+        num_gathers=pl.len(),
+        gather_ns=pl.col("dur_ns").sum(),
+        exposed_ns=exposed.sum(),
+        num_exposed=(exposed * 2 > pl.col("dur_ns")).sum(),
+    )
+    return [
+        Prefetch(
+            rank=row["rank"],
+            num_gathers=row["num_gathers"],
+            gather_ns=row["gather_ns"],
+            efficiency=1 - row["exposed_ns"] / row["gather_ns"] if row["gather_ns"] else 1.0,
+            num_exposed=row["num_exposed"],
+        )
+        for row in found.sort("rank").iter_rows(named=True)
+    ]
+
+
+def _notes(
+    summaries: Sequence[RankSummary], matched: Matched, waits: pl.DataFrame, clocks: Sequence[ClockOffset]
+) -> list[str]:
+    notes = []
+    calls = matched.calls
+    unnumbered = calls.filter(pl.col("sequence").is_null() & ~pl.col("name").is_in(POINT_TO_POINT)).height
+    if len(summaries) > 1 and unnumbered:
+        notes.append(f"{unnumbered} collectives carry no number and were matched by their order")
+    alone = calls.filter(pl.col("name").is_in(POINT_TO_POINT) & pl.col("peer").is_null()).height
+    if alone:
+        notes.append(f"{alone} sends and receives do not say with whom; they were not matched")
+    untimed = calls["dur_ns"].null_count()
+    if untimed:
+        notes.append(f"{untimed} collectives were seen on the host only, without their run")
+    guessed = [one.rank for one in clocks if not one.num_collectives]
+    if len(summaries) > 1 and guessed:
+        notes.append(
+            f"clocks of ranks {', '.join(map(str, guessed[:8]))} rest on the files' base times alone"
+        )
+    drifting = [one for one in clocks if one.drift_ppm is not None and abs(one.drift_ppm) > 5]
+    if drifting:
+        notes.append(
+            f"clocks drift by up to {max(abs(one.drift_ppm or 0) for one in drifting):.1f} ppm; not corrected"
+        )
+    if len(summaries) > 1 and not waits.height:
+        notes.append("no collective was recorded by two ranks: ranks cannot be compared in time")
+    return notes

@@ -1,0 +1,155 @@
+"""Pipelines, found by who sends to whom: how long each stage stands still, against what the schedule must cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated
+
+import polars as pl
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.semantics import POINT_TO_POINT
+from pyrometer.trace.jobs.summary import RankSummary
+
+MIN_MICROBATCHES = 2
+"""Messages per step to the next stage that make a pipeline; one alone is a hand-over of any kind."""
+
+
+class PipelineStage(Record, frozen=True, kw_only=True):
+    """One stage of a pipeline."""
+
+    stage: int
+    rank: int
+    bubble: Annotated[float, doc("share of the step in which the stage computes nothing; mean over steps")]
+    compute_ns: Annotated[int, doc("mean per step")]
+    wait_ns: Annotated[int, doc("total waiting in sends and receives for the other side to begin")]
+
+
+class Pipeline(Record, frozen=True, kw_only=True):
+    """One pipeline: ranks that send to each other in a chain."""
+
+    ranks: list[int]
+    num_stages: int
+    num_microbatches: Annotated[
+        int, doc("sends per step from one stage to the next; with interleaving, times the chunks")
+    ]
+    num_steps: int
+    step_ns: Annotated[int, doc("mean, from the first computing of any stage to the last")]
+    stages: list[PipelineStage]
+    bubble: Annotated[float, doc("mean over stages")]
+    theoretical_bubble: Annotated[
+        float, doc("(p-1)/(m+p-1) of p equal stages and m microbatches in GPipe or 1F1B, with free transfers")
+    ]
+
+
+def find_pipelines(
+    calls: pl.DataFrame, waits: pl.DataFrame, summaries: Sequence[RankSummary], offsets: Mapping[int, int]
+) -> list[Pipeline]:
+    """Find the pipelines of a job; none where the traces do not tell the other side of sends and receives.
+
+    A bubble is time of a step in which the stage computes nothing: transfers that nothing hides are part of it, and so is
+    the imbalance between stages; hence it may exceed the theoretical one.
+
+    Args:
+        calls: `match_calls(...).calls`.
+        waits: `with_waits` of them.
+        summaries: of the same ranks.
+        offsets: correction per rank, ns, beyond the files' base times.
+    """
+    sends = calls.filter((pl.col("name") == "send") & pl.col("peer").is_not_null())
+    receives = calls.filter((pl.col("name") == "recv") & pl.col("peer").is_not_null())
+    edges = pl.concat([sends.select(src="rank", dst="peer"), receives.select(src="peer", dst="rank")]).unique(
+        ["src", "dst"]
+    )
+    held = {one.rank: one for one in summaries}
+    found = []
+    for ranks in _chains(edges):
+        members = [held[rank] for rank in ranks if rank in held]
+        if len(members) < 2:
+            continue
+        one = _pipeline(ranks, members, _microbatches(sends, receives, ranks), waits, offsets)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def _chains(edges: pl.DataFrame) -> list[list[int]]:
+    """Ranks that are connected by sends."""
+    chain: dict[int, set[int]] = {}
+    for src, dst in edges.sort("src", "dst").iter_rows():
+        joined = chain.get(src, {src}) | chain.get(dst, {dst})
+        for rank in joined:
+            chain[rank] = joined
+    distinct = {id(ranks): sorted(ranks) for ranks in chain.values()}
+    return sorted(distinct.values())
+
+
+def _microbatches(sends: pl.DataFrame, receives: pl.DataFrame, ranks: Sequence[int]) -> int:
+    """The usual number of messages per step from a stage to the next, seen by the sender or else by the receiver."""
+    after = dict(pairwise(ranks))
+    both = [
+        sends.select("step", src="rank", dst="peer"),
+        receives.select("step", src="peer", dst="rank"),
+    ]
+    counts = []
+    for part in both:
+        forward = part.filter(
+            pl.col("src").replace_strict(after, default=-1, return_dtype=pl.Int64) == pl.col("dst")
+        )
+        per = forward.group_by("step", "src").len()
+        counts.append(int(per["len"].sort()[per.height // 2]) if per.height else 0)
+    return max(counts)
+
+
+def _pipeline(
+    ranks: list[int],
+    members: Sequence[RankSummary],
+    num: int,
+    waits: pl.DataFrame,
+    offsets: Mapping[int, int],
+) -> Pipeline | None:
+    steps = _common_steps(members, offsets)
+    if not steps.height or num < MIN_MICROBATCHES:
+        return None
+    per = steps.with_columns(bubble=1 - pl.col("compute_ns") / pl.col("length_ns"))
+    between = waits.filter(pl.col("name").is_in(POINT_TO_POINT))
+    stages = [
+        PipelineStage(
+            stage=stage,
+            rank=rank,
+            bubble=float(own["bubble"].mean()),  # type: ignore[arg-type]
+            compute_ns=int(own["compute_ns"].sum()) // own.height,
+            wait_ns=int(between.filter(pl.col("rank") == rank)["wait_ns"].sum()),
+        )
+        for stage, rank in enumerate(ranks)
+        if (own := per.filter(pl.col("rank") == rank)).height
+    ]
+    lengths = steps.unique("step")["length_ns"]
+    p = len(ranks)
+    return Pipeline(
+        ranks=ranks,
+        num_stages=p,
+        num_microbatches=num,
+        num_steps=len(lengths),
+        step_ns=int(lengths.sum()) // len(lengths),
+        stages=stages,
+        bubble=sum(one.bubble for one in stages) / len(stages),
+        theoretical_bubble=(p - 1) / (num + p - 1),
+    )
+
+
+def _common_steps(members: Sequence[RankSummary], offsets: Mapping[int, int]) -> pl.DataFrame:
+    """Steps that all stages recorded: `rank, step, compute_ns, length_ns`."""
+    rows = []
+    for one in members:
+        shift = one.base_ns - offsets.get(one.rank, 0)
+        for step in one.steps:
+            if step.first_compute_ns is not None and step.last_compute_ns is not None:
+                low, high = step.first_compute_ns + shift, step.last_compute_ns + shift
+                rows.append((one.rank, step.name, step.compute_ns, low, high))
+    schema = {"rank": pl.Int64, "step": pl.String, "compute_ns": pl.Int64, "low": pl.Int64, "high": pl.Int64}
+    steps = pl.DataFrame(rows, schema=schema, orient="row")
+    return steps.filter(pl.col("rank").n_unique().over("step") == len(members)).with_columns(
+        length_ns=pl.col("high").max().over("step") - pl.col("low").min().over("step")
+    )

@@ -1,0 +1,144 @@
+"""The ranks that others wait for, how steadily, and what they do while the others already wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import polars as pl
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.semantics import POINT_TO_POINT
+from pyrometer.trace.jobs.summary import RankSummary
+
+MIN_SHARE = 0.02
+"""Share of all waiting that makes a rank worth naming."""
+
+
+class Suspect(Record, frozen=True, kw_only=True):
+    """Work that takes longer on a straggler than on the median rank, before the collectives that it comes late to."""
+
+    name: Annotated[
+        str, doc("operator, annotation or kernel; `between operators` is Python or outside waiting")
+    ]
+    side: Annotated[str, doc("device or host")]
+    phase: str | None = None
+    excess_ns: Annotated[
+        int, doc("total over those collectives: this rank's time less the median of the others")
+    ]
+    own_ns: Annotated[int, doc("total over those collectives on this rank")]
+
+
+class Straggler(Record, frozen=True, kw_only=True):
+    """A rank that others wait for."""
+
+    rank: int
+    caused_wait_ns: Annotated[
+        int, doc("sum of the other ranks' waiting in collectives that this rank began last")
+    ]
+    delay_ns: Annotated[
+        int, doc("time by which it was behind even the second last: what fixing this rank alone can bring")
+    ]
+    num_last: Annotated[int, doc("collectives that it began last, by more than the clocks are uncertain")]
+    share: Annotated[float, doc("of all waiting in the job")]
+    num_steps: Annotated[int, doc("steps in which it caused more waiting than any other rank")]
+    persistence: Annotated[
+        float | None, doc("those steps over all steps with waiting; null without steps")
+    ] = None
+    suspects: Annotated[
+        list[Suspect], doc("what it is late with; device work first where that explains the delay")
+    ] = []
+
+
+def find_stragglers(waits: pl.DataFrame, summaries: Sequence[RankSummary], noise_ns: int) -> list[Straggler]:
+    """Name the ranks behind at least `MIN_SHARE` of the waiting, the worst first.
+
+    Sends and receives are left out: that a stage waits for its neighbour is the pipeline's schedule, not a straggler.
+
+    Args:
+        waits: `with_waits`, on one clock.
+        summaries: of the same ranks.
+        noise_ns: uncertainty of the clocks; collectives whose starts are not further apart are nobody's fault.
+    """
+    real = waits.filter(~pl.col("name").is_in(POINT_TO_POINT) & (pl.col("skew_ns") > noise_ns))
+    total = int(real["wait_ns"].sum())
+    if total <= 0:
+        return []
+    last = real.filter("is_last").unique("match", keep="first", maintain_order=True)
+    caused = real.group_by("match").agg(caused=pl.col("wait_ns").sum())
+    last = last.join(caused, on="match", how="left", maintain_order="left")
+    by_rank = last.group_by("rank").agg(pl.col("caused").sum(), pl.col("delay_ns").sum(), pl.len())
+    by_step = last.drop_nulls("step").group_by("step", "rank").agg(pl.col("caused").sum())
+    worst = by_step.sort("caused", "rank", descending=[True, False]).unique("step", keep="first")
+    steps = worst.height
+    found = []
+    for row in by_rank.sort("caused", "rank", descending=[True, False]).iter_rows(named=True):
+        if row["caused"] < MIN_SHARE * total:
+            continue
+        led = worst.filter(pl.col("rank") == row["rank"]).height
+        late = last.filter(pl.col("rank") == row["rank"])
+        found.append(
+            Straggler(
+                rank=row["rank"],
+                caused_wait_ns=row["caused"],
+                delay_ns=row["delay_ns"],
+                num_last=row["len"],
+                share=row["caused"] / total,
+                num_steps=led,
+                persistence=led / steps if steps else None,
+                suspects=_suspects(real, late, row["rank"], summaries),
+            )
+        )
+    return found
+
+
+def _suspects(
+    waits: pl.DataFrame, late: pl.DataFrame, rank: int, summaries: Sequence[RankSummary]
+) -> list[Suspect]:
+    """Sum each kind of work per rank over the collectives that the straggler came late to, and compare."""
+    members = waits.join(late.select("match"), on="match", how="semi").select("rank", "call")
+    parts = [_work(one, members.filter(pl.col("rank") == one.rank)) for one in summaries]
+    work = (
+        pl.concat([part for part in parts if part is not None]) if any(p is not None for p in parts) else None
+    )
+    if work is None or not work.height:
+        return []
+    others = members.filter(pl.col("rank") != rank)["rank"].n_unique()
+    key = ["side", "name", "phase"]
+    own = work.filter(pl.col("rank") == rank).select(*key, own="ns")
+    rest = work.filter(pl.col("rank") != rank).group_by(key).agg(pl.col("ns").sort())
+    compared = own.join(rest, on=key, how="left", nulls_equal=True)
+    excess = []
+    for row in compared.iter_rows(named=True):
+        values = row["ns"] or []
+        place = others // 2 - (others - len(values))  # ranks without this work count as 0
+        usual = values[place] if 0 <= place < len(values) else 0
+        excess.append(
+            Suspect(
+                name=row["name"],
+                side=row["side"],
+                phase=row["phase"],
+                excess_ns=row["own"] - usual,
+                own_ns=row["own"],
+            )
+        )
+    behind = int(late["late_ns"].sum())
+    found = sorted((one for one in excess if one.excess_ns > 0), key=lambda one: -one.excess_ns)
+    on_device = [one for one in found if one.side == "device"]
+    explains = sum(one.excess_ns for one in on_device) >= behind / 2
+    ordered = [*on_device, *(one for one in found if one.side == "host")] if explains else found
+    return ordered[:3]
+
+
+def _work(one: RankSummary, members: pl.DataFrame) -> pl.DataFrame | None:
+    work = one.work.frame()
+    if not work.height or not members.height:
+        return None
+    labels = pl.DataFrame(
+        [(i, x.side, x.name, x.phase) for i, x in enumerate(one.work_labels)],
+        schema={"label": pl.Int64, "side": pl.String, "name": pl.String, "phase": pl.String},
+        orient="row",
+    )
+    held = work.join(members.select("call"), on="call", how="semi")
+    summed = held.group_by("label").agg(pl.col("ns").sum()).join(labels, on="label", how="left")
+    return summed.select(pl.lit(one.rank, pl.Int64).alias("rank"), "side", "name", "phase", "ns")

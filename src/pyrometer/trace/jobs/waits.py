@@ -1,0 +1,125 @@
+"""Who makes whom wait: what each matched collective cost beyond its own time, and who came last."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import polars as pl
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.semantics import ENDS_TOGETHER, POINT_TO_POINT, bus_factor
+
+SLACK_NS = 100_000
+"""A collective may seem to end on one rank this much before another begins: times of old files are rounded."""
+
+
+class JobCollective(Record, frozen=True, kw_only=True):
+    """One collective in one group with one dtype, over all ranks; figures per matched call unless they say total."""
+
+    name: str
+    group: str | None = None
+    group_size: int | None = None
+    dtype: str | None = None
+    num_matched: Annotated[int, doc("calls that two or more ranks recorded")]
+    bytes: Annotated[int | None, doc("median message")] = None
+    latency_ns: Annotated[
+        int, doc("median over calls of the shortest duration among the ranks: what moving data takes")
+    ]
+    skew_ns: Annotated[int, doc("median over calls of latest less earliest start")]
+    max_skew_ns: int
+    wait_ns: Annotated[int, doc("total over calls and ranks of the time spent waiting for the last rank")]
+    duration_ns: Annotated[int, doc("total over calls and ranks")]
+    bus_bandwidth: Annotated[
+        float | None,
+        doc("bytes per second on the links while data moves: total messages over total shortest durations"),
+    ] = None
+    latest_rank: Annotated[int | None, doc("rank that most often starts last")] = None
+    latest_share: Annotated[float | None, doc("share of the calls in which it does")] = None
+
+
+def with_waits(calls: pl.DataFrame) -> pl.DataFrame:
+    """Matched calls that ran on two ranks or more, with what each rank waited.
+
+    Adds `latency_ns` (shortest duration among the ranks), `skew_ns` (latest less earliest start), `wait_ns` (latest start
+    less own start, never more than the own duration), `late_ns` (own start less the median start), `delay_ns` (latest less second
+    latest start, never more than the longest duration) and `is_last`.
+    """
+    timed = calls.drop_nulls("dur_ns").with_columns(n=pl.len().over("match")).filter(pl.col("n") > 1)
+    start = pl.col("start_ns")
+    return timed.with_columns(
+        latency_ns=pl.col("dur_ns").min().over("match"),
+        skew_ns=start.max().over("match") - start.min().over("match"),
+        wait_ns=pl.min_horizontal(start.max().over("match") - start, "dur_ns"),
+        late_ns=start - start.sort().get((pl.len() - 1) // 2).over("match"),
+        delay_ns=pl.min_horizontal(
+            start.max().over("match") - start.sort().get(-2).over("match"),
+            pl.col("dur_ns").max().over("match"),
+        ),
+        is_last=start == start.max().over("match"),
+    ).drop("n")
+
+
+def split_apart(waits: pl.DataFrame, noise_ns: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Take out collectives that cannot be one: of which one rank ended before another began.
+
+    That shows that the match is wrong, where only the order could tell, or that the traces are cut; waiting computed from
+    it would be nonsense.
+
+    Args:
+        waits: `with_waits`, on one clock.
+        noise_ns: uncertainty of the clocks.
+
+    Returns:
+        The sound ones, and the others.
+    """
+    gap = pl.col("start_ns").max().over("match") - pl.col("end_ns").min().over("match")
+    apart = pl.col("name").is_in(ENDS_TOGETHER) & (gap > max(10 * noise_ns, SLACK_NS))
+    return waits.filter(~apart), waits.filter(apart)
+
+
+def job_collectives(waits: pl.DataFrame) -> list[JobCollective]:
+    """Summarise by name, group and dtype; the most waiting first. Sends and receives form one class, `send_recv`."""
+    if not waits.height:
+        return []
+    is_p2p = pl.col("name").is_in(POINT_TO_POINT)
+    named = waits.with_columns(name=pl.when(is_p2p).then(pl.lit("send_recv")).otherwise("name"))
+    per = named.group_by("match", maintain_order=True).agg(
+        pl.col("key", "name", "group", "group_size", "dtype", "latency_ns", "skew_ns").first(),
+        pl.col("bytes").max(),
+        wait_ns=pl.col("wait_ns").sum(),
+        duration_ns=pl.col("dur_ns").sum(),
+        last=pl.col("rank").filter("is_last").first(),
+    )
+    groups = per.partition_by("key", "name", "dtype", maintain_order=True)
+    return sorted(
+        (_collective(group) for group in groups), key=lambda one: (-one.wait_ns, -one.duration_ns, one.name)
+    )
+
+
+def _collective(per: pl.DataFrame) -> JobCollective:
+    row = per.row(0, named=True)
+    sized = per.filter((pl.col("bytes") > 0) & (pl.col("latency_ns") > 0))
+    rate = int(sized["bytes"].sum()) / int(sized["latency_ns"].sum()) * 1e9 if sized.height else None
+    apart = per.filter(pl.col("skew_ns") > 0)["last"].value_counts(sort=True)
+    return JobCollective(
+        name=row["name"],
+        group=row["group"],
+        group_size=row["group_size"],
+        dtype=row["dtype"],
+        num_matched=per.height,
+        bytes=_middle(per["bytes"]),
+        latency_ns=_middle(per["latency_ns"]) or 0,
+        skew_ns=_middle(per["skew_ns"]) or 0,
+        max_skew_ns=int(per["skew_ns"].max()),  # type: ignore[arg-type]
+        wait_ns=int(per["wait_ns"].sum()),
+        duration_ns=int(per["duration_ns"].sum()),
+        bus_bandwidth=None if rate is None else float(rate * bus_factor(row["name"], row["group_size"])),
+        latest_rank=int(apart["last"][0]) if apart.height else None,
+        latest_share=float(apart["count"][0] / per.height) if apart.height else None,
+    )
+
+
+def _middle(values: pl.Series) -> int | None:
+    """The median as one of the values, exact."""
+    known = values.drop_nulls().sort()
+    return int(known[len(known) // 2]) if len(known) else None

@@ -1,0 +1,143 @@
+"""FLOP, bytes and time of every operator call of a trace, nothing counted twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.trace.costs.call import NotRecordedError, parse_call
+from pyrometer.trace.costs.movement import FREE
+from pyrometer.trace.costs.registry import Cost, cost_of, formula_of
+from pyrometer.trace.costs.tensors import DTYPES
+from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.trace import RankTrace
+
+IntArray = npt.NDArray[np.int64]
+
+ARGUMENTS = ("name", "input_dims", "input_types", "input_strides", "concrete_inputs")
+
+
+class Kindred(NamedTuple):
+    """Calls with the same name and arguments."""
+
+    name: str
+    dims: str | None
+    types: str | None
+    strides: str | None
+    cost: Cost | None
+    reason: str | None  # why there is no cost
+
+
+@dataclass(frozen=True)
+class OpCosts:
+    """Which operator's formula stands for which event.
+
+    On a device an event is a kernel, copy or fill and its time its duration; in a trace without device work it is an
+    operator and its time its own. Each belongs to the innermost operator at or above it that has a formula, so that
+    `aten::linear` does not count where `aten::addmm` does.
+    """
+
+    kindreds: list[Kindred]
+    kindred: IntArray  # per event: row of `kindreds`; -1 for what is no operator
+    owner: IntArray  # per event: the operator whose formula stands for it; -1 if none
+    work: IntArray  # events that take the time
+    time: IntArray  # ns, of each of these
+    has_device: bool
+
+
+def op_costs(trace: RankTrace) -> OpCosts:
+    """The costs of one rank's operators; kept with the trace."""
+    if "op_costs" not in trace.results:
+        trace.results["op_costs"] = _op_costs(trace)
+    found: OpCosts = trace.results["op_costs"]
+    return found
+
+
+def _op_costs(trace: RankTrace) -> OpCosts:
+    events = trace.events
+    kindreds, kindred = _kindreds(trace)
+    has_cost = np.array([one.cost is not None for one in kindreds] + [False], dtype=bool)[kindred]
+    counted = _counted(trace, kindreds, kindred, has_cost)
+    above = trace.nearest(counted)
+    kinds = events["kind"]
+    device = kinds.is_in([kind.value for kind in DEVICE_WORK]).to_numpy()
+    has_device = bool(device.any())
+    chosen = device if has_device else (kinds == Kind.CPU_OP.value).to_numpy()
+    work = np.flatnonzero(chosen)
+    op = events["op"].cast(pl.Int64).fill_null(-1).to_numpy()[work]
+    owner = np.full(len(kindred), -1, np.int64)
+    owner[work] = np.where(op >= 0, above[np.maximum(op, 0)], -1) if len(kindred) else -1
+    time = events["dur_ns" if has_device else "self_ns"].to_numpy()[work]
+    return OpCosts(kindreds, kindred, owner, work, time.astype(np.int64), has_device)
+
+
+def _kindreds(trace: RankTrace) -> tuple[list[Kindred], IntArray]:
+    """Calls that are alike, evaluated once."""
+    ops = trace.tables["ops"].join(
+        trace.of_kind(Kind.CPU_OP.value).select("event", "name"), on="event", how="inner"
+    )
+    groups = ops.group_by(ARGUMENTS, maintain_order=True).agg("event")
+    list_dtype = _usual_dtype(groups)
+    kindreds = [_evaluate(*row, list_dtype=list_dtype) for row in groups.select(ARGUMENTS).iter_rows()]
+    kindred = np.full(trace.events.height, -1, np.int64)
+    members = groups["event"]
+    which = np.repeat(np.arange(groups.height), members.list.len().to_numpy())
+    kindred[members.explode().drop_nulls().to_numpy() if groups.height else []] = which
+    return kindreds, kindred
+
+
+def _evaluate(
+    name: str | None,
+    dims: str | None,
+    types: str | None,
+    strides: str | None,
+    concrete: str | None,
+    *,
+    list_dtype: str,
+) -> Kindred:
+    if name is None or name in FREE or formula_of(name) is None:
+        why = "a view, an allocation or a mere wrapper" if name in FREE else "no formula for this operator"
+        return Kindred(name or "", dims, types, strides, None, why)
+    try:
+        found = cost_of(parse_call(name, dims, types, strides, concrete, list_dtype=list_dtype))
+    except NotRecordedError as missing:
+        return Kindred(name, dims, types, strides, None, str(missing))
+    return Kindred(name, dims, types, strides, found, None)
+
+
+def _usual_dtype(groups: pl.DataFrame) -> str:
+    """The floating type of most kinds of call, for lists of tensors, whose type the profiler does not write."""
+    texts = groups["input_types"].drop_nulls()
+    counts = {
+        torch_name: int(texts.str.contains(f'"{spelt}"', literal=True).sum())
+        for spelt, torch_name in DTYPES.items()
+        if torch_name in {"float32", "float64", "float16", "bfloat16"}
+    }
+    counts["float32"] += 1  # where nothing is recorded, or as often
+    return max(counts, key=counts.__getitem__)
+
+
+def _counted(
+    trace: RankTrace, kindreds: list[Kindred], kindred: IntArray, has_cost: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Operators whose formula counts: wrappers only where nothing below has one, nor one that calls itself."""
+    parent = trace.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    rows = np.flatnonzero(has_cost)
+    nearest = trace.nearest(has_cost)
+    upper = np.where(parent[rows] >= 0, nearest[np.maximum(parent[rows], 0)], -1)
+    below, upper = rows[upper >= 0], upper[upper >= 0]
+    wraps = np.array([one.cost is not None and _wraps(one.name) for one in kindreds] + [False], dtype=bool)
+    names = np.array([hash(one.name) for one in kindreds] + [0])
+    same = names[kindred[below]] == names[kindred[upper]]
+    counted: npt.NDArray[np.bool_] = has_cost.copy()
+    counted[upper[wraps[kindred[upper]] | same]] = False
+    return counted
+
+
+def _wraps(name: str) -> bool:
+    found = formula_of(name)
+    return found is not None and found.wraps

@@ -1,0 +1,169 @@
+"""Which phase of a step an event belongs to: by annotations `phase:<name>`, or else read from what the trace holds.
+
+Without such annotations, the innermost mark around an event decides; what is named later only fills what is left.
+
+1. `annotation`: the user's own annotations that are called like a phase (`## forward ##`, `backward pass`), and
+   `DistributedDataParallel.forward`;
+2. `optimizer`: `Optimizer.step#…` and `Optimizer.zero_grad#…`, which torch writes; `loader`: `enumerate(DataLoader)#…`;
+3. `autograd`: operators of the backward pass, on whatever thread, and the Python call that waits for them;
+4. `module`: an outermost call of an `nn.Module` is forward;
+5. `copy`: an outermost operator that copies from host to device is h2d;
+6. `order`: an outermost operator that comes before the backward pass of its step is forward; where the trace holds
+   neither a backward pass nor a module, all are.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from pyrometer.trace.kinds import Kind
+from pyrometer.trace.linking.nearest import IntArray, Mask
+from pyrometer.trace.linking.places import module_calls
+from pyrometer.trace.patterns import PHASE, is_data_loading
+from pyrometer.trace.rollup import above
+from pyrometer.trace.trace import RankTrace
+
+Source = Literal["phase", "annotation", "optimizer", "loader", "autograd", "module", "copy", "order"]
+
+OWN_NAME = (
+    r"(?i)^\W*(?:(?:train|model|step)[ _:./]+)?(forward|backward|optimizer|zero_grad|loss|data|h2d|validation|eval|checkpoint"
+    r"|logging)(?:[ _](?:pass|step|load|loading|loader|fn))?\W*$"
+)
+"""Annotations that users call like a phase."""
+
+WAITS_FOR_AUTOGRAD = (
+    r"(^|/)torch/(_tensor|autograd/__init__|autograd/graph)\.py\(\d+\): (backward|_engine_run_backward)$"
+)
+TO_DEVICE = r"(?i)HtoD|HostToDevice|Host -> Device"
+
+
+class PhaseLabels(NamedTuple):
+    """The phases of a trace, in the order in which they first occur, and the phase of every event."""
+
+    names: list[str]
+    sources: list[Source]
+    code: IntArray  # of each event, an index of the two lists; -1 where it is in no phase
+
+
+def phase_labels(trace: RankTrace) -> PhaseLabels:
+    """The phase of every event; see the module's text for how it is found."""
+    if "phase_labels" not in trace.results:
+        marked = (trace.places.phase >= 0).any()
+        trace.results["phase_labels"] = _annotated(trace) if marked else _derived(trace)
+    found: PhaseLabels = trace.results["phase_labels"]
+    return found
+
+
+def phase_names(trace: RankTrace) -> pl.Series:
+    """The name of the phase of every event, null where it is in none."""
+    labels = phase_labels(trace)
+    names = pl.Series("phase", [*labels.names, None], dtype=pl.String)
+    return names.gather(pl.Series(np.where(labels.code < 0, len(labels.names), labels.code), dtype=pl.UInt32))
+
+
+class _Builder:
+    """Collects marks, rows of `events`, by what they mean and what says so."""
+
+    def __init__(self, num_events: int) -> None:
+        self.found: dict[tuple[str, Source], int] = {}
+        self.code = np.full(num_events, -1, np.int64)
+
+    def mark(self, rows: IntArray, name: str, source: Source) -> None:
+        if len(rows):
+            self.code[rows] = self.found.setdefault((name, source), len(self.found))
+
+    def fill(self, mask: Mask, marks: IntArray, name: str, source: Source) -> None:
+        """Label what has no label and lies at or below a mark."""
+        rows = np.flatnonzero(mask & (marks >= 0) & (self.code < 0))
+        self.mark(rows, name, source)
+
+    def labels(self) -> PhaseLabels:
+        """Each name once, with the first thing that said so; in order of first occurrence."""
+        place: dict[str, int] = {}
+        sources: dict[str, Source] = {}
+        code_of = np.full(len(self.found) + 1, -1, np.int64)
+        first = {
+            int(code): int(row) for code, row in zip(*np.unique(self.code, return_index=True), strict=True)
+        }
+        for (name, source), code in sorted(
+            self.found.items(), key=lambda one: first.get(one[1], len(self.code))
+        ):
+            if code in first:
+                code_of[code] = place.setdefault(name, len(place))
+                sources.setdefault(name, source)
+        return PhaseLabels(list(place), list(sources.values()), code_of[self.code])
+
+
+def _annotated(trace: RankTrace) -> PhaseLabels:
+    at = trace.places.phase
+    names = trace.events["name"].gather(pl.Series(np.maximum(at, 0), dtype=pl.UInt32)).str.strip_prefix(PHASE)
+    builder = _Builder(len(at))
+    table = pl.DataFrame({"row": np.arange(len(at)), "name": names}).filter(pl.Series(at >= 0))
+    for name, part in table.group_by("name", maintain_order=True):
+        builder.mark(part["row"].to_numpy(), str(name[0]), "phase")
+    return builder.labels()
+
+
+def _derived(trace: RankTrace) -> PhaseLabels:
+    builder = _Builder(trace.events.height)
+    _mark(trace, builder)
+    marks = trace.nearest(builder.code >= 0)
+    builder.code = np.where(marks >= 0, builder.code[marks], -1)
+    everywhere = np.ones(trace.events.height, bool)
+    calls = module_calls(trace.events)
+    builder.fill(everywhere, trace.nearest(calls & (above(trace, calls) < 0)), "forward", "module")
+    is_op = (trace.events["kind"] == Kind.CPU_OP.value).to_numpy()
+    outermost = trace.nearest(is_op & (above(trace, is_op) < 0))
+    copying = _copying(trace, outermost)
+    builder.fill(everywhere, np.where(copying, outermost, -1), "h2d", "copy")
+    builder.fill(_before_backward(trace, calls, outermost), outermost, "forward", "order")
+    return builder.labels()
+
+
+def _mark(trace: RankTrace, builder: _Builder) -> None:
+    host = trace.of_kind(Kind.USER_ANNOTATION.value, Kind.PYTHON_FUNCTION.value, Kind.CPU_OP.value)
+    name = pl.col("name")
+    annotation = pl.col("kind") == Kind.USER_ANNOTATION.value
+    function = pl.col("kind") == Kind.PYTHON_FUNCTION.value
+
+    def rows(chosen: pl.Expr) -> IntArray:
+        return host.filter(chosen.fill_null(value=False))["event"].to_numpy().astype(np.int64)
+
+    backward = np.flatnonzero(trace.places.backward == np.arange(trace.events.height))
+    builder.mark(backward, "backward", "autograd")
+    builder.mark(rows(function & name.str.contains(WAITS_FOR_AUTOGRAD)), "backward", "autograd")
+    builder.mark(rows(is_data_loading()), "data", "loader")
+    builder.mark(rows(name.str.starts_with("Optimizer.step#")), "optimizer", "optimizer")
+    builder.mark(rows(name.str.starts_with("Optimizer.zero_grad#")), "zero_grad", "optimizer")
+    builder.mark(rows(annotation & (name == "DistributedDataParallel.forward")), "forward", "annotation")
+    own = host.filter((annotation & name.str.contains(OWN_NAME)).fill_null(value=False))
+    own = own.with_columns(phase=name.str.extract(OWN_NAME).str.to_lowercase())
+    for phase, part in own.group_by("phase", maintain_order=True):
+        builder.mark(part["event"].to_numpy().astype(np.int64), str(phase[0]), "annotation")
+
+
+def _copying(trace: RankTrace, outermost: IntArray) -> Mask:
+    """Which events lie at or below an outermost operator that copies from host to device."""
+    copies = trace.of_kind(Kind.MEMCPY.value).filter(
+        pl.col("name").str.contains(TO_DEVICE).fill_null(value=False)
+    )
+    copying = np.zeros(len(outermost) + 1, bool)
+    copying[outermost[copies["event"].to_numpy()]] = True
+    copying[-1] = False
+    return np.asarray(copying[outermost], np.bool_)
+
+
+def _before_backward(trace: RankTrace, calls: Mask, outermost: IntArray) -> Mask:
+    """Which events lie in an operator that begins before the backward pass of its step."""
+    start = trace.events["start_ns"].to_numpy()
+    step = trace.events["step"].cast(pl.Int64).fill_null(-1).to_numpy()
+    backward = np.flatnonzero(trace.places.backward == np.arange(len(start)))
+    if not len(backward):
+        return np.full(len(start), not calls.any())
+    first = np.full(trace.steps.height + 1, np.iinfo(np.int64).min)  # the last one is outside of all steps
+    order = backward[::-1]  # rows are in order of start: the first one is written last
+    first[step[order]] = start[order]
+    return np.asarray(start[outermost] < first[step[outermost]], np.bool_)

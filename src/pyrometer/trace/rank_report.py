@@ -1,0 +1,128 @@
+"""What one rank's trace says, in one record: the answers of all analyses, of long tables the first rows.
+
+It is small whatever the size of the trace, so that ranks can be reported on in other processes and merged.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import polars as pl
+
+from pyrometer.hardware.peaks import Peaks
+from pyrometer.quantity import Bytes
+from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.breakdown import Parts, StepBreakdown, StreamBreakdown, breakdown
+from pyrometer.trace.analysis.collectives import CollectiveGroup, collectives
+from pyrometer.trace.analysis.copies import Copies, copies
+from pyrometer.trace.analysis.health import health
+from pyrometer.trace.analysis.idle import Idle, IdleGap, idle
+from pyrometer.trace.analysis.kernels import KernelSummary, KernelTotal, kernel_summary, top_kernels
+from pyrometer.trace.analysis.launches import LaunchReport, launches
+from pyrometer.trace.analysis.operators import operators
+from pyrometer.trace.analysis.roofline import Utilisation, roofline, utilisation
+from pyrometer.trace.analysis.synchronisation import Synchronisation, SyncPoint, sync_points
+from pyrometer.trace.health import HealthIssue
+from pyrometer.trace.info import Repair
+from pyrometer.trace.kinds import DEVICE_WORK
+from pyrometer.trace.totals import LineTotal, ModuleTotal, OpTotal, RoofPoint, rows
+from pyrometer.trace.trace import RankTrace
+
+MOST_ROWS = 20
+"""Rows that a report keeps of a long table; `analyze` gives all."""
+
+
+class RankReport(Record, frozen=True, kw_only=True):
+    """Where one rank's time went, why, and how far that can be trusted. Times are on the clock of the file."""
+
+    rank: int
+    path: str
+    devices: Annotated[list[str], doc("that did work, by name")] = []
+    num_events: Annotated[int, doc("entries of traceEvents that were read, of every kind")]
+    num_lost_events: Annotated[int, doc("entries that could not be read")] = 0
+    repaired: list[Repair] = []
+    confidence: Annotated[str, doc("high, medium or low: what health leaves of it")]
+    health: Annotated[list[HealthIssue], doc("the gravest first")] = []
+    span_ns: Annotated[int, doc("from the first start to the last end over host operators and device work")]
+    breakdown_ns: Annotated[Parts, doc("where the span went; sums to span_ns")]
+    steps: list[StepBreakdown] = []
+    streams: list[StreamBreakdown] = []
+    device_busy_ns: Annotated[int, doc("any kernel, copy or fill running")]
+    num_kernels: int
+    kernel_busy_ns: Annotated[int, doc("any kernel running, on any stream")]
+    kernel_sum_ns: Annotated[int, doc("durations of all kernels")]
+    num_orphans: Annotated[int, doc("device work whose launch is not in the trace")]
+    communication_ns: Annotated[int, doc("communication on any stream")] = 0
+    overlapped_communication_ns: Annotated[int, doc("of which hidden behind compute")] = 0
+    idle_gaps: Annotated[list[IdleGap], doc("the longest")] = []
+    idle: Idle
+    sync_points: Annotated[list[SyncPoint], doc("the longest stall first")] = []
+    synchronisation: Synchronisation
+    top_ops: Annotated[list[OpTotal], doc("most device time first, then host time")] = []
+    top_lines: Annotated[list[LineTotal], doc("lines of the user's program that cause the most work")] = []
+    top_modules: list[ModuleTotal] = []
+    top_kernels: list[KernelTotal] = []
+    kernels: KernelSummary
+    launches: LaunchReport
+    copies: Copies
+    collectives: Annotated[list[CollectiveGroup], doc("most exposed first")] = []
+    roofline: Annotated[list[RoofPoint], doc("most time first")] = []
+    utilisation: Utilisation
+
+
+def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
+    """Run every analysis on one rank's trace.
+
+    Args:
+        trace: one rank.
+        peaks: of the machine that the trace was taken on, measured; without them the vendor's figures are used for a
+            device that is known.
+    """
+    where_to, found, waited = breakdown(trace), idle(trace), sync_points(trace)
+    trust = health(trace)
+    return RankReport(
+        rank=trace.rank,
+        path=trace.info.path,
+        devices=_devices(trace),
+        num_events=trace.info.num_events,
+        num_lost_events=trace.info.num_lost_events,
+        repaired=trace.info.repaired,
+        confidence=trust.confidence,
+        health=trust.issues,
+        span_ns=where_to.span_ns,
+        breakdown_ns=where_to.parts,
+        steps=where_to.by_step,
+        streams=where_to.by_stream,
+        device_busy_ns=where_to.device_busy_ns,
+        num_kernels=where_to.num_kernels,
+        kernel_busy_ns=where_to.kernel_busy_ns,
+        kernel_sum_ns=where_to.kernel_sum_ns,
+        num_orphans=where_to.num_orphans,
+        communication_ns=where_to.communication_ns,
+        overlapped_communication_ns=where_to.overlapped_communication_ns,
+        idle_gaps=found.gaps,
+        idle=found,
+        sync_points=waited.points[:MOST_ROWS],
+        synchronisation=waited,
+        top_ops=rows(operators(trace), OpTotal, MOST_ROWS),
+        top_lines=rows(operators(trace, by="line").drop_nulls("file"), LineTotal, MOST_ROWS),
+        top_modules=rows(operators(trace, by="module").drop_nulls("module"), ModuleTotal, MOST_ROWS),
+        top_kernels=top_kernels(trace),
+        kernels=kernel_summary(trace),
+        launches=launches(trace),
+        copies=copies(trace),
+        collectives=collectives(trace).groups[:MOST_ROWS],
+        roofline=_roof_points(trace, peaks),
+        utilisation=utilisation(trace, peaks=peaks) if peaks else utilisation(trace),
+    )
+
+
+def _roof_points(trace: RankTrace, peaks: Peaks | None) -> list[RoofPoint]:
+    frame = roofline(trace, peaks=peaks) if peaks else roofline(trace)
+    return rows(frame.sort("time_ns", descending=True), RoofPoint, MOST_ROWS)
+
+
+def _devices(trace: RankTrace) -> list[str]:
+    used = trace.of_kind(*(kind.value for kind in DEVICE_WORK)).select(pl.col("device").unique().sort())
+    names = {device.id: device.name for device in trace.info.devices}
+    return [names.get(index) or f"device {index}" for index in used["device"].drop_nulls().to_list()]

@@ -1,0 +1,208 @@
+"""From blocks of text to lists of events: split anywhere between two events, whatever the style of the JSON.
+
+A split is right if, and only if, what lies before it decodes: inside a string or inside an event's arguments a bracket
+or a quote would be left open. So candidates are tried from the last one backwards, with no scanner in Python.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyrometer.trace.reading.decoding import (
+    DECODE_ERRORS,
+    AnyEvent,
+    Shape,
+    decode_list,
+    decoder,
+    is_short,
+    trailing_from,
+)
+from pyrometer.trace.reading.ledger import Ledger
+from pyrometer.trace.reading.salvage import Salvage, Taken
+from pyrometer.trace.reading.shapes import Event, ExactEvent
+
+CHUNK_BYTES = 1 << 23
+"""Text decoded at once: enough to make the cost of a chunk small, little enough for memory."""
+
+FLOAT_LIMIT_US = 2.0**43
+"""From here on (102 days) the floats of µs lie more than a nanosecond apart; the digits have to be read."""
+
+LONGEST_HEAD = 1 << 28
+"""A file that holds more before its first event is refused: it is hardly a trace."""
+
+_BETWEEN = re.compile(rb"\}(\s*,\s*)(?=\{)")
+_WINDOW = 1 << 16
+_CANDIDATES = 4
+_EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
+_DEEPEST = 3
+
+
+class Batch(NamedTuple):
+    """Events of one chunk, and where its text lies."""
+
+    events: list[AnyEvent]
+    text: bytes
+    offset: int
+
+
+class Document:
+    """A trace file's text, read once: first `batches`, then `head` and `tail` hold the keys around the events.
+
+    Args:
+        blocks: the text.
+        ledger: where damage is counted.
+        chunk_bytes: text to decode at once.
+    """
+
+    def __init__(self, blocks: Iterable[bytes], ledger: Ledger, *, chunk_bytes: int = CHUNK_BYTES) -> None:
+        self.head = b""
+        self.tail = b""
+        self.has_events = False
+        self.closed = False
+        self.cut_at: int | None = None  # byte of the event inside which the text ends
+        self.num_events = 0
+        self.num_bytes = 0
+        self._blocks = iter(blocks)
+        self._ledger = ledger
+        self._chunk_bytes = chunk_bytes
+        self._shape: Shape = Event
+
+    def batches(self) -> Iterator[Batch]:
+        """The events, chunk by chunk."""
+        text = self._read_head()
+        offset = self.num_bytes - len(text)
+        wanted = self._chunk_bytes
+        while self.has_events and not self.closed:
+            text, final = self._more(text, wanted)
+            self.num_bytes = offset + len(text)
+            taken = self._take(text, offset, final=final)
+            self.num_events += len(taken.events)
+            if taken.events:
+                yield Batch(taken.events, text, offset)
+            self.closed = taken.ended
+            wanted = self._chunk_bytes if taken.used else 2 * len(text)  # an event longer than a chunk
+            text, offset = text[taken.used :], offset + taken.used
+            if final:
+                self.cut_at = offset if taken.cut else None
+                break
+        if self.closed:
+            rest = b"".join(self._blocks)
+            self.num_bytes += len(rest)
+            self.tail = text + rest
+
+    def _more(self, text: bytes, wanted: int) -> tuple[bytes, bool]:
+        """Read on, by one block at least; also gives whether the file is at its end."""
+        blocks, size = [text], len(text)
+        while True:
+            block = next(self._blocks, b"")
+            blocks.append(block)
+            size += len(block)
+            if not block or size >= wanted:
+                return b"".join(blocks), not block
+
+    def _read_head(self) -> bytes:
+        """Take the text up to the events, which may be a bare list."""
+        text = bytearray()
+        searched = 0
+        for block in self._blocks:
+            text += block
+            self.num_bytes += len(block)
+            bare = re.match(rb"\s*\[", text)
+            if bare:
+                self.has_events = True
+                return bytes(text[bare.end() :])
+            for match in _EVENTS_KEY.finditer(text, searched):
+                if _is_whole(text[: match.start()]):
+                    return self._after_head(text, match)
+            if len(text) > LONGEST_HEAD:
+                break
+            searched = max(0, len(text) - 64)
+        in_damage = _EVENTS_KEY.search(text)
+        if in_damage:
+            return self._after_head(text, in_damage)
+        self.head = bytes(text)
+        return b""
+
+    def _after_head(self, text: bytearray, match: re.Match[bytes]) -> bytes:
+        self.head = bytes(text[: match.start()])
+        self.has_events = True
+        rest = bytes(text[match.end() :])
+        return rest if match[1] == b"[" else b"]" + rest
+
+    def _take(self, text: bytes, offset: int, *, final: bool) -> Taken:
+        start = re.match(rb"\s*,?\s*", text)
+        skipped = start.end() if start else 0
+        taken = self._decode(text, skipped, final=final)
+        if taken is None:
+            taken = Salvage(text, offset=offset, final=final, shape=self._shape, ledger=self._ledger).run()
+        if self._shape is Event and _needs_digits(taken.events):
+            self._shape = ExactEvent
+            return self._take(text, offset, final=final)
+        return taken
+
+    def _decode(self, text: bytes, skipped: int, *, final: bool) -> Taken | None:
+        """Decode as much as a split allows; None where the text is damaged."""
+        if text[skipped : skipped + 1] == b"]":
+            return Taken([], skipped + 1, ended=True)
+        if final:
+            return self._decode_last(text, skipped)
+        for cut, resume in _splits(text):
+            if cut <= skipped:
+                break
+            try:
+                return Taken(decode_list(b"[" + text[skipped:cut] + b"]", self._shape), resume, ended=False)
+            except DECODE_ERRORS as error:
+                if trailing_from(error) is not None:
+                    return self._decode_last(text, skipped)
+                if not is_short(error):
+                    return None
+        return None
+
+    def _decode_last(self, text: bytes, skipped: int) -> Taken | None:
+        whole = b"[" + text[skipped:]
+        try:
+            return Taken(decode_list(whole, self._shape), len(text), ended=True)
+        except DECODE_ERRORS as error:
+            end = trailing_from(error)
+        if end is None:
+            return None
+        try:
+            events = decode_list(whole[:end], self._shape)
+        except DECODE_ERRORS:
+            return None
+        return Taken(events, end - 1 + skipped, ended=True)
+
+
+def _splits(text: bytes) -> Iterator[tuple[int, int]]:
+    """Where the text may be split, from its end: after an event, and where the next one begins."""
+    window = _WINDOW
+    while True:
+        found = list(_BETWEEN.finditer(text, max(0, len(text) - window)))
+        if found or window >= len(text):
+            break
+        window *= 8
+    for match in found[: -_CANDIDATES - 1 : -1]:
+        yield match.start() + 1, match.end()
+
+
+def _needs_digits(events: list[AnyEvent]) -> bool:
+    times: list[Any] = [event.ts for event in events]
+    if float not in set(map(type, times)):
+        return False
+    floats = [ts for ts in times if type(ts) is float]
+    return bool(np.array(floats).max() >= FLOAT_LIMIT_US)
+
+
+def _is_whole(head: bytes | bytearray) -> bool:
+    """Whether the text before `traceEvents` is sound, so that the key is one and not part of a string."""
+    for depth in range(1, _DEEPEST + 1):
+        try:
+            decoder(dict).decode(bytes(head) + b'"traceEvents":[]' + b"}" * depth)
+        except DECODE_ERRORS:
+            continue
+        return True
+    return False

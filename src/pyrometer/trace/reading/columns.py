@@ -1,0 +1,56 @@
+"""Lists of decoded values to typed columns, each in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+import polars as pl
+
+ABSENT_TEXT = ("", "null")
+
+
+def column(name: str, values: Sequence[Any], dtype: Any) -> pl.Series:
+    """A column; values out of the type's range become null."""
+    if dtype == pl.String:
+        return _texts(name, values)
+    if isinstance(dtype, pl.List):
+        return _triples(name, values)
+    if dtype == pl.Boolean:
+        return pl.Series(name, values, dtype=pl.Boolean)
+    try:
+        return pl.Series(name, values, dtype=dtype)
+    except (TypeError, OverflowError):
+        return pl.Series(name, values, dtype=dtype, strict=False)
+
+
+def _texts(name: str, values: Sequence[Any]) -> pl.Series:
+    """Strings as they are, JSON as its text; null where there is none."""
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds <= {str}:
+        return pl.Series(name, values, dtype=pl.String)
+    if kinds == {msgspec.Raw}:
+        texts = list(map(bytes, values))
+        if not any(texts):
+            return pl.Series(name, [None], dtype=pl.String).new_from_index(0, len(values))
+        try:
+            found = pl.Series(name, texts, dtype=pl.Binary).cast(pl.String)
+        except pl.exceptions.ComputeError:  # not UTF-8
+            found = pl.Series(name, [text.decode(errors="replace") for text in texts], dtype=pl.String)
+        return found.set(found.is_in(ABSENT_TEXT), None)
+    return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
+
+
+def _triples(name: str, values: Sequence[Any]) -> pl.Series:
+    """Lists of three whole numbers, flattened for the journey."""
+    held = np.fromiter((value is not None for value in values), dtype=bool, count=len(values))
+    filled = values if held.all() else [value or (0, 0, 0) for value in values]
+    try:
+        flat = np.array(list(chain.from_iterable(filled)), dtype=np.int64).reshape(-1, 3)
+    except (ValueError, OverflowError):
+        return pl.Series(name, values, dtype=pl.List(pl.Int64), strict=False)
+    found = pl.Series(name, flat, dtype=pl.Array(pl.Int64, 3)).arr.to_list()
+    return found if held.all() else found.set(pl.Series(~held), None)

@@ -1,0 +1,82 @@
+"""Decoding events: all at once where they are sound, one by one and leniently where they are not."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from pyrometer.trace.reading.shapes import Event, ExactEvent
+
+AnyEvent: TypeAlias = Event | ExactEvent
+Shape: TypeAlias = type[Event] | type[ExactEvent]
+
+DECODE_ERRORS = (ValueError, RecursionError)
+"""What msgspec raises for text that is damaged, not UTF-8, of another type, or nested too deeply."""
+
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+
+
+class Loose(NamedTuple):
+    """An object with the values that fit, and how many did not."""
+
+    value: Any
+    misfits: int
+
+
+@cache
+def decoder(kind: Any, *, strict: bool = True) -> msgspec.json.Decoder[Any]:
+    """The decoder of a type."""
+    return msgspec.json.Decoder(kind, strict=strict)
+
+
+def decode_list(text: bytes, shape: Shape) -> list[AnyEvent]:
+    """Decode a JSON list of events; numbers in quotes are accepted.
+
+    Raises:
+        ValueError: the text is damaged, or a value has a type that does not belong there.
+        RecursionError: it is nested too deeply.
+    """
+    try:
+        return decoder(list[shape]).decode(text)  # type: ignore[valid-type, no-any-return]
+    except msgspec.ValidationError:
+        return decoder(list[shape], strict=False).decode(text)  # type: ignore[valid-type, no-any-return]
+
+
+def decode_loosely(text: bytes, kind: type[msgspec.Struct]) -> Loose | None:
+    """Decode one object, leaving out the values that do not fit; None where the text itself is damaged."""
+    for strict in (True, False):
+        try:
+            return Loose(decoder(kind, strict=strict).decode(text), 0)
+        except msgspec.ValidationError:
+            continue
+        except DECODE_ERRORS:
+            return None
+    try:
+        held = decoder(dict[str, msgspec.Raw]).decode(text)
+    except DECODE_ERRORS:
+        return None
+    kept: dict[str, Any] = {}
+    misfits = 0
+    for spec in msgspec.structs.fields(kind):
+        if spec.encode_name in held:
+            try:
+                kept[spec.name] = decoder(spec.type, strict=False).decode(held[spec.encode_name])
+            except DECODE_ERRORS:
+                misfits += 1
+                if spec.type == str | None:
+                    kept[spec.name] = bytes(held[spec.encode_name]).decode(errors="replace")
+    return Loose(kind(**kept), misfits)
+
+
+def trailing_from(error: BaseException) -> int | None:
+    """Where the text after a complete value begins, if that is what the decoder complained about."""
+    found = _TRAILING.search(str(error))
+    return int(found[1]) - 1 if found else None  # the decoder counts from 1
+
+
+def is_short(error: BaseException) -> bool:
+    """Whether the decoder ran out of text."""
+    return "truncated" in str(error)

@@ -1,0 +1,130 @@
+"""One file to the tables of one rank."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from pyrometer.errors import InputError
+from pyrometer.trace.info import RankInfo
+from pyrometer.trace.reading.chunks import CHUNK_BYTES, Document
+from pyrometer.trace.reading.collector import Collector
+from pyrometer.trace.reading.header import describe, rank_of, read_header
+from pyrometer.trace.reading.ledger import Ledger
+from pyrometer.trace.reading.mistaken import WANTED
+from pyrometer.trace.reading.ranks import FROM_FILE, FROM_ORDER
+from pyrometer.trace.reading.source import Source
+
+
+class Loaded(NamedTuple):
+    """The tables of one file, and what is known about it."""
+
+    info: RankInfo
+    tables: Mapping[str, pl.DataFrame]
+
+
+def load(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Loaded:
+    """Read one file.
+
+    Args:
+        path: plain, gzip or zstd.
+        chunk_bytes: text to decode at once.
+
+    Raises:
+        InputError: the file cannot be read, or is not a trace.
+    """
+    source = Source(path)
+    ledger = Ledger(path.name)
+    document = Document(_read_ahead(source), ledger, chunk_bytes=chunk_bytes)
+    collector = Collector(ledger)
+    with gc_paused():
+        for batch in document.batches():
+            collector.add(batch)
+        header = _header(path, source, document, ledger)
+        rank = rank_of(header)
+        tables = collector.tables(rank or 0)
+    _refuse_other_list(path, document, tables)
+    info = RankInfo(
+        rank=rank or 0,
+        rank_from=FROM_ORDER if rank is None else FROM_FILE,
+        path=str(path),
+        raw_bytes=source.num_bytes,
+        num_events=document.num_events,
+        num_lost_events=ledger.num_lost,
+        repaired=ledger.repairs(),
+        unknown_categories=dict(collector.unknown_categories),
+        **describe(header),
+    )
+    return Loaded(info, tables)
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """No garbage collection: decoding makes many objects, and no cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _read_ahead(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same blocks, the next one being read and decompressed meanwhile in a thread (zlib lets go of the GIL)."""
+    iterator = iter(blocks)
+    with ThreadPoolExecutor(1, thread_name_prefix="pyrometer-read") as pool:
+        coming = pool.submit(next, iterator, b"")
+        while block := coming.result():
+            coming = pool.submit(next, iterator, b"")
+            yield block
+
+
+def _header(path: Path, source: Source, document: Document, ledger: Ledger) -> dict[str, Any]:
+    if source.num_bytes == 0:
+        raise InputError(
+            f"{path}: not a trace but an empty file; the export did not finish, or the profiler's schedule had ended"
+        )
+    if not document.has_events:
+        raise InputError(_without_events(path, document))
+    _tell_end(source, document, ledger)
+    return read_header(document.head, document.tail, ledger, tail_at=document.num_bytes - len(document.tail))
+
+
+def _without_events(path: Path, document: Document) -> str:
+    head = document.head.rstrip()
+    if not head.endswith((b"}", b"]")):
+        return f"{path}: ends (byte {document.num_bytes}) before its list of events begins; export the trace again"
+    return f"{path}: JSON without a list traceEvents, so not a trace; {WANTED}"
+
+
+def _tell_end(source: Source, document: Document, ledger: Ledger) -> None:
+    """Say how the file ends, if not as it should."""
+    place = f"after event {document.num_events} (byte {document.num_bytes})"
+    lost = int(document.cut_at is not None)
+    if source.damage == "corrupt":
+        ledger.tell("corrupt", f"compressed data is corrupt {place}", lost=lost, byte=document.num_bytes)
+    elif source.damage == "cut" or lost:
+        ledger.tell("truncated", f"truncated {place}", lost=lost, byte=document.num_bytes)
+    elif not document.closed:
+        ledger.tell(
+            "missing_end", f"ends {place} without closing its list of events", byte=document.num_bytes
+        )
+    if source.damage == "padding":
+        ledger.note("garbage_at_end", byte=document.num_bytes)
+    if not document.head and document.closed and document.tail.strip():
+        ledger.note("garbage_at_end", byte=document.num_bytes - len(document.tail))
+
+
+def _refuse_other_list(path: Path, document: Document, tables: Mapping[str, pl.DataFrame]) -> None:
+    """A bare list may be anything; one in which nothing is an event is not a trace."""
+    empty = not any(tables[name].height for name in ("events", "flows", "counters", "tracks"))
+    held = document.num_events or document.tail.strip() or document.cut_at is not None
+    if not document.head and empty and held:
+        raise InputError(f"{path}: a JSON list that holds no events, so not a trace; {WANTED}")

@@ -1,0 +1,171 @@
+"""Reading a stretch of events one by one, where decoding it in one go failed.
+
+Every complete event is recovered. One that does not decode is mended; one that cannot be mended is counted as lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pyrometer.trace.reading.decoding import (
+    DECODE_ERRORS,
+    AnyEvent,
+    Shape,
+    decode_loosely,
+    decoder,
+    trailing_from,
+)
+from pyrometer.trace.reading.ledger import Ledger
+from pyrometer.trace.reading.mending import attempts
+
+_START = re.compile(
+    rb"(?:\A|([,\[}\]]))\s*(?=\{\s*(?:\}|"
+    rb'"(?:name|cat|ph|ts|tts|pid|tid|dur|tdur|id|id2|args|s|bp|sf|cname|scope|bind_id|stack|local_id)"\s*:))'
+)
+"""Where an event may begin. Lists of objects inside arguments look the same; decoding tells."""
+
+_END_OF_LIST = re.compile(rb"\}\s*(\])\s*(?:[,}]|\Z)")
+
+LOOK_AHEAD = 3
+"""Starts inside one event's arguments that are tried as part of it."""
+
+LONGEST_EVENT = 1 << 26
+
+
+class Taken(NamedTuple):
+    """What was read of a text."""
+
+    events: list[AnyEvent]
+    used: int  # bytes; the rest belongs to what follows
+    ended: bool  # the list of events was closed at `used`
+    cut: bool = False  # the text ends inside an event
+
+
+class _Piece(NamedTuple):
+    event: AnyEvent | None
+    end: int
+
+
+class Salvage:
+    """One stretch of events.
+
+    Args:
+        text: begins with an event, or with what separates two.
+        offset: of its first byte in the file.
+        final: no text follows.
+        shape: of events.
+        ledger: where damage is counted.
+    """
+
+    def __init__(self, text: bytes, *, offset: int, final: bool, shape: Shape, ledger: Ledger) -> None:
+        self.text = text
+        self.offset = offset
+        self.final = final
+        self.shape = shape
+        self.ledger = ledger
+        found = list(_START.finditer(text))
+        self.starts = [match.end() for match in found]
+        self.ends = [match.start() + (match[1] not in (None, b",")) for match in found]
+        self.ends.append(len(text))
+
+    def run(self) -> Taken:
+        """Read it."""
+        events: list[AnyEvent] = []
+        used = i = 0
+        while i < len(self.starts):
+            at = self.starts[i]
+            closed = self._between(used, at, first=not events and not used)
+            if closed:
+                return Taken(events, closed, ended=True)
+            piece = self._event(i)
+            if piece is None:
+                if (
+                    not self.final
+                    and len(self.text) - at < LONGEST_EVENT
+                    and len(self.starts) - i <= LOOK_AHEAD
+                ):
+                    return Taken(events, at, ended=False)
+                closing = _END_OF_LIST.search(self.text, at) if i == len(self.starts) - 1 else None
+                if i == len(self.starts) - 1 and closing is None:
+                    return Taken(events, at, ended=False, cut=True)
+                self.ledger.note("unreadable_event", lost=1, byte=self.offset + at)
+                piece = _Piece(None, closing.start(1) if closing else self.ends[i + 1])
+            if piece.event is not None:
+                events.append(piece.event)
+            used = piece.end
+            i += 1
+            while i < len(self.starts) and self.starts[i] < used:  # objects inside the event's arguments
+                i += 1
+        return self._rest(events, used)
+
+    def _rest(self, events: list[AnyEvent], used: int) -> Taken:
+        rest = self.text[used:].strip()
+        if rest.startswith(b"]"):
+            return Taken(events, self.text.index(b"]", used) + 1, ended=True)
+        if not self.final or rest in (b"", b","):
+            return Taken(events, used, ended=False)
+        return Taken(events, used, ended=False, cut=True)
+
+    def _between(self, used: int, at: int, *, first: bool) -> int:
+        """Judge what separates two events; gives the place after the bracket that ends the list, or 0."""
+        between = self.text[used:at].strip()
+        if between == b"," or (first and not between):
+            return 0
+        byte = self.offset + used
+        if between.startswith(b"]"):
+            return self.text.index(b"]", used) + 1
+        if not between:
+            self.ledger.note("missing_comma", num=1, byte=byte)
+        elif not between.strip(b", \t\r\n"):
+            self.ledger.note("trailing_comma", num=1, byte=byte)
+        else:
+            entry = re.fullmatch(rb",?\s*(null|true|false|-?[\d.]+|\"[^\"]*\")\s*,?", between)
+            self.ledger.note("not_an_event" if entry else "garbage", lost=1, byte=byte)
+        return 0
+
+    def _pieces(self, i: int) -> Iterator[tuple[int, bytes, bool]]:
+        for end in self.ends[i + 1 : i + 2 + LOOK_AHEAD]:
+            yield end, self.text[self.starts[i] : end], end == len(self.text)
+
+    def _event(self, i: int) -> _Piece | None:
+        at = self.starts[i]
+        for _, piece, _ in self._pieces(i):
+            read = self._read(piece, at)
+            if read is not None:
+                return read
+        if not self.final and len(self.starts) - i <= LOOK_AHEAD and len(self.text) - at < LONGEST_EVENT:
+            return None
+        for _, piece, last in self._pieces(i):
+            mended = self._mend(piece, at, last=last)
+            if mended is not None:
+                return mended
+        return None
+
+    def _read(self, piece: bytes, at: int) -> _Piece | None:
+        try:
+            return _Piece(decoder(self.shape).decode(piece), at + len(piece))
+        except DECODE_ERRORS as error:
+            end = trailing_from(error)
+        whole = piece if end is None else piece[:end]
+        event = decode_loosely(whole, self.shape)
+        if event is None:
+            return None
+        if event.misfits:
+            self.ledger.note("wrong_type", num=1, byte=self.offset + at)
+        return _Piece(event.value, at + len(whole))
+
+    def _mend(self, piece: bytes, at: int, *, last: bool) -> _Piece | None:
+        for mended in attempts(piece.rstrip(b", \t\r\n")):
+            rest = piece[mended.end :].strip()
+            if rest not in (b"", b",") and not rest.startswith(b"]"):
+                continue
+            if last and self.final and not rest and "missing_bracket" in mended.codes:
+                continue  # the file ends inside this event: what it would have said is not known
+            event = decode_loosely(mended.text, self.shape)
+            if event is not None:
+                codes = mended.codes | ({"wrong_type"} if event.misfits else set())
+                self.ledger.note(codes, num=1, byte=self.offset + at)
+                return _Piece(event.value, at + mended.end)
+        return None

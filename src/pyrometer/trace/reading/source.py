@@ -1,0 +1,128 @@
+"""The bytes of a trace file: decompressed in blocks, by what the file holds and not by what it is called."""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol
+
+from pyrometer.errors import InputError
+from pyrometer.trace.reading.mistaken import refuse_mistaken
+
+PLAIN_BLOCK = 1 << 20
+PACKED_BLOCK = 1 << 16  # gzipped traces shrink 10 to 20 times
+
+GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+UTF8_MARK = b"\xef\xbb\xbf"
+
+Damage = Literal["", "cut", "corrupt", "padding"]
+
+
+class _Decompressor(Protocol):
+    """What zlib's and zstd's decompressors share."""
+
+    eof: bool
+    unused_data: bytes
+
+    def decompress(self, data: bytes) -> bytes:
+        """Decompress some more."""
+
+
+class Source:
+    """One file, read once from its start.
+
+    Iterating gives blocks of the uncompressed text. Afterwards `num_bytes` is its size, and `damage` tells what was
+    wrong with the container: `cut` (it ends early), `corrupt` (it cannot be decompressed further) or `padding`
+    (something else follows it).
+
+    Raises:
+        InputError: the file cannot be opened, is something other than a trace, or needs a package for zstd.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.num_bytes = 0
+        self.damage: Damage = ""
+
+    def __iter__(self) -> Iterator[bytes]:
+        first = True
+        with _open(self.path) as file:
+            for block in self._blocks(file):
+                if first:
+                    refuse_mistaken(self.path, block)
+                self.num_bytes += len(block)
+                yield block.removeprefix(UTF8_MARK) if first else block
+                first = False
+
+    def _blocks(self, file: BinaryIO) -> Iterator[bytes]:
+        magic = file.read(4)
+        file.seek(0)
+        if magic.startswith(GZIP):
+            return self._decompressed(file, GZIP, lambda: zlib.decompressobj(31), zlib.error)
+        if magic == ZSTD:
+            zstd = _zstd(self.path)
+            return self._decompressed(file, ZSTD, zstd.ZstdDecompressor, zstd.ZstdError)
+        return iter(lambda: file.read(PLAIN_BLOCK), b"")
+
+    def _decompressed(
+        self, file: BinaryIO, magic: bytes, new: Callable[[], Any], error: type[Exception]
+    ) -> Iterator[bytes]:
+        decoder: _Decompressor = new()
+        while packed := file.read(PACKED_BLOCK):
+            while packed:
+                if decoder.eof:  # a further member follows, or something else
+                    packed += file.read(len(magic))
+                    if not packed.startswith(magic):
+                        self.damage = "padding" if packed.strip(b"\0") else ""
+                        return
+                    decoder = new()
+                before = decoder.copy() if isinstance(decoder, _ZLIB) else None
+                try:
+                    text = decoder.decompress(packed)
+                except error:
+                    self.damage = "corrupt"
+                    if before is not None:
+                        yield _until_corrupt(before, packed)
+                    return
+                if text:
+                    yield text
+                packed = decoder.unused_data if decoder.eof else b""
+        if not decoder.eof:
+            self.damage = "cut"
+
+
+_ZLIB = type(zlib.decompressobj())
+
+
+def _until_corrupt(decoder: Any, packed: bytes) -> bytes:
+    """Everything before the first byte that does not fit."""
+    text = []
+    try:
+        for i in range(len(packed)):
+            text.append(decoder.decompress(packed[i : i + 1]))
+    except zlib.error:
+        pass  # the caller tells
+    return b"".join(text)
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file; pass a trace file, a folder of them or a pattern") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); pass a file that can") from error
+
+
+def _zstd(path: Path) -> Any:
+    for name in ("compression.zstd", "backports.zstd"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise InputError(
+        f"{path}: compressed with zstd, which Python reads itself from 3.14 on; pip install pyrometer[zstd]"
+    )

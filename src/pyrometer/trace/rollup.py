@@ -1,0 +1,78 @@
+"""Sums over the call tree: from what is an event's own to what lies at or below it, without counting twice."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
+from pyrometer.trace.trace import RankTrace
+
+
+def above(trace: RankTrace, wanted: Mask) -> IntArray:
+    """For each event the innermost wanted one strictly above it, as a row; -1 where there is none."""
+    parent = parents(trace)
+    found = nearest(parent, depths(trace), wanted)
+    return np.asarray(np.where(parent >= 0, found[parent], -1), np.int64)
+
+
+def parents(trace: RankTrace) -> IntArray:
+    """Parent of each event; -1 at the roots."""
+    return np.asarray(trace.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy(), np.int64)
+
+
+def depths(trace: RankTrace) -> IntArray:
+    """Number of ancestors of each event."""
+    return trace.events["depth"].to_numpy().astype(np.int64)
+
+
+def gather_into(target: IntArray, owner: IntArray, values: IntArray) -> IntArray:
+    """Add values to the rows that own them; an owner of -1 is nobody.
+
+    >>> gather_into(np.zeros(2, np.int64), np.array([1, 1, -1]), np.array([3, 4, 5])).tolist()
+    [0, 7]
+    """
+    held = owner >= 0
+    np.add.at(target, owner[held], values[held])
+    return target
+
+
+def roll_up(own: IntArray, owner: IntArray, depth: IntArray) -> IntArray:
+    """What lies at or below each row, from what is its own; exact, whatever the nesting.
+
+    Args:
+        own: one row per node; any number of columns.
+        owner: the row above each one, -1 at the roots.
+        depth: grows from each owner to what it owns.
+
+    >>> roll_up(np.array([1, 2, 4]), np.array([-1, 0, 1]), np.array([0, 1, 2])).tolist()
+    [7, 6, 4]
+    """
+    total = own.copy()
+    order = np.argsort(depth, kind="stable")
+    bounds = np.searchsorted(depth[order], np.arange(depth.max(initial=-1) + 2)).tolist()
+    for low, high in reversed(list(pairwise(bounds))):
+        rows = order[low:high]
+        rows = rows[owner[rows] >= 0]
+        np.add.at(total, owner[rows], total[rows])
+    return total
+
+
+def is_repeated(key: IntArray, owner: IntArray) -> npt.NDArray[np.bool_]:
+    """Which rows lie below another one with the same key: recursion, whose time that one holds already.
+
+    >>> is_repeated(np.array([5, 6, 5]), np.array([-1, 0, 1])).tolist()
+    [False, False, True]
+    """
+    found = np.zeros(len(key), bool)
+    rows = np.flatnonzero(owner >= 0)
+    at = owner[rows]
+    while len(rows):
+        same = key[at] == key[rows]
+        found[rows[same]] = True
+        rows, at = rows[~same], owner[at[~same]]
+        rows, at = rows[at >= 0], at[at >= 0]
+    return found

@@ -1,0 +1,55 @@
+"""Where the host waited for a device: calls that block by their name, and copies that are seen to block."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pyrometer.trace.kinds import Kind
+from pyrometer.trace.patterns import is_blocking_call
+from pyrometer.trace.trace import RankTrace
+
+PAGEABLE = r"Pageable|-> Host\)|\(Host ->"
+"""Copies from or to memory that is not pinned, or of which the file does not say."""
+
+SCOPES = (
+    (r"Memcpy|memcpy", "copy"),
+    (r"Free$", "allocator"),
+    (r"StreamSynchronize", "stream"),
+    (r"EventSynchronize", "event"),
+    (r"(Device|Ctx|Context)Synchronize", "device"),
+)
+"""What a call waits for, by its name."""
+
+
+def find_waits(trace: RankTrace) -> pl.DataFrame:
+    """Calls in which a host thread waits for a device: `event, name, track, start_ns, end_ns, scope`, in order of start.
+
+    A call counts when its name says that it blocks (`cudaStreamSynchronize`, `hipMemcpyWithStream`, `cudaFree`, …), or
+    when it copies from or to pageable memory and returned only after its copy had ended.
+    """
+    if "waits" not in trace.results:
+        trace.results["waits"] = _find(trace.events)
+    found: pl.DataFrame = trace.results["waits"]
+    return found
+
+
+def _find(events: pl.DataFrame) -> pl.DataFrame:
+    calls = pl.col("kind").is_in([Kind.RUNTIME.value, Kind.DRIVER.value])
+    copies = events.filter(
+        (pl.col("kind") == Kind.MEMCPY.value)
+        & pl.col("parent").is_not_null()
+        & pl.col("name").str.contains(PAGEABLE)
+    )
+    ended = copies.group_by(pl.col("parent").cast(pl.UInt32).alias("event")).agg(
+        copied_ns=pl.col("end_ns").max()
+    )
+    blocked = (
+        events.filter(pl.col("event").is_in(ended["event"].implode()))
+        .join(ended, on="event")
+        .filter(pl.col("copied_ns") <= pl.col("end_ns"))["event"]
+    )
+    chosen = calls & (is_blocking_call().fill_null(value=False) | pl.col("event").is_in(blocked.implode()))
+    scope = pl.lit("device")
+    for pattern, name in reversed(SCOPES):
+        scope = pl.when(pl.col("name").str.contains(pattern)).then(pl.lit(name)).otherwise(scope)
+    return events.filter(chosen).select("event", "name", "track", "start_ns", "end_ns", scope=scope)

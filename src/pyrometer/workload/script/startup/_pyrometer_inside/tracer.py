@@ -1,0 +1,286 @@
+"""A profiler that follows the steps of a script as they happen: skip, warm up, record, write, and never look again.
+
+Where a step ends is decided as it is afterwards from the log: at the end of an optimizer's step, else where the loader is
+asked for the next batch, else where the outermost module is called again. The better one wins: what is being recorded
+by a poorer one is thrown away when the better one first appears.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+
+from . import kinds
+from .kineto import PHASE, new_profiler, profiler_running, quiet, steps_schedule
+from .log import EventLog
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+_NAMES = {
+    kinds.DATA_BEGIN: PHASE + "data",
+    kinds.FORWARD_BEGIN: PHASE + "forward",
+    kinds.BACKWARD_BEGIN: PHASE + "backward",
+    kinds.OPTIMIZER_BEGIN: PHASE + "optimizer",
+}
+_RANKS = {kinds.FORWARD_BEGIN: 1, kinds.DATA_BEGIN: 2, kinds.OPTIMIZER_END: 3}
+_BEST = 3
+# With a backward pass an optimizer should follow; after so many steps without one it is not torch's.
+PATIENCE = 100
+
+
+class Tracer:
+    """Told by the observer what begins and ends in the script's main thread; nothing that fails here reaches the script.
+
+    Args:
+        torch: the module.
+        log: where begin, end and troubles are noted.
+        request: `path` of the trace, `steps` to record, steps to `skip` before, `modules` for their spans, and `options`
+            of the profiler.
+    """
+
+    __slots__ = (
+        "_closing",
+        "_guard",
+        "_log",
+        "_modules",
+        "_num_steps",
+        "_open",
+        "_patience",
+        "_profiler",
+        "_rank",
+        "_recording",
+        "_request",
+        "_saw_backward",
+        "_seen",
+        "_state",
+        "_torch",
+    )
+
+    def __init__(self, torch: Any, log: EventLog, request: dict[str, Any]) -> None:
+        self._torch = torch
+        self._log = log
+        self._request = request
+        self._state = "waiting"
+        self._rank = 0
+        self._seen: set[int] = set()
+        self._closing: int | None = None
+        self._num_steps = 0
+        self._saw_backward = False
+        self._patience = PATIENCE
+        self._recording = False
+        self._profiler: Any = None
+        self._modules: Any = None
+        self._guard: Any = None
+        self._open: list[tuple[int, Any]] = []
+
+    def begin(self, kind: int, value: int) -> None:
+        """Something of this kind begins, on this object."""
+        if self._state == "done":
+            return
+        try:
+            self._saw_backward |= kind == kinds.BACKWARD_BEGIN
+            if self._state == "waiting" and self._request["skip"] == 0:
+                self._start(warmup=0)
+            self._boundary(kind, value)
+            if self._state == "running":
+                annotation = self._torch.profiler.record_function(_NAMES[kind])
+                annotation.__enter__()
+                self._open.append((kind, annotation))
+        except Exception as error:  # noqa: BLE001 - the script comes first; the log says what happened
+            self._fail(error)
+
+    def end(self, kind: int, value: int = 0) -> None:
+        """Something of this kind has ended."""
+        if self._state == "done":
+            return
+        try:
+            begun = [i for i, (opened, _) in enumerate(self._open) if opened == kind - 1]
+            self._close(begun[-1] if begun else len(self._open))
+            self._boundary(kind, value)
+        except Exception as error:  # noqa: BLE001 - see above
+            self._fail(error)
+
+    def finish(self) -> None:
+        """The script ends; what was recorded until now is kept."""
+        try:
+            if self._state == "running":
+                self._stop(early=self._recording)
+            if self._state == "waiting":
+                self._note("too few steps")
+        except Exception as error:  # noqa: BLE001 - see above
+            self._fail(error)
+        self._state = "done"
+
+    def detach(self) -> None:
+        """In a forked child: it has nothing to record."""
+        self._state = "done"
+
+    def _boundary(self, kind: int, value: int) -> None:
+        rank = _RANKS.get(kind, 0)
+        if rank == 0 or rank < self._rank:
+            return
+        if rank > self._rank:
+            self._rank, self._seen, self._closing, self._num_steps = rank, set(), None, 0
+            if self._state == "running" and self._request["skip"]:
+                self._discard()
+        if not self._closes(rank, value):
+            return
+        if rank < _BEST and self._saw_backward and self._patience > 0:
+            self._patience -= 1
+            return
+        self._num_steps += 1
+        if self._state == "waiting" and self._num_steps >= self._request["skip"]:
+            self._start(warmup=1)
+        elif self._state == "running":
+            self._next_step()
+
+    def _closes(self, rank: int, value: int) -> bool:
+        """Whether a step ends here: at the last optimizer of those that take turns, at the first of what recurs."""
+        new = value not in self._seen
+        self._seen.add(value)
+        if rank == _BEST:
+            if new:
+                self._closing = value
+                self._num_steps = 0 if self._state == "waiting" else self._num_steps
+            return value == self._closing
+        if self._closing is None and not new:
+            self._closing = value
+        return value == self._closing
+
+    def _start(self, warmup: int) -> None:
+        if profiler_running(self._torch):
+            if self._state == "waiting":
+                self._note("profiled by itself")
+            return
+        steps = self._request["steps"]
+        self._num_steps = 0
+        with _unheard():
+            self._profiler, _ = new_profiler(
+                self._torch,
+                self._request["options"],
+                schedule=steps_schedule(self._torch, warmup, steps),
+                on_ready=self._write,
+            )
+            self._profiler.start()
+        self._guard = _Guard(self._torch, self._give_way)
+        self._state = "running"
+        self._recording = warmup == 0
+        self._watch_modules()
+        if self._recording:
+            self._log.add(kinds.word(kinds.TRACE_BEGIN))
+
+    def _next_step(self) -> None:
+        self._close(0)
+        with _unheard():
+            self._profiler.step()
+        if not self._recording:
+            self._recording = True
+            self._num_steps = 0
+            self._log.add(kinds.word(kinds.TRACE_BEGIN))
+        elif self._num_steps >= self._request["steps"]:
+            self._stop(early=False)
+
+    def _stop(self, *, early: bool) -> None:
+        """End the profiler, which writes what it has; `early` says that the last step is not whole."""
+        self._close(0)
+        self._state = "done"
+        self._let_go()
+        if self._recording:
+            self._log.add(kinds.word(kinds.TRACE_END, self._num_steps))
+        else:
+            self._note("too few steps")
+        if early:
+            self._note("cut off")
+        with _unheard():
+            self._profiler.stop()
+        self._profiler = None
+
+    def _discard(self) -> None:
+        self._close(0)
+        self._let_go()
+        self._state, self._recording = "waiting", False
+        profiler, self._profiler = self._profiler, None
+        profiler.on_trace_ready = None
+        with _unheard():
+            profiler.stop()
+
+    def _give_way(self) -> None:
+        """The script starts a profiler of its own, and there can be only one."""
+        if self._state == "running":
+            self._note("gave way")
+            self._stop(early=False)
+
+    def _let_go(self) -> None:
+        if self._guard is not None:
+            self._guard.remove()
+        if self._modules is not None:
+            self._modules.switch(False)
+            self._modules = None
+
+    def _watch_modules(self) -> None:
+        if not self._request["modules"]:
+            return
+        from .module_spans import ModuleSwitch
+
+        self._modules = ModuleSwitch(self._torch)
+        self._modules.switch(True)
+
+    def _write(self, profiler: Any) -> None:
+        profiler.export_chrome_trace(self._request["path"])
+
+    def _close(self, position: int) -> None:
+        """End the spans from this one inwards."""
+        while len(self._open) > position:
+            self._open.pop()[1].__exit__(None, None, None)
+
+    def _note(self, trouble: str) -> None:
+        self._log.add(kinds.word(kinds.TRACE_TROUBLE, kinds.TRACE_TROUBLES.index(trouble)))
+
+    def _fail(self, error: Exception) -> None:
+        self._state = "done"
+        self._note("failed")
+        profiler, self._profiler = self._profiler, None
+        with contextlib.suppress(Exception), _unheard():
+            self._close(0)
+            self._let_go()
+            if profiler is not None:
+                profiler.on_trace_ready = None
+                profiler.stop()
+        with contextlib.suppress(OSError), open(self._request["path"] + ".failure", "w") as report:  # noqa: PTH123
+            report.write(f"{type(error).__name__}: {error}")
+
+
+class _Guard:
+    """Calls back before anyone else starts a profiler, also one that begins by waiting."""
+
+    __slots__ = ("_plain",)
+
+    def __init__(self, torch: Any, give_way: Callable[[], None]) -> None:
+        starts = ((torch.profiler.profile, "start"), (torch.autograd.profiler.profile, "_prepare_trace"))
+        self._plain = [(kind, name, getattr(kind, name)) for kind, name in starts if hasattr(kind, name)]
+        for kind, name, plain in self._plain:
+            setattr(kind, name, _told_before(plain, give_way))
+
+    def remove(self) -> None:
+        """Leave torch as it was."""
+        while self._plain:
+            setattr(*self._plain.pop())
+
+
+def _told_before(plain: Callable[[Any], Any], tell: Callable[[], None]) -> Callable[[Any], Any]:
+    def start(profiler: Any) -> Any:
+        tell()
+        return plain(profiler)
+
+    return start
+
+
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """Neither lines of the profiler on stderr nor warnings, which a script may have turned into errors."""
+    with quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,99 @@
+"""A script is traced without a change to it, and runs as without us."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pyrometer.errors import InputError, TargetError
+from pyrometer.trace.capture.record import CaptureOptions
+from pyrometer.trace.capture.script import trace_script
+
+
+def test_a_training_script(script, tmp_path, count, capfd):
+    path = tmp_path / "trace.json.gz"
+    done = trace_script([script("for _ in range(10): step()\nprint('done')\nsys.exit(3)")], steps=4, path=path)
+    assert done.observed.exit_code == 3
+    assert done.observed.steps_from == "optimizer steps"
+    assert capfd.readouterr() == ("done\n", "")
+    assert done.trace.steps.height == 4
+    assert count(done.trace, "phase:backward") == 4
+    capture = done.trace.capture
+    assert (capture.source, capture.num_steps, capture.notes) == ("script", 4, [])
+    assert capture.file_bytes == path.stat().st_size
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["script.py", "trace.json.gz"]
+
+
+def test_a_script_that_raises_leaves_the_trace_of_what_there_was(script, capfd):
+    text = "for i in range(9):\n    step()\n    if i == 6: raise ValueError('boom')"
+    path = script(text)
+    done = trace_script([path], steps=5)
+    assert done.observed.exit_code == 1
+    assert done.trace.capture.num_steps == 3
+    assert any("3 of 5" in note for note in done.trace.capture.notes)
+    assert "ValueError: boom" in capfd.readouterr().err
+
+
+def test_refusals(tmp_path, script):
+    with pytest.raises(TargetError, match="no such file"):
+        trace_script([str(tmp_path / "missing.py")])
+    with pytest.raises(InputError, match="skip: got -1"):
+        trace_script([script("")], skip=-1)
+
+
+@pytest.mark.slow
+def test_too_few_steps_for_any(script, tmp_path):
+    done = trace_script([script("for _ in range(3): step()")], path=tmp_path / "trace.json")
+    assert done.trace is None
+    assert any("skip fewer steps" in note for note in done.observed.notes)
+    assert [each.name for each in tmp_path.iterdir()] == ["script.py"]
+
+
+@pytest.mark.slow
+def test_a_script_that_is_killed_while_it_is_recorded(script):
+    text = "import os\nfor i in range(9):\n    step()\n    if i == 5: os._exit(7)"
+    done = trace_script([script(text)], steps=5)
+    assert done.observed.exit_code == 7
+    assert done.trace is None
+    assert any("was lost" in note for note in done.observed.notes)
+
+
+@pytest.mark.slow
+def test_output_of_a_script_that_fails_and_turns_warnings_into_errors(script, capfd):
+    text = "import warnings\nwarnings.simplefilter('error')\nfor _ in range(9): step()\nprint('x')\n1 / 0"
+    path = script(text)
+    done = trace_script([path])
+    traced = capfd.readouterr()
+    plain = subprocess.run([sys.executable, path], capture_output=True, check=False, text=True)
+    assert traced == (plain.stdout, plain.stderr)
+    assert done.observed.exit_code == plain.returncode == 1
+    assert done.trace is not None
+
+
+@pytest.mark.slow
+def test_options(script):
+    options = CaptureOptions(record_shapes=False, with_stack=True, with_modules=False)
+    done = trace_script([script("for _ in range(9): step()")], steps=1, options=options)
+    rank = done.trace.ranks[0]
+    assert rank.tables["python"].height
+    assert not rank.tables["events"]["name"].str.starts_with("module:").any()
+
+
+@pytest.mark.slow
+def test_a_forked_child_records_nothing(script):
+    text = """
+import os
+for i in range(9):
+    step()
+    if i == 5:
+        child = os.fork()
+        if child == 0:
+            for _ in range(5): step()
+            os._exit(0)
+        os.waitpid(child, 0)
+"""
+    done = trace_script([script(text)], steps=3)
+    assert done.observed.exit_code == 0
+    assert done.trace.steps.height == 3
