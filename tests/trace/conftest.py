@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+from collections.abc import Iterator
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -100,6 +101,14 @@ class TraceBuilder:
     def read_all(self, name: str = "trace.json") -> Trace:
         """The same, as a whole trace."""
         return read_trace(self.write(name))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_trace_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Large files that tests read are cached in a folder of this session, not in the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYROMETER_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pyrometer.version import __version__
 VERBS = {
     "check": "the main job: measure and observe a program; terminal summary and one HTML file",
     "bench": "time a workload, compare two, or fill a matrix of configurations",
+    "trace": "where the time goes: analyse traces of one or many ranks, or capture one",
     "calibrate": "what difference this machine can resolve; its compute and bandwidth peaks",
     "runs": "list what the store holds",
     "show": "look at a stored run again",
@@ -48,7 +49,9 @@ class Verbs(click.Group):
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="pyrometer")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error; also after the verb.")
+@click.option(
+    "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error; also after the verb."
+)
 def cli() -> None:
     """Measure, explain and guard the speed of PyTorch programs.
 

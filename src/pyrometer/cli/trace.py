@@ -32,7 +32,9 @@ TRACE_SUFFIXES = (".json", ".json.gz", ".json.zst", ".gz", ".zst")
     help="Write the HTML report to this file.",
 )
 @click.option("--diff", is_flag=True, help="Compare two files: what changed from the first to the second.")
-@click.option("--sql", metavar="QUERY", help="Print the answer to a query over events, ops, kernels, steps, …")
+@click.option(
+    "--sql", metavar="QUERY", help="Print the answer to a query over events, ops, kernels, steps, …"
+)
 @click.option(
     "--export",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -68,3 +70,23 @@ def command(
 
     Files may be plain, gzip or zstd, of any age and vendor, also damaged. A captured trace is kept with --export.
     """
+    from pyrometer.report.documents import TraceDocument
+    from pyrometer.trace.rank_report import report_rank
+    from pyrometer.trace.reading.read import read_trace
+    from pyrometer.trace.verdict import judge
+
+    trace = read_trace(list(files))
+    reports = [report_rank(one) for one in trace.ranks]
+    document = TraceDocument(target=" ".join(files), ranks=reports, verdict=judge(reports[0]))
+    document = msgspec.structs.replace(document, **provenance(None))
+    if output is not None:
+        from pyrometer.report.html import write_report
+
+        write_report(document, output)
+    if as_json:
+        print_document(document)
+    else:
+        from pyrometer.report.terminal import trace_view
+
+        print_view(trace_view(document))
+    return ExitCode.OK

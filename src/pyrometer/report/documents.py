@@ -17,6 +17,10 @@ from pyrometer.bench.stability import Soak
 from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.hardware.environment import Environment
 from pyrometer.record import Record, doc
+from pyrometer.trace.capture.record import Capture
+from pyrometer.trace.jobs.job import Job
+from pyrometer.trace.rank_report import RankReport
+from pyrometer.trace.verdict import TraceVerdict
 from pyrometer.version import __version__
 
 SCHEMA_VERSION = 1
@@ -64,6 +68,17 @@ class CheckDocument(TargetDocument, frozen=True, kw_only=True):
     findings: list[Any]
     script: ScriptOutcome | None = None
     report_path: Annotated[str | None, doc("the HTML file")]
+
+
+class TraceDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer trace … --json`."""
+
+    target: Annotated[str, doc("the files, or what was captured")]
+    environment: Annotated[Environment | None, doc("of a capture; files do not say all of theirs")] = None
+    capture: Annotated[Capture | None, doc("how it was recorded, and at what cost; null for files")] = None
+    verdict: Annotated[TraceVerdict | None, doc("null when no rank could be read")] = None
+    ranks: list[RankReport] = []
+    job: Annotated[Job | None, doc("the ranks beside each other; with several files")] = None
 
 
 class CalibrationDocument(TargetDocument, frozen=True, kw_only=True):

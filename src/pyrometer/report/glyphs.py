@@ -13,7 +13,18 @@ from rich.text import Text
 PHASE_MARKS = "█▤▓▒▚░▥▞▦▧"
 """One mark per phase, so that a bar reads without colour."""
 
-PHASE_COLOURS = ("yellow", "cyan", "blue", "magenta", "green", "bright_black", "red", "white", "bright_magenta", "bright_yellow")
+PHASE_COLOURS = (
+    "yellow",
+    "cyan",
+    "blue",
+    "magenta",
+    "green",
+    "bright_black",
+    "red",
+    "white",
+    "bright_magenta",
+    "bright_yellow",
+)
 
 BAR_CELLS = 100
 """No bar is wider, however wide the terminal."""

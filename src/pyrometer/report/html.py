@@ -38,6 +38,7 @@ from pyrometer.report.documents import (
     Document,
     MatrixDocument,
     TargetDocument,
+    TraceDocument,
 )
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
@@ -45,8 +46,10 @@ from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
+from pyrometer.report.facts import trace as of_trace
 from pyrometer.report.facts import verdict as of_verdict
-from pyrometer.report.facts.layout import spans
+from pyrometer.report.facts.layout import percent, spans
+from pyrometer.report.trace_context import rank_context
 
 Context = dict[str, Any]
 
@@ -167,11 +170,25 @@ def matrix_context(document: MatrixDocument) -> Context:
     }
 
 
+def trace_context(document: TraceDocument) -> Context:
+    """What the page of `pyrometer trace` shows."""
+    known = document.environment
+    return {
+        "headline": _headline(of_trace.headline(document)),
+        "subtitle": of_trace.subtitle(document),
+        "traced": [rank_context(report) for report in document.ranks],
+        "environment": surroundings.environment_facts(known) if known is not None else [],
+        "settings": surroundings.settings_table(known) if known is not None else None,
+        "provenance": surroundings.provenance_facts(document, document.target),
+    }
+
+
 VIEWS: dict[str, tuple[str, Callable[[Any], Context]]] = {
     "bench": ("result.html.j2", bench_context),
     "calibration": ("calibration.html.j2", calibration_context),
     "check": ("result.html.j2", check_context),
     "matrix": ("matrix.html.j2", matrix_context),
+    "trace": ("trace.html.j2", trace_context),
 }
 """Kind of document: its template, and what fills it."""
 
@@ -267,4 +284,5 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     templates.filters["spans"] = spans
+    templates.filters["percent"] = percent
     return templates

@@ -15,6 +15,7 @@ from pyrometer.report.documents import (
     CheckDocument,
     Document,
     MatrixDocument,
+    TraceDocument,
 )
 
 DOCUMENTS: dict[str, type[Document]] = {
@@ -22,6 +23,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "calibration": CalibrationDocument,
     "check": CheckDocument,
     "matrix": MatrixDocument,
+    "trace": TraceDocument,
 }
 
 

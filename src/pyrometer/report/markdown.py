@@ -16,6 +16,7 @@ from pyrometer.report.documents import (
     CheckDocument,
     MatrixDocument,
     TargetDocument,
+    TraceDocument,
 )
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
@@ -23,8 +24,10 @@ from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
+from pyrometer.report.facts import trace as of_trace
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Fact, Table, spans
+from pyrometer.trace.rank_report import RankReport
 
 
 def render_document(kind: str, document: dict[str, Any]) -> str:
@@ -92,11 +95,32 @@ def matrix_blocks(document: MatrixDocument) -> list[str]:
     return [*blocks, *_provenance_blocks(document)]
 
 
+def trace_blocks(document: TraceDocument) -> list[str]:
+    """What `pyrometer trace` found, as blocks of Markdown."""
+    blocks = [f"## {escape(of_trace.headline(document))}", escape(of_trace.subtitle(document))]
+    for report in document.ranks[:1]:
+        blocks += rank_blocks(report)
+    return blocks
+
+
+def rank_blocks(report: RankReport) -> list[str]:
+    """The chapters of one rank's trace."""
+    blocks = []
+    for section in of_trace.sections(report):
+        blocks.append(f"### {escape(section.title)}")
+        if section.facts:
+            blocks.append(_facts(section.facts))
+        if section.table is not None:
+            blocks.append(table(section.table))
+    return blocks
+
+
 VIEWS: dict[str, Callable[[Any], list[str]]] = {
     "bench": bench_blocks,
     "calibration": calibration_blocks,
     "check": check_blocks,
     "matrix": matrix_blocks,
+    "trace": trace_blocks,
 }
 
 
@@ -122,7 +146,9 @@ def escape(text: str, *, strip: bool = True) -> str:
 def table(content: Table) -> str:
     """A table; the first column is text, the others are figures."""
     lines = ["| " + " | ".join(escape(column) for column in content.columns) + " |"]
-    sides = [":---" if not index or index in content.words else "---:" for index in range(len(content.columns))]
+    sides = [
+        ":---" if not index or index in content.words else "---:" for index in range(len(content.columns))
+    ]
     lines.append("| " + " | ".join(sides) + " |")
     lines += ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in content.rows]
     return "\n".join(lines)

@@ -15,6 +15,7 @@ from pyrometer.report.documents import (
     Document,
     EnvironmentDocument,
     MatrixDocument,
+    TraceDocument,
 )
 from pyrometer.report.run_documents import CompareDocument, PruneDocument, RunsDocument
 
@@ -27,6 +28,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "env": EnvironmentDocument,
     "prune": PruneDocument,
     "runs": RunsDocument,
+    "trace": TraceDocument,
 }
 """What each verb prints; after a dash, with which flag."""
 

@@ -20,12 +20,14 @@ from pyrometer.report import kinds
 from pyrometer.report.charts.bins import bin_count, count_bins
 from pyrometer.report.charts.forest import ratio_scale
 from pyrometer.report.charts.scale import fit
+from pyrometer.report.charts.shares import Share
 from pyrometer.report.documents import (
     BenchDocument,
     CalibrationDocument,
     CheckDocument,
     MatrixDocument,
     TargetDocument,
+    TraceDocument,
 )
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
@@ -33,9 +35,11 @@ from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
+from pyrometer.report.facts import trace as of_trace
 from pyrometer.report.facts import verdict as of_verdict
-from pyrometer.report.facts.layout import Fact, Table, percent
+from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
+from pyrometer.trace.rank_report import RankReport
 
 OUTCOME_STYLES = {"faster": "bold green", "slower": "bold red", "same": "bold", "undecided": "bold yellow"}
 OPENING = {
@@ -58,6 +62,9 @@ OPENING = {
 """Rows with a blank line above."""
 
 AXIS_CELLS = 50
+
+TRACE_ROWS = 6
+"""Rows of each table of a trace; the page and the document hold more."""
 
 Rows = list[tuple[str, RenderableType]]
 
@@ -114,6 +121,43 @@ def check_view(document: CheckDocument | Checkup) -> RenderableType:
     return _page(*head, rows + _machine_rows(document))
 
 
+def trace_view(document: TraceDocument) -> RenderableType:
+    """What `pyrometer trace` prints."""
+    head = _head(of_trace.headline(document), of_trace.subtitle(document))
+    rows: Rows = []
+    for report in document.ranks[:1]:
+        rows += trace_rows(report)
+    return _page(*head, rows)
+
+
+def trace_rows(report: RankReport) -> Rows:
+    """The chapters of one rank's trace."""
+    return [(section.slug.capitalize(), _section(report, section)) for section in of_trace.sections(report)]
+
+
+def _section(report: RankReport, section: Section) -> RenderableType:
+    parts: list[RenderableType] = []
+    if section.slug == "breakdown":
+        shares = of_trace.part_shares(report.breakdown_ns)
+        parts.append(ShareBar([part.share for part in shares], [part.slot for part in shares]))
+        parts.append(_legend(shares))
+    elif section.table is not None:
+        parts.append(_table(section.table._replace(rows=section.table.rows[:TRACE_ROWS])))
+    if section.facts:
+        parts.insert(0, _facts(section.facts))
+    return Group(*parts, Text())
+
+
+def _legend(shares: Sequence[Share]) -> RenderableType:
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    for part in shares:
+        mark, colour = phase_mark(part.slot)
+        grid.add_row(
+            Text.assemble((mark, colour), " ", part.name), Text(percent(part.share)), Text(part.said)
+        )
+    return grid
+
+
 def calibration_view(document: CalibrationDocument) -> RenderableType:
     """What `pyrometer calibrate` prints."""
     found = document.calibration
@@ -144,6 +188,7 @@ VIEWS: dict[str, Callable[[Any], RenderableType]] = {
     "calibration": calibration_view,
     "check": check_view,
     "matrix": matrix_view,
+    "trace": trace_view,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -56,27 +57,40 @@ def innermost(events: pl.DataFrame, low: int, high: int) -> Pieces:
         pl.col("track").cast(pl.Int64),
         "start_ns",
         "end_ns",
+        pl.col("depth").cast(pl.Int64),
     )
     lanes = Lanes(low, high)
-    event, parent, track, start, end = (host[name].to_numpy() for name in host.columns)
+    event, parent, track, start, end, depth = (host[name].to_numpy() for name in host.columns)
     row = np.full(events.height, -1, np.int64)
     row[event] = np.arange(len(event))
+    reach = _reach(np.where(parent >= 0, row[parent], -1), depth, end)
     child = np.flatnonzero(parent >= 0)
     child = child[np.argsort(row[parent[child]], kind="stable")]  # by parent, and in order of start
     mother = row[parent[child]]
     same = np.empty(len(child), dtype=bool)
     same[:1] = False
     same[1:] = mother[1:] == mother[:-1]
-    before = np.where(same, np.append(0, end[child][:-1])[: len(child)], start[mother])
+    before = np.where(same, np.append(0, reach[child][:-1])[: len(child)], start[mother])
     last = np.append(~same[1:], True)[: len(child)]
     tail = start.copy()
-    tail[mother[last]] = end[child[last]]
+    tail[mother[last]] = reach[child[last]]
     owner = np.concatenate([mother, np.arange(len(event))])
     begins = np.concatenate([before, tail])
     ends = np.concatenate([start[child], end])
     return _disjoint(
         Pieces(lanes, lanes.place(track[owner], begins), lanes.place(track[owner], ends), event[owner])
     )
+
+
+def _reach(parent: IntArray, depth: IntArray, end: IntArray) -> IntArray:
+    """When an event and all below it have ended; some end after the event that they begin in."""
+    reach = np.array(end, np.int64)
+    order = np.argsort(-depth, kind="stable")
+    bounds = np.searchsorted(-depth[order], np.arange(-depth.max(initial=0), 1)).tolist()
+    for low, high in pairwise(bounds):  # from the deepest level up
+        rows = order[low:high]
+        np.maximum.at(reach, parent[rows], reach[rows])
+    return reach
 
 
 def _disjoint(pieces: Pieces) -> Pieces:

@@ -8,13 +8,15 @@ Without such annotations, the innermost mark around an event decides; what is na
 3. `autograd`: operators of the backward pass, on whatever thread, and the Python call that waits for them;
 4. `module`: an outermost call of an `nn.Module` is forward;
 5. `copy`: an outermost operator that copies from host to device is h2d;
-6. `order`: an outermost operator that comes before the backward pass of its step is forward; where the trace holds
-   neither a backward pass nor a module, all are.
+6. `order`, where no forward was found so far: an outermost operator that comes before the backward pass of its step is
+   forward; in a trace without a backward pass, all are, unless most of them lie in modules.
+
+`source` is the first of these that found the phase.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -23,7 +25,7 @@ from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.nearest import IntArray, Mask
 from pyrometer.trace.linking.places import module_calls
 from pyrometer.trace.patterns import PHASE, is_data_loading
-from pyrometer.trace.rollup import above
+from pyrometer.trace.rollup import above, is_operator
 from pyrometer.trace.trace import RankTrace
 
 Source = Literal["phase", "annotation", "optimizer", "loader", "autograd", "module", "copy", "order"]
@@ -75,6 +77,10 @@ class _Builder:
         if len(rows):
             self.code[rows] = self.found.setdefault((name, source), len(self.found))
 
+    def has(self, name: str) -> bool:
+        """Whether anything has been called so."""
+        return any(found == name for found, _ in self.found)
+
     def fill(self, mask: Mask, marks: IntArray, name: str, source: Source) -> None:
         """Label what has no label and lies at or below a mark."""
         rows = np.flatnonzero(mask & (marks >= 0) & (self.code < 0))
@@ -82,19 +88,17 @@ class _Builder:
 
     def labels(self) -> PhaseLabels:
         """Each name once, with the first thing that said so; in order of first occurrence."""
-        place: dict[str, int] = {}
+        rows = np.flatnonzero(self.code >= 0)
+        codes, first = np.unique(self.code[rows], return_index=True)
+        keys = list(self.found)
+        names: dict[str, int] = {}
         sources: dict[str, Source] = {}
-        code_of = np.full(len(self.found) + 1, -1, np.int64)
-        first = {
-            int(code): int(row) for code, row in zip(*np.unique(self.code, return_index=True), strict=True)
-        }
-        for (name, source), code in sorted(
-            self.found.items(), key=lambda one: first.get(one[1], len(self.code))
-        ):
-            if code in first:
-                code_of[code] = place.setdefault(name, len(place))
-                sources.setdefault(name, source)
-        return PhaseLabels(list(place), list(sources.values()), code_of[self.code])
+        for code in codes[np.argsort(first)].tolist():
+            name, source = keys[code]
+            names.setdefault(name, len(names))
+            sources[name] = min(sources.get(name, source), source, key=get_args(Source).index)
+        code_of = np.array([*(names.get(name, -1) for name, _ in keys), -1], np.int64)
+        return PhaseLabels(list(names), list(sources.values()), code_of[self.code])
 
 
 def _annotated(trace: RankTrace) -> PhaseLabels:
@@ -113,14 +117,24 @@ def _derived(trace: RankTrace) -> PhaseLabels:
     marks = trace.nearest(builder.code >= 0)
     builder.code = np.where(marks >= 0, builder.code[marks], -1)
     everywhere = np.ones(trace.events.height, bool)
-    calls = module_calls(trace.events)
-    builder.fill(everywhere, trace.nearest(calls & (above(trace, calls) < 0)), "forward", "module")
-    is_op = (trace.events["kind"] == Kind.CPU_OP.value).to_numpy()
+    is_op = is_operator(trace)
     outermost = trace.nearest(is_op & (above(trace, is_op) < 0))
-    copying = _copying(trace, outermost)
-    builder.fill(everywhere, np.where(copying, outermost, -1), "h2d", "copy")
-    builder.fill(_before_backward(trace, calls, outermost), outermost, "forward", "order")
+    if ("forward", "annotation") not in builder.found:
+        calls = module_calls(trace.events)
+        builder.fill(everywhere, trace.nearest(calls & (above(trace, calls) < 0)), "forward", "module")
+    builder.fill(everywhere, np.where(_copying(trace, outermost), outermost, -1), "h2d", "copy")
+    rest = _before_backward(trace, outermost)
+    if _wanted(builder, is_op & rest):
+        builder.fill(rest, outermost, "forward", "order")
     return builder.labels()
+
+
+def _wanted(builder: _Builder, candidates: Mask) -> bool:
+    """Whether no forward was found so far, or only little of it beside all the operators that could be forward."""
+    forward = [code for (name, _), code in builder.found.items() if name == "forward"]
+    if ("forward", "annotation") in builder.found or (forward and builder.has("backward")):
+        return False
+    return bool(np.isin(builder.code[candidates], forward).sum() < (builder.code[candidates] < 0).sum())
 
 
 def _mark(trace: RankTrace, builder: _Builder) -> None:
@@ -156,14 +170,14 @@ def _copying(trace: RankTrace, outermost: IntArray) -> Mask:
     return np.asarray(copying[outermost], np.bool_)
 
 
-def _before_backward(trace: RankTrace, calls: Mask, outermost: IntArray) -> Mask:
-    """Which events lie in an operator that begins before the backward pass of its step."""
+def _before_backward(trace: RankTrace, outermost: IntArray) -> Mask:
+    """Which events lie in an operator that begins before the backward pass of its step; without one, all that do."""
     start = trace.events["start_ns"].to_numpy()
     step = trace.events["step"].cast(pl.Int64).fill_null(-1).to_numpy()
     backward = np.flatnonzero(trace.places.backward == np.arange(len(start)))
     if not len(backward):
-        return np.full(len(start), not calls.any())
+        return outermost >= 0
     first = np.full(trace.steps.height + 1, np.iinfo(np.int64).min)  # the last one is outside of all steps
     order = backward[::-1]  # rows are in order of start: the first one is written last
     first[step[order]] = start[order]
-    return np.asarray(start[outermost] < first[step[outermost]], np.bool_)
+    return np.asarray((outermost >= 0) & (start[outermost] < first[step[outermost]]), np.bool_)

@@ -43,6 +43,7 @@ class RankReport(Record, frozen=True, kw_only=True):
     repaired: list[Repair] = []
     confidence: Annotated[str, doc("high, medium or low: what health leaves of it")]
     health: Annotated[list[HealthIssue], doc("the gravest first")] = []
+    origin_ns: Annotated[int, doc("start of the span")] = 0
     span_ns: Annotated[int, doc("from the first start to the last end over host operators and device work")]
     breakdown_ns: Annotated[Parts, doc("where the span went; sums to span_ns")]
     steps: list[StepBreakdown] = []
@@ -89,6 +90,7 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         repaired=trace.info.repaired,
         confidence=trust.confidence,
         health=trust.issues,
+        origin_ns=where_to.start_ns,
         span_ns=where_to.span_ns,
         breakdown_ns=where_to.parts,
         steps=where_to.by_step,

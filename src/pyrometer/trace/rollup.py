@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
+from pyrometer.trace.linking.steps import MARK
 from pyrometer.trace.trace import RankTrace
 
 
@@ -17,6 +19,14 @@ def above(trace: RankTrace, wanted: Mask) -> IntArray:
     parent = parents(trace)
     found = nearest(parent, depths(trace), wanted)
     return np.asarray(np.where(parent >= 0, found[parent], -1), np.int64)
+
+
+def is_operator(trace: RankTrace) -> Mask:
+    """Which events are operators; marks of steps, which old files write as operators, are none."""
+    found = np.array((trace.events["kind"] == Kind.CPU_OP.value).to_numpy(), np.bool_)
+    marks = trace.events.filter(pl.Series(found) & pl.col("name").str.contains(MARK).fill_null(value=False))
+    found[marks["event"].to_numpy()] = False
+    return found
 
 
 def parents(trace: RankTrace) -> IntArray:
@@ -51,7 +61,7 @@ def roll_up(own: IntArray, owner: IntArray, depth: IntArray) -> IntArray:
     >>> roll_up(np.array([1, 2, 4]), np.array([-1, 0, 1]), np.array([0, 1, 2])).tolist()
     [7, 6, 4]
     """
-    total = own.copy()
+    total = np.array(own, np.int64)
     order = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[order], np.arange(depth.max(initial=-1) + 2)).tolist()
     for low, high in reversed(list(pairwise(bounds))):

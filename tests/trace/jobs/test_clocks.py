@@ -52,7 +52,7 @@ def calls(ends: dict[tuple[str, int, int], int]) -> pl.DataFrame:
         for (key, match, rank), end in ends.items()
     ]
     frame = pl.DataFrame(rows)
-    return frame.with_columns(num_ranks=pl.len().over("match").cast(pl.Int64), launch_ns="start_ns")
+    return frame.with_columns(num_ranks=pl.len().over("match").cast(pl.Int64))
 
 
 @settings(max_examples=40, deadline=None)

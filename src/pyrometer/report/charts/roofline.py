@@ -38,7 +38,9 @@ def roofline(points: Sequence[Point], roof: Roof | None) -> Markup | None:
     drawn = [point for point in points if point.intensity > 0 and point.flop_per_s > 0]
     if not drawn:
         return None
-    across = _scale([point.intensity for point in drawn] + ([roof.flop_per_s / roof.bytes_per_s] if roof else []))
+    across = _scale(
+        [point.intensity for point in drawn] + ([roof.flop_per_s / roof.bytes_per_s] if roof else [])
+    )
     up = _scale([point.flop_per_s for point in drawn] + ([roof.flop_per_s] if roof else []))
     axis, lines = y_axis(up, _flop_unit, TOP, BOTTOM, BOTTOM + AXIS_HEIGHT)
     parts = [*lines, *x_axis(across, plain, BOTTOM, BOTTOM)]

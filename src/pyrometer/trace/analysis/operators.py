@@ -30,9 +30,8 @@ from pyrometer.errors import InputError
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.linking.nearest import IntArray
-from pyrometer.trace.linking.steps import MARK
 from pyrometer.trace.phase_labels import phase_names
-from pyrometer.trace.rollup import depths, gather_into, is_repeated, parents, roll_up
+from pyrometer.trace.rollup import depths, gather_into, is_operator, is_repeated, parents, roll_up
 from pyrometer.trace.stacks import python_stacks
 from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.where import places_of
@@ -115,15 +114,13 @@ def op_rows(trace: RankTrace) -> OpRows:
 
 def _op_rows(trace: RankTrace) -> OpRows:
     events = trace.events
-    is_op = (events["kind"] == Kind.CPU_OP.value).to_numpy()
-    marks = events.filter(pl.Series(is_op) & pl.col("name").str.contains(MARK).fill_null(value=False))
-    is_op[marks["event"].to_numpy()] = False
+    is_op = is_operator(trace)
     event = np.flatnonzero(is_op)
     index = np.full(events.height + 1, -1, np.int64)  # the last one for nobody
     index[event] = np.arange(len(event))
     linked = index[events["op"].cast(pl.Int64).fill_null(-1).to_numpy()]
-    of_event = index[trace.nearest(is_op)] if marks.height else linked
-    of_event = np.where(of_event >= 0, of_event, linked)
+    enclosing = index[trace.nearest(is_op)]
+    of_event = np.where(enclosing >= 0, enclosing, linked)
     parent = parents(trace)[event]
     return OpRows(event, np.where(parent >= 0, of_event[parent], -1), of_event)
 

@@ -41,6 +41,8 @@ HOST_FLOOR_NS = 2_000
 FIXED_COSTS = 5
 """Up to this multiple of a smallest operation's time its fixed costs may explain a call that had little to do."""
 
+UNLINKED = "the work names no operator"
+
 TRANSFER = r"(?i)htod|dtoh|host ?to ?device|device ?to ?host"
 
 
@@ -86,6 +88,9 @@ class Utilisation(Record, frozen=True, kw_only=True):
     ] = 0
     communication_ns: int = 0
     transfer_ns: Annotated[int, doc("copies between host and device")] = 0
+    unlinked_ns: Annotated[
+        int, doc("device work that names no operator: graphs, or launches missing from the trace")
+    ] = 0
     covered_share: Annotated[
         float | None, doc("covered over all but communication, transfers and overhead")
     ] = None
@@ -97,7 +102,7 @@ class Utilisation(Record, frozen=True, kw_only=True):
     mfu: Annotated[
         float | None,
         doc(
-            "time that the matrix FLOP would take at their dtypes' peaks, over the span; recomputed FLOP count"
+            "time that the matrix FLOP would take at their dtypes' peaks, over the span; a lower bound where formulas do not cover all, and recomputed FLOP count"
         ),
     ] = None
     bandwidth_utilisation: Annotated[float | None, doc("bytes at full bandwidth over the span")] = None
@@ -139,8 +144,8 @@ def roofline(trace: RankTrace, *, peaks: AnyPeaks | None = None) -> pl.DataFrame
 def utilisation(trace: RankTrace, *, peaks: AnyPeaks | None = None) -> Utilisation:
     """FLOP and bytes of the whole trace and of each step, MFU, and how much of the time the formulas cover."""
     frame = roofline(trace, peaks=peaks) if peaks is not None else roofline(trace)
-    roof = _roof(trace, peaks)
     costs = op_costs(trace)
+    roof = _roof(trace, peaks) if frame["num_bytes"].count() else None  # nothing known is not zero use
     total = int(frame["time_ns"].sum())
     of = {key: int(value) for key, value in frame.group_by("bound").agg(pl.col("time_ns").sum()).iter_rows()}
     covered = int(frame.filter(pl.col("num_bytes").is_not_null())["time_ns"].sum())
@@ -157,12 +162,13 @@ def utilisation(trace: RankTrace, *, peaks: AnyPeaks | None = None) -> Utilisati
         overhead_ns=free,
         communication_ns=of.get("communication", 0),
         transfer_ns=of.get("transfer", 0),
+        unlinked_ns=int(frame.filter(pl.col("reason") == UNLINKED)["time_ns"].sum()),
         covered_share=covered / rest if rest > 0 else None,
         flop=flop,
         matrix_flop=int(frame.filter(pl.col("unit") == "matrix")["flop"].sum()),
         num_bytes=num_bytes,
-        flop_per_s=flop * 1e9 / span if span else None,
-        bytes_per_s=num_bytes * 1e9 / span if span else None,
+        flop_per_s=flop * 1e9 / span if span and covered else None,
+        bytes_per_s=num_bytes * 1e9 / span if span and covered else None,
         mfu=float(frame["peak_ns"].sum()) / span if roof and span else None,
         bandwidth_utilisation=num_bytes * 1e9 / roof.bandwidth / span if roof and span else None,
         peaks_source=roof.source if roof else None,
@@ -231,7 +237,7 @@ def _compact(text: str | None) -> str | None:
 def _reason() -> pl.Expr:
     return (
         pl.when(pl.col("kindred") < 0)
-        .then(pl.lit("the work names no operator"))
+        .then(pl.lit(UNLINKED))
         .when("has_cost")
         .then(pl.lit("the operator's own time; its formula counts below it"))
         .otherwise("reason")

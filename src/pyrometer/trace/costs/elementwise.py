@@ -187,12 +187,6 @@ def native_dropout_backward(call: Call) -> Cost:
     return streamed([call.tensor(0), call.tensor(1)], call.tensor(0), 2)
 
 
-@cost("aten::dropout", "aten::dropout_", "aten::feature_dropout", source="2 per element", wraps=True)
-def dropout(call: Call) -> Cost:
-    """Where it is not made of other operators."""
-    return streamed([call.tensor(0)], call.tensor(0), 2)
-
-
 @cost("aten::complex", "aten::polar", source="2 per element")
 def complex_from_parts(call: Call) -> Cost:
     """Two real tensors to a complex one."""

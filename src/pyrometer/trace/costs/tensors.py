@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -127,14 +128,24 @@ def promote(tensors: Sequence[Tensor]) -> str:
     >>> promote([Tensor((2,), "int64"), Tensor((), "float32")]), promote([Tensor((2,), "float16"), Tensor((2,), "bfloat16")])
     ('float32', 'float32')
     """
-    winner = "bool"
-    for group in ([t for t in tensors if t.shape], [t for t in tensors if not t.shape]):
-        here = "bool"
-        for tensor in group:
-            here = _wider(here, tensor.dtype)
-        if group and (not any(t.shape for t in tensors) or _category(here) > _category(winner)):
-            winner = here
-    return winner
+    with_dims = _common([one.dtype for one in tensors if one.shape])
+    numbers = _common([one.dtype for one in tensors if not one.shape])
+    if with_dims is None or numbers is None:
+        return with_dims or numbers or "bool"
+    if _category(numbers) <= _category(with_dims):
+        return with_dims
+    if numbers.startswith("complex") and _category(with_dims) == FLOATING:
+        return COMPLEX_OF.get(with_dims, "complex64")
+    return numbers
+
+
+FLOATING = 2
+
+COMPLEX_OF = {"float64": "complex128", "float16": "complex32"}
+
+
+def _common(dtypes: Sequence[str]) -> str | None:
+    return reduce(_wider, dtypes) if dtypes else None
 
 
 def _category(dtype: str) -> int:
@@ -146,7 +157,8 @@ def _category(dtype: str) -> int:
 
 def _wider(a: str, b: str) -> str:
     if _category(a) != _category(b):
-        return max(a, b, key=_category)
+        low, high = sorted((a, b), key=_category)
+        return "complex128" if high.startswith("complex") and low == "float64" else high
     if {a, b} == {"float16", "bfloat16"}:
         return "float32"
     if {a, b} == {"int8", "uint8"}:

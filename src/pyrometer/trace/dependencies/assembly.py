@@ -16,7 +16,7 @@ from pyrometer.trace.dependencies.points import Points, Waiting, disjoint, place
 from pyrometer.trace.dependencies.segments import Segments, host_segments
 from pyrometer.trace.dependencies.threads import Threads, threads
 from pyrometer.trace.dependencies.waits import Waits, host_waits
-from pyrometer.trace.dependencies.work import Work, device_work
+from pyrometer.trace.dependencies.work import NEVER, Work, device_work
 from pyrometer.trace.intervals import union
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.trace import RankTrace
@@ -58,7 +58,8 @@ def build(trace: RankTrace) -> Graph:
     nodes = len(points.time)
     time = np.concatenate([[found.low], points.time, found.work.start])
     dur = np.concatenate([np.zeros(1 + nodes, np.int64), found.work.end - found.work.start])
-    bonds, lag = _reconcile(bonds, time, dur, found.latencies)
+    in_call = np.concatenate([np.zeros(1 + nodes, np.int64), found.work.in_call])
+    bonds, lag = _reconcile(bonds, time, dur, in_call, found.latencies)
     position = topological(time, bonds.source, bonds.target)
     pairs = pair(position, bonds.source, bonds.target)
     node, edge = pairs.node, pairs.edge
@@ -90,6 +91,7 @@ def _find(trace: RankTrace) -> Found:
     segments = host_segments(events, low, high)
     syncs = _sync_records(trace)
     waits = host_waits(events, syncs, work)
+    usual = find_latencies(events, work, waits)
     return Found(
         low,
         high,
@@ -97,9 +99,9 @@ def _find(trace: RankTrace) -> Found:
         work,
         segments,
         waits,
-        crossings(events, syncs, work),
+        crossings(events, syncs, work, usual),
         threads(events, trace.tables["ops"], trace.tracks, segments),
-        find_latencies(events, work, waits),
+        usual,
     )
 
 
@@ -134,21 +136,28 @@ def _points(found: Found, waiting: Waiting) -> Points:
     known = work.call >= 0
     first = np.flatnonzero(np.diff(segments.lane, prepend=-1))
     ends = _lane_ends(found)
-    main = _on_main(found)
-    lane = [work.thread[known], segments.lane[first], bursts.lane, bursts.lane, main[0], ends[0]]
-    time = [work.launched[known], segments.start[first], bursts.start, bursts.end, main[1], ends[1]]
+    main, lost = _on_main(found, bursts.start), _on_main(found, work.start[_lost(found)])
+    lane = [work.thread[known], segments.lane[first], bursts.lane, bursts.lane, main[0], lost[0], ends[0]]
+    time = [work.launched[known], segments.start[first], bursts.start, bursts.end, main[1], lost[1], ends[1]]
     moments = np.clip(np.concatenate(time), found.low, found.high)
     return place_points(np.concatenate(lane), moments, waiting, segments, found.low, found.high)
 
 
-def _on_main(found: Found) -> tuple[IntArray, IntArray]:
-    """Where the main thread is when each burst begins: lane and moment; its first or last moment, if it is not there."""
+def _on_main(found: Found, moments: IntArray) -> tuple[IntArray, IntArray]:
+    """Lane and moment of the main thread at these moments; its first or last moment, if it is not there."""
     mine = found.segments.lane == found.threads.main
     if not mine.any():
         return np.empty(0, np.int64), np.empty(0, np.int64)
     start, end = int(found.segments.start[mine][0]), int(found.segments.end[mine][-1])
-    bursts = found.threads.bursts
-    return np.full(len(bursts.start), found.threads.main, np.int64), np.clip(bursts.start, start, end)
+    return np.full(len(moments), found.threads.main, np.int64), np.clip(moments, start, end)
+
+
+def _lost(found: Found) -> IntArray:
+    """Work without a launch that did not queue either: some thread must have launched it just before."""
+    work = found.work
+    free = np.where(work.before >= 0, work.end[work.before], NEVER) if len(work) else work.end
+    waited = np.where(free > NEVER, work.start - free > found.latencies.queue.high, True)
+    return np.flatnonzero((work.call < 0) & waited)
 
 
 def _lane_ends(found: Found) -> tuple[IntArray, IntArray]:
@@ -206,7 +215,7 @@ def _thread_bonds(found: Found, points: Points, calls: IntArray) -> list[Bonds]:
 def _burst_bonds(found: Found, points: Points) -> list[Bonds]:
     """The main thread sets others to work, and waits for the backward passes."""
     bursts, main = found.threads.bursts, found.threads.main
-    lanes, moments = _on_main(found)
+    lanes, moments = _on_main(found, bursts.start)
     if not len(lanes):
         return []
     begins, ends = points.at(bursts.lane, bursts.start), points.at(bursts.lane, bursts.end)
@@ -231,11 +240,18 @@ def _device_bonds(found: Found, points: Points) -> list[Bonds]:
     launch = points.at(work.thread[known], np.clip(work.launched[known], found.low, found.high))
     delay = np.minimum(usual.launch.typical, work.start[known] - points.time[launch])
     gap = np.minimum(usual.queue.typical, work.start[behind] - work.end[work.before[behind]])
+    lost = _lost(found)
+    lanes, moments = _on_main(found, work.start[lost])
+    lost = lost[: len(lanes)]
+    at = points.at(lanes, moments)
+    passed = work.start[lost] - points.time[at]
+    told = passed >= 0
     cross = np.minimum(usual.queue.typical, work.start[crossed.work] - work.end[crossed.awaited])
     return [
         _bond(Edge.LAUNCH, 1 + launch, node[known], delay),
         _bond(Edge.STREAM, node[work.before[behind]], node[behind], gap),
         _bond(Edge.EVENT, node[crossed.awaited], node[crossed.work], cross),
+        _bond(Edge.HANDOFF, 1 + at[told], node[lost[told]], passed[told]),
     ]
 
 
@@ -253,17 +269,24 @@ def _wake_bonds(found: Found, points: Points, calls: IntArray) -> Bonds:
     return _bond(Edge.WAKE, 1 + len(points.time) + waits.work[fits], 1 + point[fits], weight)
 
 
-def _reconcile(bonds: Bonds, time: IntArray, dur: IntArray, usual: Latencies) -> tuple[Bonds, IntArray]:
-    """Let the edge that held a node up take what is usual for its kind; the rest is the node's lag."""
+def _reconcile(
+    bonds: Bonds, time: IntArray, dur: IntArray, in_call: IntArray, usual: Latencies
+) -> tuple[Bonds, IntArray]:
+    """Let the edge that held a node up take what is usual for its kind; the rest is the node's lag.
+
+    For a launch it is usual that the work begins when the call has returned, however long that took.
+    """
     arrival = time[bonds.source] + dur[bonds.source] + bonds.weight
     order = np.lexsort((bonds.kind, arrival, bonds.target))
     last = order[np.append(bonds.target[order[1:]] != bonds.target[order[:-1]], True)[: len(order)]]
     rest = time[bonds.target[last]] - arrival[last]
-    most = np.full(len(Edge), UNLIMITED)
-    most[[Edge.STREAM, Edge.EVENT]] = usual.queue.high
-    most[Edge.LAUNCH], most[Edge.WAKE] = usual.launch.high, usual.wake.high
+    limit = np.full(len(Edge), UNLIMITED)
+    limit[[Edge.STREAM, Edge.EVENT]] = usual.queue.high
+    limit[Edge.LAUNCH], limit[Edge.WAKE] = usual.launch.high, usual.wake.high
+    most = limit[bonds.kind[last]]
+    most += np.where(bonds.kind[last] == Edge.LAUNCH, in_call[bonds.target[last]], 0)
     weight = bonds.weight.copy()
-    more = np.clip(most[bonds.kind[last]] - weight[last], 0, rest)
+    more = np.clip(most - weight[last], 0, rest)
     weight[last] += more
     lag = np.zeros(len(time), np.int64)
     lag[bonds.target[last]] = rest - more
@@ -276,7 +299,7 @@ def _notes(found: Found, lag_ns: int) -> tuple[str, ...]:
     said = [
         (found.waits.num_inferred, "{} waiting calls have no synchronisation record: what they waited for is inferred"),
         (found.crossings.num_inferred, "{} waits between streams are inferred: which event was meant is not recorded"),
-        (orphans, "{} device events have no launch in the trace: they wait only for their stream"),
+        (orphans, "{} device events have no launch in the trace: they wait for their stream, else follow the main thread's clock"),
         (work.num_early, "{} device events begin before their launch; the launch is ignored"),
         (found.threads.num_joined, "{} backward passes are taken to start and to be awaited where the main thread pauses"),
         (found.threads.num_followed, "{} other threads are taken to follow the main thread's clock"),

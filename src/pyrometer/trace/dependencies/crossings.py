@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.dependencies.work import CALLS, Streams, Work
+from pyrometer.trace.dependencies.latencies import Latencies
+from pyrometer.trace.dependencies.work import CALLS, NEVER, Streams, Work
 
 IntArray = npt.NDArray[np.int64]
 
@@ -25,29 +26,35 @@ class Crossings:
     num_inferred: int  # event waits whose event had to be guessed
 
 
-def crossings(events: pl.DataFrame, syncs: pl.DataFrame, work: Work) -> Crossings:
+def crossings(events: pl.DataFrame, syncs: pl.DataFrame, work: Work, usual: Latencies) -> Crossings:
     """Find what waits for other streams.
 
     With synchronisation records (`Stream Wait Event`) the awaited work is the last that its stream was given before
     the event was recorded, and the waiting work the next that the waiting stream was given after the call. Without
     them the work that the same thread launches next waits for whatever other streams of its device had been given
     before the call, unless that ended too late to have been awaited: which event was meant is not recorded, so this
-    may claim too much. Work of one graph launch on several streams waits for what ended last before it in the same
-    launch.
+    may claim too much. Nor need the call be there: work that was launched long before onto an empty stream, and
+    begins just after work of another stream of its device has ended, waited for that. Work of one graph launch on
+    several streams waits for what ended last before it in the same launch.
 
     Args:
         events: linked events.
         syncs: the table `syncs` joined to its events.
         work: the device work.
+        usual: delays of the trace.
     """
     streams = Streams(work)
     told = syncs.filter(pl.col("sync_kind").str.starts_with("Stream Wait").fill_null(value=False))
-    pairs = _told(told, streams) if told.height else _inferred(events, streams)
+    if told.height:
+        pairs = _told(told, streams)
+    else:
+        pairs = np.concatenate([_inferred(events, streams), _just_after(streams, usual)], axis=1)
     graph = _within_graphs(work)
     before, after = np.concatenate([pairs, graph], axis=1)
     fits = (before >= 0) & (after >= 0)
     before, after = before[fits], after[fits]
     fits = (work.end[before] <= work.start[after]) & (work.lane[before] != work.lane[after])
+    fits &= (work.start[before] < work.start[after]) | (before < after)  # no ring among work without a duration
     unique = np.unique(np.stack([before[fits], after[fits]]), axis=1)
     return Crossings(unique[0], unique[1], told.height, 0 if told.height else len(np.unique(pairs[1])))
 
@@ -89,6 +96,23 @@ def _inferred(events: pl.DataFrame, streams: Streams) -> IntArray:
         before = streams.last(which, at, work.start[after])
         same = (work.device[after] == work.device[low]) & (streams.of_work[after] != which)
         pairs.append(np.stack([np.where(same, before, -1), after]))
+    return np.concatenate(pairs, axis=1)
+
+
+def _just_after(streams: Streams, usual: Latencies) -> IntArray:
+    work = streams.work
+    free = np.where(work.before >= 0, work.end[work.before], NEVER) if len(work) else work.end
+    late = (work.call >= 0) & (work.launched + work.in_call + usual.launch.high < work.start)
+    late &= np.where(free > NEVER, free + usual.queue.high < work.start, True)
+    pairs = [np.empty((2, 0), np.int64)]
+    for device in np.unique(work.device[late]).tolist():
+        theirs = np.flatnonzero(work.device == device)
+        by_end = theirs[np.argsort(work.end[theirs], kind="stable")]
+        after = np.flatnonzero(late & (work.device == device))
+        at = np.searchsorted(work.end[by_end], work.start[after], side="right") - 1
+        before = by_end[np.maximum(at, 0)]
+        fits = (at >= 0) & (work.start[after] - work.end[before] <= usual.queue.high)
+        pairs.append(np.stack([before[fits], after[fits]]))
     return np.concatenate(pairs, axis=1)
 
 

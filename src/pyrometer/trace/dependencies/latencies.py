@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.dependencies.waits import NEVER, Waits
-from pyrometer.trace.dependencies.work import Work
+from pyrometer.trace.dependencies.waits import Waits
+from pyrometer.trace.dependencies.work import NEVER, Work
 
 IntArray = npt.NDArray[np.int64]
 
@@ -24,7 +24,10 @@ USUAL_CALL_NS = 3_000
 
 @dataclass(frozen=True)
 class Latency:
-    """Half of the observed cases are at most `typical`, nine of ten at most `high`; ns."""
+    """Half of the observed cases are at most `typical`, nine of ten at most `high`; ns.
+
+    `high` is at most ten times what is typical: a longer delay has a cause of its own.
+    """
 
     typical: int
     high: int
@@ -50,8 +53,10 @@ def latency(observed: IntArray, usual: int) -> Latency:
     if not len(observed):
         return Latency(usual, usual)
     if len(observed) < FEW:
-        return Latency(int(observed[0]), max(int(observed[0]), usual))
-    return Latency(int(observed[len(observed) // 2]), int(observed[len(observed) * 9 // 10]))
+        typical = int(observed[0])
+        return Latency(typical, max(typical, usual))
+    typical = int(observed[len(observed) // 2])
+    return Latency(typical, min(int(observed[len(observed) * 9 // 10]), 10 * max(typical, usual)))
 
 
 def find_latencies(events: pl.DataFrame, work: Work, waits: Waits) -> Latencies:

@@ -64,19 +64,22 @@ def slack(graph: Graph) -> IntArray:
     return np.array(latest, np.int64) - (graph.time + graph.dur)
 
 
+WORK, LAG = -1, -2
+
+
 class Pieces(NamedTuple):
     """Pieces of the critical path, the last first; they cover the span without gap or overlap."""
 
     start: IntArray
     stop: IntArray
     node: IntArray  # the node that this piece led to, or was
-    kind: IntArray  # `Edge` that was followed; -1 for the work of the node itself
+    kind: IntArray  # `Edge` that was followed; `WORK` for the node itself, `LAG` for what nothing explains
 
 
 def critical_pieces(graph: Graph) -> Pieces:
     """Walk back from the end of the span: at each node to that which it had to wait for longest."""
     begin = graph.time.tolist()
-    dur = graph.dur.tolist()
+    dur, lag = graph.dur.tolist(), graph.lag.tolist()
     source, kind = _binding(graph)
     ends = (graph.time + graph.dur)[graph.ends]
     last = graph.ends[ends == ends.max(initial=graph.low)]
@@ -85,10 +88,14 @@ def critical_pieces(graph: Graph) -> Pieces:
     found: list[tuple[int, int, int, int]] = []
     while node:
         if dur[node] and begin[node] < cursor:
-            found.append((begin[node], cursor, node, -1))
+            found.append((begin[node], cursor, node, WORK))
             cursor = begin[node]
         before = source[node]
         reached = begin[before] + dur[before]
+        if lag[node] and reached < cursor:
+            explained = max(cursor - lag[node], reached)
+            found.append((explained, cursor, node, LAG))
+            cursor = explained
         if reached < cursor:
             found.append((reached, cursor, node, kind[node]))
             cursor = reached

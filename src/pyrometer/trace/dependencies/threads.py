@@ -42,7 +42,8 @@ class Threads(NamedTuple):
 def threads(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, segments: Segments) -> Threads:
     """Find the main thread, and when it set other threads to work.
 
-    The main thread is the one that runs the forward pass: most operators that autograd recorded, else most events.
+    The main thread is the one that runs the forward pass: most operators that autograd recorded,
+    else the first thread of the process, else most events.
     A stretch of backward operators on an engine's thread that lies within one segment of the main thread is the
     backward pass that the main thread waits for: it begins when the main thread gets there and the main thread goes
     on when it has ended. Every other stretch begins when the main thread reaches the same moment of its own run.
@@ -82,7 +83,9 @@ def threads(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, segme
 def _counts(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, lanes: IntArray) -> pl.DataFrame:
     numbered = ops.select("event", "sequence", "forward_thread")
     named = tracks.select(
-        "track", engine=pl.col("thread_name").str.contains(ENGINE_THREAD).fill_null(value=False)
+        "track",
+        engine=pl.col("thread_name").str.contains(ENGINE_THREAD).fill_null(value=False),
+        first=(pl.col("pid") == pl.col("tid")).fill_null(value=False),
     )
     is_backward = (pl.col("forward_thread").fill_null(0) != 0) | pl.col("name").str.contains(ENGINE_OP)
     return (
@@ -98,13 +101,13 @@ def _counts(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, lanes
             events=pl.len(),
         )
         .join(named, on="track", how="left")
-        .with_columns(pl.col("engine").fill_null(value=False))
+        .with_columns(pl.col("engine", "first").fill_null(value=False))
     )
 
 
 def _main(counts: pl.DataFrame) -> int:
-    by = ["engine", "steps", "forward", "calls", "events", "track"]
-    return int(counts.sort(by, descending=[False, True, True, True, True, False])["track"][0])
+    by = ["engine", "steps", "forward", "first", "calls", "events", "track"]
+    return int(counts.sort(by, descending=[False, True, True, True, True, True, False])["track"][0])
 
 
 def _backward_passes(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.dependencies.work import CALLS, Streams, Work
+from pyrometer.trace.dependencies.work import CALLS, NEVER, Streams, Work
 from pyrometer.trace.patterns import is_blocking_call
 
 IntArray = npt.NDArray[np.int64]
@@ -21,7 +21,6 @@ QUEUE_FULL = 1000
 """A stream takes about this many launches before the next one waits; CUDA's limit is 1024."""
 LONG_LAUNCH = 20
 """A launch into a full queue takes at least this many times the usual."""
-NEVER = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pyrometer.trace.kinds import DEVICE_WORK, Kind
 
 IntArray = npt.NDArray[np.int64]
 
+NEVER = np.iinfo(np.int64).min
 CALLS = (Kind.RUNTIME.value, Kind.DRIVER.value)
 
 
@@ -25,6 +26,7 @@ class Work:
     end: IntArray
     call: IntArray  # what launched it, a row of `events`: the call, else the operator that it names; -1 unknown
     launched: IntArray  # when the call began; when the work began, where no call is known
+    in_call: IntArray  # how long the call took, ns; 0 unknown
     thread: IntArray  # of the call, a row of `tracks`; -1 unknown
     before: IntArray  # the work of the same stream that ends last among those begun earlier; -1 none
     device: IntArray
@@ -46,6 +48,7 @@ def device_work(events: pl.DataFrame) -> Work:
     call = frame.select(pl.coalesce("parent", "op").cast(pl.Int64).fill_null(-1)).to_series().to_numpy()
     launched = events["start_ns"].to_numpy()[call] if len(call) else start
     thread = events["track"].cast(pl.Int64).fill_null(-1).to_numpy()[call] if len(call) else call
+    took = events["dur_ns"].to_numpy()[call] if len(call) else start
     early = (call >= 0) & (launched > start)
     call = np.where(early, -1, call)
     return Work(
@@ -55,6 +58,7 @@ def device_work(events: pl.DataFrame) -> Work:
         end=end,
         call=call,
         launched=np.where(call >= 0, launched, start),
+        in_call=np.where(call >= 0, took, 0),
         thread=np.where(call >= 0, thread, -1),
         before=_before(lane, end),
         device=frame["device"].cast(pl.Int64).fill_null(-1).to_numpy(),
@@ -86,13 +90,13 @@ class Streams:
         self.work = work
         self.slices = lane_slices(work.lane)
         self.of_work = np.zeros(len(work), np.int64)
-        self._launched = work.launched.copy()
+        # Work without a launch was launched no earlier than what stands before it in the stream.
+        self._launched = np.where(work.call >= 0, work.launched, NEVER)
         self._ends = work.end.copy()
         self._latest = np.arange(len(work))
         for i, (low, high) in enumerate(self.slices):
             self.of_work[low:high] = i
-            # What stands further back in the stream was launched no earlier, whatever the threads' order.
-            self._launched[low:high] = np.minimum.accumulate(work.launched[low:high][::-1])[::-1]
+            self._launched[low:high] = np.maximum.accumulate(self._launched[low:high])
             self._ends[low:high] = np.maximum.accumulate(work.end[low:high])
             newest = np.where(self._ends[low:high] == work.end[low:high], np.arange(low, high), -1)
             self._latest[low:high] = np.maximum.accumulate(newest)

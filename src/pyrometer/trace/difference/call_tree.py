@@ -56,7 +56,9 @@ def build_call_tree(trace: RankTrace) -> CallTree:
         host, is_device = host & (step >= 0), is_device & (step >= 0)
     above = _node_above(trace, host)
     rows = np.flatnonzero(host | is_device)
-    path, parent = _paths(rows, above, names.to_numpy(), events["depth"].to_numpy().astype(np.int64))
+    path, parent = _paths(
+        rows, above, names.rank("dense").to_numpy(), events["depth"].to_numpy().astype(np.int64)
+    )
     number = len(parent)
     when = np.zeros(len(rows), np.int64) if step is None else step[rows]
     width = max(trace.steps.height, 1)
@@ -103,11 +105,11 @@ def _node_above(trace: RankTrace, host: npt.NDArray[np.bool_]) -> IntArray:
     return np.where(by_id, nearest[op], above)
 
 
-def _paths(rows: IntArray, above: IntArray, names: npt.NDArray[np.object_], depth: IntArray) -> tuple[IntArray, IntArray]:
+def _paths(rows: IntArray, above: IntArray, name: IntArray, depth: IntArray) -> tuple[IntArray, IntArray]:
     """The node of each row, and the parent of each node; level by level, so that parents come first."""
-    _, name = np.unique(names.astype(str), return_inverse=True)
+    name = name.astype(np.int64)
     width = int(name.max(initial=0)) + 1
-    node = np.full(len(names), -1, np.int64)
+    node = np.full(len(name), -1, np.int64)
     parents: list[IntArray] = []
     count = 0
     level = _levels(rows, above, depth)

@@ -10,7 +10,7 @@ from pyrometer.trace.difference.record import TimeChange
 
 Times = npt.NDArray[np.int64]
 
-CONFIDENCE = 0.99
+CONFIDENCE = 0.95
 MIN_STEPS = 3
 
 

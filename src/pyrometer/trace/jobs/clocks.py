@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -56,12 +56,13 @@ def estimate_clocks(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> li
     offset = _connect(deviations)
     reference = offset.get(ranks[0], 0) if ranks else 0
     offset = {rank: value - reference for rank, value in offset.items()}
+    rests = _residuals(ends, offset)
     told = {one.rank: one for one in summaries}
     counts = dict(ends.group_by("rank").len().iter_rows())
     found = []
     for rank in ranks:
         own = offset.get(rank, 0)
-        rest = _residuals(ends, rank, offset)
+        rest = rests.get(rank, np.empty((0, 2), np.int64))
         drift = _drift(rest)
         residual = int(np.median(np.abs(rest[:, 1]))) if len(rest) else None
         applied = own if _is_other_clock(told[rank], told[ranks[0]], own, residual or 0) else 0
@@ -86,7 +87,7 @@ def align(calls: pl.DataFrame, clocks: Sequence[ClockOffset]) -> pl.DataFrame:
     )
     moved = calls.join(table, on="rank", how="left", maintain_order="left")
     return moved.with_columns(
-        pl.col(name) - pl.col("offset").fill_null(0) for name in ("start_ns", "end_ns", "launch_ns")
+        pl.col(name) - pl.col("offset").fill_null(0) for name in ("start_ns", "end_ns")
     ).drop("offset")
 
 
@@ -109,7 +110,7 @@ def _middle(column: str) -> pl.Expr:
 
 def _connect(deviations: pl.DataFrame) -> dict[int, int]:
     """Offsets of all ranks on one scale: groups that share a rank are tied together by it."""
-    groups: dict[str, dict[int, int]] = {}
+    groups: dict[Any, dict[int, int]] = {}
     for key, rank, value, _ in deviations.iter_rows():
         groups.setdefault(key, {})[rank] = value
     left = sorted(groups.values(), key=lambda held: (-len(held), min(held)))
@@ -126,16 +127,17 @@ def _connect(deviations: pl.DataFrame) -> dict[int, int]:
     return offset
 
 
-def _residuals(ends: pl.DataFrame, rank: int, offset: dict[int, int]) -> IntArray:
-    """Moment and deviation of each of a rank's ends, after correction."""
-    if not ends.height or rank not in offset:
-        return np.empty((0, 2), np.int64)
+def _residuals(ends: pl.DataFrame, offset: dict[int, int]) -> dict[int, IntArray]:
+    """Moment and deviation of the ends of each rank, after correction."""
     table = pl.DataFrame(
         {"rank": list(offset), "offset": list(offset.values())}, schema={"rank": pl.Int64, "offset": pl.Int64}
     )
-    held = ends.join(table, on="rank", how="inner").with_columns(end=pl.col("end_ns") - pl.col("offset"))
-    held = held.with_columns(rest=pl.col("end") - _middle("end").over("match"))
-    return held.filter(pl.col("rank") == rank).sort("end").select("end", "rest").to_numpy()
+    held = ends.join(table, on="rank", how="inner").select(
+        "match", "rank", end=pl.col("end_ns") - pl.col("offset")
+    )
+    rest = held.with_columns(rest=pl.col("end") - _middle("end").over("match")).sort("rank", "end")
+    parts = rest.partition_by("rank", as_dict=True)
+    return {int(rank): part.select("end", "rest").to_numpy() for (rank,), part in parts.items()}
 
 
 def _drift(rest: IntArray) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import polars as pl
 
@@ -29,12 +29,21 @@ class Mismatch(Record, frozen=True, kw_only=True):
     message: Annotated[str, doc("one line for people")]
 
 
+class Group(NamedTuple):
+    """A process group, as far as the traces tell it apart from others."""
+
+    name: str | None
+    ranks: str | None
+    size: int | None
+
+
 class Matched(NamedTuple):
     """All calls of a job, and what did not fit."""
 
     calls: (
         pl.DataFrame
     )  # one row per call and rank; `match` numbers the collective, `num_ranks` counts its calls
+    groups: list[Group]  # `key` in `calls` is a row of it
     mismatches: list[Mismatch]
     num_mismatches: dict[str, int]  # by kind
     num_outside: int  # collectives outside of the time that all ranks of the group recorded
@@ -43,7 +52,7 @@ class Matched(NamedTuple):
 CALLS = {
     "rank": pl.Int64,
     "call": pl.Int64,
-    "label": pl.Int64,
+    "key": pl.Int64,
     "sequence": pl.Int64,
     "peer": pl.Int64,
     "bytes": pl.Int64,
@@ -51,12 +60,8 @@ CALLS = {
     "end_ns": pl.Int64,
     "dur_ns": pl.Int64,
     "exposed_ns": pl.Int64,
-    "launch_ns": pl.Int64,
     "step": pl.String,
     "name": pl.String,
-    "group": pl.String,
-    "group_ranks": pl.String,
-    "group_size": pl.Int64,
     "dtype": pl.String,
 }
 
@@ -65,67 +70,60 @@ def match_calls(summaries: Sequence[RankSummary]) -> Matched:
     """Match the collectives of all ranks; times become unix time as each rank's file tells it.
 
     Where the traces number the collectives of a group (`Seq`), the number decides. Elsewhere the order within step,
-    group and name does; where ranks count differently many in a step, the order among those of the same size. Sends
-    match receives by their order between the two ranks.
+    group and name does; where ranks count differently many in a step, or of other sizes, the order among those of the
+    same size. Sends match receives by their order between the two ranks.
     """
-    calls = pl.concat([pl.DataFrame(schema=CALLS), *(_frame(one) for one in summaries)])
-    calls = calls.with_columns(key=_group_key())
+    groups: dict[Group, int] = {}
+    calls = pl.concat([pl.DataFrame(schema=CALLS), *(_frame(one, groups) for one in summaries)])
     if not calls.height:
-        return Matched(calls.with_columns(match=pl.lit(0), num_ranks=pl.lit(0)), [], {}, 0)
+        nothing = calls.with_columns(match=pl.lit(0), num_ranks=pl.lit(0), way=pl.lit(""))
+        return Matched(nothing, [], [], {}, 0)
     is_p2p = pl.col("name").is_in(POINT_TO_POINT)
     paired = is_p2p & pl.col("peer").is_not_null()
-    keyed = pl.concat(
-        [
-            _by_number(calls.filter(~is_p2p & pl.col("sequence").is_not_null())),
-            _by_order(calls.filter(~is_p2p & pl.col("sequence").is_null())),
-            _by_pair(calls.filter(paired)),
-            _alone(calls.filter(is_p2p & ~paired)),
-        ]
+    numbered = ~is_p2p & pl.col("sequence").is_not_null()
+    ordered = ~is_p2p & pl.col("sequence").is_null()
+    parts = (
+        _by_number(calls.filter(numbered)),
+        _by_order(calls.filter(ordered)),
+        _by_pair(calls.filter(paired)),
+        _alone(calls.filter(is_p2p & ~paired)),
     )
-    identity = ["key", "way", "what", "at", "turn"]
-    numbered = keyed.with_columns(match=pl.struct(identity).rank("dense").cast(pl.Int64) - 1)
-    numbered = numbered.with_columns(num_ranks=pl.len().over("match").cast(pl.Int64))
-    mismatches, counts, outside = _mismatches(numbered)
-    return Matched(numbered.drop("way", "what", "at", "turn"), mismatches, counts, outside)
+    matched, below = [], 0
+    for way, part in zip(("number", "order", "pair", "alone"), parts, strict=True):
+        own = part.select(*CALLS, pl.col("match").cast(pl.Int64) + below, pl.lit(way).alias("way"))
+        matched.append(own)
+        below += part["match"].n_unique() + 1
+    whole = pl.concat(matched).with_columns(num_ranks=pl.len().over("match").cast(pl.Int64))
+    mismatches, counts, outside = _mismatches(whole, list(groups))
+    return Matched(whole, list(groups), mismatches, counts, outside)
 
 
-def _frame(one: RankSummary) -> pl.DataFrame:
+def _frame(one: RankSummary, groups: dict[Group, int]) -> pl.DataFrame:
+    """The calls of one rank; its groups join `groups`."""
     calls = one.calls.frame()
     if not calls.height:
         return pl.DataFrame(schema=CALLS)
-    labels = pl.DataFrame(
-        [(i, x.name, x.group, x.group_ranks, x.group_size, x.dtype) for i, x in enumerate(one.labels)],
-        schema=["label", "name", "group", "group_ranks", "group_size", "dtype"],
+    labels = [
+        (i, x.name, groups.setdefault(Group(x.group, x.group_ranks, x.group_size), len(groups)), x.dtype)
+        for i, x in enumerate(one.labels)
+    ]
+    names = pl.DataFrame(
+        labels,
+        schema={"label": pl.Int64, "name": pl.String, "key": pl.Int64, "dtype": pl.String},
         orient="row",
     )
     steps = pl.DataFrame(
         {"step": range(len(one.steps)), "step_name": [step.name for step in one.steps]},
         schema={"step": pl.Int64, "step_name": pl.String},
     )
-    whole = calls.with_row_index("call").join(labels, on="label", how="left", maintain_order="left")
+    whole = calls.with_row_index("call").join(names, on="label", how="left", maintain_order="left")
     whole = whole.join(steps, on="step", how="left", maintain_order="left").with_columns(
         rank=pl.lit(one.rank, pl.Int64),
         step=pl.col("step_name"),
         end_ns=pl.col("start_ns") + pl.col("dur_ns") + one.base_ns,
         start_ns=pl.col("start_ns") + one.base_ns,
-        launch_ns=pl.col("launch_ns") + one.base_ns,
     )
     return whole.select(pl.col(name).cast(dtype) for name, dtype in CALLS.items())
-
-
-def _group_key() -> pl.Expr:
-    return pl.format(
-        "{}|{}|{}",
-        pl.col("group").fill_null("?"),
-        pl.col("group_ranks").fill_null("?"),
-        pl.col("group_size").fill_null(0),
-    )
-
-
-def _keyed(calls: pl.DataFrame, way: str, what: pl.Expr, at: pl.Expr, turn: pl.Expr) -> pl.DataFrame:
-    return calls.with_columns(
-        way=pl.lit(way), what=what.cast(pl.String), at=at.cast(pl.String), turn=turn.cast(pl.Int64)
-    )
 
 
 def _turn(*within: str) -> pl.Expr:
@@ -133,46 +131,45 @@ def _turn(*within: str) -> pl.Expr:
     return pl.int_range(pl.len()).over("rank", "key", *within)
 
 
+def _identify(calls: pl.DataFrame, *identity: str) -> pl.DataFrame:
+    """Calls that agree in `identity` are one collective."""
+    return calls.with_columns(match=pl.struct(identity).rank("dense"))
+
+
 def _by_number(calls: pl.DataFrame) -> pl.DataFrame:
-    return _keyed(calls, "number", pl.lit(""), pl.col("sequence"), _turn("sequence"))
+    return _identify(calls.with_columns(turn=_turn("sequence")), "key", "sequence", "turn")
 
 
 def _by_order(calls: pl.DataFrame) -> pl.DataFrame:
-    calls = calls.with_columns(at_step=pl.col("step") if _share_steps(calls) else pl.lit(None, pl.String))
+    calls = _with_steps(calls)
     within = ("name", "at_step")
     calls = calls.with_columns(nth=_turn(*within), n=pl.len().over("rank", "key", *within))
     same = pl.col("bytes").fill_null(-1).n_unique().over("key", *within, "nth") == 1
     fits = same | ~pl.col("name").is_in(SAME_SIZE)
     agree = (pl.col("n").n_unique().over("key", *within) == 1) & fits.all().over("key", *within)
-    sized = calls.with_columns(agree=agree, by_size=_turn(*within, "bytes"))
-    size = pl.when("agree").then(pl.lit("")).otherwise(pl.col("bytes").cast(pl.String).fill_null("?"))
-    return _keyed(
-        sized,
-        "order",
-        pl.format("{} {}", "name", size),
-        pl.col("at_step").fill_null(""),
-        pl.when("agree").then("nth").otherwise("by_size"),
-    ).drop("at_step", "n", "nth", "agree", "by_size")
+    sized = calls.with_columns(agree=agree, by_size=_turn(*within, "bytes")).with_columns(
+        size=pl.when("agree").then(pl.lit(-1)).otherwise("bytes"),
+        turn=pl.when("agree").then("nth").otherwise("by_size"),
+    )
+    return _identify(sized, "key", *within, "size", "turn")
 
 
 def _by_pair(calls: pl.DataFrame) -> pl.DataFrame:
     sends = pl.col("name") == "send"
-    pair = pl.format(
-        "{}>{}",
-        pl.when(sends).then("rank").otherwise("peer"),
-        pl.when(sends).then("peer").otherwise("rank"),
+    calls = _with_steps(calls).with_columns(
+        src=pl.when(sends).then("rank").otherwise("peer"), dst=pl.when(sends).then("peer").otherwise("rank")
     )
-    calls = calls.with_columns(
-        pair=pair, at_step=pl.col("step") if _share_steps(calls) else pl.lit(None, pl.String)
-    )
-    return _keyed(
-        calls, "pair", pl.col("pair"), pl.col("at_step").fill_null(""), _turn("pair", "name", "at_step")
-    ).drop("pair", "at_step")
+    turned = calls.with_columns(turn=_turn("src", "dst", "name", "at_step"))
+    return _identify(turned, "key", "src", "dst", "at_step", "turn")
 
 
 def _alone(calls: pl.DataFrame) -> pl.DataFrame:
     """Sends and receives whose other side the trace does not tell."""
-    return _keyed(calls, "alone", pl.format("{} {}", "rank", "name"), pl.lit(""), _turn("name"))
+    return _identify(calls.with_columns(turn=_turn("name")), "key", "rank", "name", "turn")
+
+
+def _with_steps(calls: pl.DataFrame) -> pl.DataFrame:
+    return calls.with_columns(at_step=pl.col("step") if _share_steps(calls) else pl.lit(None, pl.String))
 
 
 def _share_steps(calls: pl.DataFrame) -> bool:
@@ -182,19 +179,18 @@ def _share_steps(calls: pl.DataFrame) -> bool:
     return isinstance(held, int) and held > 1
 
 
-def _mismatches(calls: pl.DataFrame) -> tuple[list[Mismatch], dict[str, int], int]:
-    members = _members(calls)
+def _mismatches(calls: pl.DataFrame, groups: list[Group]) -> tuple[list[Mismatch], dict[str, int], int]:
     per = (
         calls.filter(pl.col("way") != "alone")
         .group_by("match", maintain_order=True)
         .agg(
-            pl.col("key", "group", "sequence", "step", "way").first(),
+            pl.col("key", "sequence", "step", "way").first(),
             names=pl.col("name").unique().sort(),
             sizes=pl.col("bytes").unique().sort(),
             ranks=pl.col("rank").unique().sort(),
             peer=pl.col("peer").first(),
         )
-        .join(members, on="key", how="left")
+        .join(_members(calls, groups), on="key", how="left", maintain_order="left")
     )
     same = pl.col("names").list.first().is_in(SAME_SIZE) & (pl.col("way") != "pair")
     per = per.join(_windows(calls), on="key", how="left").with_columns(
@@ -215,20 +211,22 @@ def _mismatches(calls: pl.DataFrame) -> tuple[list[Mismatch], dict[str, int], in
     differing = per.filter((pl.col("names").list.len() > 1) & (pl.col("way") != "pair"))
     unequal = per.filter(same & (pl.col("names").list.len() == 1) & (pl.col("sizes").list.len() > 1))
     for kind, rows in (("missing", lacking), ("names", differing), ("sizes", unequal)):
-        found += [_mismatch(kind, row) for row in rows.head(MAX_LISTED - len(found)).iter_rows(named=True)]
+        found += [
+            _mismatch(kind, row, groups) for row in rows.head(MAX_LISTED - len(found)).iter_rows(named=True)
+        ]
     counts = {"missing": lacking.height, "names": differing.height, "sizes": unequal.height}
     return found, {kind: n for kind, n in counts.items() if n}, outside
 
 
-def _members(calls: pl.DataFrame) -> pl.DataFrame:
+def _members(calls: pl.DataFrame, groups: list[Group]) -> pl.DataFrame:
     """Per group the ranks that should take part: those that the trace lists or shows, as far as their traces are here."""
     present = set(calls["rank"].unique().to_list())
-    seen = calls.group_by("key").agg(pl.col("rank").unique(), pl.col("group_ranks").first())
+    seen = calls.group_by("key").agg(pl.col("rank").unique())
     rows = [
-        (key, sorted(set(ranks) | (set(ranks_of(text) or ()) & present)))
-        for key, ranks, text in seen.iter_rows()
+        (key, sorted(set(ranks) | (set(ranks_of(groups[key].ranks) or ()) & present)))
+        for key, ranks in seen.iter_rows()
     ]
-    return pl.DataFrame(rows, schema={"key": pl.String, "members": pl.List(pl.Int64)}, orient="row")
+    return pl.DataFrame(rows, schema={"key": pl.Int64, "members": pl.List(pl.Int64)}, orient="row")
 
 
 def _windows(calls: pl.DataFrame) -> pl.DataFrame:
@@ -241,11 +239,12 @@ def _windows(calls: pl.DataFrame) -> pl.DataFrame:
     return spans.group_by("key").agg(first_common=pl.col("first").max(), last_common=pl.col("last").min())
 
 
-def _mismatch(kind: str, row: dict[str, object]) -> Mismatch:
+def _mismatch(kind: str, row: dict[str, Any], groups: list[Group]) -> Mismatch:
+    group = groups[row["key"]].name
     names, ranks = _listed(row["names"]), [int(str(r)) for r in _listed(row["ranks"])]
     expected = [row["peer"]] if row["way"] == "pair" else _listed(row["members"])
     absent = [int(str(r)) for r in expected if r not in ranks]
-    which = f"{'/'.join(map(str, names))} in group {row['group'] or '?'}"
+    which = f"{'/'.join(map(str, names))} in group {group or '?'}"
     if row["sequence"] is not None:
         which += f", number {row['sequence']}"
     if row["step"]:
@@ -258,7 +257,7 @@ def _mismatch(kind: str, row: dict[str, object]) -> Mismatch:
     return Mismatch(
         kind=kind,
         name="/".join(map(str, names)),
-        group=None if row["group"] is None else str(row["group"]),
+        group=group,
         sequence=None if row["sequence"] is None else int(str(row["sequence"])),
         step=None if row["step"] is None else str(row["step"]),
         ranks=absent if kind == "missing" else ranks,

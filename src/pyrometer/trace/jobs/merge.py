@@ -66,7 +66,7 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
         ranks=_rows(summaries, between),
         missing_ranks=[rank for rank in range(world_size or 0) if rank not in held],
         failures=failures,
-        collectives=job_collectives(waits),
+        collectives=job_collectives(waits, matched.groups),
         wait_ns=int(between["wait_ns"].sum()),
         stragglers=find_stragglers(waits, summaries, residual or 0),
         compute_imbalance=max(compute) * len(compute) / sum(compute) if sum(compute) else None,

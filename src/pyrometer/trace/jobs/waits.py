@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import polars as pl
 
 from pyrometer.record import Record, doc
+from pyrometer.trace.jobs.matching import Group
 from pyrometer.trace.jobs.semantics import ENDS_TOGETHER, POINT_TO_POINT, bus_factor
 
 SLACK_NS = 100_000
@@ -77,34 +79,36 @@ def split_apart(waits: pl.DataFrame, noise_ns: int) -> tuple[pl.DataFrame, pl.Da
     return waits.filter(~apart), waits.filter(apart)
 
 
-def job_collectives(waits: pl.DataFrame) -> list[JobCollective]:
+def job_collectives(waits: pl.DataFrame, groups: Sequence[Group]) -> list[JobCollective]:
     """Summarise by name, group and dtype; the most waiting first. Sends and receives form one class, `send_recv`."""
     if not waits.height:
         return []
     is_p2p = pl.col("name").is_in(POINT_TO_POINT)
     named = waits.with_columns(name=pl.when(is_p2p).then(pl.lit("send_recv")).otherwise("name"))
     per = named.group_by("match", maintain_order=True).agg(
-        pl.col("key", "name", "group", "group_size", "dtype", "latency_ns", "skew_ns").first(),
+        pl.col("key", "name", "dtype", "latency_ns", "skew_ns").first(),
         pl.col("bytes").max(),
         wait_ns=pl.col("wait_ns").sum(),
         duration_ns=pl.col("dur_ns").sum(),
         last=pl.col("rank").filter("is_last").first(),
     )
-    groups = per.partition_by("key", "name", "dtype", maintain_order=True)
+    parts = per.partition_by("key", "name", "dtype", maintain_order=True)
     return sorted(
-        (_collective(group) for group in groups), key=lambda one: (-one.wait_ns, -one.duration_ns, one.name)
+        (_collective(part, groups) for part in parts),
+        key=lambda one: (-one.wait_ns, -one.duration_ns, one.name),
     )
 
 
-def _collective(per: pl.DataFrame) -> JobCollective:
+def _collective(per: pl.DataFrame, groups: Sequence[Group]) -> JobCollective:
     row = per.row(0, named=True)
+    group = groups[row["key"]]
     sized = per.filter((pl.col("bytes") > 0) & (pl.col("latency_ns") > 0))
     rate = int(sized["bytes"].sum()) / int(sized["latency_ns"].sum()) * 1e9 if sized.height else None
     apart = per.filter(pl.col("skew_ns") > 0)["last"].value_counts(sort=True)
     return JobCollective(
         name=row["name"],
-        group=row["group"],
-        group_size=row["group_size"],
+        group=group.name,
+        group_size=group.size,
         dtype=row["dtype"],
         num_matched=per.height,
         bytes=_middle(per["bytes"]),
@@ -113,7 +117,7 @@ def _collective(per: pl.DataFrame) -> JobCollective:
         max_skew_ns=int(per["skew_ns"].max()),  # type: ignore[arg-type]
         wait_ns=int(per["wait_ns"].sum()),
         duration_ns=int(per["duration_ns"].sum()),
-        bus_bandwidth=None if rate is None else float(rate * bus_factor(row["name"], row["group_size"])),
+        bus_bandwidth=None if rate is None else float(rate * bus_factor(row["name"], group.size)),
         latest_rank=int(apart["last"][0]) if apart.height else None,
         latest_share=float(apart["count"][0] / per.height) if apart.height else None,
     )

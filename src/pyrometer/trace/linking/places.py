@@ -108,6 +108,6 @@ def _across_threads(phase: IntArray, backward: IntArray, events: pl.DataFrame, r
     moment = start[root[lost]]
     last = np.searchsorted(start[marks], moment, side="right") - 1
     open_mark = np.where(last >= 0, marks[np.maximum(last, 0)], -1)
-    found = phase.copy()
+    found = np.array(phase, np.int64)
     found[lost] = np.where((open_mark >= 0) & (end[open_mark] > moment), open_mark, -1)
     return found

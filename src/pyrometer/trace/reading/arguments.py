@@ -10,7 +10,7 @@ import msgspec
 
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.reading import shapes
-from pyrometer.trace.reading.decoding import DECODE_ERRORS, decode_loosely, decoder
+from pyrometer.trace.reading.decoding import DECODE_ERRORS, decode_list, decode_loosely, decoder
 from pyrometer.trace.reading.mending import attempts
 
 SHAPES: Mapping[Kind, type[msgspec.Struct]] = MappingProxyType(
@@ -56,14 +56,10 @@ def decode(raws: Sequence[msgspec.Raw], shape: type[msgspec.Struct]) -> tuple[li
     values that do not fit are left out, as if the file did not hold them.
     """
     text = b"[" + b",".join(raws) + b"]"
-    for strict in (True, False):
-        try:
-            return decoder(list[shape], strict=strict).decode(text), []  # type: ignore[valid-type]
-        except msgspec.ValidationError:
-            continue
-        except DECODE_ERRORS:
-            break
-    return _one_by_one(raws, shape)
+    try:
+        return decode_list(text, shape), []
+    except DECODE_ERRORS:
+        return _one_by_one(raws, shape)
 
 
 def _one_by_one(raws: Sequence[msgspec.Raw], shape: type[msgspec.Struct]) -> tuple[list[Any], list[Finding]]:
@@ -100,11 +96,19 @@ def readable(raws: Sequence[msgspec.Raw]) -> tuple[list[str], list[Finding]]:
         pass  # told below, one by one
     findings = []
     for i, text in enumerate(texts):
-        try:
-            decoder(dict[str, Any]).decode(text)
-        except DECODE_ERRORS:
-            mended = next(iter(attempts(text)), None)
-            texts[i] = b"{}" if mended is None else mended.text
-            if text != b"null":
-                findings.append((i, frozenset({"wrong_type"}) if mended is None else mended.codes))
+        texts[i], codes = _mended(text)
+        if codes:
+            findings.append((i, codes))
     return [text.decode(errors="replace") for text in texts], findings
+
+
+def _mended(text: bytes) -> tuple[bytes, frozenset[str]]:
+    """One object as valid JSON; an empty one where it is none."""
+    try:
+        decoder(dict[str, Any]).decode(text)
+    except DECODE_ERRORS:
+        mended = next(iter(attempts(text)), None)
+        if mended is not None:
+            return mended.text, mended.codes
+        return b"{}", frozenset() if text == b"null" else frozenset({"wrong_type"})
+    return text, frozenset()

@@ -59,7 +59,7 @@ def content_key(path: Path) -> str:
     """
     digest = hashlib.blake2b(_READER, digest_size=24)
     places = range(0, path.stat().st_size, SEGMENT)
-    if len(places) < 2:  # noqa: PLR2004
+    if len(places) < 2:
         digest.update(_segment(path, 0))
     else:
         with ThreadPoolExecutor() as pool:

@@ -17,7 +17,7 @@ from pyrometer.trace.kinds import DEVICE_WORK, Kind, kind_of
 from pyrometer.trace.reading import arguments
 from pyrometer.trace.reading.arguments import Finding
 from pyrometer.trace.reading.chunks import Batch
-from pyrometer.trace.reading.columns import column
+from pyrometer.trace.reading.columns import column, nulls
 from pyrometer.trace.reading.entries import Entries
 from pyrometer.trace.reading.entries import entries as to_entries
 from pyrometer.trace.reading.ledger import Ledger
@@ -189,7 +189,7 @@ class Collector:
         shape = arguments.SHAPES.get(group.kind)
         if shape is None:
             self._add_extras(group, raws)
-            return {name: _nulls(name, len(raws)) for name in LINKED}
+            return {name: nulls(name, len(raws), schema.EVENTS[name].dtype) for name in LINKED}
         args, findings = arguments.decode(raws, shape)
         self._note_findings(findings, group.places)
         held = set(shape.__struct_fields__)
@@ -204,9 +204,9 @@ class Collector:
             self._add_collectives(group, raws, [i for i, one in enumerate(args) if one.collective_name])
         dtypes = {name: schema.EVENTS[name].dtype for name in LINKED}
         return {
-            name: column(name, list(map(attrgetter(name), args)), dtype)
+            name: self._column(name, list(map(attrgetter(name), args)), dtype)
             if name in held
-            else _nulls(name, len(args))
+            else nulls(name, len(args), dtype)
             for name, dtype in dtypes.items()
         }
 
@@ -220,7 +220,9 @@ class Collector:
             if isinstance(one.is_async, (str, int)):
                 one.is_async = str(one.is_async).lower() in {"true", "1"}
         names = [name for name in schema.COLLECTIVES if name != "event"]
-        self._parts["collectives"].append(_frame(args, names, schema.COLLECTIVES, group.rows.gather(places)))
+        self._parts["collectives"].append(
+            self._frame(args, names, schema.COLLECTIVES, group.rows.gather(places))
+        )
 
     def _add_extras(self, group: _Group, raws: Sequence[msgspec.Raw]) -> None:
         texts, findings = arguments.readable(raws)
@@ -235,7 +237,7 @@ class Collector:
                 {
                     "ph": pl.Series(_pick(entries.ph, picks), dtype=pl.String),
                     "name": pl.Series(_pick(entries.name, picks), dtype=pl.String),
-                    "id": _whole_numbers("id", _pick(entries.id, picks)),
+                    "id": self._column("id", _whole_numbers(_pick(entries.id, picks)), pl.Int64),
                     "track": self._track_ids(entries, places),
                     "ts_ns": entries.start[places],
                 }
@@ -285,6 +287,18 @@ class Collector:
         self._ledger.note("clamped_time", lost=int(clamped.sum()))
         return events.filter(~clamped)
 
+    def _frame(
+        self, args: Sequence[Any], names: Sequence[str], table: schema.Table, rows: pl.Series
+    ) -> pl.DataFrame:
+        columns = [self._column(name, list(map(attrgetter(name), args)), table[name].dtype) for name in names]
+        return pl.DataFrame([rows, *columns])
+
+    def _column(self, name: str, values: Sequence[Any], dtype: Any) -> pl.Series:
+        found, num_lost = column(name, values, dtype)
+        if num_lost:
+            self._ledger.note("out_of_range", num=num_lost, byte=self._batch.offset)
+        return found
+
     def _note_findings(self, findings: Sequence[Finding], places: Sequence[int]) -> None:
         for i, codes in findings:
             for code in codes:
@@ -313,20 +327,11 @@ def _pick(values: Sequence[Any], places: list[int]) -> Sequence[Any]:
     return itemgetter(*places)(values) if len(places) > 1 else [values[i] for i in places]
 
 
-def _frame(args: Sequence[Any], names: Sequence[str], table: schema.Table, rows: pl.Series) -> pl.DataFrame:
-    columns = [column(name, list(map(attrgetter(name), args)), table[name].dtype) for name in names]
-    return pl.DataFrame([rows, *columns])
-
-
-def _nulls(name: str, count: int) -> pl.Series:
-    return pl.repeat(None, count, dtype=schema.EVENTS[name].dtype, eager=True).alias(name)
-
-
-def _whole_numbers(name: str, values: Sequence[int | str | None]) -> pl.Series:
+def _whole_numbers(values: Sequence[int | str | None]) -> Sequence[int | None]:
     """Ids, also where they are quoted or hexadecimal."""
     if str in set(map(type, values)):
-        values = [_parsed(value) if isinstance(value, str) else value for value in values]
-    return column(name, values, pl.Int64)
+        return [_parsed(value) if isinstance(value, str) else value for value in values]
+    return values  # type: ignore[return-value]
 
 
 def _parsed(value: str) -> int | None:

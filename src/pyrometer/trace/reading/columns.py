@@ -13,18 +13,17 @@ import polars as pl
 ABSENT_TEXT = ("", "null")
 
 
-def column(name: str, values: Sequence[Any], dtype: Any) -> pl.Series:
-    """A column; values out of the type's range become null."""
+def column(name: str, values: Sequence[Any], dtype: Any) -> tuple[pl.Series, int]:
+    """A column, and how many values are out of the type's range: they become null."""
     if dtype == pl.String:
-        return _texts(name, values)
+        return _texts(name, values), 0
     if isinstance(dtype, pl.List):
-        return _triples(name, values)
-    if dtype == pl.Boolean:
-        return pl.Series(name, values, dtype=pl.Boolean)
+        return _triples(name, values), 0
     try:
-        return pl.Series(name, values, dtype=dtype)
+        return pl.Series(name, values, dtype=dtype), 0
     except (TypeError, OverflowError):
-        return pl.Series(name, values, dtype=dtype, strict=False)
+        found = pl.Series(name, values, dtype=dtype, strict=False)
+        return found, found.null_count() - sum(value is None for value in values)
 
 
 def _texts(name: str, values: Sequence[Any]) -> pl.Series:
@@ -35,13 +34,23 @@ def _texts(name: str, values: Sequence[Any]) -> pl.Series:
     if kinds == {msgspec.Raw}:
         texts = list(map(bytes, values))
         if not any(texts):
-            return pl.Series(name, [None], dtype=pl.String).new_from_index(0, len(values))
-        try:
-            found = pl.Series(name, texts, dtype=pl.Binary).cast(pl.String)
-        except pl.exceptions.ComputeError:  # not UTF-8
-            found = pl.Series(name, [text.decode(errors="replace") for text in texts], dtype=pl.String)
-        return found.set(found.is_in(ABSENT_TEXT), None)
+            return nulls(name, len(values), pl.String)
+        return _from_utf8(name, texts)
     return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
+
+
+def _from_utf8(name: str, texts: list[bytes]) -> pl.Series:
+    try:
+        found = pl.Series(name, texts, dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.ComputeError:  # not UTF-8 after all
+        found = pl.Series(name, [text.decode(errors="replace") for text in texts], dtype=pl.String)
+    there: pl.DataFrame = found.to_frame().select(pl.when(~pl.first().is_in(ABSENT_TEXT)).then(pl.first()))
+    return there.to_series()
+
+
+def nulls(name: str, count: int, dtype: Any) -> pl.Series:
+    """A column without a value."""
+    return pl.Series(name, [None] * count, dtype=dtype)
 
 
 def _triples(name: str, values: Sequence[Any]) -> pl.Series:

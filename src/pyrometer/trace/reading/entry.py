@@ -54,7 +54,7 @@ def write_entry(loaded: Loaded, path: Path) -> None:
         file.write(digest.digest())
 
 
-def _put(file: BinaryIO, digest: hashlib._Hash, data: bytes | memoryview) -> None:
+def _put(file: BinaryIO, digest: hashlib.blake2b, data: bytes | memoryview) -> None:
     digest.update(data)
     file.write(data)
 

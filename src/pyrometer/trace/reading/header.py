@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -63,16 +64,31 @@ def _decode(head: bytes, tail: bytes, ledger: Ledger, byte: int) -> dict[str, An
             return _innermost(decoder(dict[str, Any]).decode(before + b'"traceEvents":[]' + after))
         except DECODE_ERRORS as error:
             short = short or (bool(tail) and is_short(error))
+    if short:
+        ledger.note("missing_end", byte=byte + len(tail))
+        return _whole_pairs(tail)
     text = (head or b"{") + b'"traceEvents":[]' + (tail or b"}")
     for mended in attempts(text):
         try:
             found = decoder(dict[str, Any]).decode(mended.text)
         except DECODE_ERRORS:
             continue
-        ledger.note({"missing_end"} if short else mended.codes or {"garbage_at_end"}, byte=byte)
+        ledger.note(mended.codes or {"garbage_at_end"}, byte=byte)
         return _innermost(found)
     ledger.note("bad_header", byte=byte)
     return _scraped(text)
+
+
+def _whole_pairs(tail: bytes) -> dict[str, Any]:
+    """The keys after the events up to the cut."""
+    cut = len(tail)
+    for _ in range(1000):
+        with suppress(*DECODE_ERRORS):
+            return _innermost(decoder(dict[str, Any]).decode(b'{"traceEvents":[]' + tail[:cut] + b"}"))
+        cut = tail.rfind(b",", 0, cut)
+        if cut < 0:
+            break
+    return _scraped(tail)
 
 
 def _innermost(found: dict[str, Any]) -> dict[str, Any]:
@@ -147,7 +163,7 @@ def _device(one: Mapping[str, Any], i: int, *, is_amd: bool) -> DeviceInfo:
     name = str(one.get("name") or "")
     ident = _whole(one.get("id"))
     major, minor = _whole(one.get("computeMajor")), _whole(one.get("computeMinor"))
-    is_amd = is_amd or name.startswith("AMD") or one.get("warpSize") == 64  # noqa: PLR2004
+    is_amd = is_amd or name.startswith("AMD") or one.get("warpSize") == 64
     return DeviceInfo(
         id=i if ident is None else ident,
         name=name,

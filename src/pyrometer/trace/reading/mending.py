@@ -50,10 +50,10 @@ class _Unmendable(Exception):  # noqa: N818  # control flow, never seen outside
 
 
 def attempts(text: bytes) -> list[Mended]:
-    """Ways to read the object at the start of a text, the likeliest first.
+    r"""Ways to read the object at the start of a text, the likeliest first.
 
     >>> attempts(b'{"name": "a"b", "dur": NaN,}, ...')[0].text
-    b'{"name": "a\\\\"b", "dur": null}'
+    b'{"name": "a\\"b","dur": null}'
     >>> sorted(attempts(b'{"name": "a"b", "dur": NaN,}, ...')[0].codes)
     ['bare_value', 'trailing_comma', 'unescaped_quote']
     """

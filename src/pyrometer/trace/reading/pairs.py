@@ -43,7 +43,13 @@ class Pairs:
 
     def add(self, entries: Entries, i: int, byte: int) -> None:
         """Keep one half."""
-        ph, cat, name, pid, tid = (held[i] for held in entries[:5])
+        ph, cat, name, pid, tid = (
+            entries.ph[i],
+            entries.cat[i],
+            entries.name[i],
+            entries.pid[i],
+            entries.tid[i],
+        )
         key = (pid, tid) if ph in "BE" else (pid, cat, entries.id[i], name)
         self._order += 1
         half = _Half(

@@ -35,7 +35,7 @@ def _files(path: Path) -> list[Path]:
         return _in_folder(path)
     if path.exists() or not glob.has_magic(str(path)):
         return [path]
-    matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
+    matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207  # absolute patterns
     found = [file for match in matches for file in (_in_folder(match) if match.is_dir() else [match])]
     if not found:
         raise InputError(f"{path}: no file matches this pattern; pass one that does")

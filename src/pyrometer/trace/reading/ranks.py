@@ -27,7 +27,7 @@ def rank_in_name(path: Path) -> int | None:
         found = _IN_NAME.findall(text)
         if found:
             digits = found[-1]
-            return int(digits) if len(digits) < 10 else None  # noqa: PLR2004
+            return int(digits) if len(digits) < 10 else None
     return None
 
 

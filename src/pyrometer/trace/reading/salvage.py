@@ -102,7 +102,9 @@ class Salvage:
 
     def _rest(self, events: list[AnyEvent], used: int) -> Taken:
         rest = self.text[used:].strip()
-        if rest.startswith(b"]"):
+        if rest.lstrip(b", \t\r\n").startswith(b"]"):
+            if rest.startswith(b","):
+                self.ledger.note("trailing_comma", num=1, byte=self.offset + used)
             return Taken(events, self.text.index(b"]", used) + 1, ended=True)
         if not self.final or rest in (b"", b","):
             return Taken(events, used, ended=False)
@@ -114,7 +116,9 @@ class Salvage:
         if between == b"," or (first and not between):
             return 0
         byte = self.offset + used
-        if between.startswith(b"]"):
+        if between.lstrip(b", \t\r\n").startswith(b"]"):
+            if between.startswith(b","):
+                self.ledger.note("trailing_comma", num=1, byte=byte)
             return self.text.index(b"]", used) + 1
         if not between:
             self.ledger.note("missing_comma", num=1, byte=byte)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import Any, BinaryIO, Literal
 
 from pyrometer.errors import InputError
 from pyrometer.trace.reading.mistaken import refuse_mistaken
@@ -19,16 +21,6 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 UTF8_MARK = b"\xef\xbb\xbf"
 
 Damage = Literal["", "cut", "corrupt", "padding"]
-
-
-class _Decompressor(Protocol):
-    """What zlib's and zstd's decompressors share."""
-
-    eof: bool
-    unused_data: bytes
-
-    def decompress(self, data: bytes) -> bytes:
-        """Decompress some more."""
 
 
 class Source:
@@ -70,7 +62,7 @@ class Source:
     def _decompressed(
         self, file: BinaryIO, magic: bytes, new: Callable[[], Any], error: type[Exception]
     ) -> Iterator[bytes]:
-        decoder: _Decompressor = new()
+        decoder = new()
         while packed := file.read(PACKED_BLOCK):
             while packed:
                 if decoder.eof:  # a further member follows, or something else
@@ -79,7 +71,7 @@ class Source:
                         self.damage = "padding" if packed.strip(b"\0") else ""
                         return
                     decoder = new()
-                before = decoder.copy() if isinstance(decoder, _ZLIB) else None
+                before = decoder.copy() if hasattr(decoder, "copy") else None
                 try:
                     text = decoder.decompress(packed)
                 except error:
@@ -94,18 +86,13 @@ class Source:
             self.damage = "cut"
 
 
-_ZLIB = type(zlib.decompressobj())
-
-
 def _until_corrupt(decoder: Any, packed: bytes) -> bytes:
     """Everything before the first byte that does not fit."""
-    text = []
-    try:
+    text = bytearray()
+    with suppress(zlib.error):  # the caller tells
         for i in range(len(packed)):
-            text.append(decoder.decompress(packed[i : i + 1]))
-    except zlib.error:
-        pass  # the caller tells
-    return b"".join(text)
+            text += decoder.decompress(packed[i : i + 1])
+    return bytes(text)
 
 
 def _open(path: Path) -> BinaryIO:
@@ -118,11 +105,10 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _zstd(path: Path) -> Any:
-    for name in ("compression.zstd", "backports.zstd"):
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise InputError(
-        f"{path}: compressed with zstd, which Python reads itself from 3.14 on; pip install pyrometer[zstd]"
-    )
+    home = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    try:
+        return importlib.import_module(home)
+    except ImportError as error:
+        raise InputError(
+            f"{path}: compressed with zstd, which Python reads from 3.14 on; pip install pyrometer[zstd]"
+        ) from error

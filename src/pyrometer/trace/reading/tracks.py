@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+from msgspec import Raw
 
 from pyrometer.trace import schema
-from pyrometer.trace.reading.decoding import DECODE_ERRORS, decoder
-from pyrometer.trace.reading.mending import attempts
+from pyrometer.trace.reading.arguments import readable
+from pyrometer.trace.reading.decoding import decoder
 
 
 class Tracks(dict[tuple[Any, Any], int]):
@@ -56,9 +57,5 @@ def _spelt(value: Any) -> str:
 
 
 def _label(args: bytes) -> str:
-    for text in (args, *(mended.text for mended in attempts(args))):
-        try:
-            return str(decoder(dict[str, Any]).decode(text).get("name") or "")
-        except DECODE_ERRORS:
-            continue
-    return ""
+    texts, _ = readable([Raw(args)])
+    return str(decoder(dict[str, Any]).decode(texts[0]).get("name") or "")

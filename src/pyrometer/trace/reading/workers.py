@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO
@@ -54,7 +54,7 @@ def load_all(paths: Sequence[Path], *, workers: int | None = None) -> list[Loade
         InputError: a file cannot be read, or is not a trace; of several, the first.
     """
     count = _num_workers(paths) if workers is None else min(workers, len(paths))
-    if count < 2 or not sys.executable:  # noqa: PLR2004
+    if count < 2 or not sys.executable:
         return [load(path) for path in paths]
     with tempfile.TemporaryDirectory(prefix="pyrometer-") as folder:
         outs = [Path(folder) / str(i) for i in range(len(paths))]
@@ -114,10 +114,8 @@ def _worker() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         pass  # it died; see above
     finally:
         process.stdout.close()
-        try:
+        with suppress(BrokenPipeError):
             process.stdin.close()
-        except BrokenPipeError:
-            pass
         process.wait()
 
 
@@ -138,7 +136,7 @@ def serve() -> None:
 
 def _num_workers(paths: Sequence[Path]) -> int:
     sizes = [_raw_bytes(path) for path in paths]
-    if len(paths) < 2 or sum(sizes) < WORTH_BYTES:  # noqa: PLR2004
+    if len(paths) < 2 or sum(sizes) < WORTH_BYTES:
         return 1
     each = WORKER_BYTES + COLUMNS_SHARE * max(sizes)
     affordable = int(psutil.virtual_memory().available * MEMORY_SHARE / each)

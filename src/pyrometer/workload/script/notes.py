@@ -23,6 +23,7 @@ _TROUBLES = {
     "profiled by itself": "the script ran a profiler of its own, which was left alone; the trace had to wait for it",
     "gave way": "the trace ends where the script started a profiler of its own",
     "cut off": "the trace ends with the script, in the midst of its last step",
+    "no modules": "module calls: this torch is not what is expected there; they have no spans in the trace",
     "failed": "the trace failed",
 }
 

@@ -59,6 +59,7 @@ TRACE_TROUBLES = (
     "profiled by itself",
     "gave way",
     "cut off",
+    "no modules",
     "failed",
 )
 

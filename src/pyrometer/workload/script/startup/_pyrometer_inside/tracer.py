@@ -42,10 +42,12 @@ class Tracer:
     """
 
     __slots__ = (
+        "_began",
         "_closing",
         "_guard",
         "_log",
         "_modules",
+        "_noted",
         "_num_steps",
         "_open",
         "_patience",
@@ -71,10 +73,12 @@ class Tracer:
         self._saw_backward = False
         self._patience = PATIENCE
         self._recording = False
+        self._began = False  # something, since the last step ended
         self._profiler: Any = None
         self._modules: Any = None
         self._guard: Any = None
         self._open: list[tuple[int, Any]] = []
+        self._noted: set[str] = set()
 
     def begin(self, kind: int, value: int) -> None:
         """Something of this kind begins, on this object."""
@@ -88,6 +92,7 @@ class Tracer:
             if self._state == "running":
                 annotation = self._torch.profiler.record_function(_NAMES[kind])
                 annotation.__enter__()
+                self._began = True
                 self._open.append((kind, annotation))
         except Exception as error:  # noqa: BLE001 - the script comes first; the log says what happened
             self._fail(error)
@@ -107,7 +112,10 @@ class Tracer:
         """The script ends; what was recorded until now is kept."""
         try:
             if self._state == "running":
-                self._stop(early=self._recording)
+                if self._recording and (self._num_steps or self._began):
+                    self._stop(early=True)
+                else:
+                    self._discard()
             if self._state == "waiting":
                 self._note("too few steps")
         except Exception as error:  # noqa: BLE001 - see above
@@ -123,9 +131,9 @@ class Tracer:
         if rank == 0 or rank < self._rank:
             return
         if rank > self._rank:
-            self._rank, self._seen, self._closing, self._num_steps = rank, set(), None, 0
-            if self._state == "running" and self._request["skip"]:
+            if self._state == "running" and (self._request["skip"] or self._num_steps):
                 self._discard()
+            self._rank, self._seen, self._closing, self._num_steps = rank, set(), None, 0
         if not self._closes(rank, value):
             return
         if rank < _BEST and self._saw_backward and self._patience > 0:
@@ -152,8 +160,7 @@ class Tracer:
 
     def _start(self, warmup: int) -> None:
         if profiler_running(self._torch):
-            if self._state == "waiting":
-                self._note("profiled by itself")
+            self._note("profiled by itself")
             return
         steps = self._request["steps"]
         self._num_steps = 0
@@ -174,6 +181,7 @@ class Tracer:
 
     def _next_step(self) -> None:
         self._close(0)
+        self._began = False
         with _unheard():
             self._profiler.step()
         if not self._recording:
@@ -188,10 +196,7 @@ class Tracer:
         self._close(0)
         self._state = "done"
         self._let_go()
-        if self._recording:
-            self._log.add(kinds.word(kinds.TRACE_END, self._num_steps))
-        else:
-            self._note("too few steps")
+        self._log.add(kinds.word(kinds.TRACE_END, self._num_steps))
         if early:
             self._note("cut off")
         with _unheard():
@@ -210,6 +215,9 @@ class Tracer:
     def _give_way(self) -> None:
         """The script starts a profiler of its own, and there can be only one."""
         if self._state == "running":
+            if not self._recording:
+                self._discard()
+                return
             self._note("gave way")
             self._stop(early=False)
 
@@ -223,10 +231,15 @@ class Tracer:
     def _watch_modules(self) -> None:
         if not self._request["modules"]:
             return
+        from .instrument import CannotInstrumentError
         from .module_spans import ModuleSwitch
 
-        self._modules = ModuleSwitch(self._torch)
-        self._modules.switch(True)
+        try:
+            self._modules = ModuleSwitch(self._torch)
+        except (AttributeError, CannotInstrumentError):
+            self._note("no modules")
+        else:
+            self._modules.switch(True)
 
     def _write(self, profiler: Any) -> None:
         profiler.export_chrome_trace(self._request["path"])
@@ -237,7 +250,9 @@ class Tracer:
             self._open.pop()[1].__exit__(None, None, None)
 
     def _note(self, trouble: str) -> None:
-        self._log.add(kinds.word(kinds.TRACE_TROUBLE, kinds.TRACE_TROUBLES.index(trouble)))
+        if trouble not in self._noted:
+            self._noted.add(trouble)
+            self._log.add(kinds.word(kinds.TRACE_TROUBLE, kinds.TRACE_TROUBLES.index(trouble)))
 
     def _fail(self, error: Exception) -> None:
         self._state = "done"

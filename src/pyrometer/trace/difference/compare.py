@@ -1,0 +1,162 @@
+"""Two traces compared: circumstances, the time of a step, and where it changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pyrometer.quantity import format_percent, format_ratio, significant
+from pyrometer.trace.analysis.breakdown import breakdown
+from pyrometer.trace.difference.alignment import Pair, align_trees
+from pyrometer.trace.difference.call_tree import CallTree, build_call_tree
+from pyrometer.trace.difference.change import CONFIDENCE, MIN_STEPS, change
+from pyrometer.trace.difference.comparability import compare_circumstances
+from pyrometer.trace.difference.groups import compare_groups, compare_kernels, compare_operators
+from pyrometer.trace.difference.record import (
+    Difference,
+    NodeChange,
+    Outcome,
+    PartChange,
+    TimeChange,
+    TraceDiff,
+)
+from pyrometer.trace.trace import RankTrace
+
+RUN_MARGIN = 0.05
+"""Two runs of one program differ by a few per cent by themselves (memory layout, clocks, neighbours), which steps of one
+run do not show; what is nearer to 1 than this is not called a difference."""
+
+SMALLEST_SHARE = 0.001
+"""Changes below this share of the step are not listed."""
+
+NOTE = (
+    "two traces are two runs, one after the other: this shows what differs between them; "
+    "`pyrometer bench A --vs B` proves it"
+)
+
+
+def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50) -> TraceDiff:
+    """What changed from trace a to trace b; ratios are b/a, below 1 is faster.
+
+    Args:
+        a: the baseline.
+        b: what is compared to it.
+        top: how many changes to list of each sort.
+
+    Raises:
+        IncomparableError: the traces are of different programs, or one is empty.
+    """
+    differences = compare_circumstances(a, b)
+    step = change(_step_times(a), _step_times(b))
+    outcome, sentence = _verdict(step, (a.steps.height, b.steps.height), differences)
+    return TraceDiff(
+        outcome=outcome,
+        sentence=sentence,
+        step=step,
+        num_steps_a=a.steps.height,
+        num_steps_b=b.steps.height,
+        confidence=CONFIDENCE,
+        margin=RUN_MARGIN,
+        differences=differences,
+        parts=_parts(a, b),
+        nodes=_nodes(a, b, step, top),
+        operators=compare_operators(a, b, top),
+        kernels=compare_kernels(a, b, top),
+        groups=compare_groups(a, b, top),
+        note=NOTE,
+    )
+
+
+def _step_times(trace: RankTrace) -> npt.NDArray[np.int64]:
+    steps = trace.steps
+    if not steps.height:
+        return np.array([trace.activity.span_ns])
+    return (steps["end_ns"] - steps["start_ns"]).to_numpy()
+
+
+def _verdict(
+    step: TimeChange, steps: tuple[int, int], differences: list[Difference]
+) -> tuple[Outcome, str]:
+    withheld = next((one for one in differences if one.withholds), None)
+    if withheld is not None:
+        return "undecided", f"undecided: {withheld.message} ({withheld.a} against {withheld.b})"
+    if step.ratio is None:
+        return "undecided", "undecided: a step has no length; mark steps with profiler.step()"
+    if step.ci_low is None or step.ci_high is None:
+        return "undecided", (
+            f"undecided: {significant(step.ratio)}× from {steps[0]} and {steps[1]} steps, which give no interval; record at "
+            f"least {MIN_STEPS} a side"
+        )
+    ratio = format_ratio(step.ratio, step.ci_low, step.ci_high)
+    if step.ci_high < 1 - RUN_MARGIN:
+        return "faster", ratio
+    if step.ci_low > 1 + RUN_MARGIN:
+        return "slower", ratio
+    if step.ci_low > 1 - RUN_MARGIN and step.ci_high < 1 + RUN_MARGIN:
+        return "same", f"no change (within ±{format_percent(RUN_MARGIN, 1)})"
+    return "undecided", (
+        f"undecided: {significant(step.ratio)}× ({significant(step.ci_low)}–{significant(step.ci_high)}) reaches into the "
+        f"{format_percent(RUN_MARGIN, 1)} by which two runs of one program may differ; pyrometer bench A --vs B would resolve it"
+    )
+
+
+def _parts(a: RankTrace, b: RankTrace) -> list[PartChange]:
+    sides = []
+    for trace in (a, b):
+        found = breakdown(trace)
+        held = [one.parts for one in found.by_step] or [found.parts]
+        sides.append(
+            {
+                name: sum(getattr(parts, name) for parts in held) / len(held)
+                for name in held[0].__struct_fields__
+            }
+        )
+    return [PartChange(name=name, a_ns=sides[0][name], b_ns=sides[1][name]) for name in sides[0]]
+
+
+def _nodes(a: RankTrace, b: RankTrace, step: TimeChange, top: int) -> list[NodeChange]:
+    trees = build_call_tree(a), build_call_tree(b)
+    pairs = align_trees(*trees)
+    below: dict[int, list[Pair]] = {}
+    for pair in pairs:
+        if pair.a >= 0:
+            below.setdefault(int(trees[0].parent[pair.a]), []).append(pair)
+    smallest = SMALLEST_SHARE * min(step.a_ns, step.b_ns)
+    found = [
+        node
+        for pair in pairs
+        for node in [_node(*trees, pair, below.get(pair.a, []))]
+        if _size(node) > smallest or (pair.a < 0 and (node.added or node.removed))
+    ]
+    return sorted(found, key=_size, reverse=True)[:top]
+
+
+def _size(node: NodeChange) -> float:
+    return max(abs(node.host.delta_ns), abs(node.device.delta_ns))
+
+
+def _node(a: CallTree, b: CallTree, pair: Pair, below: list[Pair]) -> NodeChange:
+    """A pair's times without those of the pairs directly below it."""
+    host, device, calls = [], [], []
+    for tree, node, inner in (
+        (a, pair.a, [one.a for one in below]),
+        (b, pair.b, [one.b for one in below]),
+    ):
+        roots = tree.children.get(-1, [])
+        whole_host = tree.host[roots].sum(0) if node < 0 else tree.host[node]
+        whole_device = tree.device[roots].sum(0) if node < 0 else tree.device[node]
+        host.append(whole_host - tree.host[inner].sum(0))
+        device.append(whole_device - tree.device[inner].sum(0))
+        calls.append(1.0 if node < 0 else float(tree.calls[node].mean()))
+    renamed = pair.a >= 0 and a.names[pair.a] != b.names[pair.b]
+    return NodeChange(
+        path=a.path(pair.a),
+        status="replaced" if renamed else "common",
+        replaced_by=b.names[pair.b] if renamed else None,
+        calls_a=calls[0],
+        calls_b=calls[1],
+        host=change(host[0], host[1]),
+        device=change(device[0], device[1]),
+        added=[b.names[node] for node in pair.added],
+        removed=[a.names[node] for node in pair.removed],
+    )

@@ -1,0 +1,161 @@
+"""Times by name, phase and module: what can be compared when call trees cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.trace.difference.change import change
+from pyrometer.trace.difference.record import GroupChange, NamedChange, Status
+from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.linking.steps import MARK
+from pyrometer.trace.patterns import is_data_loading
+from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.where import place_names
+
+Times = npt.NDArray[np.int64]
+WORKING = (Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER, Kind.PYTHON_FUNCTION)
+BACKWARD = r"Backward\d*$|^autograd::engine|AccumulateGrad$"
+
+
+class Sums(NamedTuple):
+    """Of one name: per step."""
+
+    time: Times
+    calls: Times
+
+
+def compare_operators(a: RankTrace, b: RankTrace, top: int) -> list[NamedChange]:
+    """Host time in each operator itself, with the runtime calls that it makes."""
+    return _named(*(_sums(trace, _operator_time(trace)) for trace in (a, b)), top)
+
+
+def compare_kernels(a: RankTrace, b: RankTrace, top: int) -> list[NamedChange]:
+    """Device time of each kernel, copy and fill."""
+
+    def work(trace: RankTrace) -> pl.DataFrame:
+        return trace.of_kind(*(kind.value for kind in DEVICE_WORK)).select(
+            "name", "step", time="dur_ns", calls=1
+        )
+
+    return _named(*(_sums(trace, work(trace)) for trace in (a, b)), top)
+
+
+def compare_groups(a: RankTrace, b: RankTrace, top: int) -> list[GroupChange]:
+    """Phases and modules that both sides know."""
+    return [*_grouped("phase", _phases(a), _phases(b), a, b, top), *_grouped("module", _modules(a), _modules(b), a, b, top)]
+
+
+def _operator_time(trace: RankTrace) -> pl.DataFrame:
+    events = trace.events
+    held = events.filter(
+        pl.col("op").is_not_null()
+        & ~pl.col("name").str.contains(MARK).fill_null(value=False)
+        & pl.col("kind").is_in([k.value for k in (Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)])
+    )
+    return held.select(
+        events["name"].gather(held["op"].cast(pl.UInt32)).alias("name"),
+        "step",
+        time="self_ns",
+        calls=(pl.col("kind") == Kind.CPU_OP.value).cast(pl.Int64),
+    )
+
+
+def _sums(trace: RankTrace, rows: pl.DataFrame) -> dict[str, Sums]:
+    """Per name and step; without steps the whole trace is one, with steps what is outside is left out."""
+    width = max(trace.steps.height, 1)
+    step = pl.col("step") if trace.steps.height else pl.lit(0, pl.Int32)
+    grouped = (
+        rows.with_columns(step=step, name=pl.col("name").fill_null(""))
+        .drop_nulls("step")
+        .group_by("name", "step")
+        .agg(pl.col("time").sum(), pl.col("calls").sum())
+    )
+    found: dict[str, Sums] = {}
+    for name, at, time, calls in grouped.select("name", "step", "time", "calls").iter_rows():
+        sums = found.setdefault(name, Sums(np.zeros(width, np.int64), np.zeros(width, np.int64)))
+        sums.time[at] = time
+        sums.calls[at] = calls
+    return found
+
+
+def _named(a: Mapping[str, Sums], b: Mapping[str, Sums], top: int) -> list[NamedChange]:
+    none = [
+        Sums(np.zeros(len(next(iter(side.values())).time) if side else 1, np.int64), np.zeros(1, np.int64))
+        for side in (a, b)
+    ]
+    found = []
+    for name in sorted(a.keys() | b.keys()):
+        left, right = a.get(name, none[0]), b.get(name, none[1])
+        status: Status = "common" if name in a and name in b else "added" if name in b else "removed"
+        found.append(
+            NamedChange(
+                name=name,
+                status=status,
+                calls_a=float(left.calls.mean()),
+                calls_b=float(right.calls.mean()),
+                time=change(left.time, right.time),
+            )
+        )
+    return sorted(found, key=lambda one: -abs(one.time.delta_ns))[:top]
+
+
+def _grouped(
+    by: Literal["phase", "module"],
+    of_a: pl.Series,
+    of_b: pl.Series,
+    a: RankTrace,
+    b: RankTrace,
+    top: int,
+) -> Iterator[GroupChange]:
+    sides = [_host_and_device(trace, labels) for trace, labels in ((a, of_a), (b, of_b))]
+    found = []
+    for name in sorted(sides[0].keys() & sides[1].keys()):
+        (host_a, device_a), (host_b, device_b) = sides[0][name], sides[1][name]
+        found.append(
+            GroupChange(by=by, name=name, host=change(host_a, host_b), device=change(device_a, device_b))
+        )
+    yield from sorted(found, key=lambda one: -max(abs(one.host.delta_ns), abs(one.device.delta_ns)))[:top]
+
+
+def _host_and_device(trace: RankTrace, labels: pl.Series) -> dict[str, tuple[Times, Times]]:
+    events = trace.events.with_columns(label=labels).drop_nulls("label")
+    host = events.filter(pl.col("kind").is_in([kind.value for kind in WORKING]))
+    work = events.filter(pl.col("kind").is_in([kind.value for kind in DEVICE_WORK]))
+    sums = [
+        _sums(trace, rows.select(pl.col("label").alias("name"), "step", time="self_ns", calls=1))
+        for rows in (host, work)
+    ]
+    none = np.zeros(max(trace.steps.height, 1), np.int64)
+    return {
+        name: (
+            sums[0][name].time if name in sums[0] else none,
+            sums[1][name].time if name in sums[1] else none,
+        )
+        for name in sums[0].keys() | sums[1].keys()
+    }
+
+
+def _modules(trace: RankTrace) -> pl.Series:
+    return place_names(trace)["module"].alias("label")
+
+
+def _phases(trace: RankTrace) -> pl.Series:
+    """Captured phases; without them, what operators and annotations tell."""
+    captured = place_names(trace)["phase"].alias("label")
+    if captured.count():
+        return captured
+    events = trace.events
+    label = np.full(events.height, "forward", dtype=object)
+    for name, mask in (
+        ("data", is_data_loading()),
+        ("backward", pl.col("name").str.contains(BACKWARD)),
+        ("optimizer", pl.col("name").str.starts_with("Optimizer.step")),
+    ):
+        wanted = events.select(mask.fill_null(value=False)).to_series().to_numpy()
+        label[trace.nearest(wanted) >= 0] = name
+    return pl.Series("label", label.tolist(), dtype=pl.String)

@@ -1,0 +1,164 @@
+"""The call tree merged by path: calls with the same ancestors by kind and name are one node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from pyrometer.trace.kinds import DEVICE_WORK, HOST
+from pyrometer.trace.linking.nearest import IntArray
+from pyrometer.trace.linking.steps import MARK
+from pyrometer.trace.linking.tree import TOLERANCE_NS
+from pyrometer.trace.rollup import depths, gather_into, parents, roll_up
+from pyrometer.trace.trace import RankTrace
+
+ALL = "(all)"
+ORPHANS = "(device work without a launch)"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Nodes, the ones above before the ones below; node 0 is the root, and below it are the threads."""
+
+    parent: IntArray  # -1 at the root
+    depth: IntArray  # 0 at the root
+    name: pl.Series
+    kind: pl.Series  # of the events; `trace` and `thread` for nodes that are no events
+    calls: IntArray  # events that were merged
+    self_ns: IntArray  # host time in which nothing nested runs
+    device_self_ns: IntArray  # duration of device work: only its own nodes have any
+
+    @cached_property
+    def total_ns(self) -> IntArray:
+        """Host time at or below each node."""
+        return roll_up(self.self_ns, self.parent, self.depth)
+
+    @cached_property
+    def device_ns(self) -> IntArray:
+        """Device work at or below each node."""
+        return roll_up(self.device_self_ns, self.parent, self.depth)
+
+
+def merged(trace: RankTrace) -> Merged:
+    """Merge the call tree of all threads: thread → Python → module → operator → runtime call → kernel.
+
+    Host time at or below a node is the sum of what is its own and its children's, to the nanosecond. Numbers of steps
+    and addresses of objects are cut from the names, so that steps merge. An event that ends after the one in which it
+    began hangs below the innermost one that does not end before it.
+    """
+    if "merged" not in trace.results:
+        trace.results["merged"] = _merge(trace)
+    found: Merged = trace.results["merged"]
+    return found
+
+
+def _merge(trace: RankTrace) -> Merged:
+    events = trace.events
+    host, device = (
+        np.flatnonzero(events["kind"].is_in([kind.value for kind in kinds]).to_numpy())
+        for kinds in (HOST, DEVICE_WORK)
+    )
+    rows = np.concatenate([host, device])
+    labels, code = _labels(events[rows])
+    parent = _hoisted(trace)
+    tops, top_of = _tops(trace, host, device)
+    nodes = _Nodes(labels.height, len(tops), events.height)
+    for chosen in _by_depth(depths(trace)[rows]):
+        mine = rows[chosen]
+        held = parent[mine] >= 0
+        nodes.add(mine, code[chosen], np.where(held, nodes.of_event[parent[mine]], top_of[mine]))
+    node = nodes.of_event
+    first = pl.DataFrame({"name": [ALL, *tops], "kind": ["trace", *["thread"] * len(tops)]})
+    named = pl.concat([first, labels[nodes.label]])
+    nothing = np.zeros(named.height, np.int64)
+    return Merged(
+        parent=nodes.parent,
+        depth=nodes.depth,
+        name=named["name"],
+        kind=named["kind"],
+        calls=gather_into(nothing.copy(), node[rows], np.ones(len(rows), np.int64)),
+        self_ns=gather_into(nothing.copy(), node[host], events["self_ns"].to_numpy()[host]),
+        device_self_ns=gather_into(nothing.copy(), node[device], events["dur_ns"].to_numpy()[device]),
+    )
+
+
+class _Nodes:
+    """Nodes as they are found, level by level; the root and the threads come first."""
+
+    def __init__(self, num_labels: int, num_tops: int, num_events: int) -> None:
+        self.of_event = np.full(num_events, -1, np.int64)
+        self.parent = np.where(np.arange(1 + num_tops) > 0, 0, -1)
+        self.depth = np.minimum(np.arange(1 + num_tops), 1)
+        self.label = np.empty(0, np.int64)
+        self._num_labels = num_labels
+
+    def add(self, rows: IntArray, code: IntArray, above: IntArray) -> None:
+        """Events of one level; their labels, and the nodes that they hang below."""
+        key, which = np.unique(above * self._num_labels + code, return_inverse=True)
+        self.of_event[rows] = len(self.parent) + which
+        mother = key // self._num_labels
+        self.depth = np.append(self.depth, self.depth[mother] + 1)
+        self.parent = np.append(self.parent, mother)
+        self.label = np.append(self.label, key % self._num_labels)
+
+
+def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
+    """The distinct pairs of name and kind, and which of them each event has."""
+    own = events.select("name", "kind")
+    distinct = own.unique(maintain_order=True).with_row_index("code")
+    codes = own.join(distinct, on=["name", "kind"], how="left", nulls_equal=True, maintain_order="left")["code"]
+    cut = distinct.select(
+        name=pl.when(pl.col("name").str.contains(MARK))
+        .then(pl.lit("ProfilerStep"))
+        .otherwise(pl.col("name").str.replace(r" at 0x[0-9a-fA-F]+", ""))
+        .fill_null("(unnamed)"),
+        kind=pl.col("kind").cast(pl.String),
+    )
+    labels = cut.unique(maintain_order=True).with_row_index("label")
+    label = cut.join(labels, on=["name", "kind"], how="left", maintain_order="left")["label"].to_numpy()
+    return labels.drop("label"), label[codes.to_numpy()].astype(np.int64)
+
+
+def _hoisted(trace: RankTrace) -> IntArray:
+    """Parents, with events that outlive theirs hung higher; device work stays below the call that launched it."""
+    parent = parents(trace).copy()
+    end = trace.events["end_ns"].to_numpy()
+    on_host = trace.events["kind"].is_in([kind.value for kind in HOST]).to_numpy()
+    rows = np.flatnonzero(on_host & (parent >= 0))
+    while len(rows):
+        rows = rows[end[rows] > end[parent[rows]] + TOLERANCE_NS]
+        parent[rows] = parent[parent[rows]]
+        rows = rows[parent[rows] >= 0]
+    return parent
+
+
+def _tops(trace: RankTrace, host: IntArray, device: IntArray) -> tuple[list[str], IntArray]:
+    """The nodes below the root, and which of them stands above each event that has no parent."""
+    tracks = trace.tracks.select(
+        "track",
+        name=pl.coalesce("thread_name", pl.format("thread {}", "tid"), pl.lit("thread")),
+    )
+    here = trace.events["track"]
+    used = here.gather(pl.Series(host, dtype=pl.UInt32)).unique(maintain_order=True).to_frame()
+    names = used.join(tracks, on="track", how="left", maintain_order="left")["name"].fill_null("thread").to_list()
+    place = np.zeros(int(here.max() or 0) + 1, np.int64)  # type: ignore[call-overload]
+    place[used["track"].to_numpy()] = np.arange(1, len(names) + 1)
+    top_of = place[here.to_numpy()]
+    orphans = device[parents(trace)[device] < 0]
+    if len(orphans):
+        names.append(ORPHANS)
+        top_of[orphans] = len(names)
+    return names, top_of
+
+
+def _by_depth(depth: IntArray) -> Iterator[IntArray]:
+    order = np.argsort(depth, kind="stable")
+    bounds = np.searchsorted(depth[order], np.arange(depth.max(initial=-1) + 2)).tolist()
+    for low, high in pairwise(bounds):
+        if high > low:
+            yield order[low:high]

@@ -1,0 +1,77 @@
+"""The answer to a trace in one sentence: what takes the time, and what bounds it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pyrometer.quantity import format_percent
+from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.breakdown import Parts
+from pyrometer.trace.rank_report import RankReport
+
+Bound = Literal[
+    "compute", "communication", "copies", "synchronisation", "data", "host", "operators", "python", "unrecorded"
+]
+
+OF_DEVICES: dict[Bound, tuple[str, ...]] = {
+    "compute": ("compute",),
+    "communication": ("exposed_comm",),
+    "copies": ("exposed_memcpy", "memset"),
+    "synchronisation": ("sync",),
+    "data": ("data",),
+    "host": ("runtime", "host", "other"),
+    "unrecorded": ("idle",),
+}
+"""What bounds a program with a device: the class to which the largest part of its time goes."""
+
+OF_HOSTS: dict[Bound, tuple[str, ...]] = {
+    "communication": ("exposed_comm",),
+    "data": ("data",),
+    "operators": ("runtime", "host", "sync"),
+    "python": ("other",),
+    "unrecorded": ("idle",),
+}
+"""The same without device work."""
+
+SENTENCES: dict[Bound, str] = {
+    "compute": "compute-bound: kernels run {share} of the time",
+    "communication": "communication-bound: {share} of the time goes to communication that nothing hides",
+    "copies": "copy-bound: {share} of the time goes to copies and fills that nothing hides",
+    "synchronisation": "synchronisation-bound: {share} of the time the host waits for a device that has run dry",
+    "data": "data-bound: {share} of the time the step waits for its data",
+    "host": "host-bound: {share} of the time the device waits for the host",
+    "operators": "operators take {share} of the time",
+    "python": "Python-bound: {share} of the time runs Python outside of operators",
+    "unrecorded": "nothing was recorded for {share} of the time",
+}
+
+
+class TraceVerdict(Record, frozen=True, kw_only=True):
+    """What one rank's trace comes down to."""
+
+    rank: int
+    bound: Annotated[Bound, doc("class with the largest part of the time")]
+    share: Annotated[float, doc("of the span")]
+    sentence: Annotated[str, doc("for people")]
+
+
+def judge(report: RankReport) -> TraceVerdict:
+    """Say what bounds one rank; where operators of the host do, the one that takes the most is named."""
+    bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0)
+    sentence = SENTENCES[bound].format(share=format_percent(share))
+    if bound == "operators" and report.top_ops:
+        top = max(report.top_ops, key=lambda op: op.host_self_ns)
+        sentence += f"; the most, {format_percent(top.host_share)}, {top.name}"
+    return TraceVerdict(rank=report.rank, bound=bound, share=share, sentence=sentence)
+
+
+def bound_of(parts: Parts, *, has_device: bool) -> tuple[Bound, float]:
+    """The class with the largest part, and its share.
+
+    >>> bound_of(Parts(compute=3, exposed_memcpy=2, memset=2), has_device=True)
+    ('copies', 0.5714285714285714)
+    """
+    classes = OF_DEVICES if has_device else OF_HOSTS
+    sums = {bound: sum(getattr(parts, name) for name in names) for bound, names in classes.items()}
+    bound = max(sums, key=lambda name: sums[name])
+    return bound, sums[bound] / max(parts.total_ns, 1)

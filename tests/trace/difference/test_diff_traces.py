@@ -1,0 +1,238 @@
+"""What changed between two traces is found where it changed, with its figure; a verdict is given only where it holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pyrometer.errors import IncomparableError
+from pyrometer.record import from_json, to_json
+from pyrometer.trace.difference.change import change
+from pyrometer.trace.difference.compare import RUN_MARGIN, diff_traces
+from pyrometer.trace.difference.record import TraceDiff
+from pyrometer.trace.reading.read import read_trace
+
+MACHINE = {"deviceProperties": [{"id": 0, "name": "NVIDIA A100"}]}
+OTHER = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}]}
+
+
+def test_one_slower_operator_is_found_at_its_node_with_its_figure(record):
+    found = diff_traces(record("a.json"), record("b.json", times={"aten::linear": 40}))
+    slower = found.nodes[0]
+    assert slower.path == ["nn.Module: Net_0", "aten::linear", "aten::linear_kernel"]
+    assert slower.device.ratio == pytest.approx(2, rel=0.01)
+    assert slower.device.delta_ns == pytest.approx(20_000)
+    assert slower.device.ci_low < 2 < slower.device.ci_high
+    assert found.outcome == "slower"
+    assert found.sentence.startswith("1.14× slower (1.1")
+    assert found.kernels[0].name == "aten::linear_kernel"
+    assert found.operators[0].name == "aten::linear"
+
+
+def test_the_changes_of_all_nodes_add_up_to_the_change_of_the_whole(record):
+    a, b = record("a.json"), record("b.json", times={"aten::linear": 40, "aten::softmax": 10})
+    found = diff_traces(a, b, top=1000)
+    work = [one.of_kind("kernel")["dur_ns"].sum() / 6 for one in (a, b)]
+    assert sum(node.device.delta_ns for node in found.nodes) == pytest.approx(work[1] - work[0])
+    parts = [sum(getattr(part, side) for part in found.parts) for side in ("a_ns", "b_ns")]
+    assert parts == pytest.approx([found.step.a_ns, found.step.b_ns])
+
+
+def test_the_same_program_has_not_changed(record):
+    found = diff_traces(record("a.json"), record("b.json"))
+    assert (found.outcome, found.sentence) == ("same", "no change (within ±5 %)")
+    assert found.nodes == []
+    assert "bench A --vs B" in found.note
+
+
+def test_faster_reads_as_old_over_new(record):
+    found = diff_traces(record("a.json", times={"aten::conv2d": 200}), record("b.json"))
+    assert found.outcome == "faster"
+    assert found.sentence.startswith("2.")
+    assert "× faster (" in found.sentence
+
+
+def test_below_three_steps_there_is_no_interval_and_it_says_so(record):
+    found = diff_traces(record("a.json", steps=2), record("b.json", steps=6, times={"aten::linear": 90}))
+    assert found.outcome == "undecided"
+    assert found.step.ci_low is None
+    assert "from 2 and 6 steps" in found.sentence
+
+
+def test_an_operator_that_took_anothers_place_is_added_and_removed_below_their_caller(record):
+    found = diff_traces(record("a.json"), record("b.json", rename={"aten::softmax": "aten::gelu"}, times={"aten::softmax": 60}))
+    at = next(node for node in found.nodes if node.added)
+    assert at.path == ["nn.Module: Net_0"]
+    assert (at.added, at.removed) == (["aten::gelu"], ["aten::softmax"])
+    assert at.device.delta_ns == pytest.approx(40_000)
+
+
+def test_devices_that_differ_leave_a_description_and_no_verdict(record):
+    found = diff_traces(record("a.json", head=MACHINE), record("b.json", head=OTHER, times={"aten::linear": 90}))
+    assert found.outcome == "undecided"
+    assert "NVIDIA A100 against NVIDIA H100" in found.sentence
+    assert found.nodes[0].path[-1] == "aten::linear_kernel"
+
+
+def test_other_shapes_are_other_work(record):
+    found = diff_traces(record("a.json", dims=[[8, 3]]), record("b.json", dims=[[16, 3]]))
+    assert [one.field for one in found.differences] == ["shapes"]
+    assert found.outcome == "undecided"
+
+
+def test_options_that_slow_the_host_down_are_named(record):
+    found = diff_traces(record("a.json"), record("b.json", module=False))
+    assert {one.field for one in found.differences} == {"with_stack"}
+    assert found.outcome == "undecided"
+
+
+def test_versions_and_ranks_are_told_and_do_not_hinder(record):
+    found = diff_traces(
+        record("a.json", head={"cuda_runtime_version": "12.4", "distributedInfo": {"rank": 0, "world_size": 2}}),
+        record("b.json", head={"cuda_runtime_version": "12.8", "distributedInfo": {"rank": 1, "world_size": 2}}),
+    )
+    assert {one.field for one in found.differences} == {"cuda_runtime_version", "rank"}
+    assert found.outcome == "same"
+
+
+def test_jobs_of_other_sizes_get_no_verdict(record):
+    found = diff_traces(
+        record("a.json", head={"distributedInfo": {"rank": 0, "world_size": 2}}),
+        record("b.json", head={"distributedInfo": {"rank": 0, "world_size": 8}}),
+    )
+    assert found.outcome == "undecided"
+
+
+def test_different_programs_are_refused(record):
+    other = {name: f"my::op{i}" for i, name in enumerate(("aten::conv2d", "aten::batch_norm", "aten::linear", "aten::softmax"))}
+    a, b = record("a.json", device=False), record("b.json", device=False, rename=other)
+    renamed = b.tables["events"]["name"].str.replace("_inner", "_other")
+    b.tables["events"] = b.tables["events"].with_columns(name=renamed)
+    with pytest.raises(IncomparableError, match="different programs"):
+        diff_traces(a, b)
+
+
+def test_an_empty_trace_is_refused(record, builder):
+    with pytest.raises(IncomparableError, match="holds neither operators nor device work"):
+        diff_traces(record("a.json"), builder.read())
+
+
+def test_on_the_cpu_operators_show_the_change(record):
+    found = diff_traces(
+        record("a.json", device=False), record("b.json", device=False, times={"aten::batch_norm": 70})
+    )
+    assert found.nodes[0].path[-1] == "aten::batch_norm"
+    assert found.nodes[0].host.delta_ns == pytest.approx(50_000)
+
+
+def test_eager_against_compiled_compares_phases_and_kernels(new_builder, tmp_path):
+    def trace(name, compiled):
+        builder = new_builder(tmp_path)
+        for i in range(4):
+            at = i * 1000.0
+            builder.annotate(f"ProfilerStep#{i}", at, 1000)
+            if compiled:
+                builder.annotate(f"## Call CompiledFxGraph f{i}abc ##", at + 10, 200)
+                builder.launch("triton_poi_fused_relu_0", at + 20, at + 40, 100)
+            else:
+                for k, op in enumerate(("aten::mul", "aten::add", "aten::relu")):
+                    builder.op(op, at + 10 + k * 50, 40)
+                    builder.launch(f"{op}_kernel", at + 20 + k * 50, at + 40 + k * 50, 45)
+        return builder.read(name)
+
+    found = diff_traces(trace("eager.json", compiled=False), trace("compiled.json", compiled=True))
+    assert [one.field for one in found.differences] == ["compilation"]
+    forward = next(group for group in found.groups if group.name == "forward")
+    assert (forward.device.a_ns, forward.device.b_ns) == (135_000, 100_000)
+    assert {one.name: one.status for one in found.kernels}["triton_poi_fused_relu_0"] == "added"
+
+
+def test_it_survives_json(record):
+    found = diff_traces(record("a.json"), record("b.json", times={"aten::linear": 40}))
+    assert from_json(TraceDiff, to_json(found)) == found
+
+
+def test_traces_without_steps_or_devices_are_compared_as_a_whole(new_builder, tmp_path):
+    def trace(name, dur):
+        builder = new_builder(tmp_path)
+        builder.op("aten::mm", 0, dur)
+        builder.op("aten::add", dur, 10)
+        return builder.read(name)
+
+    found = diff_traces(trace("a.json", 10), trace("b.json", 30))
+    assert found.step.ratio == pytest.approx(2)
+    assert found.outcome == "undecided"
+
+
+def test_two_runs_of_one_program_are_hardly_ever_told_apart():
+    """Steps that scatter by 8 % around a level that itself differs by 2 % from run to run."""
+    generator = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(2000):
+        a, b = (
+            1e7 * np.exp(generator.normal(generator.normal(0, 0.014), 0.08, size=8)) for _ in range(2)
+        )
+        found = change(a.astype(np.int64), b.astype(np.int64))
+        wrong += found.ci_high < 1 - RUN_MARGIN or found.ci_low > 1 + RUN_MARGIN
+    assert wrong / 2000 < 0.01
+
+
+def test_the_interval_covers_the_truth():
+    generator = np.random.default_rng(1)
+    held = 0
+    for _ in range(2000):
+        a = np.exp(generator.normal(16, 0.1, size=6)).astype(np.int64)
+        b = np.exp(generator.normal(16 + np.log(1.5), 0.2, size=5)).astype(np.int64)
+        found = change(a, b)
+        held += found.ci_low <= 1.5 <= found.ci_high
+    assert 0.93 < held / 2000 < 0.98
+
+
+def test_workers_made_the_loader_fast(real_traces):
+    a, b = (read_trace(real_traces / f"legacy_resnet50_workers{n}.json.gz").ranks[0] for n in (0, 4))
+    found = diff_traces(a, b)
+    assert found.nodes[0].path == ["enumerate(DataLoader)#__next__"]
+    assert found.nodes[0].host.ratio < 0.05
+    data = next(part for part in found.parts if part.name == "data")
+    assert data.b_ns < 0.05 * data.a_ns
+    assert found.step.ratio == pytest.approx(0.79, abs=0.02)
+
+
+def test_two_vendors_run_the_same_model_with_other_kernels(real_traces):
+    a, b = (read_trace(real_traces / f"{name}_bert_small.json.gz").ranks[0] for name in ("h100", "mi300"))
+    found = diff_traces(a, b)
+    assert "H100" in found.sentence
+    assert "MI300X" in found.sentence
+    attention = [node for node in found.nodes if node.replaced_by == "attn_fwd"]
+    assert attention
+    assert all(node.status == "replaced" for node in attention)
+
+
+def test_added_operators_of_a_small_trace_are_named(real_traces):
+    a, b = (read_trace(real_traces / f"tiny_diff_{name}.json.gz").ranks[0] for name in ("base", "test"))
+    found = diff_traces(a, b)
+    assert {"All2All_Pooled_Req", "CatBackward0", "AddmmBackward0"} <= set(found.nodes[0].added)
+    lost = next(kernel for kernel in found.kernels if kernel.calls_b < kernel.calls_a)
+    assert (lost.calls_a, lost.calls_b) == (1.5, 1.0)
+
+
+@pytest.mark.slow
+def test_the_same_program_recorded_twice_is_not_called_faster_or_slower(tmp_path):
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 256))
+    x = torch.randn(64, 256)
+
+    def recorded(name):
+        with torch.profiler.profile(
+            schedule=torch.profiler.schedule(wait=2, warmup=2, active=12, repeat=1),
+            on_trace_ready=lambda p: p.export_chrome_trace(str(tmp_path / name)),
+        ) as profiler:
+            for _ in range(16):
+                for _ in range(50):
+                    model(x)
+                profiler.step()
+        return read_trace(tmp_path / name).ranks[0]
+
+    outcomes = [diff_traces(recorded("a.json"), recorded("b.json")).outcome for _ in range(6)]
+    assert sum(outcome in {"faster", "slower"} for outcome in outcomes) <= 1
