@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pyrometer.cli.printing import document_json, print_document, print_view
-from pyrometer.cli.progress import progress_bar
+from pyrometer.cli.capturing import Captured, capture_process, capture_target, parse_extras
+from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.saving import provenance, save_run, store_options
 from pyrometer.errors import ExitCode, InputError, UsageError
 
@@ -18,46 +18,44 @@ if TYPE_CHECKING:
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.trace import Trace
 
-TRACE_SUFFIXES = (".json", ".json.gz", ".json.zst", ".gz", ".zst")
+PROGRAM_SUFFIXES = (".py", ".pt2")
 
 
 @click.command()
-@click.argument("files", nargs=-1, metavar="FILES...|TARGET [-- ARGUMENTS]")
+@click.argument("inputs", nargs=-1, type=click.UNPROCESSED, metavar="FILE... | TARGET [-- ARGUMENTS]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
     "-o",
     "--html",
-    "output",
+    "page",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the HTML report to this file.",
 )
 @click.option("--diff", is_flag=True, help="Compare two files: what changed from the first to the second.")
-@click.option(
-    "--sql", metavar="QUERY", help="Print the answer to a query over events, ops, kernels, steps, …"
-)
+@click.option("--sql", metavar="QUERY", help="Answer a query over events, ops, kernels, steps, …")
 @click.option(
     "--export",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the trace as FILE.json[.gz] (Perfetto), .parquet, .csv, .folded or .speedscope.json.",
+    help="Write the trace as .json[.gz] (Perfetto), .parquet, .csv, .folded or .speedscope.json.",
 )
 @click.option("--strict", is_flag=True, help="Refuse a damaged file instead of repairing it.")
-@click.option("--attach", type=int, metavar="PID", help="Capture from a running process that allows it.")
+@click.option("--attach", type=int, metavar="PID", help="Capture from a running process that listens.")
 @click.option("--steps", type=click.IntRange(1), default=5, show_default=True, help="Steps to capture.")
 @click.option(
     "--with",
     "extras",
     metavar="LIST",
-    default="stack,shapes,memory",
+    default="stack,shapes,memory,modules",
     show_default=True,
-    help="What to record beside times: stack, shapes, memory, flops, modules, or none.",
+    help="What to capture beside times; also flops, or none.",
 )
 @store_options
 def command(
     store_location: str | None,
     *,
-    files: tuple[str, ...],
+    inputs: tuple[str, ...],
     as_json: bool,
-    output: Path | None,
+    page: Path | None,
     diff: bool,
     sql: str | None,
     export: Path | None,
@@ -68,25 +66,143 @@ def command(
 ) -> int:
     """Say where the time goes: in trace files of one or many ranks, or in TARGET, captured now.
 
-    Files may be plain, gzip or zstd, of any age and vendor, also damaged. A captured trace is kept with --export.
+    Files may be plain, gzip or zstd, of any age and vendor, also damaged. A capture is stored, its trace file is kept
+    with --export.
     """
+    if attach is not None:
+        captured = capture_process(attach, steps=steps, options=parse_extras(extras), path=export)
+    elif not inputs:
+        raise UsageError("no trace and no program was named; pass trace files, a TARGET, or --attach PID")
+    elif _is_program(inputs[0]):
+        captured = capture_target(
+            inputs[0], inputs[1:], steps=steps, options=parse_extras(extras), path=export, as_json=as_json
+        )
+    else:
+        return _of_files(inputs, as_json=as_json, page=page, diff=diff, sql=sql, export=export, strict=strict)
+    if diff:
+        raise UsageError("--diff compares two trace files; capture both first, with --export")
+    return _of_capture(captured, store_location, as_json=as_json, page=page, sql=sql)
+
+
+def _is_program(text: str) -> bool:
+    """Whether an input is a TARGET: a Python file or exported program, or `module:factory` that is no file."""
+    location = text.partition(".py:")[0] + ".py" if ".py:" in text else text
+    return location.endswith(PROGRAM_SUFFIXES) or (
+        ":" in text and not Path(text).exists() and "://" not in text
+    )
+
+
+def _of_files(
+    inputs: tuple[str, ...],
+    *,
+    as_json: bool,
+    page: Path | None,
+    diff: bool,
+    sql: str | None,
+    export: Path | None,
+    strict: bool,
+) -> int:
+    from pyrometer.trace.reading.paths import find_files
+    from pyrometer.trace.reading.read import read_trace
+
+    if diff:
+        if len(inputs) != 2:  # noqa: PLR2004
+            raise UsageError(f"--diff: got {len(inputs)} files; it compares two: pyrometer trace --diff A B")
+        return _show(_compared(inputs, strict=strict), as_json=as_json, page=page)
+    if sql is not None or export is not None:
+        trace = read_trace(list(inputs), strict=strict)
+        if export is not None:
+            _export(trace, export)
+        if sql is not None:
+            return _answer(trace, sql, as_json=as_json)
+    from pyrometer.trace.job_report import report_files
+
+    return _show(
+        _document(" ".join(inputs), report_files(find_files(list(inputs)), strict=strict)),
+        as_json=as_json,
+        page=page,
+    )
+
+
+def _of_capture(
+    captured: Captured, store_location: str | None, *, as_json: bool, page: Path | None, sql: str | None
+) -> int:
+    """Report on a capture; a script's own exit status is ours."""
+    if captured.trace is None:
+        raise InputError(captured.missing)
+    if sql is not None:
+        return _answer(captured.trace, sql, as_json=as_json) or captured.exit_code
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.record import to_dict
+    from pyrometer.trace.job_report import report_trace
+
+    document = _document(captured.target, report_trace(captured.trace))
+    environment = read_environment()
+    document = msgspec.structs.replace(document, environment=environment, capture=captured.trace.capture)
+    run = save_run(
+        store_location,
+        kind="trace",
+        target=captured.target,
+        document=to_dict(document),
+        environment=environment,
+    )
+    document = msgspec.structs.replace(document, **provenance(run))
+    return _show(document, as_json=as_json, page=page, stderr=captured.is_script) or captured.exit_code
+
+
+def _document(target: str, found: Any) -> TraceDocument:
     from pyrometer.report.documents import TraceDocument
+    from pyrometer.trace.verdict import judge_all
+
+    document = TraceDocument(
+        target=target, verdict=judge_all(found.ranks, found.job), ranks=found.ranks, job=found.job
+    )
+    return msgspec.structs.replace(document, **provenance(None))
+
+
+def _compared(inputs: tuple[str, ...], *, strict: bool) -> TraceDocument:
+    from pyrometer.report.documents import TraceDocument
+    from pyrometer.trace.difference.compare import diff_traces
     from pyrometer.trace.rank_report import report_rank
     from pyrometer.trace.reading.read import read_trace
-    from pyrometer.trace.verdict import judge
 
-    trace = read_trace(list(files))
-    reports = [report_rank(one) for one in trace.ranks]
-    document = TraceDocument(target=" ".join(files), ranks=reports, verdict=judge(reports[0]))
-    document = msgspec.structs.replace(document, **provenance(None))
-    if output is not None:
+    a, b = (read_trace(path, strict=strict).ranks[0] for path in inputs)
+    document = TraceDocument(
+        target=" against ".join(inputs), ranks=[report_rank(a), report_rank(b)], diff=diff_traces(a, b)
+    )
+    return msgspec.structs.replace(document, **provenance(None))
+
+
+def _show(document: TraceDocument, *, as_json: bool, page: Path | None, stderr: bool = False) -> int:
+    if page is not None:
         from pyrometer.report.html import write_report
 
-        write_report(document, output)
+        write_report(document, page)
     if as_json:
         print_document(document)
     else:
         from pyrometer.report.terminal import trace_view
 
-        print_view(trace_view(document))
+        print_view(trace_view(document), stderr=stderr)
     return ExitCode.OK
+
+
+def _answer(trace: Trace, query: str, *, as_json: bool) -> int:
+    from pyrometer.trace.sql import trace_sql
+
+    frame = trace_sql(trace, query)
+    if as_json:
+        click.echo(frame.write_json())
+    else:
+        from pyrometer.report.terminal import frame_view
+
+        print_view(frame_view(frame))
+    return ExitCode.OK
+
+
+def _export(trace: Trace, path: Path) -> None:
+    from pyrometer.trace.export.formats import export_trace
+
+    with contextlib.suppress(BrokenPipeError):
+        export_trace(trace, path)
+    click.echo(f"wrote {path}", err=True)

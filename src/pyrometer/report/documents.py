@@ -18,6 +18,7 @@ from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.hardware.environment import Environment
 from pyrometer.record import Record, doc
 from pyrometer.trace.capture.record import Capture
+from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.rank_report import RankReport
 from pyrometer.trace.verdict import TraceVerdict
@@ -79,6 +80,7 @@ class TraceDocument(Document, frozen=True, kw_only=True):
     verdict: Annotated[TraceVerdict | None, doc("null when no rank could be read")] = None
     ranks: list[RankReport] = []
     job: Annotated[Job | None, doc("the ranks beside each other; with several files")] = None
+    diff: Annotated[TraceDiff | None, doc("with --diff only; the ranks are then the two sides")] = None
 
 
 class CalibrationDocument(TargetDocument, frozen=True, kw_only=True):

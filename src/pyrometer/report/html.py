@@ -46,10 +46,10 @@ from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
-from pyrometer.report.facts import trace as of_trace
+from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import percent, spans
-from pyrometer.report.trace_context import rank_context
+from pyrometer.report.trace_context import MOST_RANKS, part_context
 
 Context = dict[str, Any]
 
@@ -176,7 +176,7 @@ def trace_context(document: TraceDocument) -> Context:
     return {
         "headline": _headline(of_trace.headline(document)),
         "subtitle": of_trace.subtitle(document),
-        "traced": [rank_context(report) for report in document.ranks],
+        "traced": [part_context(part) for part in of_trace.parts(document, most_ranks=MOST_RANKS)],
         "environment": surroundings.environment_facts(known) if known is not None else [],
         "settings": surroundings.settings_table(known) if known is not None else None,
         "provenance": surroundings.provenance_facts(document, document.target),

@@ -24,10 +24,9 @@ from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
-from pyrometer.report.facts import trace as of_trace
+from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
-from pyrometer.report.facts.layout import Fact, Table, spans
-from pyrometer.trace.rank_report import RankReport
+from pyrometer.report.facts.layout import Fact, Section, Table, spans
 
 
 def render_document(kind: str, document: dict[str, Any]) -> str:
@@ -98,20 +97,20 @@ def matrix_blocks(document: MatrixDocument) -> list[str]:
 def trace_blocks(document: TraceDocument) -> list[str]:
     """What `pyrometer trace` found, as blocks of Markdown."""
     blocks = [f"## {escape(of_trace.headline(document))}", escape(of_trace.subtitle(document))]
-    for report in document.ranks[:1]:
-        blocks += rank_blocks(report)
+    for part in of_trace.parts(document, most_ranks=1):
+        blocks += [f"## {escape(part.title)}"] if part.title else []
+        for section in part.sections:
+            blocks += section_blocks(section)
     return blocks
 
 
-def rank_blocks(report: RankReport) -> list[str]:
-    """The chapters of one rank's trace."""
-    blocks = []
-    for section in of_trace.sections(report):
-        blocks.append(f"### {escape(section.title)}")
-        if section.facts:
-            blocks.append(_facts(section.facts))
-        if section.table is not None:
-            blocks.append(table(section.table))
+def section_blocks(section: Section) -> list[str]:
+    """One chapter."""
+    blocks = [f"### {escape(section.title)}"]
+    if section.facts:
+        blocks.append(_facts(section.facts))
+    if section.table is not None:
+        blocks.append(table(section.table))
     return blocks
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import polars as pl
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as Grid
@@ -35,7 +36,8 @@ from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
-from pyrometer.report.facts import trace as of_trace
+from pyrometer.report.facts import trace as of_rank
+from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
@@ -125,26 +127,28 @@ def trace_view(document: TraceDocument) -> RenderableType:
     """What `pyrometer trace` prints."""
     head = _head(of_trace.headline(document), of_trace.subtitle(document))
     rows: Rows = []
-    for report in document.ranks[:1]:
-        rows += trace_rows(report)
+    for part in of_trace.parts(document, most_ranks=1):
+        if part.title:
+            rows.append((part.title, Text()))
+        rows += [(section.slug.capitalize(), _section(part.report, section)) for section in part.sections]
     return _page(*head, rows)
 
 
-def trace_rows(report: RankReport) -> Rows:
-    """The chapters of one rank's trace."""
-    return [(section.slug.capitalize(), _section(report, section)) for section in of_trace.sections(report)]
+def frame_view(frame: pl.DataFrame) -> RenderableType:
+    """The answer to a query, whole."""
+    rows = [tuple("" if cell is None else str(cell) for cell in row) for row in frame.iter_rows()]
+    words = frozenset(i for i, dtype in enumerate(frame.dtypes) if not dtype.is_numeric())
+    return Portable(_table(Table(tuple(frame.columns), rows, words)))
 
 
-def _section(report: RankReport, section: Section) -> RenderableType:
-    parts: list[RenderableType] = []
-    if section.slug == "breakdown":
-        shares = of_trace.part_shares(report.breakdown_ns)
+def _section(report: RankReport | None, section: Section) -> RenderableType:
+    parts: list[RenderableType] = [_facts(section.facts)] if section.facts else []
+    if section.slug == "breakdown" and report is not None:
+        shares = of_rank.part_shares(report.breakdown_ns)
         parts.append(ShareBar([part.share for part in shares], [part.slot for part in shares]))
         parts.append(_legend(shares))
     elif section.table is not None:
         parts.append(_table(section.table._replace(rows=section.table.rows[:TRACE_ROWS])))
-    if section.facts:
-        parts.insert(0, _facts(section.facts))
     return Group(*parts, Text())
 
 

@@ -1,31 +1,40 @@
-"""What a page shows of one rank's trace: its chapters in words, and the drawings that go with them."""
+"""What a page shows of traces: chapters in words, and the drawings that go with them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from markupsafe import Markup
+
 from pyrometer.report.charts.roofline import Point, roofline
 from pyrometer.report.charts.shares import share_bar
-from pyrometer.report.facts import trace as of_trace
+from pyrometer.report.facts import trace as of_rank
+from pyrometer.report.facts.trace_document import Part
 from pyrometer.trace.rank_report import RankReport
-from pyrometer.trace.verdict import judge
+
+MOST_RANKS = 8
+"""Ranks that a page shows in full; the table of ranks holds all."""
 
 
-def rank_context(report: RankReport) -> dict[str, Any]:
-    """Fills `trace_sections.html.j2` for one rank."""
-    shares = of_trace.part_shares(report.breakdown_ns)
+def part_context(part: Part) -> dict[str, Any]:
+    """Fills one part of `trace_sections.html.j2`."""
+    report = part.report
+    shares = of_rank.part_shares(report.breakdown_ns) if report is not None else []
     return {
-        "rank": report.rank,
-        "sentence": judge(report).sentence,
-        "sections": of_trace.sections(report),
+        "title": part.title,
+        "anchor": f"-{report.rank}" if report is not None else "",
+        "sections": part.sections,
         "shares": shares,
-        "bar": share_bar(shares, "the traced time"),
-        "strip": None,
-        "drawings": {"roofline": _roofline(report)},
+        "bar": share_bar(shares, "the traced time") if shares else None,
+        "drawings": _drawings(report) if report is not None else {},
     }
 
 
-def _roofline(report: RankReport) -> Any:
+def _drawings(report: RankReport) -> dict[str, Markup | None]:
+    return {"roofline": _roofline(report)}
+
+
+def _roofline(report: RankReport) -> Markup | None:
     points = [
         Point(f"{point.op}", point.intensity or 0.0, point.flop_per_s or 0.0, point.share)
         for point in report.roofline

@@ -17,7 +17,7 @@ KINDS = {
 """Inductor's abbreviations."""
 
 _NAME = re.compile(
-    r"^(?:triton_(?P<kind>[a-z]{3})|(?:graph_\d+_)?(?P<cpp>cpp))_fused_(?P<ops>.*?)(?:_(?P<n>\d+))?$"
+    r"^(?:triton_(?P<kind>[a-z]{3})|(?:graph_\d+_)?(?P<cpp>cpp))_fused(?:_(?P<ops>(?!\d+$).+?))?(?:_\d+)?$"
 )
 
 _ARITHMETIC_NAMES = """
@@ -75,7 +75,7 @@ def parse_generated(name: str) -> Generated | None:
     if found is None:
         return None
     kind = "C++ loop" if found["cpp"] else KINDS.get(found["kind"], found["kind"])
-    return Generated(kind, tuple(_split(found["ops"])))
+    return Generated(kind, tuple(_split(found["ops"] or "")))
 
 
 def _split(text: str) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Annotated
 import polars as pl
 
 from pyrometer.hardware.peaks import Peaks
-from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.breakdown import Parts, StepBreakdown, StreamBreakdown, breakdown
 from pyrometer.trace.analysis.collectives import CollectiveGroup, collectives

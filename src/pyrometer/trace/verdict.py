@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pyrometer.quantity import format_percent
+import msgspec
+
+from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.breakdown import Parts
+from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.rank_report import RankReport
 
 Bound = Literal[
-    "compute", "communication", "copies", "synchronisation", "data", "host", "operators", "python", "unrecorded"
+    "compute",
+    "communication",
+    "copies",
+    "synchronisation",
+    "data",
+    "host",
+    "operators",
+    "python",
+    "unrecorded",
 ]
 
 OF_DEVICES: dict[Bound, tuple[str, ...]] = {
@@ -63,6 +75,24 @@ def judge(report: RankReport) -> TraceVerdict:
         top = max(report.top_ops, key=lambda op: op.host_self_ns)
         sentence += f"; the most, {format_percent(top.host_share)}, {top.name}"
     return TraceVerdict(rank=report.rank, bound=bound, share=share, sentence=sentence)
+
+
+def judge_all(reports: Sequence[RankReport], job: Job | None) -> TraceVerdict | None:
+    """Say what bounds a job: its slowest rank to work, and who makes the others wait."""
+    if not reports:
+        return None
+    verdict = judge(_critical_rank(reports, job))
+    if job is None or not job.stragglers:
+        return verdict
+    worst = job.stragglers[0]
+    said = f"rank {worst.rank} makes the others wait {format_seconds(worst.caused_wait_ns * 1e-9)}; on it, {verdict.sentence}"
+    return msgspec.structs.replace(verdict, sentence=said)
+
+
+def _critical_rank(reports: Sequence[RankReport], job: Job | None) -> RankReport:
+    """The rank that the others wait for, or else the first."""
+    late = job.stragglers[0].rank if job is not None and job.stragglers else None
+    return next((one for one in reports if one.rank == late), reports[0])
 
 
 def bound_of(parts: Parts, *, has_device: bool) -> tuple[Bound, float]:

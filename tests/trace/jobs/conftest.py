@@ -59,7 +59,8 @@ class SyntheticJob:
         one = self.builder(self.folder, distributedInfo=info)
         for step in range(self.first_step.get(rank, 0), self.num_steps):
             self._step(one, rank, step)
-        return one.write(f"rank{rank}.json")
+        path: Path = one.write(f"rank{rank}.json")
+        return path
 
     def _late(self, rank: int) -> float:
         return self.slow_us.get(rank, 0) + self.loading_us.get(rank, 0)

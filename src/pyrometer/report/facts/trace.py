@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from pyrometer.quantity import format_bytes, format_rate, format_seconds
 from pyrometer.report.charts.shares import Share
-from pyrometer.report.documents import TraceDocument
-from pyrometer.report.facts.layout import Fact, Section, Table, counted, percent
+from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.rank_report import RankReport
 from pyrometer.trace.where import Where
@@ -122,26 +121,6 @@ def part_table(parts: Parts) -> Table:
     """The same as a table."""
     rows = [(share.name, percent(share.share), share.said) for share in part_shares(parts)]
     return Table(("where", "share", "time"), rows)
-
-
-def headline(document: TraceDocument) -> str:
-    """The answer."""
-    return document.verdict.sentence if document.verdict is not None else "nothing was recorded"
-
-
-def subtitle(document: TraceDocument) -> str:
-    """What the answer rests on."""
-    told = [document.target]
-    if len(document.ranks) > 1:
-        told.append(f"{len(document.ranks)} ranks")
-    for report in document.ranks[:1]:
-        told.append(f"{ns(report.span_ns)} traced")
-        if report.steps:
-            told.append(f"{counted(len(report.steps), 'step')} of {ns(median_step(report))}")
-        told.append(f"{report.num_events:,} events")
-        told += report.devices or ["no device work"]
-        told.append(f"confidence {report.confidence}")
-    return " · ".join(told)
 
 
 def median_step(report: RankReport) -> int:

@@ -25,10 +25,11 @@ def call_tree(trace: RankTrace, *, min_share: float = 0.0) -> pl.DataFrame:
             into one node `(other)` of kind `other` per parent, so that all sums stay as they are.
 
     Returns:
-        `node, parent, name, kind, calls, total_ns, self_ns, device_ns, depth`; node 0 is the root, whose parent is null,
+        `node, parent, name, kind, calls, total_ns, self_ns, device_ns, device_self_ns, depth`; node 0 is the root, whose parent is null,
         and a parent comes before its children. `total_ns` and `self_ns` are host time: `total_ns` of a node is its
-        `self_ns` plus the `total_ns` of its children. `device_ns` is work that was launched at or below the node. Threads
-        are nodes below the root; device work that names no launch has a node of its own there.
+        `self_ns` plus the `total_ns` of its children. `device_ns` is work that was launched at or below the node, and
+        `device_self_ns` that of the node itself, which is a kernel, copy or fill. Threads are nodes below the root; device
+        work that names no launch has a node of its own there.
 
     Raises:
         InputError: `min_share` is not a share.
@@ -67,6 +68,7 @@ def _table(tree: Merged, kept: np.ndarray) -> pl.DataFrame:
             "total_ns": np.concatenate([tree.total_ns[kept], total]),
             "self_ns": np.concatenate([tree.self_ns[kept], total]),
             "device_ns": np.concatenate([tree.device_ns[kept], sums(tree.device_ns)]),
+            "device_self_ns": np.concatenate([tree.device_self_ns[kept], sums(tree.device_ns)]),
             "depth": pl.Series(np.concatenate([tree.depth[kept], tree.depth[mothers] + 1]), dtype=pl.Int32),
         }
     )

@@ -24,10 +24,11 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.call_sites import CallSite, call_sites
+from pyrometer.trace.distribution import Distribution, distribution
 from pyrometer.trace.intervals import Intervals, clip, complement, length, merge, union
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import Where, places_of
 
 IntArray = npt.NDArray[np.int64]
 
@@ -39,23 +40,6 @@ FULL_QUEUE = 1024
 
 LONG_DELAY_NS = 100_000
 """A delay above this means that work queued up, or that the device waited for something else."""
-
-SAID_SITES = 10
-
-
-class Distribution(Record, frozen=True, kw_only=True):
-    """Of durations or delays; quantiles are observed values (nearest rank)."""
-
-    count: int
-    total_ns: int
-    mean_ns: float
-    min_ns: int
-    p25_ns: int
-    median_ns: int
-    p75_ns: int
-    p95_ns: int
-    p99_ns: int
-    max_ns: int
 
 
 class Queue(Record, frozen=True, kw_only=True):
@@ -77,17 +61,6 @@ class GraphLaunches(Record, frozen=True, kw_only=True):
     num_launches: int
     num_work: int
     mean_work: Annotated[float, doc("pieces of work per launch")]
-
-
-class CallSite(Record, frozen=True, kw_only=True):
-    """A place that issues many short pieces of work."""
-
-    where: Where
-    name: Annotated[str, doc("operator that is called most often there")]
-    calls: int
-    calls_per_step: float | None = None
-    total_ns: Annotated[int, doc("device time of the short kernels, or the short operators' own time")]
-    share: Annotated[float, doc("of all device or operator time")]
 
 
 class Launches(Record, frozen=True, kw_only=True):
@@ -180,33 +153,6 @@ def launched(trace: RankTrace) -> pl.DataFrame:
     return work.join(calls, on="parent", how="left", maintain_order="left").rename({"parent": "call"})
 
 
-def distribution(values: pl.Series) -> Distribution | None:
-    """Of integers; `None` of none.
-
-    >>> distribution(pl.Series([3, 1, 2])).median_ns
-    2
-    """
-    values = values.drop_nulls().sort()
-    if not len(values):
-        return None
-
-    def at(q: float) -> int:
-        return int(values[round(q * (len(values) - 1))])
-
-    return Distribution(
-        count=len(values),
-        total_ns=int(values.sum()),
-        mean_ns=float(values.sum()) / len(values),
-        min_ns=at(0),
-        p25_ns=at(0.25),
-        median_ns=at(0.5),
-        p75_ns=at(0.75),
-        p95_ns=at(0.95),
-        p99_ns=at(0.99),
-        max_ns=at(1),
-    )
-
-
 def queue_depth(trace: RankTrace) -> pl.DataFrame:
     """How much work waits per stream, as steps: `device, stream, ts_ns, depth`, each until the next row of its stream."""
     linked = launched(trace).filter(pl.col("call_start_ns").is_not_null())
@@ -264,7 +210,7 @@ def _device(trace: RankTrace, work: pl.DataFrame, num_steps: int) -> Launches:
         starting_ns=starting,
         queues=_queues(trace, work),
         graphs=_graphs(linked),
-        sites=_sites(trace, short.select("event", time="dur_ns"), int(work["dur_ns"].sum()), num_steps),
+        sites=call_sites(trace, short.select("event", time="dur_ns"), int(work["dur_ns"].sum()), num_steps),
     )
 
 
@@ -372,7 +318,7 @@ def _host(trace: RankTrace, num_steps: int) -> Dispatch:
         num_short=short.height,
         short_ns=short_ns,
         short_share=short_ns / total if total else None,
-        sites=_sites(trace, short.select("event", time="dur_ns"), total, num_steps),
+        sites=call_sites(trace, short.select("event", time="dur_ns"), total, num_steps),
     )
 
 
@@ -388,33 +334,3 @@ def _per_step(trace: RankTrace, events: pl.Series, num_steps: int) -> float | No
         return None
     inside = trace.events["step"].gather(events.cast(pl.UInt32)).is_not_null()
     return int(inside.sum()) / num_steps
-
-
-def _sites(trace: RankTrace, rows: pl.DataFrame, total_ns: int, num_steps: int) -> list[CallSite]:
-    """Lines, else modules, else operators that issue the most short work."""
-    if not rows.height:
-        return []
-    places = places_of(trace, rows["event"])
-    named = pl.concat([rows.select("event", "time"), places], how="horizontal").with_columns(
-        name=pl.coalesce("op", trace.events["name"].gather(rows["event"])).fill_null("")
-    )
-    site = ["file", "line", "function", "module", "phase"]
-    placed = pl.col("file").is_not_null() | pl.col("module").is_not_null()
-    named = named.with_columns(key=pl.when(placed).then(pl.lit("")).otherwise("name"))
-    found = (
-        named.group_by(*site, "key")
-        .agg(pl.len().alias("calls"), pl.col("time").sum(), pl.col("name").mode().sort().first())
-        .sort("time", "calls", "name", descending=[True, True, False])
-        .head(SAID_SITES)
-    )
-    return [
-        CallSite(
-            where=Where(**{key: row[key] for key in site}, op=row["name"]),
-            name=row["name"],
-            calls=row["calls"],
-            calls_per_step=row["calls"] / num_steps if num_steps else None,
-            total_ns=row["time"],
-            share=row["time"] / total_ns if total_ns else 0.0,
-        )
-        for row in found.iter_rows(named=True)
-    ]

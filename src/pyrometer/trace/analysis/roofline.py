@@ -13,15 +13,13 @@ and device, which is not the device's memory), `unknown`.
 from __future__ import annotations
 
 import re
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from pyrometer.hardware.datasheet import DatasheetPeaks, lookup
 from pyrometer.hardware.peaks import Peaks
-from pyrometer.quantity import Bytes
-from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.costs.registry import formula_of
 from pyrometer.trace.kernel_names import read_name
@@ -56,61 +54,6 @@ class Roof(NamedTuple):
     floor_ns: float
 
 
-class Uncovered(Record, frozen=True, kw_only=True):
-    """Time that no formula covers."""
-
-    op: str
-    time_ns: int
-    share: Annotated[float, doc("of all time")]
-    reason: str
-
-
-class StepUtilisation(Record, frozen=True, kw_only=True):
-    """What a device did in one step."""
-
-    step: Annotated[int, doc("row of the steps")]
-    name: str
-    wall_ns: int
-    flop: Annotated[int, doc("of all operators with a formula that were launched in it")]
-    num_bytes: Bytes
-    mfu: float | None = None
-    bandwidth_utilisation: float | None = None
-
-
-class Utilisation(Record, frozen=True, kw_only=True):
-    """What the device was used for, as a whole."""
-
-    span_ns: int
-    time_ns: Annotated[int, doc("device work; in a trace without it operators, each its own time")]
-    covered_ns: Annotated[int, doc("of this the time of operators with a formula")]
-    overhead_ns: Annotated[
-        int, doc("views, allocations and wrappers: host time that no formula could cover")
-    ] = 0
-    communication_ns: int = 0
-    transfer_ns: Annotated[int, doc("copies between host and device")] = 0
-    unlinked_ns: Annotated[
-        int, doc("device work that names no operator: graphs, or launches missing from the trace")
-    ] = 0
-    covered_share: Annotated[
-        float | None, doc("covered over all but communication, transfers and overhead")
-    ] = None
-    flop: int
-    matrix_flop: Annotated[int, doc("of matrix products, convolutions and attention")]
-    num_bytes: Annotated[Bytes, doc("the least that the covered operators must move")]
-    flop_per_s: Annotated[float | None, doc("over the span")] = None
-    bytes_per_s: Annotated[float | None, doc("over the span")] = None
-    mfu: Annotated[
-        float | None,
-        doc(
-            "time that the matrix FLOP would take at their dtypes' peaks, over the span; a lower bound where formulas do not cover all, and recomputed FLOP count"
-        ),
-    ] = None
-    bandwidth_utilisation: Annotated[float | None, doc("bytes at full bandwidth over the span")] = None
-    peaks_source: str | None = None
-    steps: list[StepUtilisation] = []
-    uncovered: Annotated[list[Uncovered], doc("largest first")] = []
-
-
 @analysis("roofline")
 def roofline(trace: RankTrace, *, peaks: AnyPeaks | None = None) -> pl.DataFrame:
     """Achieved rates and share of the roof, per operator with shapes and dtypes; the times sum to all device work.
@@ -137,47 +80,7 @@ def roofline(trace: RankTrace, *, peaks: AnyPeaks | None = None) -> pl.DataFrame
         )
         .sort("time_ns", "op", "shapes", descending=[True, False, False], nulls_last=True)
     )
-    return _finish(trace, costs, grouped, _roof(trace, peaks))
-
-
-@analysis("utilisation")
-def utilisation(trace: RankTrace, *, peaks: AnyPeaks | None = None) -> Utilisation:
-    """FLOP and bytes of the whole trace and of each step, MFU, and how much of the time the formulas cover."""
-    frame = roofline(trace, peaks=peaks) if peaks is not None else roofline(trace)
-    costs = op_costs(trace)
-    roof = _roof(trace, peaks) if frame["num_bytes"].count() else None  # nothing known is not zero use
-    total = int(frame["time_ns"].sum())
-    of = {key: int(value) for key, value in frame.group_by("bound").agg(pl.col("time_ns").sum()).iter_rows()}
-    covered = int(frame.filter(pl.col("num_bytes").is_not_null())["time_ns"].sum())
-    free = int(frame.filter(pl.col("num_bytes").is_null() & (pl.col("bound") == "overhead"))["time_ns"].sum())
-    rest = total - of.get("communication", 0) - of.get("transfer", 0) - free
-    span = trace.activity.span_ns
-    flop, num_bytes = int(frame["flop"].sum()), int(frame["num_bytes"].sum())
-    missing = frame.filter((pl.col("bound") == "unknown") & pl.col("num_bytes").is_null())
-    missing = missing.group_by("op", "reason").agg(pl.col("time_ns").sum())
-    return Utilisation(
-        span_ns=span,
-        time_ns=total,
-        covered_ns=covered,
-        overhead_ns=free,
-        communication_ns=of.get("communication", 0),
-        transfer_ns=of.get("transfer", 0),
-        unlinked_ns=int(frame.filter(pl.col("reason") == UNLINKED)["time_ns"].sum()),
-        covered_share=covered / rest if rest > 0 else None,
-        flop=flop,
-        matrix_flop=int(frame.filter(pl.col("unit") == "matrix")["flop"].sum()),
-        num_bytes=num_bytes,
-        flop_per_s=flop * 1e9 / span if span and covered else None,
-        bytes_per_s=num_bytes * 1e9 / span if span and covered else None,
-        mfu=float(frame["peak_ns"].sum()) / span if roof and span else None,
-        bandwidth_utilisation=num_bytes * 1e9 / roof.bandwidth / span if roof and span else None,
-        peaks_source=roof.source if roof else None,
-        steps=_steps(trace, costs, frame, roof),
-        uncovered=[
-            Uncovered(op=op or "(no operator)", time_ns=ns, share=ns / total, reason=reason or "")
-            for op, reason, ns in missing.sort("time_ns", descending=True).head(20).iter_rows()
-        ],
-    )
+    return _finish(trace, costs, grouped, roof_of(trace, peaks))
 
 
 def _calls(trace: RankTrace, costs: OpCosts) -> pl.DataFrame:
@@ -365,7 +268,7 @@ def _figures(costs: OpCosts, row: dict[str, object], roof: Roof | None) -> tuple
     return (flop, num_bytes, roof_rate, share, bound, cost.unit, arithmetic, peak_ns, source, cost.assumption)
 
 
-def _roof(trace: RankTrace, peaks: AnyPeaks | None) -> Roof | None:
+def roof_of(trace: RankTrace, peaks: AnyPeaks | None) -> Roof | None:
     """The ceilings: those given, or the vendor's for the first device of the trace."""
     if peaks is None:
         device = next(iter(trace.info.devices), None)
@@ -385,43 +288,3 @@ def _roof(trace: RankTrace, peaks: AnyPeaks | None) -> Roof | None:
     floor = peaks.cost_s.get("small_kernel" if on_device else "launch")
     floor_ns = floor.best * 1e9 if floor else DEVICE_FLOOR_NS if on_device else HOST_FLOOR_NS
     return Roof(f"measured on {peaks.name}", matrix, matrix.get("float32"), memory.best, floor_ns)
-
-
-def _steps(trace: RankTrace, costs: OpCosts, frame: pl.DataFrame, roof: Roof | None) -> list[StepUtilisation]:
-    """FLOP and bytes by the step that launched them."""
-    owners = np.unique(costs.owner[costs.owner >= 0])
-    if not trace.steps.height or not len(owners):
-        return []
-    step = trace.events["step"].cast(pl.Int64).fill_null(-1).to_numpy()[owners]
-    kindred = costs.kindred[owners]
-    flop = np.array([one.cost.flop if one.cost else 0 for one in costs.kindreds])
-    moved = np.array([one.cost.num_bytes if one.cost else 0 for one in costs.kindreds])
-    peak_ns = _peak_ns(costs, frame, roof)
-    found = []
-    for row in trace.steps.iter_rows(named=True):
-        here = kindred[step == row["step"]]
-        wall = row["end_ns"] - row["start_ns"]
-        num_bytes = int(moved[here].sum())
-        found.append(
-            StepUtilisation(
-                step=row["step"],
-                name=row["name"],
-                wall_ns=wall,
-                flop=int(flop[here].sum()),
-                num_bytes=num_bytes,
-                mfu=float(peak_ns[here].sum()) / wall if roof and wall else None,
-                bandwidth_utilisation=num_bytes * 1e9 / roof.bandwidth / wall if roof and wall else None,
-            )
-        )
-    return found
-
-
-def _peak_ns(costs: OpCosts, frame: pl.DataFrame, roof: Roof | None) -> np.ndarray:
-    """What one call of each kind takes at the peak of its arithmetic."""
-    tf32 = set(frame.filter(pl.col("arithmetic") == "tf32").select("op", "shapes").iter_rows())
-    found = np.zeros(len(costs.kindreds))
-    for i, one in enumerate(costs.kindreds):
-        if roof is not None and one.cost is not None and one.cost.unit == "matrix":
-            dtype = "tf32" if (one.name, one.dims) in tf32 else one.cost.dtype
-            found[i] = one.cost.flop * 1e9 / roof.matrix[dtype] if dtype in roof.matrix else 0.0
-    return found

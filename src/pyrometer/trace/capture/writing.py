@@ -74,7 +74,7 @@ def reopened(path: Path, capture: Capture, *, kept: bool, expected_steps: int | 
         PyrometerError: there is not a single event in it.
     """
     file_bytes = path.stat().st_size
-    trace = read_trace(path)
+    trace = read_trace(path, cache="auto" if kept else None)
     rank = trace.ranks[0]
     if rank.info.num_events == 0 or rank.tables["events"].is_empty():
         raise PyrometerError(

@@ -70,6 +70,7 @@ def _nest(events: pl.DataFrame, low: int, high: int) -> Nest:
     start = np.clip(host["start_ns"].to_numpy(), low, high)
     end = np.clip(host["end_ns"].to_numpy(), low, high)
     depth = host["depth"].to_numpy().astype(np.int64)
+    _lift(parent, start, end)
     _cut_at_siblings(np.where(parent >= 0, parent, -1 - lane), start, end)
     order = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[order], np.arange(depth.max(initial=-1) + 2))
@@ -78,6 +79,18 @@ def _nest(events: pl.DataFrame, low: int, high: int) -> Nest:
         rows = rows[parent[rows] >= 0]
         end[rows] = np.minimum(end[rows], end[parent[rows]])
     return Nest(row, lane, start, end, parent, depth)
+
+
+def _lift(parent: IntArray, start: IntArray, end: IntArray) -> None:
+    """An event that outlives the one that it begins in stands beside it, and cuts it off."""
+    outlives = np.flatnonzero((parent >= 0) & (end > end[parent]))
+    ends = end.copy()
+    for one in outlives.tolist():
+        above = parent[one]
+        while above >= 0 and ends[one] > ends[above]:
+            end[above] = min(end[above], start[one])
+            above = parent[above]
+        parent[one] = above
 
 
 def _cut_at_siblings(family: IntArray, start: IntArray, end: IntArray) -> None:

@@ -106,7 +106,7 @@ def _counts(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, lanes
 
 
 def _main(counts: pl.DataFrame) -> int:
-    by = ["engine", "steps", "forward", "first", "calls", "events", "track"]
+    by = ["engine", "forward", "steps", "first", "calls", "events", "track"]
     return int(counts.sort(by, descending=[False, True, True, True, True, True, False])["track"][0])
 
 

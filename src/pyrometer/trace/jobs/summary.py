@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Annotated
 
 import numpy as np
@@ -43,7 +44,7 @@ class WorkLabel(Record, frozen=True, kw_only=True):
 
 
 class Packed(Record, frozen=True, kw_only=True):
-    """Columns of integers: little-endian int64 per column, so that a record of many rows stays small."""
+    """Columns of integers, so that a record of many rows stays small: little-endian int64, compressed by zlib."""
 
     num_rows: int = 0
     columns: dict[str, bytes] = {}
@@ -51,7 +52,8 @@ class Packed(Record, frozen=True, kw_only=True):
     def frame(self) -> pl.DataFrame:
         """The columns, missing values as null."""
         unpacked = {
-            name: pl.Series(np.frombuffer(raw, "<i8").astype(np.int64)) for name, raw in self.columns.items()
+            name: pl.Series(np.frombuffer(zlib.decompress(raw), "<i8").astype(np.int64))
+            for name, raw in self.columns.items()
         }
         return pl.DataFrame({name: values.set(values == NULL, None) for name, values in unpacked.items()})
 
@@ -65,7 +67,7 @@ def pack(frame: pl.DataFrame) -> Packed:
     values = {name: frame[name].cast(pl.Int64).fill_null(NULL).to_numpy() for name in frame.columns}
     return Packed(
         num_rows=frame.height,
-        columns={name: column.astype("<i8").tobytes() for name, column in values.items()},
+        columns={name: zlib.compress(column.astype("<i8").tobytes(), 1) for name, column in values.items()},
     )
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.backward import forward_of, is_backward
 from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
+from pyrometer.trace.linking.steps import MARK as STEP_MARK
 from pyrometer.trace.patterns import frame_kinds, is_module, is_phase
 
 
@@ -49,7 +50,7 @@ def find_places(events: pl.DataFrame, ops: pl.DataFrame) -> Places:
         phase=_across_threads(phase, backward, events, nearest(parent, depth, parent < 0)),
         forward=forward,
         backward=backward,
-        stack=place(_with_stack(ops, events.height)),
+        stack=place(_with_stack(events, ops)),
     )
 
 
@@ -92,9 +93,13 @@ def _frames(events: pl.DataFrame) -> tuple[Mask, Mask]:
     return user, library
 
 
-def _with_stack(ops: pl.DataFrame, num_events: int) -> Mask:
-    held = np.zeros(num_events, bool)
-    held[ops.filter(pl.col("call_stack").fill_null("") != "")["event"].to_numpy()] = True
+def _with_stack(events: pl.DataFrame, ops: pl.DataFrame) -> Mask:
+    """Operators that name their call stack; that of a step's mark is only where the profiler was told of it."""
+    named = ops.filter(pl.col("call_stack").fill_null("") != "")["event"]
+    marks = events.select("event", "name")[named.to_numpy()].filter(pl.col("name").str.contains(STEP_MARK))
+    held = np.zeros(events.height, bool)
+    held[named.to_numpy()] = True
+    held[marks["event"].to_numpy()] = False
     return held
 
 

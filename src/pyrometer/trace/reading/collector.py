@@ -199,7 +199,8 @@ class Collector:
         table = arguments.TABLE_OF.get(group.kind)
         if table is not None:
             spec = schema.TABLES[table]
-            self._parts[table].append(_frame(args, [name for name in spec if name in held], spec, group.rows))
+            names = [name for name in spec if name in held]
+            self._parts[table].append(self._frame(args, names, spec, group.rows))
         if "collective_name" in held:
             self._add_collectives(group, raws, [i for i, one in enumerate(args) if one.collective_name])
         dtypes = {name: schema.EVENTS[name].dtype for name in LINKED}

@@ -7,7 +7,9 @@ refused; the caller decodes what comes back, so a wrong guess is found out and c
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
+from itertools import product
 from typing import NamedTuple
 
 KNOWN_KEYS = (
@@ -22,6 +24,7 @@ KNOWN_KEYS = (
 _LATER = rb"\s*(?:\}\s*(?:\Z|[,}\]])|\Z)"
 _CLOSES_SURELY = re.compile(rb'\s*,\s*"(?:' + KNOWN_KEYS + rb')"\s*:|' + _LATER)
 _CLOSES_PERHAPS = re.compile(rb'\s*,\s*"[^"\n]{0,80}"\s*:\s*["\d\[{tfnN-]|' + _LATER)
+_EVENT_KEY = re.compile(rb'"(name|cat|ph|ts|pid|tid|dur|id|args)"\s*:')
 _CLOSES_KEY = re.compile(rb"\s*:")
 _CLOSES_ITEM = re.compile(rb'\s*(?:,\s*(?:["\[{\d-]|null|true|false)|\]\s*(?:\Z|[,}\]]))')
 _SPACE = re.compile(rb"\s*")
@@ -38,34 +41,34 @@ _CLOSING = {b"{": b"}", b"[": b"]"}
 
 
 class Mended(NamedTuple):
-    """A valid object, where it ended in the damaged text, and what had to be changed."""
+    """A valid object, where it ended in the damaged text, what had to be changed, and which of an event's keys it has."""
 
     text: bytes
     end: int
     codes: frozenset[str]
+    keys: frozenset[bytes]
 
 
 class _Unmendable(Exception):  # noqa: N818  # control flow, never seen outside
     pass
 
 
-def attempts(text: bytes) -> list[Mended]:
+def attempts(text: bytes) -> Iterator[Mended]:
     r"""Ways to read the object at the start of a text, the likeliest first.
 
-    >>> attempts(b'{"name": "a"b", "dur": NaN,}, ...')[0].text
-    b'{"name": "a\\"b","dur": null}'
-    >>> sorted(attempts(b'{"name": "a"b", "dur": NaN,}, ...')[0].codes)
-    ['bare_value', 'trailing_comma', 'unescaped_quote']
+    >>> mended = next(attempts(b'{"name": "a"b", "dur": NaN,}, ...'))
+    >>> mended.text, sorted(mended.codes)
+    (b'{"name": "a\\"b","dur": null}', ['bare_value', 'trailing_comma', 'unescaped_quote'])
     """
-    found = []
-    for surely, insert in ((False, False), (True, False), (False, True), (True, True)):
-        try:
-            mended = _Walk(text, surely=surely, insert=insert).object()
-        except _Unmendable:
-            continue
-        if mended not in found:
-            found.append(mended)
-    return found
+    for insert, guessing, surely in product((False, True), repeat=3):
+        mended = _Walk(text, surely=surely, insert=insert, trusting=not guessing).object_or_none()
+        if mended is not None:
+            yield mended
+
+
+def event_keys(text: bytes) -> frozenset[bytes]:
+    """The keys of an event that a text seems to hold, at any depth."""
+    return frozenset(_EVENT_KEY.findall(text))
 
 
 class _Walk:
@@ -75,15 +78,25 @@ class _Walk:
         text: begins with the object.
         surely: a quote ends a string only where a known key follows, or the object ends.
         insert: put in brackets and commas that are missing.
+        trusting: a quote after a backslash does not end a string.
     """
 
-    def __init__(self, text: bytes, *, surely: bool, insert: bool) -> None:
+    def __init__(self, text: bytes, *, surely: bool, insert: bool, trusting: bool) -> None:
         self.text = text
         self.insert = insert
+        self.trusting = trusting
+        self.keys: set[bytes] = set()
         self.closes_value = _CLOSES_SURELY if surely else _CLOSES_PERHAPS
         self.out: list[bytes] = []
         self.open: list[bytes] = []
         self.codes: set[str] = set()
+
+    def object_or_none(self) -> Mended | None:
+        """The object, if the text makes sense this way."""
+        try:
+            return self.object()
+        except _Unmendable:
+            return None
 
     def object(self) -> Mended:
         """Walk to the end of the object."""
@@ -124,7 +137,7 @@ class _Walk:
         except UnicodeDecodeError:
             self.codes.add("bad_utf8")
             text = text.decode(errors="replace").encode()
-        return Mended(text, end, frozenset(self.codes))
+        return Mended(text, end, frozenset(self.codes), frozenset(self.keys))
 
     def _last(self) -> bytes:
         return self.out[-1] if self.out else b""
@@ -186,6 +199,8 @@ class _Walk:
     def _string(self, at: int) -> int:
         is_key = bool(self.open) and self.open[-1] == b"{" and self._last() != b": "
         end = self._end_of_string(at + 1, is_key=is_key)
+        if is_key and len(self.open) == 1:
+            self.keys |= event_keys(self.text[at : end + 1] + b":")
         self._begin_value()
         self.out.append(b'"' + self._content(self.text[at + 1 : end]) + b'"')
         return end + 1
@@ -197,7 +212,7 @@ class _Walk:
         quote = self.text.find(b'"', at)
         while quote >= 0:
             if closes.match(self.text, quote + 1):
-                if not _is_escaped(self.text, quote, at):
+                if not self.trusting or not _is_escaped(self.text, quote, at):
                     return quote
                 escaped = quote if escaped < 0 else escaped
             quote = self.text.find(b'"', quote + 1)

@@ -12,13 +12,14 @@ from typing import NamedTuple
 from pyrometer.trace.reading.decoding import (
     DECODE_ERRORS,
     AnyEvent,
+    Loose,
     Shape,
     decode_loosely,
     decoder,
     trailing_from,
 )
 from pyrometer.trace.reading.ledger import Ledger
-from pyrometer.trace.reading.mending import attempts
+from pyrometer.trace.reading.mending import Mended, attempts, event_keys
 
 _START = re.compile(
     rb"(?:\A|([,\[}\]]))\s*(?=\{\s*(?:\}|"
@@ -161,15 +162,27 @@ class Salvage:
         return _Piece(event.value, at + len(whole))
 
     def _mend(self, piece: bytes, at: int, *, last: bool) -> _Piece | None:
-        for mended in attempts(piece.rstrip(b", \t\r\n")):
-            rest = piece[mended.end :].strip()
-            if rest not in (b"", b",") and not rest.startswith(b"]"):
-                continue
-            if last and self.final and not rest and "missing_bracket" in mended.codes:
-                continue  # the file ends inside this event: what it would have said is not known
-            event = decode_loosely(mended.text, self.shape)
-            if event is not None:
-                codes = mended.codes | ({"wrong_type"} if event.misfits else set())
-                self.ledger.note(codes, num=1, byte=self.offset + at)
-                return _Piece(event.value, at + mended.end)
-        return None
+        """Take the first way to mend an event that swallows none of its keys, or the one that swallows fewest."""
+        text = piece.rstrip(b", \t\r\n")
+        wanted = event_keys(text)
+        best: tuple[Mended, Loose] | None = None
+        for mended in attempts(text):
+            event = self._sensible(mended, text, last=last)
+            if event is not None and (best is None or len(mended.keys) > len(best[0].keys)):
+                best = mended, event
+                if mended.keys >= wanted:
+                    break
+        if best is None:
+            return None
+        mended, event = best
+        codes = mended.codes | ({"wrong_type"} if event.misfits else set())
+        self.ledger.note(codes, num=1, byte=self.offset + at)
+        return _Piece(event.value, at + mended.end)
+
+    def _sensible(self, mended: Mended, text: bytes, *, last: bool) -> Loose | None:
+        rest = text[mended.end :].strip()
+        if rest and not rest.startswith(b"]"):
+            return None
+        if last and self.final and not rest and "missing_bracket" in mended.codes:
+            return None  # the file ends inside this event: what it would have said is not known
+        return decode_loosely(mended.text, self.shape)

@@ -1,0 +1,58 @@
+"""A document about traces in words: the answer first, then chapter after chapter."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyrometer.report.documents import TraceDocument
+from pyrometer.report.facts import trace as of_rank
+from pyrometer.report.facts import trace_diff, trace_job
+from pyrometer.report.facts.layout import Section, counted
+from pyrometer.trace.rank_report import RankReport
+
+
+class Part(NamedTuple):
+    """Chapters about one thing: a comparison, a job, or one rank."""
+
+    title: str  # empty where the document has only one part
+    report: RankReport | None
+    sections: list[Section]
+
+
+def headline(document: TraceDocument) -> str:
+    """The answer."""
+    if document.diff is not None:
+        return document.diff.sentence
+    return document.verdict.sentence if document.verdict is not None else "nothing was recorded"
+
+
+def subtitle(document: TraceDocument) -> str:
+    """What the answer rests on."""
+    told = [document.target]
+    if document.diff is None and len(document.ranks) > 1:
+        told.append(f"{len(document.ranks)} ranks")
+    for report in [] if document.diff is not None else document.ranks[:1]:
+        told.append(f"{of_rank.ns(report.span_ns)} traced")
+        if report.steps:
+            told.append(f"{counted(len(report.steps), 'step')} of {of_rank.ns(of_rank.median_step(report))}")
+        told.append(f"{report.num_events:,} events")
+        told += sorted(set(report.devices)) or ["no device work"]
+        told.append(f"confidence {report.confidence}")
+    return " · ".join(told)
+
+
+def parts(document: TraceDocument, *, most_ranks: int) -> list[Part]:
+    """The comparison or the job first, then single ranks; of many, the one that the verdict is about comes first."""
+    made = []
+    if document.diff is not None:
+        return [Part("", None, trace_diff.sections(document.diff))]
+    if document.job is not None:
+        made.append(Part("", None, trace_job.sections(document.job)))
+    about = document.verdict.rank if document.verdict is not None else None
+    ordered = sorted(document.ranks, key=lambda report: report.rank != about)
+    several = len(ordered) > 1
+    made += [
+        Part(f"Rank {report.rank}" if several else "", report, of_rank.sections(report))
+        for report in ordered[:most_ranks]
+    ]
+    return made

@@ -1,0 +1,119 @@
+"""Several ranks beside each other, in words."""
+
+from __future__ import annotations
+
+from pyrometer.quantity import format_bytes, format_rate
+from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.report.facts.trace import MOST_LISTED, PART_NAMES, PART_SLOTS, ns, short
+from pyrometer.trace.jobs.job import Job
+
+
+def sections(job: Job) -> list[Section]:
+    """The chapters of a job; empty ones are left out."""
+    made = [_ranks(job), _stragglers(job), _collectives(job), _pipelines(job)]
+    return [section for section in made if section is not None]
+
+
+def _ranks(job: Job) -> Section:
+    facts = [Fact("ranks", str(len(job.ranks)), "" if job.world_size is None else f"of {job.world_size}")]
+    if job.missing_ranks:
+        facts.append(Fact("missing", numbers(job.missing_ranks)))
+    if job.compute_imbalance is not None:
+        facts.append(Fact("imbalance of computing", f"{job.compute_imbalance:.3g}×", "largest over mean"))
+    if job.clock_residual_ns is not None:
+        facts.append(Fact("clocks aligned to", ns(job.clock_residual_ns)))
+    facts += [Fact("left out", f"{failure.path}: {failure.message}") for failure in job.failures]
+    facts += [Fact("note", note) for note in job.notes]
+    held = [name for name in PART_SLOTS if any(rank.parts.get(name) for rank in job.ranks)]
+    body = [
+        (
+            str(rank.rank),
+            ns(rank.span_ns),
+            ns(rank.step_ns),
+            ns(rank.waited_ns),
+            *(percent(rank.parts.get(name, 0) / max(rank.span_ns, 1)) for name in held),
+        )
+        for rank in job.ranks[: 4 * MOST_LISTED]
+    ]
+    columns = ("rank", "span", "step", "waited", *(PART_NAMES[name] for name in held))
+    return Section(
+        "ranks",
+        "Ranks",
+        facts,
+        Table(columns, body),
+        "Waited is time in collectives until the last rank began: the time of the slow rank, on the clocks of the others.",
+    )
+
+
+def _stragglers(job: Job) -> Section | None:
+    body = [
+        (
+            str(one.rank),
+            ns(one.caused_wait_ns),
+            percent(one.share),
+            ns(one.delay_ns),
+            "–" if one.persistence is None else percent(one.persistence),
+            ", ".join(short(suspect.name, 40) for suspect in one.suspects[:3]),
+        )
+        for one in job.stragglers[:MOST_LISTED]
+    ]
+    columns = ("rank", "makes others wait", "of all waiting", "fixing it brings", "of the steps", "late with")
+    return (
+        Section(
+            "stragglers",
+            "Who makes whom wait",
+            [],
+            Table(columns, body, frozenset({5})),
+            "A straggler begins collectives last. What it is late with takes longer on it than on the median rank.",
+        )
+        if body
+        else None
+    )
+
+
+def _collectives(job: Job) -> Section | None:
+    body = [
+        (
+            f"{one.name} {one.dtype or ''}".strip(),
+            f"{one.num_matched:,}",
+            "–" if one.bytes is None else format_bytes(one.bytes),
+            ns(one.latency_ns),
+            ns(one.skew_ns),
+            ns(one.wait_ns),
+            format_rate(one.bus_bandwidth, "B/s") if one.bus_bandwidth else "–",
+        )
+        for one in job.collectives[:MOST_LISTED]
+    ]
+    facts = [Fact("matched", f"{job.num_matched:,}"), Fact("waiting", ns(job.wait_ns), "all ranks together")]
+    facts += [
+        Fact("does not match", f"{number:,}", kind) for kind, number in job.num_mismatches.items() if number
+    ]
+    columns = ("collective", "matched", "bytes", "moving data", "skew", "waiting", "bus")
+    return Section("matched", "Collectives over all ranks", facts, Table(columns, body)) if body else None
+
+
+def _pipelines(job: Job) -> Section | None:
+    body = [
+        (
+            f"stage {stage.stage}",
+            str(stage.rank),
+            percent(stage.bubble),
+            ns(stage.compute_ns),
+            ns(stage.wait_ns),
+            f"{pipeline.num_microbatches} microbatches, {percent(pipeline.theoretical_bubble)} in theory",
+        )
+        for pipeline in job.pipelines
+        for stage in pipeline.stages
+    ]
+    columns = ("pipeline", "rank", "bubble", "computes per step", "waits", "schedule")
+    return Section("pipeline", "Pipeline", [], Table(columns, body, frozenset({5}))) if body else None
+
+
+def numbers(ranks: list[int], most: int = 12) -> str:
+    """A list of ranks, cut.
+
+    >>> numbers([3, 4], most=1)
+    '3, … (2 in all)'
+    """
+    shown = ", ".join(map(str, ranks[:most]))
+    return shown if len(ranks) <= most else f"{shown}, … ({len(ranks)} in all)"

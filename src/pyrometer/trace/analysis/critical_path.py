@@ -1,0 +1,251 @@
+"""The critical path: the chain of work and waiting that the length of the run is made of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
+from pyrometer.trace.dependencies.path import CLASSES, path_pieces, path_walk
+from pyrometer.trace.dependencies.replay import LAG, slack
+from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.where import Where, where
+
+TOP = 20
+LONGEST = 200
+"""The record holds the longest segments; `critical_path_segments` holds all."""
+
+BOUNDS = {
+    "compute": "compute",
+    "communication": "communication",
+    "memcpy": "copies",
+    "memset": "copies",
+    "launch": "launch",
+    "sync": "host",
+    "runtime": "host",
+    "data": "data",
+    "host_op": "host",
+    "python": "host",
+    "untraced": "host",
+    "idle": "idle",
+}
+"""What bounds a run whose critical path lies mostly in a class."""
+
+NAMELESS = {"untraced": "(nothing recorded)", "idle": "(idle)"}
+
+
+class PathOp(Record, frozen=True, kw_only=True):
+    """All stretches of the critical path that events of one name take."""
+
+    name: str
+    class_name: Annotated[str, doc("one of `CLASSES` of `dependencies.path`")]
+    ns: Annotated[int, doc("time on the critical path")]
+    share: Annotated[float, doc("of the span")]
+    num: Annotated[int, doc("stretches of the path")]
+    where: Annotated[Where, doc("place of the longest one")] = Where()
+
+
+class PathSegment(Record, frozen=True, kw_only=True):
+    """One stretch of the critical path."""
+
+    start_ns: int
+    end_ns: int
+    class_name: str
+    name: str
+    event: Annotated[int | None, doc("row of `events`; null where nothing was recorded")] = None
+
+
+class OpSlack(Record, frozen=True, kw_only=True):
+    """How far the events of one name are from holding anything up."""
+
+    name: str
+    is_device: bool
+    ns: Annotated[int, doc("total own time")]
+    critical_ns: Annotated[int, doc("part of it without slack")]
+    least_slack_ns: Annotated[int, doc("how much longer the tightest could take without making the run longer")]
+    median_slack_ns: int
+    num: int
+
+
+class StepPath(Record, frozen=True, kw_only=True):
+    """The part of the critical path that lies within one step."""
+
+    name: str
+    total_ns: int
+    bound: str
+    by_class: dict[str, int]
+
+
+class CriticalPath(Record, frozen=True, kw_only=True):
+    """The chain that the run is made of, from its end back to its start; `by_class` sums to `total_ns` exactly."""
+
+    total_ns: Annotated[int, doc("the span, as in the breakdown")]
+    bound: Annotated[str, doc("compute, communication, copies, launch, data, host, idle: what most of it is; none if empty")]
+    by_class: Annotated[dict[str, int], doc("ns per class; every class is there")]
+    by_op: Annotated[list[PathOp], doc("longest first, limited")] = []
+    by_step: list[StepPath] = []
+    segments: Annotated[list[PathSegment], doc("the longest, in order of time")] = []
+    num_segments: Annotated[int, doc("how many there are in all")] = 0
+    slack: Annotated[list[OpSlack], doc("most time off the path first: to speed these up gains nothing at first")] = []
+    lag_ns: Annotated[int, doc("part of `idle` that is no gap between queued work: delays without a cause")] = 0
+    notes: Annotated[list[str], doc("what was inferred because the trace does not tell")] = []
+
+
+@analysis("critical_path_segments")
+def critical_path_segments(trace: RankTrace) -> pl.DataFrame:
+    """Every stretch of the critical path in order of time; together they are the span, without gap or overlap."""
+    return path_pieces(trace)
+
+
+@analysis("critical_path")
+def critical_path(trace: RankTrace, *, top: int = TOP) -> CriticalPath:
+    """What the length of the run is made of: from its end back, at each point what had to finish last.
+
+    Args:
+        trace: one rank.
+        top: how many entries the lists of operators have at most.
+    """
+    pieces = path_pieces(trace).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    graph, walk = dependencies(trace), path_walk(trace)
+    total = trace.activity.span_ns
+    by_class = _by_class(pieces)
+    return CriticalPath(
+        total_ns=total,
+        bound=_bound(by_class),
+        by_class=by_class,
+        by_op=_by_op(trace, pieces, total, top),
+        by_step=_by_step(trace, pieces),
+        segments=_longest(pieces),
+        num_segments=pieces.height,
+        slack=_slack(trace, graph, top),
+        lag_ns=int((walk.stop - walk.start)[walk.kind == LAG].sum()),
+        notes=list(graph.notes),
+    )
+
+
+def _by_class(pieces: pl.DataFrame) -> dict[str, int]:
+    sums = dict(pieces.group_by(pl.col("class").cast(pl.String)).agg(pl.col("ns").sum()).iter_rows())
+    return {name: int(sums.get(name, 0)) for name in CLASSES}
+
+
+def _bound(by_class: dict[str, int]) -> str:
+    sums: dict[str, int] = {}
+    for name, ns in by_class.items():
+        sums[BOUNDS[name]] = sums.get(BOUNDS[name], 0) + ns
+    word = max(sums, key=lambda one: sums[one])
+    return word if sums[word] else "none"
+
+
+def _named(pieces: pl.DataFrame) -> pl.DataFrame:
+    return pieces.with_columns(
+        pl.col("class").cast(pl.String),
+        name=pl.coalesce("name", pl.col("class").cast(pl.String).replace(NAMELESS)),
+    )
+
+
+def _by_op(trace: RankTrace, pieces: pl.DataFrame, total: int, top: int) -> list[PathOp]:
+    groups = (
+        _named(pieces)
+        .group_by("class", "name")
+        .agg(
+            pl.col("ns").sum().alias("sum"),
+            pl.len().alias("num"),
+            pl.col("event").sort_by("ns", descending=True).first(),
+        )
+        .sort("sum", "name", descending=[True, False])
+        .head(top)
+    )
+    return [
+        PathOp(
+            name=row["name"],
+            class_name=row["class"],
+            ns=row["sum"],
+            share=row["sum"] / total if total else 0.0,
+            num=row["num"],
+            where=Where() if row["event"] is None else where(trace, row["event"]),
+        )
+        for row in groups.iter_rows(named=True)
+    ]
+
+
+def _by_step(trace: RankTrace, pieces: pl.DataFrame) -> list[StepPath]:
+    start, end = pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy()
+    code = pieces["class"].to_physical().to_numpy()
+    found = []
+    for name, low, high in trace.steps.select("name", "start_ns", "end_ns").iter_rows():
+        first, stop = np.searchsorted(end, low, side="right"), np.searchsorted(start, high, side="left")
+        inside = np.minimum(end[first:stop], high) - np.maximum(start[first:stop], low)
+        sums = np.zeros(len(CLASSES), np.int64)
+        np.add.at(sums, code[first:stop], inside)
+        by_class = dict(zip(CLASSES, sums.tolist(), strict=True))
+        found.append(StepPath(name=name, total_ns=int(sums.sum()), bound=_bound(by_class), by_class=by_class))
+    return found
+
+
+def _longest(pieces: pl.DataFrame) -> list[PathSegment]:
+    held = _named(pieces).sort("ns", descending=True, maintain_order=True).head(LONGEST).sort("start_ns")
+    return [
+        PathSegment(
+            start_ns=row["start_ns"],
+            end_ns=row["end_ns"],
+            class_name=row["class"],
+            name=row["name"],
+            event=row["event"],
+        )
+        for row in held.iter_rows(named=True)
+    ]
+
+
+def _slack(trace: RankTrace, graph: Graph, top: int) -> list[OpSlack]:
+    left = slack(graph)
+    works = np.flatnonzero((graph.work >= 0) & ~graph.is_pass)
+    at_point = np.zeros(len(graph.points.time), np.int64)
+    holds = np.flatnonzero(graph.point >= 0)
+    holds = holds[~graph.is_pass[holds] & (graph.kind[0, holds] == Edge.PROGRAM)]
+    at_point[graph.point[holds]] = left[holds]
+    segments = graph.points.segments
+    which = np.repeat(np.arange(len(graph.points.time)), np.maximum(graph.points.stop - graph.points.first, 0))
+    begin = np.repeat(graph.points.first, np.maximum(graph.points.stop - graph.points.first, 0))
+    index = begin + np.arange(len(which)) - np.searchsorted(which, which)
+    own = (graph.points.waiting[which] < 0) & (segments.event[index] >= 0)
+    which, index = which[own], index[own]
+    device = graph.device
+    rows = pl.DataFrame(
+        {
+            "event": np.concatenate([segments.event[index], device.event[graph.work[works]]]).astype(np.uint32),
+            "ns": np.concatenate([segments.end[index] - segments.start[index], graph.dur[works]]),
+            "slack": np.concatenate([at_point[which], left[works]]),
+            "is_device": np.append(np.zeros(len(index), bool), np.ones(len(works), bool)),
+        }
+    )
+    ops = (
+        rows.with_columns(name=trace.events["name"].gather(rows["event"]))
+        .group_by("name", "is_device")
+        .agg(
+            pl.col("ns").sum(),
+            pl.col("ns").filter(pl.col("slack") <= 0).sum().alias("critical"),
+            pl.col("slack").min().alias("least"),
+            pl.col("slack").median().cast(pl.Int64).alias("median"),
+            pl.col("event").n_unique().alias("num"),
+        )
+        .sort(pl.col("ns") - pl.col("critical"), "name", descending=[True, False])
+        .filter(pl.col("ns") > pl.col("critical"))
+        .head(top)
+    )
+    return [
+        OpSlack(
+            name=row["name"],
+            is_device=row["is_device"],
+            ns=row["ns"],
+            critical_ns=row["critical"],
+            least_slack_ns=row["least"],
+            median_slack_ns=row["median"],
+            num=row["num"],
+        )
+        for row in ops.iter_rows(named=True)
+    ]
+

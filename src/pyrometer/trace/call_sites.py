@@ -1,0 +1,54 @@
+"""Places in the user's program that issue many pieces of work."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import polars as pl
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.where import Where, places_of
+
+SAID_SITES = 10
+
+
+class CallSite(Record, frozen=True, kw_only=True):
+    """A place that issues many short pieces of work."""
+
+    where: Where
+    name: Annotated[str, doc("operator that is called most often there")]
+    calls: int
+    calls_per_step: float | None = None
+    total_ns: Annotated[int, doc("device time of the short kernels, or the short operators' own time")]
+    share: Annotated[float, doc("of all device or operator time")]
+
+
+def call_sites(trace: RankTrace, rows: pl.DataFrame, total_ns: int, num_steps: int) -> list[CallSite]:
+    """Lines, else modules, else operators that issue the most short work."""
+    if not rows.height:
+        return []
+    places = places_of(trace, rows["event"])
+    named = pl.concat([rows.select("event", "time"), places], how="horizontal").with_columns(
+        name=pl.coalesce("op", trace.events["name"].gather(rows["event"])).fill_null("")
+    )
+    site = ["file", "line", "function", "module", "phase"]
+    placed = pl.col("file").is_not_null() | pl.col("module").is_not_null()
+    named = named.with_columns(key=pl.when(placed).then(pl.lit("")).otherwise("name"))
+    found = (
+        named.group_by(*site, "key")
+        .agg(pl.len().alias("calls"), pl.col("time").sum(), pl.col("name").mode().sort().first())
+        .sort("time", "calls", "name", descending=[True, True, False])
+        .head(SAID_SITES)
+    )
+    return [
+        CallSite(
+            where=Where(**{key: row[key] for key in site}, op=row["name"]),
+            name=row["name"],
+            calls=row["calls"],
+            calls_per_step=row["calls"] / num_steps if num_steps else None,
+            total_ns=row["time"],
+            share=row["time"] / total_ns if total_ns else 0.0,
+        )
+        for row in found.iter_rows(named=True)
+    ]

@@ -1,0 +1,76 @@
+"""Reports on all ranks of a trace: file by file, so that memory holds one of them per process and what is left of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyrometer.errors import InputError
+from pyrometer.record import Record
+from pyrometer.trace.jobs.executor import Executor, ProcessExecutor, SerialExecutor, usable_cores
+from pyrometer.trace.jobs.job import Job
+from pyrometer.trace.jobs.merge import merge_ranks
+from pyrometer.trace.jobs.reduce import reduce_rank
+from pyrometer.trace.jobs.summary import RankFailure, RankSummary
+from pyrometer.trace.rank_report import RankReport, report_rank
+from pyrometer.trace.reading.ledger import refuse
+from pyrometer.trace.trace import RankTrace, Trace
+
+
+class Digest(Record, frozen=True, kw_only=True):
+    """What is left of one rank's trace: its report, and what comparing ranks needs."""
+
+    report: RankReport
+    summary: RankSummary
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """All ranks in order, and what they are beside each other."""
+
+    ranks: list[RankReport]
+    job: Job | None  # with several ranks
+
+
+def digest(trace: RankTrace) -> Digest:
+    """Report on one rank and reduce it: a pure function that runs wherever the file is."""
+    return Digest(report=report_rank(trace), summary=reduce_rank(trace))
+
+
+def report_trace(trace: Trace) -> JobReport:
+    """Report on a trace that is open."""
+    return _merged([digest(one) for one in trace.ranks], [])
+
+
+def report_files(
+    paths: Sequence[Path], *, strict: bool = False, executor: Executor | None = None
+) -> JobReport:
+    """Report on the files of a job, one task per file.
+
+    Args:
+        paths: one file per rank.
+        strict: refuse damaged files.
+        executor: where to read the files; by default here for one, in a pool of processes for several.
+
+    Raises:
+        InputError: no file could be used, or `strict` met damage.
+    """
+    if executor is None:
+        executor = SerialExecutor() if len(paths) == 1 else ProcessExecutor(min(usable_cores(), len(paths)))
+    outcomes = list(executor.map_ranks(paths, digest))
+    digests = [one for one in outcomes if isinstance(one, Digest)]
+    failures = [one for one in outcomes if isinstance(one, RankFailure)]
+    if not digests or (strict and failures):
+        raise InputError(failures[0].message)
+    if strict:
+        for one in digests:
+            refuse(one.report.repaired)
+    return _merged(digests, failures)
+
+
+def _merged(digests: Iterable[Digest], failures: Sequence[RankFailure]) -> JobReport:
+    ordered = sorted(digests, key=lambda one: (one.report.rank, one.report.path))
+    several = len(ordered) + len(failures) > 1
+    job = merge_ranks([*(one.summary for one in ordered), *failures]) if several else None
+    return JobReport([one.report for one in ordered], job)

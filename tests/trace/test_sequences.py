@@ -1,0 +1,143 @@
+"""Repeated sequences: counted once, maximal, with a gain that can be checked by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyrometer.trace.analysis.sequences import MAX_LENGTH, MIN_COUNT, sequences
+from pyrometer.trace.reading.read import read_trace
+
+ADD, MUL, RELU = "vectorized_elementwise_kernel<add>", "elementwise_kernel<mul>", "elementwise_kernel<relu>"
+GEMM = "volta_sgemm_128x32_nt"
+
+
+def write(builder, kernels, *, pause=1.0, dur=10.0, start=0.0, stream=7):
+    """One kernel after the other, each by an operator of its own."""
+    for name in kernels:
+        builder.op(f"op_{name[:3]}", start, 2)
+        builder.launch(name, start, start + 3, dur, call_us=1, stream=stream)
+        start += dur + pause
+    return start
+
+
+def test_a_chain_is_found_whole(builder):
+    at = 0.0
+    for _ in range(5):
+        at = write(builder, [ADD, MUL, RELU], start=at) + 1_000
+    (found,) = sequences(builder.read())
+    assert found.count == 5
+    assert len(found.parts) == 3
+    assert found.kind == "chain"
+    assert (found.total_ns, found.pause_ns) == (5 * 30_000, 5 * 2_000)
+    assert found.num_removed == 10
+    assert found.share == 1
+    assert found.gain_low_ns == 10_000  # the pauses, since no shapes are known
+    assert found.gain_high_ns == 10_000 + 5 * 20_000  # as long as the longest part
+
+
+def test_known_shapes_bound_the_gain_by_traffic(builder):
+    shape = {"Input Dims": [[1000]], "Input type": ["float"]}
+    at = 0.0
+    for _ in range(4):
+        for op, kernel in (("aten::exp", ADD), ("aten::tanh", MUL)):
+            builder.op(op, at, 2, **shape)
+            builder.launch(kernel, at, at + 3, 10, call_us=1)
+            at += 11
+        at += 500
+    (found,) = sequences(builder.read())
+    assert found.intermediate_bytes == 4 * 4_000
+    # Of four passes over 4 kB the handed-on result takes one to read and one to write.
+    assert found.gain_low_ns == 4 * (1_000 + 5_000)
+    assert found.gain_high_ns == 4 * (1_000 + 10_000)
+
+
+def test_a_matrix_product_may_begin_a_sequence_and_stays(builder):
+    at = 0.0
+    for _ in range(3):
+        at = write(builder, [GEMM, RELU], start=at, dur=20) + 500
+    (found,) = sequences(builder.read())
+    assert found.kind == "epilogue"
+    assert found.gain_high_ns == 3 * (1_000 + 20_000)
+
+
+def test_matrix_products_are_not_fused_with_each_other(builder):
+    write(builder, [GEMM] * 20)
+    assert sequences(builder.read()) == []
+
+
+def test_the_same_work_again_and_again_saves_only_pauses(builder):
+    write(builder, [ADD] * 24)
+    found = sequences(builder.read())
+    assert {one.kind for one in found} == {"repeated"}
+    assert all(one.gain_low_ns == one.gain_high_ns == one.pause_ns for one in found)
+    assert sum(one.count * len(one.parts) for one in found) <= 24
+
+
+def test_sequences_do_not_cross_streams_or_long_pauses(builder):
+    for i in range(6):
+        write(builder, [ADD], start=1_000.0 * i)
+        write(builder, [MUL], start=1_000.0 * i + 12, stream=8)
+        write(builder, [RELU], start=1_000.0 * i + 300)
+    assert sequences(builder.read()) == []
+
+
+def test_kernels_of_one_operator_call_are_how_it_is_made(builder):
+    for i in range(5):
+        builder.op("aten::sort", 100 * i, 20)
+        builder.launch(ADD, 100 * i + 1, 100 * i + 30, 5)
+        builder.launch(MUL, 100 * i + 7, 100 * i + 36, 5)
+    assert sequences(builder.read()) == []
+
+
+def test_without_a_device_operators_are_the_parts(builder):
+    shape = {"Input Dims": [[64], [64]], "Input type": ["float", "float"]}
+    for i in range(4):
+        builder.python("net.py(5): forward", 1000 * i, 100)
+        builder.op("aten::view", 1000 * i, 1)
+        builder.op("aten::mul", 1000 * i + 2, 10, **shape)
+        builder.op("aten::add", 1000 * i + 14, 10, **shape)
+    (found,) = sequences(builder.read())
+    assert found.parts == ["aten::mul", "aten::add"]
+    assert (found.count, found.where.file, found.where.line) == (4, "net.py", 5)
+    assert found.pause_ns == 4 * 2_000
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(names=st.lists(st.sampled_from([ADD, MUL, RELU, GEMM]), max_size=60))
+def test_no_piece_of_work_counts_twice(new_builder, tmp_path, names):
+    builder = new_builder(tmp_path)
+    write(builder, names)
+    found = sequences(builder.read())
+    assert sum(one.total_ns for one in found) <= 10_000 * len(names)
+    for one in found:
+        assert one.count >= MIN_COUNT
+        assert 2 <= len(one.parts) <= MAX_LENGTH
+        assert 0 <= one.gain_low_ns <= one.gain_high_ns <= one.total_ns + one.pause_ns
+        window = [name.split("<")[0] for name in one.parts]
+        text = [name.split("<")[0] for name in names]
+        assert any(text[i : i + len(window)] == window for i in range(len(text)))
+
+
+def test_real_traces_give_sensible_candidates(real_trace):
+    trace = read_trace(real_trace).ranks[0]
+    found = sequences(trace)
+    assert sum(one.share for one in found) <= 1 + 1e-9
+    for one in found:
+        assert 0 <= one.gain_low_ns <= one.gain_high_ns
+        assert one.count >= MIN_COUNT
+
+
+def test_nothing_gives_nothing(builder):
+    assert sequences(builder.read()) == []
+    builder.device("kernel", None, 0, 5)
+    assert sequences(builder.read()) == []
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_the_list_may_be_cut(builder, limit):
+    at = 0.0
+    for i in range(6):
+        at = write(builder, [f"elementwise_kernel_{i}", MUL] * 4, start=at) + 1_000
+    assert len(sequences(builder.read(), limit=limit)) <= limit
