@@ -89,7 +89,8 @@ def load(path: Path) -> list[Event]:
 
 
 def _kind(raw: dict[str, Any]) -> str | None:
-    return SHORT.get((raw.get("cat") or "").lower())
+    kind = SHORT.get((raw.get("cat") or "").lower())
+    return "annotation" if kind == "cpu_op" and raw["name"].startswith("ProfilerStep") else kind
 
 
 def _event(raw: dict[str, Any]) -> Event:

@@ -74,6 +74,13 @@ def test_a_step_annotation_is_not_work(builder: Any) -> None:
     assert parts_us(measured(builder).parts) == {"host": 20, "idle": 80}
 
 
+def test_the_mark_of_a_step_is_not_work_in_old_files_either(builder: Any) -> None:
+    builder.add("Operator", "ProfilerStep#5", 0, 100)
+    builder.add("Operator", "aten::mm", 10, 20)
+    builder.add("Operator", "aten::mm", 90, 10)
+    assert parts_us(measured(builder).parts) == {"host": 30, "idle": 60}
+
+
 def test_python_with_no_operator_below_is_other_but_not_on_threads_that_only_wait(builder: Any) -> None:
     builder.python("train.py(3): main", 0, 60)
     builder.python("threading.py(320): wait", 0, 100, tid=300)

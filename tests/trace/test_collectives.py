@@ -177,7 +177,7 @@ def test_an_empty_trace_has_none(builder: Any) -> None:
 
 def test_exposed_communication_agrees_with_the_breakdown_on_real_traces(real_traces: Path) -> None:
     for path in sorted(real_traces.glob("*.json.gz")):
-        if path.stat().st_size > 1_500_000:
+        if path.stat().st_size > 800_000:
             continue
         trace = read_trace(path).ranks[0]
         found = collectives(trace)

@@ -6,8 +6,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from pyrometer.report.charts.icicle import icicle
 from pyrometer.report.charts.roofline import Point, roofline
 from pyrometer.report.charts.shares import share_bar
+from pyrometer.report.charts.tree import boxes
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts.trace_document import Part
 from pyrometer.trace.rank_report import RankReport
@@ -31,7 +33,12 @@ def part_context(part: Part) -> dict[str, Any]:
 
 
 def _drawings(report: RankReport) -> dict[str, Markup | None]:
-    return {"roofline": _roofline(report)}
+    return {"roofline": _roofline(report), "tree": _tree(report)}
+
+
+def _tree(report: RankReport) -> Markup | None:
+    placed = boxes(report.call_tree, device=report.device_busy_ns > 0)
+    return icicle(placed, "Call tree: each box is as wide as its share of the time") if placed else None
 
 
 def _roofline(report: RankReport) -> Markup | None:

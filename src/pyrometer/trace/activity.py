@@ -14,6 +14,7 @@ from pyrometer.trace.patterns import (
     is_communication,
     is_data_loading,
     is_host_communication,
+    is_step_mark,
 )
 
 CALLS = (Kind.RUNTIME, Kind.DRIVER)
@@ -57,7 +58,11 @@ class Activity:
 
 
 def find_activity(events: pl.DataFrame) -> Activity:
-    """Collect the activity of one rank."""
+    """Collect the activity of one rank.
+
+    Old files write annotations as operators; of these the marks of steps are known by their name and left out.
+    """
+    events = events.filter((pl.col("kind") != Kind.CPU_OP.value) | ~is_step_mark())
     has_device = _only(events, *DEVICE_WORK).height > 0
     kernels = _split(_only(events, Kind.KERNEL), is_communication())
     calls = _split(_only(events, *CALLS), is_blocking_call())

@@ -10,8 +10,7 @@ import polars as pl
 
 from pyrometer.trace.innermost import Overlaps, innermost
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.patterns import is_data_loading
+from pyrometer.trace.patterns import is_data_loading, is_step_mark
 from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.waits import find_waits
 
@@ -116,13 +115,13 @@ def _kinds(trace: RankTrace) -> tuple[IntArray, IntArray]:
         allocator=pl.col("name").str.contains(ALLOCATOR),
         sync=pl.col("event").is_in(find_waits(trace)["event"].implode()),
         python=pl.col("kind") == Kind.PYTHON_FUNCTION.value,
-        annotation=(pl.col("kind") == Kind.USER_ANNOTATION.value) & ~pl.col("name").str.contains(MARK),
+        annotation=(pl.col("kind") == Kind.USER_ANNOTATION.value) & ~is_step_mark(),
+        op=(pl.col("kind") == Kind.CPU_OP.value) & ~is_step_mark(),
     ).fill_null(value=False)
-    data, gc, python, annotation = (
-        trace.nearest(marks[name].to_numpy()) for name in ("data", "gc", "python", "annotation")
+    data, gc, python, annotation, op = (
+        trace.nearest(marks[name].to_numpy()) for name in ("data", "gc", "python", "annotation", "op")
     )
     call = marks["call"].to_numpy()
-    op = events["op"].cast(pl.Int64).fill_null(-1).to_numpy()
     frame = np.where(trace.places.frame >= 0, trace.places.frame, python)
     cases = [
         (data >= 0, data),

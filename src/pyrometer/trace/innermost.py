@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import polars as pl
 
 from pyrometer.trace.intervals import Lanes
 from pyrometer.trace.kinds import HOST
+from pyrometer.trace.linking.nearest import by_level
 
 IntArray = npt.NDArray[np.int64]
 
@@ -85,10 +85,7 @@ def innermost(events: pl.DataFrame, low: int, high: int) -> Pieces:
 def _reach(parent: IntArray, depth: IntArray, end: IntArray) -> IntArray:
     """When an event and all below it have ended; some end after the event that they begin in."""
     reach = np.array(end, np.int64)
-    order = np.argsort(-depth, kind="stable")
-    bounds = np.searchsorted(-depth[order], np.arange(-depth.max(initial=0), 1)).tolist()
-    for low, high in pairwise(bounds):  # from the deepest level up
-        rows = order[low:high]
+    for rows in reversed(by_level(depth)[1:]):
         np.maximum.at(reach, parent[rows], reach[rows])
     return reach
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, HOST
-from pyrometer.trace.linking.nearest import IntArray
+from pyrometer.trace.linking.nearest import IntArray, by_level
 from pyrometer.trace.linking.steps import MARK
 from pyrometer.trace.linking.tree import TOLERANCE_NS
 from pyrometer.trace.rollup import depths, gather_into, parents, roll_up
@@ -68,7 +66,7 @@ def _merge(trace: RankTrace) -> Merged:
     parent = _hoisted(trace)
     tops, top_of = _tops(trace, host, device)
     nodes = _Nodes(labels.height, len(tops), events.height)
-    for chosen in _by_depth(depths(trace)[rows]):
+    for chosen in by_level(depths(trace)[rows]):
         mine = rows[chosen]
         held = parent[mine] >= 0
         nodes.add(mine, code[chosen], np.where(held, nodes.of_event[parent[mine]], top_of[mine]))
@@ -154,11 +152,3 @@ def _tops(trace: RankTrace, host: IntArray, device: IntArray) -> tuple[list[str]
         names.append(ORPHANS)
         top_of[orphans] = len(names)
     return names, top_of
-
-
-def _by_depth(depth: IntArray) -> Iterator[IntArray]:
-    order = np.argsort(depth, kind="stable")
-    bounds = np.searchsorted(depth[order], np.arange(depth.max(initial=-1) + 2)).tolist()
-    for low, high in pairwise(bounds):
-        if high > low:
-            yield order[low:high]

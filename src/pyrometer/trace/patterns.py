@@ -36,6 +36,9 @@ BLOCKING = (
 )
 """Calls in which the host waits for a device."""
 
+STEP_MARK = r"^ProfilerStep[#*]?\s*\d+$"
+"""What the profiler writes around each step."""
+
 DATA_LOADING = r"enumerate\(DataLoader\)|DataLoader.*__next__|dataloader\.py\(\d+\): __next__|^phase:data$"
 """Annotations and functions in which a step waits for its data."""
 
@@ -168,6 +171,11 @@ def is_data_loading() -> pl.Expr:
     return pl.col("kind").is_in(
         [Kind.USER_ANNOTATION.value, Kind.CPU_OP.value, Kind.PYTHON_FUNCTION.value]
     ) & pl.col("name").str.contains(DATA_LOADING)
+
+
+def is_step_mark() -> pl.Expr:
+    """The profiler's marks of steps: annotations, and in old files operators, that say nothing of what runs."""
+    return pl.col("name").str.contains(STEP_MARK).fill_null(value=False)
 
 
 def is_library_frame() -> pl.Expr:

@@ -12,23 +12,34 @@ import polars as pl
 from pyrometer.hardware.peaks import Peaks
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.breakdown import Parts, StepBreakdown, StreamBreakdown, breakdown
+from pyrometer.trace.analysis.call_tree import call_tree
 from pyrometer.trace.analysis.collectives import CollectiveGroup, collectives
 from pyrometer.trace.analysis.copies import Copies, copies
+from pyrometer.trace.analysis.critical_path import CriticalPath, critical_path
 from pyrometer.trace.analysis.health import health
 from pyrometer.trace.analysis.idle import Idle, IdleGap, idle
 from pyrometer.trace.analysis.kernels import KernelSummary, KernelTotal, kernel_summary, top_kernels
 from pyrometer.trace.analysis.launches import LaunchReport, launches
+from pyrometer.trace.analysis.modules import modules
 from pyrometer.trace.analysis.operators import operators
-from pyrometer.trace.analysis.roofline import Utilisation, roofline, utilisation
+from pyrometer.trace.analysis.phases import Phases, phases
+from pyrometer.trace.analysis.roofline import roofline
 from pyrometer.trace.analysis.synchronisation import Synchronisation, SyncPoint, sync_points
+from pyrometer.trace.analysis.user_lines import user_lines
+from pyrometer.trace.analysis.utilisation import Utilisation, utilisation
 from pyrometer.trace.health import HealthIssue
 from pyrometer.trace.info import Repair
 from pyrometer.trace.kinds import DEVICE_WORK
-from pyrometer.trace.totals import LineTotal, ModuleTotal, OpTotal, RoofPoint, rows
+from pyrometer.trace.totals import LineTotal, ModuleTotal, OpTotal, RoofPoint, TreeNode, rows
 from pyrometer.trace.trace import RankTrace
 
 MOST_ROWS = 20
 """Rows that a report keeps of a long table; `analyze` gives all."""
+
+MOST_MODULES = 100
+MOST_NODES = 400
+SMALLEST_NODE = 0.005
+"""Share of host or device time below which nodes of the call tree are put together."""
 
 
 class RankReport(Record, frozen=True, kw_only=True):
@@ -60,7 +71,10 @@ class RankReport(Record, frozen=True, kw_only=True):
     synchronisation: Synchronisation
     top_ops: Annotated[list[OpTotal], doc("most device time first, then host time")] = []
     top_lines: Annotated[list[LineTotal], doc("lines of the user's program that cause the most work")] = []
-    top_modules: list[ModuleTotal] = []
+    top_modules: Annotated[list[ModuleTotal], doc("in the order of their first calls")] = []
+    phases: Phases
+    call_tree: Annotated[list[TreeNode], doc("merged by path; small nodes put together")] = []
+    critical_path: CriticalPath
     top_kernels: list[KernelTotal] = []
     kernels: KernelSummary
     launches: LaunchReport
@@ -106,8 +120,11 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         sync_points=waited.points[:MOST_ROWS],
         synchronisation=waited,
         top_ops=rows(operators(trace), OpTotal, MOST_ROWS),
-        top_lines=rows(operators(trace, by="line").drop_nulls("file"), LineTotal, MOST_ROWS),
-        top_modules=rows(operators(trace, by="module").drop_nulls("module"), ModuleTotal, MOST_ROWS),
+        top_lines=rows(user_lines(trace), LineTotal, MOST_ROWS),
+        top_modules=rows(modules(trace), ModuleTotal, MOST_MODULES),
+        phases=phases(trace),
+        call_tree=rows(call_tree(trace, min_share=SMALLEST_NODE), TreeNode, MOST_NODES),
+        critical_path=critical_path(trace),
         top_kernels=top_kernels(trace),
         kernels=kernel_summary(trace),
         launches=launches(trace),

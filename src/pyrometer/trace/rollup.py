@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
+from pyrometer.trace.linking.nearest import IntArray, Mask, by_level, nearest
 from pyrometer.trace.linking.steps import MARK
 from pyrometer.trace.trace import RankTrace
 
@@ -62,11 +60,8 @@ def roll_up(own: IntArray, owner: IntArray, depth: IntArray) -> IntArray:
     [7, 6, 4]
     """
     total = np.array(own, np.int64)
-    order = np.argsort(depth, kind="stable")
-    bounds = np.searchsorted(depth[order], np.arange(depth.max(initial=-1) + 2)).tolist()
-    for low, high in reversed(list(pairwise(bounds))):
-        rows = order[low:high]
-        rows = rows[owner[rows] >= 0]
+    for level in reversed(by_level(depth)):
+        rows = level[owner[level] >= 0]
         np.add.at(total, owner[rows], total[rows])
     return total
 

@@ -26,34 +26,65 @@ class OpTotal(Record, frozen=True, kw_only=True):
     device_share: Annotated[float, doc("device self time over the span")]
 
 
+class LineOp(Record, frozen=True, kw_only=True):
+    """An operator that a line spends its time on."""
+
+    name: str
+    host_ns: int
+    device_ns: int
+
+
 class LineTotal(Record, frozen=True, kw_only=True):
-    """All work that one line of the user's program causes."""
+    """All time that belongs to one function of the user's program; the line is where it begins."""
 
     file: str | None = None
     line: int | None = None
     function: str | None = None
-    calls: Annotated[int, doc("operators")]
-    host_self_ns: int
-    device_self_ns: int
-    forward_ns: Annotated[int, doc("host self time in the forward pass, and outside of any")]
-    backward_ns: Annotated[int, doc("host self time of the backward operators that it recorded")]
+    calls: int | None = None
+    self_ns: Annotated[int, doc("host time that no other function of the user took below it")]
+    total_ns: int | None = None
+    forward_ns: int
+    backward_ns: Annotated[int, doc("of self_ns: backward operators of what it ran forward")]
+    device_ns: int
+    num_ops: int
     num_kernels: int
-    host_share: float
+    host_share: Annotated[float, doc("self time over the span")]
     device_share: float
+    top_ops: Annotated[list[LineOp], doc("that take the most of it")] = []
 
 
 class ModuleTotal(Record, frozen=True, kw_only=True):
-    """All operators of one module, without its submodules."""
+    """All calls of one module; `forward_ns` and `backward_ns` are host time with its submodules."""
 
     module: str | None = None
-    calls: Annotated[int, doc("operators")]
+    parent: str | None = None
+    depth: int = 0
+    calls: int
     host_self_ns: int
+    host_total_ns: int
     device_self_ns: int
+    device_total_ns: int
     forward_ns: int
     backward_ns: int
+    forward_device_ns: int = 0
+    backward_device_ns: int = 0
     num_kernels: int
-    host_share: float
-    device_share: float
+    host_share: Annotated[float, doc("host total over the span")]
+    device_share: Annotated[float, doc("device total over the span")]
+
+
+class TreeNode(Record, frozen=True, kw_only=True):
+    """A node of the merged call tree."""
+
+    node: int
+    parent: int | None = None
+    name: str
+    kind: str
+    calls: int
+    total_ns: int
+    self_ns: int
+    device_ns: int
+    depth: int
 
 
 class RoofPoint(Record, frozen=True, kw_only=True):

@@ -61,7 +61,10 @@ def test_below_three_steps_there_is_no_interval_and_it_says_so(record):
 
 
 def test_an_operator_that_took_anothers_place_is_added_and_removed_below_their_caller(record):
-    found = diff_traces(record("a.json"), record("b.json", rename={"aten::softmax": "aten::gelu"}, times={"aten::softmax": 60}))
+    found = diff_traces(
+        record("a.json"),
+        record("b.json", rename={"aten::softmax": "aten::gelu"}, times={"aten::softmax": 60}),
+    )
     at = next(node for node in found.nodes if node.added)
     assert at.path == ["nn.Module: Net_0"]
     assert (at.added, at.removed) == (["aten::gelu"], ["aten::softmax"])
@@ -69,7 +72,9 @@ def test_an_operator_that_took_anothers_place_is_added_and_removed_below_their_c
 
 
 def test_devices_that_differ_leave_a_description_and_no_verdict(record):
-    found = diff_traces(record("a.json", head=MACHINE), record("b.json", head=OTHER, times={"aten::linear": 90}))
+    found = diff_traces(
+        record("a.json", head=MACHINE), record("b.json", head=OTHER, times={"aten::linear": 90})
+    )
     assert found.outcome == "undecided"
     assert "NVIDIA A100 against NVIDIA H100" in found.sentence
     assert found.nodes[0].path[-1] == "aten::linear"
@@ -89,8 +94,12 @@ def test_options_that_slow_the_host_down_are_named(record):
 
 def test_versions_and_ranks_are_told_and_do_not_hinder(record):
     found = diff_traces(
-        record("a.json", head={"cuda_runtime_version": "12.4", "distributedInfo": {"rank": 0, "world_size": 2}}),
-        record("b.json", head={"cuda_runtime_version": "12.8", "distributedInfo": {"rank": 1, "world_size": 2}}),
+        record(
+            "a.json", head={"cuda_runtime_version": "12.4", "distributedInfo": {"rank": 0, "world_size": 2}}
+        ),
+        record(
+            "b.json", head={"cuda_runtime_version": "12.8", "distributedInfo": {"rank": 1, "world_size": 2}}
+        ),
     )
     assert {one.field for one in found.differences} == {"cuda_runtime_version", "rank"}
     assert found.outcome == "same"
@@ -105,7 +114,10 @@ def test_jobs_of_other_sizes_get_no_verdict(record):
 
 
 def test_different_programs_are_refused(record):
-    other = {name: f"my::op{i}" for i, name in enumerate(("aten::conv2d", "aten::batch_norm", "aten::linear", "aten::softmax"))}
+    other = {
+        name: f"my::op{i}"
+        for i, name in enumerate(("aten::conv2d", "aten::batch_norm", "aten::linear", "aten::softmax"))
+    }
     a, b = record("a.json", device=False), record("b.json", device=False, rename=other)
     renamed = b.tables["events"]["name"].str.replace("_inner", "_other")
     b.tables["events"] = b.tables["events"].with_columns(name=renamed)
@@ -170,9 +182,7 @@ def test_two_runs_of_one_program_are_hardly_ever_told_apart():
     generator = np.random.default_rng(0)
     wrong = 0
     for _ in range(2000):
-        a, b = (
-            1e7 * np.exp(generator.normal(generator.normal(0, 0.014), 0.08, size=8)) for _ in range(2)
-        )
+        a, b = (1e7 * np.exp(generator.normal(generator.normal(0, 0.014), 0.08, size=8)) for _ in range(2))
         found = change(a.astype(np.int64), b.astype(np.int64))
         wrong += found.ci_high < 1 - RUN_MARGIN or found.ci_low > 1 + RUN_MARGIN
     assert wrong / 2000 < 0.01

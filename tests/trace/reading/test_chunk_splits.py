@@ -76,7 +76,7 @@ def tables(text: bytes, chunk_bytes: int, block: int):
     return document, collector.tables(0), ledger.repairs()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     EVENTS,
     st.sampled_from(list(SERIALISERS)),

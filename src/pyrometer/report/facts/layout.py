@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -26,7 +27,7 @@ class Table(NamedTuple):
     """Rows of text under column titles; the first column names the row, the others hold figures."""
 
     columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
     words: frozenset[int] = frozenset()  # columns beside the first that hold words, and so begin on the left
 
 

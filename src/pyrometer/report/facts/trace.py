@@ -67,6 +67,17 @@ HOST_DOINGS = {
 }
 
 
+PATH_CLASSES = {
+    "memcpy": "copies",
+    "memset": "fills",
+    "launch": "launch latency",
+    "sync": "waiting in a call",
+    "host_op": "operators on the host",
+    "python": "Python",
+    "untraced": "nothing recorded",
+}
+
+
 def short(text: str | None, most: int = 60) -> str:
     """A name that fits a table: the end of a long one is cut.
 
@@ -283,24 +294,35 @@ def _ops(report: RankReport) -> Section | None:
 
 
 def _lines(report: RankReport) -> Section | None:
+    by = "device_ns" if report.num_kernels else "self_ns"
+    ordered = sorted(report.top_lines, key=lambda line: getattr(line, by), reverse=True)
     body = [
         (
             f"{short_path(line.file or '')}:{line.line} {line.function or ''}".rstrip(),
-            f"{line.calls:,}",
-            ns(line.host_self_ns),
+            ns(line.self_ns),
             percent(line.host_share),
-            *((ns(line.device_self_ns), percent(line.device_share)) if report.num_kernels else ()),
+            *((ns(line.device_ns), percent(line.device_share)) if report.num_kernels else ()),
+            f"{line.num_ops:,}",
+            ", ".join(op.name for op in line.top_ops[:2]),
         )
-        for line in _heaviest(report.top_lines, report)[:MOST_LISTED]
+        for line in ordered[:MOST_LISTED]
     ]
-    columns = ("line", "operators", "host", "share", *(("device", "share") if report.num_kernels else ()))
+    columns = (
+        "function",
+        "host",
+        "share",
+        *(("device", "share") if report.num_kernels else ()),
+        "operators",
+        "mostly",
+    )
     return (
         Section(
             "lines",
-            "Lines of the program",
+            "Functions of the program",
             [],
-            Table(columns, body),
-            "Work counts for the innermost line of your own code that caused it; backward operators for their forward line.",
+            Table(columns, body, frozenset({len(columns) - 1})),
+            "Time belongs to the innermost function of your own code around it, backward operators to the function that ran "
+            "them forward. The line is the one at which the function begins.",
         )
         if body
         else None
@@ -308,26 +330,92 @@ def _lines(report: RankReport) -> Section | None:
 
 
 def _modules(report: RankReport) -> Section | None:
+    by = "device_self_ns" if report.num_kernels else "host_self_ns"
+    ordered = sorted(report.top_modules, key=lambda module: getattr(module, by), reverse=True)
     body = [
         (
             module.module or "",
             f"{module.calls:,}",
+            ns(module.host_self_ns),
             ns(module.forward_ns),
             ns(module.backward_ns),
             percent(module.host_share),
-            *((ns(module.device_self_ns), percent(module.device_share)) if report.num_kernels else ()),
+            *((ns(module.device_total_ns), percent(module.device_share)) if report.num_kernels else ()),
         )
-        for module in _heaviest(report.top_modules, report)[:MOST_LISTED]
+        for module in ordered[:MOST_LISTED]
     ]
     columns = (
         "module",
-        "operators",
+        "calls",
+        "own",
         "forward",
         "backward",
         "share",
         *(("device", "share") if report.num_kernels else ()),
     )
-    return Section("modules", "Modules", [], Table(columns, body)) if body else None
+    how = "Own leaves submodules out; the other times hold them. Backward operators count for the module that ran forward."
+    return Section("modules", "Modules", [], Table(columns, body), how) if body else None
+
+
+def _phases(report: RankReport) -> Section | None:
+    body = [
+        (
+            phase.name,
+            ns(phase.host_ns),
+            percent(phase.host_share),
+            *((ns(phase.device_ns),) if report.num_kernels else ()),
+            phase.source,
+        )
+        for phase in report.phases.phases
+    ]
+    columns = ("phase", "host", "share", *(("device",) if report.num_kernels else ()), "told by")
+    return Section("phases", "Phases", [], Table(columns, body)) if body else None
+
+
+def _tree(report: RankReport) -> Section | None:
+    if not report.call_tree:
+        return None
+    weighed = "device work that was launched below it" if report.device_busy_ns else "host time"
+    facts = [Fact("width", weighed), Fact("nodes", f"{len(report.call_tree):,}", "small ones put together")]
+    return Section(
+        "tree",
+        "Call tree",
+        facts,
+        None,
+        "Each box lies under its caller and is as wide as its share; all calls on the same path are one box. Point at one "
+        "to read it. Callers that only pass through are left out.",
+    )
+
+
+def _path(report: RankReport) -> Section | None:
+    path = report.critical_path
+    if not path.total_ns:
+        return None
+    facts = [Fact("mostly", path.bound)]
+    facts += [
+        Fact(PATH_CLASSES.get(name, name), percent(value / path.total_ns), ns(value))
+        for name, value in sorted(path.by_class.items(), key=lambda item: -item[1])
+        if value
+    ]
+    facts += [Fact("note", note) for note in path.notes]
+    body = [
+        (
+            short(op.name),
+            PATH_CLASSES.get(op.class_name, op.class_name),
+            ns(op.ns),
+            percent(op.share),
+            place(op.where),
+        )
+        for op in path.by_op[:MOST_LISTED]
+    ]
+    return Section(
+        "path",
+        "Critical path",
+        facts,
+        Table(("on the path", "class", "time", "share", "where"), body, frozenset({1, 4})),
+        "Walked backwards from the end: at each moment, what had to finish for the rest to begin. Only what is on the path "
+        "can make the run shorter.",
+    )
 
 
 def _kernels(report: RankReport) -> Section | None:
@@ -486,6 +574,9 @@ CHAPTERS: tuple[Callable[[RankReport], Section | None], ...] = (
     _where_to,
     _trust,
     _steps,
+    _path,
+    _tree,
+    _phases,
     _lines,
     _modules,
     _ops,

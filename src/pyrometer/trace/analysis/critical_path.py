@@ -140,28 +140,20 @@ def _bound(by_class: dict[str, int]) -> str:
     return word if sums[word] else "none"
 
 
-def _named(pieces: pl.DataFrame) -> pl.DataFrame:
-    return pieces.with_columns(
-        pl.col("class").cast(pl.String),
-        name=pl.coalesce("name", pl.col("class").cast(pl.String).replace(NAMELESS)),
-    )
-
-
 def _by_op(trace: RankTrace, pieces: pl.DataFrame, total: int, top: int) -> list[PathOp]:
     groups = (
-        _named(pieces)
-        .group_by("class", "name")
+        pieces.group_by("class", "name")
         .agg(
             pl.col("ns").sum().alias("sum"),
             pl.len().alias("num"),
-            pl.col("event").sort_by("ns", descending=True).first(),
+            pl.col("event").get(pl.col("ns").arg_max()),
         )
         .sort("sum", "name", descending=[True, False])
         .head(top)
     )
     return [
         PathOp(
-            name=row["name"],
+            name=row["name"] or NAMELESS.get(row["class"], ""),
             class_name=row["class"],
             ns=row["sum"],
             share=row["sum"] / total if total else 0.0,
@@ -187,13 +179,13 @@ def _by_step(trace: RankTrace, pieces: pl.DataFrame) -> list[StepPath]:
 
 
 def _longest(pieces: pl.DataFrame) -> list[PathSegment]:
-    held = _named(pieces).sort("ns", descending=True, maintain_order=True).head(LONGEST).sort("start_ns")
+    held = pieces.top_k(LONGEST, by="ns").sort("start_ns")
     return [
         PathSegment(
             start_ns=row["start_ns"],
             end_ns=row["end_ns"],
             class_name=row["class"],
-            name=row["name"],
+            name=row["name"] or NAMELESS.get(row["class"], ""),
             event=row["event"],
         )
         for row in held.iter_rows(named=True)

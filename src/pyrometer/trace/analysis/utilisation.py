@@ -105,7 +105,7 @@ def utilisation(trace: RankTrace, *, peaks: AnyPeaks | None = None) -> Utilisati
         peaks_source=roof.source if roof else None,
         steps=_steps(trace, costs, frame, roof),
         uncovered=[
-            Uncovered(op=op or "(no operator)", time_ns=ns, share=ns / total, reason=reason or "")
+            Uncovered(op=op or "(no operator)", time_ns=ns, share=ns / max(total, 1), reason=reason or "")
             for op, reason, ns in missing.sort("time_ns", descending=True).head(20).iter_rows()
         ],
     )

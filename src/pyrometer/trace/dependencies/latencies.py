@@ -72,6 +72,13 @@ def find_latencies(events: pl.DataFrame, work: Work, waits: Waits) -> Latencies:
     np.maximum.at(ready, waits.of, work.end[waits.work])
     held = ready > start
     wake = latency(end[held] - ready[held], USUAL_WAKE_NS)
-    free = calls.with_columns(dur_ns=pl.when(pl.Series(~held, dtype=pl.Boolean)).then("dur_ns"))
-    own = free.select(pl.col("dur_ns").median().over("name").fill_null(USUAL_CALL_NS).cast(pl.Int64))
-    return Latencies(launch, queue, wake, np.minimum(own.to_series().to_numpy(), end - start))
+    return Latencies(launch, queue, wake, _own(calls.with_columns(held=pl.Series(held, dtype=pl.Boolean))))
+
+
+def _own(calls: pl.DataFrame) -> IntArray:
+    """A call that took no longer than usual when nothing was awaited did not wait, even where work just ended."""
+    free = pl.col("dur_ns").filter(~pl.col("held"))
+    usual = free.median().over("name")
+    plain = (free.len().over("name") >= FEW) & (pl.col("dur_ns") <= 2 * usual)
+    own = pl.when(plain).then("dur_ns").otherwise(pl.min_horizontal(usual.fill_null(USUAL_CALL_NS), "dur_ns"))
+    return calls.select(own.cast(pl.Int64)).to_series().to_numpy()

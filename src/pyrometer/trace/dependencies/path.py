@@ -28,44 +28,46 @@ CLASSES = (
     "untraced",  # host time in which no event was recorded, or only an annotation
     "idle",  # nothing that the trace holds: gaps between queued work, and delays without a cause
 )
+CLASS_OF_KIND = {
+    Kind.KERNEL.value: "compute",
+    Kind.MEMCPY.value: "memcpy",
+    Kind.MEMSET.value: "memset",
+    Kind.RUNTIME.value: "runtime",
+    Kind.DRIVER.value: "runtime",
+    Kind.CPU_OP.value: "host_op",
+    Kind.PYTHON_FUNCTION.value: "python",
+}
+CLASS = pl.Enum(list(CLASSES))
 IDLE, UNTRACED, LAUNCH, MEMCPY, DATA = (CLASSES.index(name) for name in ("idle", "untraced", "launch", "memcpy", "data"))
 
 
 def event_classes(trace: RankTrace, graph: Graph) -> IntArray:
     """The class of every event that can stand on a critical path, as an index of `CLASSES`."""
     events = trace.events
-    device = len(graph.device) > 0
-    kind = pl.col("kind").cast(pl.String)
+    kind, device = pl.col("kind").cast(pl.String), len(graph.device) > 0
     call = kind.is_in([Kind.RUNTIME.value, Kind.DRIVER.value])
-    named = events.select(
-        pl.when(kind == Kind.KERNEL.value)
-        .then(pl.when(is_communication()).then(pl.lit("communication")).otherwise(pl.lit("compute")))
-        .when(kind == Kind.MEMCPY.value)
-        .then(pl.lit("memcpy"))
-        .when(kind == Kind.MEMSET.value)
-        .then(pl.lit("memset"))
+    kernel, op = kind == Kind.KERNEL.value, kind == Kind.CPU_OP.value
+    different = events.select("kind", "name").unique()
+    different = different.with_columns(
+        pl.when((kernel | (op & pl.lit(not device))) & is_communication())
+        .then(pl.lit("communication"))
         .when(call & is_blocking_call())
         .then(pl.lit("sync"))
-        .when(call)
-        .then(pl.lit("runtime"))
-        .when((kind == Kind.CPU_OP.value) & is_communication() & pl.lit(not device))
-        .then(pl.lit("communication"))
-        .when(kind == Kind.CPU_OP.value)
-        .then(pl.lit("host_op"))
-        .when(kind == Kind.PYTHON_FUNCTION.value)
-        .then(pl.lit("python"))
-        .otherwise(pl.lit("untraced"))
-        .cast(pl.Enum(list(CLASSES)))
+        .otherwise(kind.replace_strict(CLASS_OF_KIND, default="untraced"))
+        .cast(CLASS)
         .to_physical()
         .cast(pl.Int64)
         .alias("class"),
         loading=is_data_loading().fill_null(value=False),
         host=kind.is_in([one.value for one in HOST]),
+        call=call,
+    )
+    named = events.select("kind", "name").join(
+        different, on=["kind", "name"], how="left", maintain_order="left", nulls_equal=True
     )
     found = named["class"].to_numpy().copy()
     launching = graph.device.call[graph.device.call >= 0]
-    is_call = events.select(call.alias("call")).to_series().to_numpy()
-    found[launching[is_call[launching]]] = LAUNCH
+    found[launching[named["call"].to_numpy()[launching]]] = LAUNCH
     copying = np.intersect1d(graph.waits.event, graph.device.call[graph.device.is_copy & (graph.device.call >= 0)])
     found[copying] = MEMCPY
     if named["loading"].any():
@@ -104,7 +106,7 @@ def _path_pieces(trace: RankTrace) -> pl.DataFrame:
         {
             "start_ns": start,
             "end_ns": end,
-            "class": pl.Series(np.array(CLASSES)[code].tolist(), dtype=pl.Enum(list(CLASSES))),
+            "class": pl.Series(CLASSES, dtype=CLASS).gather(code),
             "event": known,
         }
     ).with_columns(name=trace.events["name"].gather(known), track=trace.events["track"].gather(known))

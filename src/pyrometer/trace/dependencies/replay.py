@@ -107,24 +107,19 @@ def critical_pieces(graph: Graph) -> Pieces:
 def _binding(graph: Graph) -> tuple[list[int], list[int]]:
     """Of each node the source that it waits for longest, and the kind of that edge.
 
-    A pass hands on to the edge that held it up, so that the path knows why it went there.
+    A pass hands on the edge that held it up, so that the path knows why it went there.
     """
     ends = graph.time + graph.dur
-    ends[graph.is_pass] = 0
     passed = np.flatnonzero(graph.is_pass)
-    arrival = ends[graph.source] + graph.weight
-    for node in passed.tolist():  # in order: a pass may wait for a pass
-        arrival[:, node] = ends[graph.source[:, node]] + graph.weight[:, node]
-        ends[node] = arrival[:, node].max()
-    arrival = ends[graph.source] + graph.weight
-    which = arrival.argmax(axis=0)
-    rows = np.arange(len(graph))
-    source, kind = graph.source[which, rows].copy(), graph.kind[which, rows].copy()
+    rows = zip(passed.tolist(), graph.source[:, passed].T.tolist(), graph.weight[:, passed].T.tolist(), strict=True)
+    for node, (u, v), (w, x) in rows:  # in order: a pass may wait for a pass
+        ends[node] = max(ends[u] + w, ends[v] + x)
+    which = (ends[graph.source] + graph.weight).argmax(axis=0)
+    nodes, passes = np.arange(len(graph)), int(Edge.PASS)
+    source, kind = graph.source[which, nodes], graph.kind[which, nodes]
     for node in passed.tolist():
-        if kind[node] == Edge.PASS:
-            earlier = source[node]
-            source[node], kind[node] = source[earlier], kind[earlier]
-    behind = np.flatnonzero(kind == Edge.PASS)
-    behind = behind[~graph.is_pass[behind]]
-    kind[behind], source[behind] = kind[source[behind]], source[source[behind]]
+        if kind[node] == passes:
+            source[node], kind[node] = source[source[node]], kind[source[node]]
+    behind = np.flatnonzero((kind == Edge.PASS) & ~graph.is_pass)
+    source[behind], kind[behind] = source[source[behind]], kind[source[behind]]
     return source.tolist(), kind.tolist()

@@ -72,9 +72,7 @@ def _wagner_fischer(left: Sequence[str], right: Sequence[str]) -> list[tuple[int
         row, above = [i * MISSING], cost[-1]
         for j, other in enumerate(right, 1):
             row.append(
-                min(
-                    above[j] + MISSING, row[j - 1] + MISSING, above[j - 1] + _substitution(name, other, both)
-                )
+                min(above[j] + MISSING, row[j - 1] + MISSING, above[j - 1] + _substitution(name, other, both))
             )
         cost.append(row)
     i, j, found = len(left), len(right), []

@@ -108,12 +108,16 @@ def _shapes(a: RankTrace, b: RankTrace) -> Iterator[Difference]:
     heavy = [_heavy_calls(trace) for trace in (a, b)]
     if not heavy[0].height or not heavy[1].height:
         return
-    common = heavy[0].join(heavy[1], on=["name", "input_dims"], how="semi")["len"].sum()
-    share = common / heavy[0]["len"].sum()
+    common = heavy[0].join(heavy[1], on=["name", "input_dims"], how="semi")["len"]
+    share = int(common.sum()) / int(heavy[0]["len"].sum())
     if share < MIN_COMMON_SHAPES:
-        example = heavy[0].join(heavy[1], on="name").filter(pl.col("input_dims") != pl.col("input_dims_right"))
+        example = (
+            heavy[0].join(heavy[1], on="name").filter(pl.col("input_dims") != pl.col("input_dims_right"))
+        )
         shown = (
-            example.select("name", "input_dims", "input_dims_right").row(0) if example.height else ("", "", "")
+            example.select("name", "input_dims", "input_dims_right").row(0)
+            if example.height
+            else ("", "", "")
         )
         yield Difference(
             field="shapes",
@@ -132,7 +136,9 @@ def _heavy_calls(trace: RankTrace) -> pl.DataFrame:
         & pl.col("input_dims").is_not_null()
         & (pl.col("input_dims") != "[]")
     )
-    counted = calls.with_columns(pl.col("input_dims").str.replace_all(r"\s", "")).group_by("name", "input_dims")
+    counted = calls.with_columns(pl.col("input_dims").str.replace_all(r"\s", "")).group_by(
+        "name", "input_dims"
+    )
     return counted.len().sort("len", "name", "input_dims", descending=[True, False, False])
 
 
@@ -189,7 +195,9 @@ def _compilation(a: RankTrace, b: RankTrace) -> Iterator[Difference]:
 
 
 def _health(a: RankTrace, b: RankTrace) -> Iterator[Difference]:
-    found = [next((i for i in health(trace).issues if "difference" in i.unreliable), None) for trace in (a, b)]
+    found = [
+        next((i for i in health(trace).issues if "difference" in i.unreliable), None) for trace in (a, b)
+    ]
     if found[0] is None and found[1] is None:
         return
     yield Difference(

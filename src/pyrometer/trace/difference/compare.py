@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pyrometer.quantity import format_percent, format_ratio, significant
+from pyrometer.quantity import Ratio, format_percent, format_ratio, significant
 from pyrometer.trace.analysis.breakdown import breakdown
 from pyrometer.trace.difference.alignment import Pair, align_trees
 from pyrometer.trace.difference.call_tree import CallTree, build_call_tree
@@ -71,12 +71,11 @@ def _step_times(trace: RankTrace) -> npt.NDArray[np.int64]:
     steps = trace.steps
     if not steps.height:
         return np.array([trace.activity.span_ns])
-    return (steps["end_ns"] - steps["start_ns"]).to_numpy()
+    lengths: npt.NDArray[np.int64] = (steps["end_ns"] - steps["start_ns"]).to_numpy()
+    return lengths
 
 
-def _verdict(
-    step: TimeChange, steps: tuple[int, int], differences: list[Difference]
-) -> tuple[Outcome, str]:
+def _verdict(step: TimeChange, steps: tuple[int, int], differences: list[Difference]) -> tuple[Outcome, str]:
     withheld = next((one for one in differences if one.withholds), None)
     if withheld is not None:
         return "undecided", f"undecided: {withheld.message} ({withheld.a} against {withheld.b})"
@@ -87,16 +86,20 @@ def _verdict(
             f"undecided: {significant(step.ratio)}× from {steps[0]} and {steps[1]} steps, which give no interval; record at "
             f"least {MIN_STEPS} a side"
         )
-    ratio = format_ratio(step.ratio, step.ci_low, step.ci_high)
-    if step.ci_high < 1 - RUN_MARGIN:
-        return "faster", ratio
-    if step.ci_low > 1 + RUN_MARGIN:
-        return "slower", ratio
-    if step.ci_low > 1 - RUN_MARGIN and step.ci_high < 1 + RUN_MARGIN:
-        return "same", f"no change (within ±{format_percent(RUN_MARGIN, 1)})"
+    return _decided(step.ratio, step.ci_low, step.ci_high)
+
+
+def _decided(ratio: Ratio, low: Ratio, high: Ratio) -> tuple[Outcome, str]:
+    if high < 1 - RUN_MARGIN:
+        return "faster", format_ratio(ratio, low, high)
+    if low > 1 + RUN_MARGIN:
+        return "slower", format_ratio(ratio, low, high)
+    margin = format_percent(RUN_MARGIN, 1)
+    if low > 1 - RUN_MARGIN and high < 1 + RUN_MARGIN:
+        return "same", f"no change (within ±{margin})"
     return "undecided", (
-        f"undecided: {significant(step.ratio)}× ({significant(step.ci_low)}–{significant(step.ci_high)}) reaches into the "
-        f"{format_percent(RUN_MARGIN, 1)} by which two runs of one program may differ; pyrometer bench A --vs B would resolve it"
+        f"undecided: {significant(ratio)}× ({significant(low)}–{significant(high)}) reaches into the {margin} by which two "
+        "runs of one program may differ; pyrometer bench A --vs B would resolve it"
     )
 
 

@@ -22,6 +22,9 @@ WORKING = (Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER, Kind.PYTHON_FUNCTION)
 BACKWARD = r"Backward\d*$|^autograd::engine|AccumulateGrad$"
 
 
+_Groups = Mapping[str, tuple[Times, Times]]
+
+
 class Sums(NamedTuple):
     """Of one name: per step."""
 
@@ -31,7 +34,7 @@ class Sums(NamedTuple):
 
 def compare_operators(a: RankTrace, b: RankTrace, top: int) -> list[NamedChange]:
     """Host time in each operator itself, with the runtime calls that it makes."""
-    return _named(*(_sums(trace, _operator_time(trace)) for trace in (a, b)), top)
+    return _named(_sums(a, _operator_time(a)), _sums(b, _operator_time(b)), top)
 
 
 def compare_kernels(a: RankTrace, b: RankTrace, top: int) -> list[NamedChange]:
@@ -42,12 +45,14 @@ def compare_kernels(a: RankTrace, b: RankTrace, top: int) -> list[NamedChange]:
             "name", "step", time="dur_ns", calls=1
         )
 
-    return _named(*(_sums(trace, work(trace)) for trace in (a, b)), top)
+    return _named(_sums(a, work(a)), _sums(b, work(b)), top)
 
 
 def compare_groups(a: RankTrace, b: RankTrace, top: int) -> list[GroupChange]:
     """Phases and modules that both sides know."""
-    return [*_grouped("phase", _phases(a), _phases(b), a, b, top), *_grouped("module", _modules(a), _modules(b), a, b, top)]
+    phases = [_host_and_device(trace, _phases(trace)) for trace in (a, b)]
+    modules = [_host_and_device(trace, _modules(trace)) for trace in (a, b)]
+    return [*_grouped("phase", *phases, top=top), *_grouped("module", *modules, top=top)]
 
 
 def _operator_time(trace: RankTrace) -> pl.DataFrame:
@@ -104,15 +109,7 @@ def _named(a: Mapping[str, Sums], b: Mapping[str, Sums], top: int) -> list[Named
     return sorted(found, key=lambda one: -abs(one.time.delta_ns))[:top]
 
 
-def _grouped(
-    by: Literal["phase", "module"],
-    of_a: pl.Series,
-    of_b: pl.Series,
-    a: RankTrace,
-    b: RankTrace,
-    top: int,
-) -> Iterator[GroupChange]:
-    sides = [_host_and_device(trace, labels) for trace, labels in ((a, of_a), (b, of_b))]
+def _grouped(by: Literal["phase", "module"], *sides: _Groups, top: int) -> Iterator[GroupChange]:
     found = []
     for name in sorted(sides[0].keys() & sides[1].keys()):
         (host_a, device_a), (host_b, device_b) = sides[0][name], sides[1][name]

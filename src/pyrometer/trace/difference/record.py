@@ -92,7 +92,9 @@ class TraceDiff(Record, frozen=True, kw_only=True):
     margin: Annotated[float, doc("how far two runs of one program may differ by themselves")]
     differences: Annotated[list[Difference], doc("circumstances in which the sides differ")] = []
     parts: Annotated[list[PartChange], doc("where the step went, on both sides")] = []
-    nodes: Annotated[list[NodeChange], doc("the largest changes at the lowest node that both sides have")] = []
+    nodes: Annotated[
+        list[NodeChange], doc("the largest changes at the lowest node that both sides have")
+    ] = []
     operators: list[NamedChange] = []
     kernels: list[NamedChange] = []
     groups: list[GroupChange] = []

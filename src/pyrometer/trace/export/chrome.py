@@ -5,18 +5,18 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO
 
 import msgspec
 import numpy as np
 import polars as pl
 
 from pyrometer.errors import InputError
-from pyrometer.record import Record, doc
+from pyrometer.record import Record
 from pyrometer.trace.export.counter_tracks import counter_series
-from pyrometer.trace.export.critical_track import critical_highlights
 from pyrometer.trace.export.head import head_of
-from pyrometer.trace.export.json_text import argument_text, lines, microseconds, quoted
+from pyrometer.trace.export.highlights import Highlight, critical_slices, highlight_slices, on_lanes
+from pyrometer.trace.export.json_text import Columns, argument_text, lines, microseconds, quoted
 from pyrometer.trace.export.lanes import find_lanes
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.trace import RankTrace, Trace
@@ -27,16 +27,6 @@ PROCESS = "pyrometer"
 MOMENTS = (Kind.MEMORY, Kind.INSTANT)
 COMPRESSION = 5
 """Of gzip: at 9 a file takes three times as long and is 3 % smaller."""
-
-
-class Highlight(Record, frozen=True, kw_only=True):
-    """A stretch of time to point at: a finding, or a part of the critical path."""
-
-    name: str
-    start_ns: Annotated[int, doc("on the clock of the file")]
-    end_ns: int
-    track: Annotated[str, doc("thread of the process `pyrometer` on which it is drawn")] = "findings"
-    detail: Annotated[dict[str, Any], doc("shown when it is selected")] = {}
 
 
 class Window(Record, frozen=True, kw_only=True):
@@ -76,7 +66,7 @@ def export_chrome(
     beside = path.with_name(f".{path.name}.partial")
     try:
         with _opened(beside, compressed=path.suffix == ".gz") as out:
-            _write(out, ranks, counters, critical_path, highlights, window or Window())
+            _write(out, ranks, highlights, window or Window(), counters=counters, critical_path=critical_path)
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
@@ -92,20 +82,21 @@ def _opened(path: Path, *, compressed: bool) -> IO[str]:
 def _write(
     out: IO[str],
     ranks: Sequence[RankTrace],
-    counters: bool,  # noqa: FBT001
-    critical_path: bool,  # noqa: FBT001
     highlights: Sequence[Highlight],
     window: Window,
+    *,
+    counters: bool,
+    critical_path: bool,
 ) -> None:
     head = head_of(ranks[0].info) if ranks else {}
     out.write(msgspec.json.encode(head).decode()[:-1] + (", " if head else "") + '"traceEvents": [\n')
     separator = ""
     for rank in ranks:
         place = _Place(rank, ranks)
-        marks = list(highlights) if rank is ranks[0] else []
-        marks += critical_highlights(rank, Highlight) if critical_path else []
+        marks = [highlight_slices(highlights if rank is ranks[0] else ())]
+        marks += [critical_slices(rank)] if critical_path else []
         parts = [_events(place, window), _flows(place, window), _own_counters(place, window)]
-        parts += [_highlights(place, marks, window)]
+        parts += [_highlights(place, pl.concat(marks), window)]
         parts += [_counters(place, window)] if counters else []
         for part in parts:
             for chunk in part:
@@ -173,7 +164,7 @@ def _events(place: _Place, window: Window) -> Iterator[list[str]]:
         is_moment=moment,
     )
     for (is_moment,), rows in keyed.group_by("is_moment", maintain_order=True):
-        members = {
+        members: Columns = {
             "ph": '"i"' if is_moment else '"X"',
             "cat": quoted(rows["cat"]),
             "name": quoted(rows["name"]),
@@ -181,7 +172,7 @@ def _events(place: _Place, window: Window) -> Iterator[list[str]]:
             "tid": rows["tid"],
             "ts": place.time(rows, "start_ns"),
         }
-        last: dict[str, pl.Series | str] = (
+        last: Columns = (
             {"s": '"t"'} if is_moment else {"dur": rows.select(microseconds("dur_ns")).to_series()}
         )
         yield lines({**members, **last, "args": rows["args"]}, rows.height)
@@ -215,7 +206,7 @@ def _flows(place: _Place, window: Window) -> Iterator[list[str]]:
     )
     rows = flows.join(place.keys(), on="track", how="left", maintain_order="left")
     name = quoted(rows["name"])
-    members = {
+    members: Columns = {
         "ph": quoted(rows["ph"]),
         "cat": name,
         "name": name,
@@ -234,7 +225,7 @@ def _own_counters(place: _Place, window: Window) -> Iterator[list[str]]:
         pl.col("ts_ns").is_between(window.start_ns, window.end_ns, closed="left")
     )
     rows = held.join(place.keys(), on="track", how="left", maintain_order="left")
-    members = {
+    members: Columns = {
         "ph": '"C"',
         "name": quoted(rows["name"]),
         "pid": rows["pid"],
@@ -245,29 +236,15 @@ def _own_counters(place: _Place, window: Window) -> Iterator[list[str]]:
     yield lines(members, rows.height)
 
 
-def _highlights(place: _Place, marks: Sequence[Highlight], window: Window) -> Iterator[list[str]]:
-    shown = [mark for mark in marks if mark.end_ns >= window.start_ns and mark.start_ns < window.end_ns]
-    if not shown:
-        return
-    shown.sort(key=lambda mark: (mark.start_ns, -mark.end_ns))
-    names = list(dict.fromkeys(mark.track for mark in shown))
-    start, end = np.array([(mark.start_ns, mark.end_ns) for mark in shown], np.int64).T
-    lane = find_lanes(np.array([names.index(mark.track) for mark in shown], np.int64), start, end)
-    rows = pl.DataFrame(
-        {
-            "start_ns": start,
-            "dur_ns": end - start,
-            "name": [mark.name for mark in shown],
-            "tid": [f"{mark.track} {i + 1}" if i else mark.track for mark, i in zip(shown, lane, strict=True)],
-            "args": [msgspec.json.encode(mark.detail).decode() for mark in shown],
-        }
-    )
-    members = {
+def _highlights(place: _Place, slices: pl.DataFrame, window: Window) -> Iterator[list[str]]:
+    shown = slices.filter((pl.col("end_ns") >= window.start_ns) & (pl.col("start_ns") < window.end_ns))
+    rows = on_lanes(shown).with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
+    members: Columns = {
         "ph": '"X"',
         "cat": f'"{PROCESS}"',
         "name": quoted(rows["name"]),
         "pid": f'"{place.process}"',
-        "tid": quoted(rows["tid"]),
+        "tid": quoted(rows["track"]),
         "ts": place.time(rows, "start_ns"),
         "dur": rows.select(microseconds("dur_ns")).to_series(),
         "args": rows["args"],
@@ -279,8 +256,10 @@ def _counters(place: _Place, window: Window) -> Iterator[list[str]]:
     for series in counter_series(place.trace):
         whole = pl.DataFrame({"ts_ns": series.at_ns, "value": series.value})
         rows = whole.filter(pl.col("ts_ns").is_between(window.start_ns, window.end_ns, closed="left"))
-        value = pl.Series([f'{{"{series.unit}":{one:g}}}' for one in rows["value"].to_list()], dtype=pl.String)
-        members = {
+        value = pl.Series(
+            [f'{{"{series.unit}":{one:g}}}' for one in rows["value"].to_list()], dtype=pl.String
+        )
+        members: Columns = {
             "ph": '"C"',
             "cat": f'"{PROCESS}"',
             "name": msgspec.json.encode(series.name).decode(),

@@ -19,7 +19,7 @@ IN_EVENTS = ("correlation", "external", "device", "stream")
 def microseconds(column: str) -> pl.Expr:
     """Integer nanoseconds as decimal microseconds, digit for digit.
 
-    >>> pl.select(microseconds("t").alias("t")) if False else pl.DataFrame({"t": [1712170290183634593, -1, 2000]}).select(
+    >>> pl.DataFrame({"t": [1712170290183634593, -1, 2000]}).select(
     ...     microseconds("t")
     ... )["t"].to_list()
     ['1712170290183634.593', '-0.001', '2.000']
@@ -36,7 +36,8 @@ def quoted(texts: pl.Series) -> pl.Series:
     escaped = pl.Series([msgspec.json.encode(text).decode() for text in unique.to_list()], dtype=pl.String)
     table = pl.DataFrame({"text": unique, "escaped": escaped})
     joined = texts.alias("text").to_frame().join(table, on="text", how="left", maintain_order="left")
-    return joined["escaped"].alias(texts.name)
+    escaped_texts: pl.Series = joined["escaped"]
+    return escaped_texts.alias(texts.name)
 
 
 def object_text(members: Iterable[tuple[str, pl.Series]]) -> pl.Series:
@@ -99,14 +100,25 @@ def _as_json(values: pl.Series, *, is_raw: bool) -> pl.Series:
         return pl.select(pl.lit("[") + pl.lit(inner) + pl.lit("]")).to_series()
     if values.dtype.is_float():
         shown = values.to_frame().select(pl.when(pl.all().is_finite()).then(pl.all())).to_series()
-        return pl.Series([None if value is None else repr(value) for value in shown.to_list()], dtype=pl.String)
+        return pl.Series(
+            [None if value is None else repr(value) for value in shown.to_list()], dtype=pl.String
+        )
     return values.cast(pl.String)
 
 
-def lines(members: Mapping[str, pl.Series | str], height: int) -> list[str]:
-    """One JSON object per row; a plain string is the same JSON text in each."""
+Columns = Mapping[str, pl.Series | str]
+"""A plain string is the same JSON text in each row."""
+
+
+def lines(members: Columns, height: int) -> list[str]:
+    """One JSON object per row."""
     columns = [
-        (name, values if isinstance(values, pl.Series) else pl.Series([values], dtype=pl.String).new_from_index(0, height))
+        (
+            name,
+            values
+            if isinstance(values, pl.Series)
+            else pl.Series([values], dtype=pl.String).new_from_index(0, height),
+        )
         for name, values in members.items()
     ]
     return object_text(columns).to_list() if height else []

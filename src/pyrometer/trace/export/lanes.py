@@ -39,14 +39,18 @@ def _lanes_of_one(start: list[int], end: list[int]) -> list[int]:
     open_ends: list[list[int]] = [[]]  # per lane, innermost last
     found = []
     for begins, ends in zip(start, end, strict=True):
-        for lane, stack in enumerate(open_ends):
-            while stack and stack[-1] <= begins:
-                stack.pop()
-            if not stack or stack[-1] >= ends:
-                break
-        else:
-            lane, stack = len(open_ends), []
-            open_ends.append(stack)
-        stack.append(ends)
+        lane = _first_fitting(open_ends, begins, ends)
+        if lane == len(open_ends):
+            open_ends.append([])
+        open_ends[lane].append(ends)
         found.append(lane)
     return found
+
+
+def _first_fitting(open_ends: list[list[int]], begins: int, ends: int) -> int:
+    for lane, stack in enumerate(open_ends):
+        while stack and stack[-1] <= begins:
+            stack.pop()
+        if not stack or stack[-1] >= ends:
+            return lane
+    return len(open_ends)

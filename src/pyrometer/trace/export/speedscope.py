@@ -110,7 +110,11 @@ class _Layer:
     def takes(self, start: int, end: int) -> bool:
         """Whether a slice nests here; overlap within the rounding of times does not matter."""
         self._close_until(start)
-        while self._open and end > self._open[-1][0] + TOLERANCE_NS and self._open[-1][0] <= start + TOLERANCE_NS:
+        while (
+            self._open
+            and end > self._open[-1][0] + TOLERANCE_NS
+            and self._open[-1][0] <= start + TOLERANCE_NS
+        ):
             self._close_one(start)
         return not self._open or end <= self._open[-1][0] + TOLERANCE_NS
 

@@ -9,6 +9,18 @@ IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
+def by_level(depth: IntArray) -> list[IntArray]:
+    """The rows of each depth, from 0 on.
+
+    >>> [rows.tolist() for rows in by_level(np.array([0, 1, 0]))]
+    [[0, 2], [1]]
+    """
+    deepest = int(depth.max(initial=-1))
+    small = depth.astype(np.uint16) if deepest < 2**16 else depth  # numpy sorts these several times faster
+    order = np.argsort(small, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(depth, minlength=deepest + 1))[:-1]) if len(depth) else []
+
+
 def nearest(parent: IntArray, depth: IntArray, wanted: Mask) -> IntArray:
     """For each event the innermost wanted one at or above it, as a row; -1 where there is none.
 
@@ -18,10 +30,7 @@ def nearest(parent: IntArray, depth: IntArray, wanted: Mask) -> IntArray:
     [0, 0, 0]
     """
     found = np.full(len(parent), -1, np.int64)
-    order = np.argsort(depth, kind="stable")
-    bounds = np.searchsorted(depth[order], np.arange(depth.max(initial=-1) + 2))
-    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
-        rows = order[low:high]
+    for rows in by_level(depth):
         above = parent[rows]
         found[rows] = np.where(wanted[rows], rows, np.where(above >= 0, found[above], -1))
     return found

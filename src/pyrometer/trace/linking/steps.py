@@ -29,13 +29,19 @@ from pyrometer.trace import schema
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
 from pyrometer.trace.linking.cycles import Cycle, find_cycle, find_cycle_of_runs
 from pyrometer.trace.linking.launches import Launches
-from pyrometer.trace.patterns import is_blocking_call, is_communication, is_host_communication, is_module
+from pyrometer.trace.patterns import (
+    STEP_MARK,
+    is_blocking_call,
+    is_communication,
+    is_host_communication,
+    is_module,
+)
 from pyrometer.workload.script.cycles import closings
 
 IntArray = npt.NDArray[np.int64]
 Source = Literal["profiler", "optimizer", "loader", "annotation", "cycle"]
 
-MARK = r"^ProfilerStep[#*]?\s*\d+$"
+MARK = STEP_MARK
 OPTIMIZER = r"^Optimizer\.step#"
 LOADER = r"^enumerate\(DataLoader\)#.*__next__"
 
@@ -231,7 +237,7 @@ def _with_ends(events: pl.DataFrame, bounds: IntArray) -> Iterator[IntArray]:
     amounts = np.histogram(work["start_ns"].to_numpy(), np.unique(np.concatenate([[low], bounds, [high]])))[0]
     head, tail = bool(bounds[0] > low), bool(bounds[-1] < high)
     inner = amounts[int(head) : len(amounts) - int(tail)]
-    usual = float(np.median(inner)) if len(inner) else float(amounts.max())
+    usual = float(np.median(inner)) if len(inner) else float(amounts.max(initial=0))
     if head and amounts[0] >= ENOUGH * usual:
         bounds = np.concatenate([[low], bounds])
     if tail and amounts[-1] >= ENOUGH * usual:

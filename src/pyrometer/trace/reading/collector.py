@@ -81,6 +81,7 @@ class Collector:
         self._parts: dict[str, list[pl.DataFrame]] = defaultdict(list)
         self._rows = 0
         self._batch = Batch([], b"", 0)
+        self._track = np.empty(0, dtype=np.int32)  # of the entries of this chunk
 
     def add(self, batch: Batch) -> None:
         """Take the events of one chunk."""
@@ -126,6 +127,9 @@ class Collector:
         untimed = np.flatnonzero(~timed & (roles != METADATA))
         if len(untimed):
             self._note_events("missing_time", untimed.tolist(), lost=1)
+        located = np.flatnonzero(timed & (roles != METADATA) & (roles != PAIR))
+        if len(located):
+            self._track = self._find_tracks(entries, located)
         for role, take in (
             (METADATA, self._name_tracks),
             (PAIR, self._keep_pairs),
@@ -162,7 +166,7 @@ class Collector:
                     "kind": KIND_VALUES.gather(roles),
                     "cat": categories,
                     "name": pl.Series(entries.name, dtype=pl.String).gather(places),
-                    "track": self._track_ids(entries, places),
+                    "track": self._track[places],
                     "start_ns": start,
                     "dur_ns": dur,
                     "end_ns": start + dur,
@@ -239,7 +243,7 @@ class Collector:
                     "ph": pl.Series(_pick(entries.ph, picks), dtype=pl.String),
                     "name": pl.Series(_pick(entries.name, picks), dtype=pl.String),
                     "id": self._column("id", _whole_numbers(_pick(entries.id, picks)), pl.Int64),
-                    "track": self._track_ids(entries, places),
+                    "track": self._track[places],
                     "ts_ns": entries.start[places],
                 }
             )
@@ -253,7 +257,7 @@ class Collector:
             pl.DataFrame(
                 {
                     "name": pl.Series(_pick(entries.name, picks), dtype=pl.String),
-                    "track": self._track_ids(entries, places),
+                    "track": self._track[places],
                     "ts_ns": entries.start[places],
                     "values": pl.Series(texts, dtype=pl.String),
                 }
@@ -275,10 +279,13 @@ class Collector:
             self._batch = Batch([], b"".join(map(bytes, entries.args)), 0)
             self._add_all(entries, np.array(self._sorts.roles, dtype=np.uint8)[sorts], sorts)
 
-    def _track_ids(self, entries: Entries, places: IntArray) -> pl.Series:
+    def _find_tracks(self, entries: Entries, places: IntArray) -> IntArray:
+        """Number of the track of each entry, tracks being numbered in the order of the file."""
         picks = places.tolist()
         keys = zip(_pick(entries.pid, picks), _pick(entries.tid, picks), strict=True)
-        return pl.Series("track", list(map(self._tracks.__getitem__, keys)), dtype=pl.Int32)
+        found = np.full(len(entries.ph), -1, dtype=np.int32)
+        found[places] = list(map(self._tracks.__getitem__, keys))
+        return found
 
     def _without_clamped(self, events: pl.DataFrame) -> pl.DataFrame:
         first = events.filter(pl.col("start_ns") > 0)["start_ns"].min()

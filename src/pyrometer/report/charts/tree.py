@@ -1,0 +1,75 @@
+"""Laying out a merged call tree as an icicle: the boxes, and what each says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyrometer.quantity import format_seconds
+from pyrometer.report.charts.icicle import Box
+from pyrometer.report.facts.layout import percent
+from pyrometer.trace.totals import TreeNode
+
+SLOTS = {
+    "thread": 5,
+    "python_function": 9,
+    "user_annotation": 0,
+    "cpu_op": 4,
+    "runtime": 8,
+    "driver": 8,
+    "kernel": 2,
+    "memcpy": 1,
+    "memset": 7,
+    "other": 5,
+}
+"""Colour of each kind of node."""
+
+DEEPEST = 16
+CHAIN = 0.995
+"""A node whose only large child takes this share of it is drawn as that child: it has nothing of its own to show."""
+
+
+def boxes(nodes: Sequence[TreeNode], *, device: bool) -> list[Box]:
+    """Place the nodes: siblings from the largest to the smallest, each as wide as its share of the root.
+
+    Args:
+        nodes: parents before their children, the root first.
+        device: weigh by device time instead of host time.
+    """
+    if not nodes:
+        return []
+    weight = {node.node: node.device_ns if device else node.total_ns for node in nodes}
+    below: dict[int | None, list[TreeNode]] = {}
+    for node in nodes:
+        below.setdefault(node.parent, []).append(node)
+    for siblings in below.values():
+        siblings.sort(key=lambda node: -weight[node.node])
+    whole = max(weight[nodes[0].node], 1)
+    made: list[Box] = []
+    waiting = [(nodes[0], 0, 0.0)]
+    while waiting:
+        node, depth, start = waiting.pop()
+        node = _end_of_chain(node, below, weight)
+        share = weight[node.node] / whole
+        if not share or depth >= DEEPEST:
+            continue
+        made.append(_box(node, depth, start, share, weight[node.node]))
+        for child in below.get(node.node, []):
+            waiting.append((child, depth + 1, start))
+            start += weight[child.node] / whole
+    return made
+
+
+def _end_of_chain(
+    node: TreeNode, below: Mapping[int | None, list[TreeNode]], weight: Mapping[int, int]
+) -> TreeNode:
+    while True:
+        children = below.get(node.node, [])
+        if not children or weight[children[0].node] < CHAIN * weight[node.node]:
+            return node
+        node = children[0]
+
+
+def _box(node: TreeNode, depth: int, start: float, share: float, value_ns: int) -> Box:
+    said = format_seconds(value_ns * 1e-9)
+    title = f"{node.name}: {said}, {percent(share)}, {node.calls:,} calls ({node.kind})"
+    return Box(depth, start, share, node.name, title, SLOTS.get(node.kind, 5))

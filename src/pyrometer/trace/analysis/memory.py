@@ -1,0 +1,309 @@
+"""Memory over time, from the allocations and frees that a trace with `profile_memory` holds.
+
+`allocated` is what tensors hold, `reserved` what the caching allocator took from the device. An allocation belongs to the
+innermost operator that does more than to allocate, and to the user's line and module around it. Churn is memory that is
+allocated and freed again within one step (in a trace without steps, within the trace); temporary memory goes again within
+one outermost operator. Both need addresses, which files before 2022 do not hold; there they are 0. `turnover` is churn per
+step over the peak: a loop that allocates anew what it could keep shows as a turnover far above that of its neighbours, at
+its line.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+
+from pyrometer.quantity import Bytes
+from pyrometer.record import Record, doc
+from pyrometer.trace.allocations import allocations
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.where import Where, places_of, where
+
+MAX_POINTS = 2000
+PLACE = ("file", "line", "function", "module", "op", "phase")
+
+
+class MemoryTimeline(Record, frozen=True, kw_only=True):
+    """A device's memory after each moment, at most 2000 of them; columns of equal length.
+
+    Where there were more events, every stretch of them is stood for by its first, lowest, highest and last one, so that
+    peaks are exact.
+    """
+
+    ts_ns: list[int] = []
+    allocated_bytes: list[Bytes] = []
+    reserved_bytes: Annotated[list[Bytes], doc("empty where the file does not say, and on the CPU")] = []
+    num_events: Annotated[int, doc("before anything was left out")] = 0
+
+
+class HeldMemory(Record, frozen=True, kw_only=True):
+    """What one place holds at the peak."""
+
+    where: Where
+    held_bytes: Bytes
+    num_blocks: int
+
+
+class DeviceMemory(Record, frozen=True, kw_only=True):
+    """One device; the CPU is one."""
+
+    device: Annotated[str, doc("such as cpu, cuda:0")]
+    is_relative: Annotated[
+        bool, doc("the file holds no totals: bytes count from the start of the trace, and may be negative")
+    ] = False
+    num_allocations: int
+    num_frees: int
+    allocated_bytes: Annotated[Bytes, doc("sum over allocations")]
+    freed_bytes: Bytes
+    net_bytes: Annotated[Bytes, doc("allocated less freed")]
+    peak_bytes: Annotated[Bytes, doc("highest allocated")]
+    peak_ns: Annotated[int, doc("when it was first reached, on the clock of the file")]
+    peak_step: Annotated[int | None, doc("row of the steps")] = None
+    peak_where: Annotated[Where, doc("place of the allocation that reached it")]
+    peak_reserved_bytes: Bytes | None = None
+    at_peak_bytes: Annotated[
+        dict[str, Bytes],
+        doc("what was held at the peak, by category; before_trace: allocated before it. Sums to peak_bytes; empty without addresses"),
+    ] = {}
+    held_at_peak: Annotated[list[HeldMemory], doc("of what the trace saw allocated; the largest ten places")] = []
+    num_allocations_per_step: float
+    allocated_bytes_per_step: float
+    churn_bytes_per_step: Annotated[float, doc("allocated and freed again within the same step")]
+    turnover: Annotated[float | None, doc("churn per step over the peak")] = None
+    timeline: MemoryTimeline
+
+
+class OpMemory(Record, frozen=True, kw_only=True):
+    """Allocations of one operator on one device."""
+
+    device: str
+    op: Annotated[str | None, doc("null: outside of any operator")]
+    num_allocations: int
+    allocated_bytes: Bytes
+    freed_bytes: Annotated[Bytes, doc("freed while the operator ran, whoever had allocated it")]
+    temporary_bytes: Annotated[Bytes, doc("of allocated_bytes, freed within the same outermost operator")]
+    churn_bytes: Annotated[Bytes, doc("of allocated_bytes, freed within the same step")]
+    kept_bytes: Annotated[Bytes, doc("of allocated_bytes, not freed in the trace")]
+
+
+class StepMemory(Record, frozen=True, kw_only=True):
+    """One step on one device."""
+
+    name: str
+    device: str
+    num_allocations: int
+    allocated_bytes: Bytes
+    freed_bytes: Bytes
+    net_bytes: Annotated[Bytes, doc("a leak, where it stays above 0 step after step")]
+    churn_bytes: Bytes
+    peak_bytes: Annotated[Bytes, doc("highest allocated within the step")]
+
+
+class AllocationSite(Record, frozen=True, kw_only=True):
+    """Allocations of one place on one device."""
+
+    device: str
+    where: Where
+    num_allocations: int
+    allocated_bytes: Bytes
+    churn_bytes: Bytes
+    temporary_bytes: Bytes
+    num_allocations_per_step: float
+    churn_bytes_per_step: float
+    turnover: Annotated[float | None, doc("churn per step over the peak of the device")] = None
+
+
+class Memory(Record, frozen=True, kw_only=True):
+    """Memory of one rank; empty where the trace was captured without `profile_memory`."""
+
+    devices: list[DeviceMemory] = []
+    ops: Annotated[list[OpMemory], doc("the most allocated bytes first")] = []
+    steps: list[StepMemory] = []
+    sites: Annotated[list[AllocationSite], doc("the most churn first, at most twenty")] = []
+    num_steps: Annotated[int, doc("what per-step figures are divided by; 1 where the trace has no steps")] = 1
+
+
+@analysis("memory")
+def memory(trace: RankTrace, *, top: int = 20) -> Memory:
+    """Memory over time: peaks and what holds them, allocations per operator and step, churn and its line."""
+    found = allocations(trace)
+    in_steps = found["step"].drop_nulls().n_unique()
+    counted = found.filter(pl.col("step").is_not_null()) if in_steps else found
+    num_steps = max(in_steps, 1)
+    devices = [
+        _device(trace, part, counted.filter(pl.col("device") == part["device"][0]), num_steps)
+        for part in found.partition_by("device", maintain_order=True)
+    ]
+    peaks = {one.device: one.peak_bytes for one in devices}
+    return Memory(
+        devices=devices,
+        ops=_ops(trace, found),
+        steps=_steps(trace, found),
+        sites=_sites(trace, counted, num_steps, peaks)[:top],
+        num_steps=num_steps,
+    )
+
+
+def _device(trace: RankTrace, events: pl.DataFrame, counted: pl.DataFrame, num_steps: int) -> DeviceMemory:
+    is_relative = events["allocated_bytes"].null_count() > 0
+    level = events["bytes"].cum_sum() if is_relative else events["allocated_bytes"]
+    events = events.with_columns(level=level)
+    at = int(level.arg_max() or 0)
+    peak = events.row(at, named=True)
+    made, freed = events.filter(pl.col("bytes") > 0), events.filter(pl.col("bytes") < 0)
+    churn = _per_step(counted.filter("is_churn")["bytes"].sum(), num_steps)
+    reserved = events["reserved_bytes"].max()
+    has_addresses = events["addr"].null_count() == 0
+    held = _held(events, at)
+    return DeviceMemory(
+        device=peak["device"],
+        is_relative=is_relative,
+        num_allocations=made.height,
+        num_frees=freed.height,
+        allocated_bytes=int(made["bytes"].sum()),
+        freed_bytes=-int(freed["bytes"].sum()),
+        net_bytes=int(events["bytes"].sum()),
+        peak_bytes=peak["level"],
+        peak_ns=peak["ts_ns"],
+        peak_step=peak["step"],
+        peak_where=_where(trace, peak),
+        peak_reserved_bytes=reserved if isinstance(reserved, int) and reserved > 0 else None,
+        at_peak_bytes=_by_category(held, peak["level"]) if has_addresses else {},
+        held_at_peak=_holders(trace, held) if has_addresses else [],
+        num_allocations_per_step=_per_step((counted["bytes"] > 0).sum(), num_steps),
+        allocated_bytes_per_step=_per_step(counted.filter(pl.col("bytes") > 0)["bytes"].sum(), num_steps),
+        churn_bytes_per_step=churn,
+        turnover=churn / peak["level"] if peak["level"] > 0 else None,
+        timeline=_timeline(events),
+    )
+
+
+def _per_step(amount: int | float, num_steps: int) -> float:
+    return float(amount) / num_steps
+
+
+def _held(events: pl.DataFrame, at: int) -> pl.DataFrame:
+    """Blocks that were allocated in the trace up to a row, and not freed by then."""
+    moment = int(events["event"][at])
+    return events.head(at + 1).filter(
+        (pl.col("bytes") > 0) & (pl.col("freed_event").is_null() | (pl.col("freed_event") > moment))
+    )
+
+
+def _by_category(held: pl.DataFrame, peak_bytes: Bytes) -> dict[str, Bytes]:
+    found = dict(held.group_by("category").agg(pl.col("bytes").sum()).sort("category").iter_rows())
+    before = peak_bytes - sum(found.values())
+    return {**found, "before_trace": before} if before else found
+
+
+def _timeline(events: pl.DataFrame) -> MemoryTimeline:
+    level = events["level"].to_numpy()
+    chosen = events[_telling(level)]
+    has_reserved = events["reserved_bytes"].null_count() == 0 and (events["reserved_bytes"] > 0).any()
+    return MemoryTimeline(
+        ts_ns=chosen["ts_ns"].to_list(),
+        allocated_bytes=chosen["level"].to_list(),
+        reserved_bytes=chosen["reserved_bytes"].to_list() if has_reserved else [],
+        num_events=events.height,
+    )
+
+
+def _telling(level: np.ndarray) -> np.ndarray:
+    """Rows that tell the course: of each stretch the first, lowest, highest and last one."""
+    if len(level) <= MAX_POINTS:
+        return np.arange(len(level))
+    stretch = np.arange(len(level)) * (MAX_POINTS // 4) // len(level)
+    frame = pl.DataFrame({"row": np.arange(len(level)), "stretch": stretch, "level": level})
+    row, height = pl.col("row"), pl.col("level")
+    found = frame.group_by("stretch").agg(
+        first=row.first(), last=row.last(), lowest=row.get(height.arg_min()), highest=row.get(height.arg_max())
+    )
+    return np.unique(found.select("first", "last", "lowest", "highest").to_numpy())
+
+
+def _where(trace: RankTrace, row: dict[str, int | None]) -> Where:
+    event = row["op"] if row["op"] is not None else row["owner"]
+    return Where() if event is None else where(trace, event)
+
+
+def _placed(trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
+    """Allocations with the columns of their place; outside of everything all of these are null."""
+    owner = events.select(pl.coalesce("op", "owner")).to_series()
+    known = places_of(trace, owner.fill_null(0).cast(pl.UInt32)) if trace.events.height else pl.DataFrame()
+    return events.drop("op").hstack(
+        [pl.select(pl.when(owner.is_not_null()).then(known[name])).to_series().alias(name) for name in PLACE]
+    )
+
+
+def _place_of(row: dict[str, object]) -> Where:
+    return Where(**{name: row[name] for name in PLACE})  # type: ignore[arg-type]
+
+
+def _holders(trace: RankTrace, held: pl.DataFrame, top: int = 10) -> list[HeldMemory]:
+    grouped = _placed(trace, held).group_by(PLACE).agg(pl.col("bytes").sum(), pl.len())
+    return [
+        HeldMemory(where=_place_of(row), held_bytes=row["bytes"], num_blocks=row["len"])
+        for row in grouped.sort("bytes", *PLACE, descending=[True, *[False] * len(PLACE)]).head(top).iter_rows(named=True)
+    ]
+
+
+def _sums() -> dict[str, pl.Expr]:
+    size = pl.col("bytes")
+    return {
+        "num_allocations": (size > 0).sum(),
+        "allocated_bytes": size.filter(size > 0).sum(),
+        "freed_bytes": -size.filter(size < 0).sum(),
+        "churn_bytes": size.filter("is_churn").sum(),
+        "temporary_bytes": size.filter("is_temporary").sum(),
+    }
+
+
+def _ops(trace: RankTrace, found: pl.DataFrame) -> list[OpMemory]:
+    named = found.with_columns(op=trace.events["name"].gather(found["op"].cast(pl.UInt32)))
+    is_kept = (pl.col("bytes") > 0) & pl.col("freed_event").is_null()
+    grouped = named.group_by("device", "op", maintain_order=True).agg(
+        **_sums(), kept_bytes=pl.col("bytes").filter(is_kept).sum()
+    )
+    ordered = grouped.sort("allocated_bytes", "device", "op", descending=[True, False, False])
+    return [OpMemory(**row) for row in ordered.iter_rows(named=True)]
+
+
+def _steps(trace: RankTrace, found: pl.DataFrame) -> list[StepMemory]:
+    level = pl.coalesce("allocated_bytes", pl.col("bytes").cum_sum().over("device"))
+    names = trace.steps.select("step", "name")
+    per_step = (
+        found.with_columns(level=level)
+        .drop_nulls("step")
+        .group_by("step", "device", maintain_order=True)
+        .agg(**_sums(), net_bytes=pl.col("bytes").sum(), peak_bytes=pl.col("level").max())
+        .join(names, on="step")
+        .sort("step", "device")
+    )
+    return [StepMemory(**row) for row in per_step.drop("step", "temporary_bytes").iter_rows(named=True)]
+
+
+def _sites(
+    trace: RankTrace, counted: pl.DataFrame, num_steps: int, peaks: dict[str, Bytes]
+) -> list[AllocationSite]:
+    made = _placed(trace, counted.filter(pl.col("bytes") > 0))
+    sums = _sums()
+    del sums["freed_bytes"]
+    grouped = made.group_by("device", *PLACE, maintain_order=True).agg(**sums)
+    ordered = grouped.sort("churn_bytes", "allocated_bytes", descending=True, maintain_order=True)
+    return [
+        AllocationSite(
+            device=row["device"],
+            where=_place_of(row),
+            num_allocations=row["num_allocations"],
+            allocated_bytes=row["allocated_bytes"],
+            churn_bytes=row["churn_bytes"],
+            temporary_bytes=row["temporary_bytes"],
+            num_allocations_per_step=_per_step(row["num_allocations"], num_steps),
+            churn_bytes_per_step=_per_step(row["churn_bytes"], num_steps),
+            turnover=_per_step(row["churn_bytes"], num_steps) / peaks[row["device"]] if peaks[row["device"]] > 0 else None,
+        )
+        for row in ordered.iter_rows(named=True)
+    ]

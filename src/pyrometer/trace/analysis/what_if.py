@@ -1,0 +1,193 @@
+"""What the run would take if part of it took less time, or none: the dependency graph replayed with changed durations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+
+from pyrometer.errors import InputError
+from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.dependencies.changes import Scales, changed, unchanged, without_lags
+from pyrometer.trace.dependencies.graph import Graph, dependencies
+from pyrometer.trace.dependencies.replay import recorded, replay, span_of
+from pyrometer.trace.dependencies.select import KINDS, WITHOUT_NAME, scales_of
+from pyrometer.trace.trace import RankTrace
+
+METHOD = (
+    "replay of the dependency graph; delays without a recorded cause stay as long as they were, and the interval "
+    "also holds the ratio without them"
+)
+
+
+class Change(Record, frozen=True, kw_only=True):
+    """A part of the program that takes less time.
+
+    >>> Change(kind="kernel", pattern="gemm", speedup=2.0).speedup
+    2.0
+    """
+
+    kind: Annotated[
+        str,
+        doc(
+            "kernel, copy, collective, call, python, host: these events; op, line, module, span, data: all that runs "
+            "within these, with its device work; sync: calls that wait, which then do not; gap: host time between "
+            "events; launch: calls that start device work, and the delay until it starts"
+        ),
+    ]
+    name: Annotated[str | None, doc("exact name of the events; of a line `file.py:12` too")] = None
+    pattern: Annotated[str | None, doc("or a regular expression; with neither, all of the kind")] = None
+    speedup: Annotated[float | None, doc("how many times faster; null takes no time at all")] = None
+
+
+class WhatIf(Record, frozen=True, kw_only=True):
+    """A prediction: how long the run would be under some changes, on the same machine and in the same order."""
+
+    changes: list[Change]
+    span_ns: Annotated[int, doc("as recorded")]
+    new_span_ns: int
+    gain_ns: int
+    ratio: Annotated[float, doc("new over old; 1 is no change")]
+    ratio_low: float
+    ratio_high: float
+    touched_ns: Annotated[int, doc("recorded time that the changes shorten, summed over threads and streams")]
+    method: str = METHOD
+    notes: Annotated[list[str], doc("what was inferred because the trace does not tell")] = []
+
+
+class Outcome(Record, frozen=True, kw_only=True):
+    """Spans of a replay, with and without unexplained delays."""
+
+    span_ns: int
+    new_span_ns: int
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+
+
+@analysis("what_if")
+def what_if(
+    trace: RankTrace,
+    *,
+    change: Change | str | Sequence[Change | str] = (),
+    speedup: float | None = None,
+) -> WhatIf:
+    """How long the run would be if something were faster or free, as far as all else depends on it.
+
+    Overlapped work brings nothing; a queue that drains earlier brings what the host allows. Host time between calls,
+    the order of launches and the durations of all else stay as recorded, and so does what other ranks do.
+
+    Args:
+        trace: one rank.
+        change: one or several; as text `KIND`, `KIND:REGEX`, or `KIND:REGEX=SPEEDUP`, such as `kernel:gemm=2`.
+            With none the record itself is replayed.
+        speedup: for changes that do not say one; none means free.
+
+    Raises:
+        InputError: a change has no legal kind, speedup or pattern.
+    """
+    listed = [change] if isinstance(change, Change | str) else list(change)
+    changes = [_checked(parse_change(one) if isinstance(one, str) else one, speedup) for one in listed]
+    graph = dependencies(trace)
+    scales = unchanged(trace.events.height)
+    for one in changes:
+        scales = scales.times(scales_for(trace, one))
+    found = outcome(graph, scales, bases(trace))
+    return WhatIf(
+        changes=changes,
+        span_ns=found.span_ns,
+        new_span_ns=found.new_span_ns,
+        gain_ns=found.span_ns - found.new_span_ns,
+        ratio=found.ratio,
+        ratio_low=found.ratio_low,
+        ratio_high=found.ratio_high,
+        touched_ns=touched(graph, scales),
+        notes=list(graph.notes),
+    )
+
+
+def parse_change(text: str) -> Change:
+    """A change from text.
+
+    >>> parse_change("kernel:gemm=2")
+    Change(kind='kernel', name=None, pattern='gemm', speedup=2.0)
+    >>> parse_change("data").pattern
+    """
+    kind, _, rest = text.partition(":")
+    head, sign, tail = (rest or kind).rpartition("=")
+    if sign and _is_number(tail):
+        speedup, rest_or_kind = float(tail), head
+    else:
+        speedup, rest_or_kind = None, rest or kind
+    return Change(kind=kind, pattern=rest_or_kind, speedup=speedup) if rest else Change(kind=rest_or_kind, speedup=speedup)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _checked(change: Change, speedup: float | None) -> Change:
+    if change.kind not in KINDS:
+        raise InputError(f"{change.kind!r} is no kind of change; there are {', '.join(KINDS)}")
+    if change.kind in WITHOUT_NAME and (change.name or change.pattern):
+        raise InputError(f"a change of kind {change.kind!r} takes no name; leave it out")
+    factor = change.speedup if change.speedup is not None else speedup
+    if factor is not None and not factor > 0:
+        raise InputError(f"speedup: got {factor}; it must be above 0; leave it out to make the work free")
+    try:
+        re.compile(change.pattern or "")
+    except re.error as error:
+        raise InputError(f"{change.pattern!r} is not a regular expression: {error}; pass name= to match a name") from error
+    return Change(kind=change.kind, name=change.name, pattern=change.pattern, speedup=factor)
+
+
+def scales_for(trace: RankTrace, change: Change) -> Scales:
+    """What a change leaves of each duration."""
+    keep = 0.0 if change.speedup is None else 1.0 / change.speedup
+    pattern = change.pattern
+    if change.name is not None:
+        line = re.fullmatch(r"(.*):(\d+)", change.name) if change.kind == "line" else None
+        pattern = f"(^|/){re.escape(line[1])}\\({line[2]}\\): " if line else f"^{re.escape(change.name)}$"
+    return scales_of(trace, change.kind, pattern, keep)
+
+
+def bases(trace: RankTrace) -> tuple[int, int]:
+    """Span of the record, and of its replay without unexplained delays; ns. Kept with the trace."""
+    if "replayed_bases" not in trace.results:
+        graph = dependencies(trace)
+        bare = span_of(graph, replay(graph, without_lags(recorded(graph))))
+        trace.results["replayed_bases"] = (trace.activity.span_ns, bare)
+    found: tuple[int, int] = trace.results["replayed_bases"]
+    return found
+
+
+def outcome(graph: Graph, scales: Scales, base: tuple[int, int], *, interval: bool = True) -> Outcome:
+    """Replay a change."""
+    durations = changed(graph, scales)
+    span, bare = base
+    new = span_of(graph, replay(graph, durations))
+    ratio = new / span if span else 1.0
+    other = ratio
+    if interval and bare:
+        other = span_of(graph, replay(graph, without_lags(durations))) / bare
+    return Outcome(
+        span_ns=span, new_span_ns=new, ratio=ratio, ratio_low=min(ratio, other), ratio_high=max(ratio, other)
+    )
+
+
+def touched(graph: Graph, scales: Scales) -> int:
+    """How much recorded time a change shortens, over all threads and streams; ns."""
+    segments, device = graph.points.segments, graph.device
+    if not len(scales.event):
+        return 0
+    share = np.where(segments.event >= 0, scales.event[segments.event], scales.gap)
+    host = (segments.end - segments.start)[share != 1.0].sum()
+    work = (device.end - device.start)[scales.event[device.event] != 1.0].sum()
+    return int(host + work)

@@ -1,0 +1,102 @@
+"""Which events a change is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.trace.dependencies.changes import Scales, unchanged
+from pyrometer.trace.dependencies.graph import Graph, dependencies
+from pyrometer.trace.kinds import HOST, Kind
+from pyrometer.trace.patterns import is_blocking_call, is_communication, is_data_loading, is_module
+from pyrometer.trace.trace import RankTrace
+
+Mask = npt.NDArray[np.bool_]
+
+HOST_KINDS = [kind.value for kind in HOST]
+CALL_KINDS = [Kind.RUNTIME.value, Kind.DRIVER.value]
+
+
+def _all_of(*kinds: Kind) -> pl.Expr:
+    return pl.col("kind").is_in([kind.value for kind in kinds])
+
+
+EVENTS: dict[str, Callable[[], pl.Expr]] = {
+    "kernel": lambda: _all_of(Kind.KERNEL, Kind.MEMSET),
+    "copy": lambda: _all_of(Kind.MEMCPY),
+    "collective": lambda: _all_of(Kind.KERNEL) & is_communication(),
+    "call": lambda: _all_of(Kind.RUNTIME, Kind.DRIVER),
+    "python": lambda: _all_of(Kind.PYTHON_FUNCTION),
+    "host": lambda: _all_of(*HOST),
+}
+"""Kinds of change that are about events themselves: own time on the host, duration on a device."""
+
+SUBTREES: dict[str, Callable[[], pl.Expr]] = {
+    "op": lambda: _all_of(Kind.CPU_OP),
+    "line": lambda: _all_of(Kind.PYTHON_FUNCTION),
+    "module": is_module,
+    "span": lambda: _all_of(Kind.USER_ANNOTATION),
+    "data": is_data_loading,
+}
+"""Kinds of change that are about events with all that runs within them, and all device work that they launch."""
+
+OTHERS = ("sync", "gap", "launch")
+KINDS = (*EVENTS, *SUBTREES, *OTHERS)
+WITHOUT_NAME = ("gap", "launch")
+
+
+def scales_of(trace: RankTrace, kind: str, pattern: str | None, keep: float) -> Scales:
+    """What a change of one kind leaves of each duration.
+
+    Args:
+        trace: one rank.
+        kind: one of `KINDS`.
+        pattern: regular expression on names; everything of the kind, if there is none.
+        keep: share of the duration that remains.
+    """
+    graph = dependencies(trace)
+    scales = unchanged(trace.events.height)
+    named = pl.lit(value=True) if pattern is None else pl.col("name").str.contains(pattern)
+    if kind == "sync":
+        return _freed(trace, graph, named, scales, keep)
+    if kind == "launch":
+        launching = graph.device.call[graph.device.call >= 0]
+        is_call = _mask(trace, pl.col("kind").is_in(CALL_KINDS))
+        scales.event[launching[is_call[launching]]] = keep
+        return Scales(scales.event, launch=keep)
+    if kind == "gap":
+        return Scales(scales.event, gap=keep)
+    chosen = _mask(trace, (EVENTS[kind] if kind in EVENTS else SUBTREES[kind])() & named)
+    if kind == "collective" and not len(graph.device):
+        chosen = _mask(trace, _all_of(Kind.CPU_OP) & is_communication() & named)
+    if kind in SUBTREES or (kind == "collective" and not len(graph.device)):
+        chosen = _with_subtree(trace, chosen, backward=kind in ("line", "module"))
+    scales.event[chosen] = keep
+    if kind == "copy":
+        waited = np.intersect1d(graph.waits.event, graph.device.call[chosen[graph.device.event]])
+        scales.event[waited[waited >= 0]] = keep
+    return Scales(scales.event, gap=keep if kind == "host" and pattern is None else 1.0)
+
+
+def _mask(trace: RankTrace, expression: pl.Expr) -> Mask:
+    return trace.events.select(chosen=expression.fill_null(value=False))["chosen"].to_numpy()
+
+
+def _with_subtree(trace: RankTrace, chosen: Mask, *, backward: bool) -> Mask:
+    found = trace.nearest(chosen)
+    inside = np.asarray(found >= 0)
+    if backward:
+        forward = trace.places.forward
+        inside |= np.where(forward >= 0, found[forward] >= 0, False)
+    return inside
+
+
+def _freed(trace: RankTrace, graph: Graph, named: pl.Expr, scales: Scales, keep: float) -> Scales:
+    chosen = _mask(trace, named & (is_blocking_call() | pl.col("kind").is_in(CALL_KINDS)))
+    waits = graph.waits.event
+    freed = waits[chosen[waits] & ~np.isin(waits, graph.device.call)]
+    scales.event[freed] = keep
+    return Scales(scales.event, freed=freed)
