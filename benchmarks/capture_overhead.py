@@ -26,12 +26,12 @@ from pyrometer.trace.capture.workload import record_trace
 from pyrometer.trace.span import span
 from pyrometer.workload.training import Training
 
-NOTHING = {name: False for name in CaptureOptions.__struct_fields__}
+NOTHING = dict.fromkeys(CaptureOptions.__struct_fields__, False)
 SETS = {
     "no option": NOTHING,
     **{name: NOTHING | {name: True} for name in NOTHING},
     "default": {},
-    "all": {name: True for name in NOTHING},
+    "all": dict.fromkeys(NOTHING, True),
 }
 
 

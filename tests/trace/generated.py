@@ -76,7 +76,7 @@ def traces(draw: st.DrawFn) -> str:
         found += draw(st.lists(events(kinds=DEVICE, on_device=True), max_size=25))
     edges = sorted(draw(st.sets(st.integers(0, 60_000), max_size=4)))
     for number, (low, high) in enumerate(pairwise(edges)):
-        mark = {"cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 1, "tid": 1, "args": {}}
+        mark = {"cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 1, "tid": 1}
         found.append((mark, low, high - low))
     lines = ",\n".join(
         _event(fields, base + start, dur) for fields, start, dur in draw(st.permutations(found))

@@ -101,7 +101,7 @@ def test_real_traces_add_up(real_trace: Path) -> None:
     check(read_trace(real_trace).ranks[0])
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_random_traces_add_up(
     data: st.DataObject, generated: ModuleType, tmp_path_factory: pytest.TempPathFactory

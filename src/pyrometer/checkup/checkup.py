@@ -8,6 +8,9 @@ from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.hardware.environment import Environment
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
+from pyrometer.trace.capture.record import Capture
+from pyrometer.trace.rank_report import RankReport
+from pyrometer.trace.verdict import TraceVerdict
 
 
 class ScriptOutcome(Record, frozen=True, kw_only=True):
@@ -36,3 +39,7 @@ class Checkup(Record, frozen=True, kw_only=True):
     environment: Environment
     findings: Annotated[list[Any], doc("ranked findings; empty until rules exist")] = []
     script: Annotated[ScriptOutcome | None, doc("for scripts under observation")] = None
+    trace: Annotated[RankReport | None, doc("where the step goes; null when no step could be traced")] = None
+    trace_verdict: Annotated[TraceVerdict | None, doc("what bounds it")] = None
+    capture: Annotated[Capture | None, doc("how the trace was taken, and at what cost")] = None
+    notes: Annotated[list[str], doc("what could not be observed, and why")] = []

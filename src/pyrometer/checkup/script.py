@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -16,23 +17,30 @@ from pyrometer.bench.quality import Circumstances
 from pyrometer.bench.summary import Observation, summarise
 from pyrometer.bench.warmup import steady_start
 from pyrometer.checkup.checkup import Checkup, ScriptOutcome
+from pyrometer.checkup.tracing import OPTIONS, traced_fields
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.environment import read_environment
+from pyrometer.trace.capture.script import trace_script
 from pyrometer.workload.failure import signal_name
-from pyrometer.workload.script.observe import observe
 from pyrometer.workload.script.observed import ObservedScript
 
 IndexArray: TypeAlias = npt.NDArray[np.int64]
 
+SCRIPT_STEPS = 3
+"""Steps of a script to trace: enough for a median, and few enough to leave the rest to be timed."""
 
-def check_script(argv: list[str], *, confidence: float) -> Checkup:
-    """Run a script unchanged, observe it, and bring its steps to the same records as a workload's.
+
+def check_script(argv: list[str], *, confidence: float, peaks_folder: Path | None = None) -> Checkup:
+    """Run a script unchanged, observe it, trace a few steps as they come by, and bring all to a workload's records.
+
+    Steps under the profiler, and those beside them that it disturbs, are left out of all timing.
 
     Raises:
         TargetError: the script cannot be read.
     """
     with ConditionsProbe() as probe:
-        observed = observe(argv)
+        traced = trace_script(argv, steps=SCRIPT_STEPS, options=OPTIONS)
+    observed = traced.observed
     outcome = ScriptOutcome(
         argv=observed.argv,
         exit_code=observed.exit_code,
@@ -49,14 +57,18 @@ def check_script(argv: list[str], *, confidence: float) -> Checkup:
         seen = script_observation(observed, Path(argv[0]).name)
         seen.conditions = probe.conditions
         measurement = summarise(seen, confidence)
-    return Checkup(
+    environment = read_environment()
+    checkup = Checkup(
         target=shlex.join(argv),
         measurement=measurement,
         phases=measurement.phases if measurement else [],
         memory=measurement.memory if measurement else None,
-        environment=read_environment(),
+        environment=environment,
         script=outcome,
     )
+    if traced.trace is None:
+        return checkup
+    return msgspec.structs.replace(checkup, **traced_fields(traced.trace, environment, peaks_folder))
 
 
 def script_observation(observed: ObservedScript, name: str) -> Observation:
@@ -66,6 +78,10 @@ def script_observation(observed: ObservedScript, name: str) -> Observation:
     step_s = np.array(durations, dtype=np.float64) * 1e-9
     regular = np.array(observed.regular, dtype=bool)
     regular[0] = False  # the first step is reported apart
+    if observed.traced is not None:
+        first = observed.traced.first
+        # With the step that warms the profiler up, and the one in which the file is written.
+        regular[max(first - 1, 0) : first + observed.traced.num_steps + 1] = False
     kept = step_s[regular]
     rows = np.flatnonzero(regular)[steady_start(kept) or 0 :]
     return Observation(

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
+
 from pyrometer.bench.measure import Progress, measure
 from pyrometer.bench.quality import Circumstances
 from pyrometer.checkup.checkup import Checkup
+from pyrometer.checkup.tracing import trace_workload, traced_fields
 from pyrometer.hardware.environment import read_environment
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Workload
 
 
 def check_workload(
-    work: Workload, target: str, *, budget_s: Seconds, confidence: float, progress: Progress | None = None
+    work: Workload,
+    target: str,
+    *,
+    budget_s: Seconds,
+    confidence: float,
+    progress: Progress | None = None,
+    peaks_folder: Path | None = None,
 ) -> Checkup:
-    """Measure a workload with its phases and memory.
+    """Measure a workload with its phases and memory, then trace a few of its steps.
+
+    Args:
+        work: what to check.
+        target: as it was typed.
+        budget_s: time to measure; tracing takes up to a third on top.
+        confidence: of intervals.
+        progress: told of the share done.
+        peaks_folder: where measured peaks of machines are kept; without it there is no roofline on a CPU.
 
     Raises:
         UserProgramError: the very first step raised.
@@ -22,10 +41,19 @@ def check_workload(
     measurement = measure(
         work, budget_s=budget_s, confidence=confidence, circumstances=asked, progress=progress
     )
-    return Checkup(
+    environment = read_environment()
+    found = Checkup(
         target=target,
         measurement=measurement,
         phases=measurement.phases,
         memory=measurement.memory,
-        environment=read_environment(),
+        environment=environment,
     )
+    if measurement.failure is not None or measurement.interrupted:
+        return found
+    if progress is not None:
+        progress(1.0, "tracing a few steps")
+    trace, notes = trace_workload(work, step_s=measurement.median_s, budget_s=budget_s)
+    if trace is None:
+        return msgspec.structs.replace(found, notes=notes)
+    return msgspec.structs.replace(found, **traced_fields(trace, environment, peaks_folder))

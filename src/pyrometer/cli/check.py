@@ -58,7 +58,8 @@ def command(
 
     parsed = parse_target(target, arguments)
     is_script = parsed.kind == "script"
-    checkup = _checkup(parsed, budget, quiet=as_json or not is_script)
+    peaks = None if store_location is None else Path(store_location) / "peaks"
+    checkup = _checkup(parsed, budget, peaks, quiet=as_json or not is_script)
     fields = {name: getattr(checkup, name) for name in checkup.__struct_fields__}
     document = CheckDocument(**fields, report_path=None)
     run = save_run(
@@ -87,7 +88,7 @@ def command(
     return _exit_code(checkup)
 
 
-def _checkup(target: Target, budget_s: float | None, *, quiet: bool) -> Checkup:
+def _checkup(target: Target, budget_s: float | None, peaks: Path | None, *, quiet: bool) -> Checkup:
     settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=budget_s)
     with contextlib.ExitStack() as stack:
         if quiet:
@@ -97,7 +98,8 @@ def _checkup(target: Target, budget_s: float | None, *, quiet: bool) -> Checkup:
         if target.kind == "script":
             from pyrometer.checkup.script import check_script
 
-            return check_script([target.spec.text, *target.spec.args], confidence=settings.confidence)
+            argv = [target.spec.text, *target.spec.args]
+            return check_script(argv, confidence=settings.confidence, peaks_folder=peaks)
         from pyrometer.bench.measure import DEFAULT_BUDGET_S
         from pyrometer.checkup.workload import check_workload
         from pyrometer.workload.loading import load_workload
@@ -109,6 +111,7 @@ def _checkup(target: Target, budget_s: float | None, *, quiet: bool) -> Checkup:
             budget_s=settings.budget_s or DEFAULT_BUDGET_S,
             confidence=settings.confidence,
             progress=progress,
+            peaks_folder=peaks,
         )
 
 

@@ -106,7 +106,7 @@ def _of_files(
     from pyrometer.trace.reading.read import read_trace
 
     if diff:
-        if len(inputs) != 2:  # noqa: PLR2004
+        if len(inputs) != 2:
             raise UsageError(f"--diff: got {len(inputs)} files; it compares two: pyrometer trace --diff A B")
         return _show(_compared(inputs, strict=strict), as_json=as_json, page=page)
     if sql is not None or export is not None:

@@ -68,6 +68,10 @@ class CheckDocument(TargetDocument, frozen=True, kw_only=True):
     memory: MemoryUse | None
     findings: list[Any]
     script: ScriptOutcome | None = None
+    trace: Annotated[RankReport | None, doc("where the step goes; null when no step could be traced")] = None
+    trace_verdict: Annotated[TraceVerdict | None, doc("what bounds it")] = None
+    capture: Annotated[Capture | None, doc("how the trace was taken, and at what cost")] = None
+    notes: Annotated[list[str], doc("what could not be observed, and why")] = []
     report_path: Annotated[str | None, doc("the HTML file")]
 
 

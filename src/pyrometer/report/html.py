@@ -46,9 +46,11 @@ from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
+from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import percent, spans
+from pyrometer.report.facts.trace_document import Part
 from pyrometer.report.trace_context import MOST_RANKS, part_context
 
 Context = dict[str, Any]
@@ -122,6 +124,9 @@ def bench_context(document: BenchDocument) -> Context:
         "starts": _starts(document.cold) if document.cold is not None else None,
         "soaked": _soak(document.soak) if document.soak is not None else None,
         "script": [],
+        "bound": None,
+        "traced": [],
+        "notes": [],
         **_surroundings(document),
     }
 
@@ -135,6 +140,11 @@ def check_context(document: CheckDocument) -> Context:
         "starts": None,
         "soaked": None,
         "script": surroundings.script_facts(script) if script is not None else [],
+        "bound": document.trace_verdict.sentence if document.trace_verdict is not None else None,
+        "traced": [part_context(Part("", document.trace, of_rank.sections(document.trace)))]
+        if document.trace
+        else [],
+        "notes": document.notes,
         **_surroundings(document),
     }
 

@@ -24,6 +24,7 @@ from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
+from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Fact, Section, Table, spans
@@ -66,7 +67,11 @@ def check_blocks(document: CheckDocument) -> list[str]:
     if document.measurement is None:
         blocks = [f"## No step was seen in {escape(document.target)}"]
     else:
-        blocks = _measurement_blocks(document.measurement, document.phases)
+        blocks = _measurement_blocks(document.measurement, [] if document.trace else document.phases)
+    if document.trace is not None:
+        for section in of_rank.sections(document.trace):
+            blocks += section_blocks(section)
+    blocks += [escape(note) for note in document.notes]
     if document.script is not None:
         blocks += ["### Script", _facts(surroundings.script_facts(document.script))]
     return [*blocks, *_provenance_blocks(document)]

@@ -117,9 +117,14 @@ def check_view(document: CheckDocument | Checkup) -> RenderableType:
         head = _head(f"no step was seen in {document.target}", "")
     else:
         head = _measurement_head(document.measurement)
-        rows += _measurement_rows(document.measurement, document.phases)
+        rows += _measurement_rows(document.measurement, [] if document.trace else document.phases)
     if document.script is not None:
         rows.append(("Script", _facts(surroundings.script_facts(document.script))))
+    if document.trace is not None:
+        rows += _trace_rows(document.trace, of_rank.check_sections(document.trace))
+    rows += [("Note", Text(note)) for note in document.notes]
+    if document.trace_verdict is not None:
+        head = (Group(head[0], Text(document.trace_verdict.sentence)), head[1])
     return _page(*head, rows + _machine_rows(document))
 
 
@@ -130,8 +135,12 @@ def trace_view(document: TraceDocument) -> RenderableType:
     for part in of_trace.parts(document, most_ranks=1):
         if part.title:
             rows.append((part.title, Text()))
-        rows += [(section.slug.capitalize(), _section(part.report, section)) for section in part.sections]
+        rows += _trace_rows(part.report, part.sections)
     return _page(*head, rows)
+
+
+def _trace_rows(report: RankReport | None, sections: Sequence[Section]) -> Rows:
+    return [(section.slug.capitalize(), _section(report, section)) for section in sections]
 
 
 def frame_view(frame: pl.DataFrame) -> RenderableType:

@@ -8,13 +8,24 @@ import polars as pl
 from pyrometer.trace.innermost import innermost
 from pyrometer.trace.linking.nearest import IntArray, Mask
 from pyrometer.trace.phase_labels import phase_names
-from pyrometer.trace.rollup import above, is_operator
+from pyrometer.trace.rollup import above, is_operator, pick
 from pyrometer.trace.trace import RankTrace
 
 ONLY_ALLOCATES = r"^aten::(empty|new_empty|resize_|set_|_empty_affine|_resize_output)"
 """Operators that get memory on behalf of the operator around them."""
 
-DEVICE_TYPES = {0: "cpu", 1: "cuda", 3: "mkldnn", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 17: "mtia", 20: "privateuseone"}
+DEVICE_TYPES = {
+    0: "cpu",
+    1: "cuda",
+    3: "mkldnn",
+    6: "hip",
+    9: "xla",
+    12: "xpu",
+    13: "mps",
+    15: "hpu",
+    17: "mtia",
+    20: "privateuseone",
+}
 """As in `c10::DeviceType`."""
 
 SINGLE = r"^\w+::"
@@ -82,26 +93,21 @@ def _find(trace: RankTrace) -> pl.DataFrame:
     accumulating = trace.nearest(masked("accumulates")) >= 0
 
     def at_owner(rows: IntArray) -> pl.Series:
-        found = pl.Series(np.where(owner >= 0, rows[owner], -1))
-        return found.set(found < 0, None).cast(pl.Int32)
+        found = pl.Series(np.where(owner >= 0, rows[owner], -1), dtype=pl.Int32)
+        return found.set(found < 0, None)
 
     placed = memory.with_columns(
-        device=_device_names(memory),
+        device=_device_name(),
         owner=at_owner(np.arange(len(inner))),
         op=at_owner(np.where(worker >= 0, worker, inner)),
         outermost=at_owner(outer),
-        phase=_pick(phase_names(trace), owner),
+        phase=pick(phase_names(trace), owner),
         accumulates=pl.Series((owner >= 0) & accumulating[owner]),
     )
     return _categorised(_paired(placed)).drop("track")
 
 
-def _pick(values: pl.Series, rows: IntArray) -> pl.Series:
-    found = pl.Series(rows)
-    return values.gather(found.set(found < 0, None).cast(pl.UInt32))
-
-
-def _device_names(memory: pl.DataFrame) -> pl.Expr:
+def _device_name() -> pl.Expr:
     kind = pl.col("device_type").replace_strict(DEVICE_TYPES, default="device", return_dtype=pl.String)
     return pl.when(pl.col("device_id") < 0).then(kind).otherwise(pl.format("{}:{}", kind, "device_id"))
 
@@ -115,7 +121,9 @@ def _owners(trace: RankTrace, memory: pl.DataFrame) -> IntArray:
         return np.empty(0, np.int64)
     host = trace.of_kind("cpu_op", "python_function", "user_annotation")["track"].unique()
     names = trace.tracks.select("track", thread=pl.concat_str("pid", "tid", separator="/", ignore_nulls=True))
-    busy = names.filter(pl.col("track").is_in(host.implode())).unique("thread", keep="first", maintain_order=True)
+    busy = names.filter(pl.col("track").is_in(host.implode())).unique(
+        "thread", keep="first", maintain_order=True
+    )
     same = names.join(busy.select("thread", busy="track"), on="thread", how="left", maintain_order="left")
     track = memory.join(same, on="track", how="left", maintain_order="left").select(
         pl.coalesce("busy", "track").cast(pl.Int64)
@@ -134,7 +142,9 @@ def _paired(placed: pl.DataFrame) -> pl.DataFrame:
     """Each allocation with its free: the next event at the same address of the same device."""
     line = placed.select(*KEY, "bytes").with_row_index("row").sort(*KEY, "row")
     follows = pl.all_horizontal(pl.col(name) == pl.col(name).shift(-1) for name in KEY)
-    freed = line.filter(((pl.col("bytes") > 0) & follows & (pl.col("bytes").shift(-1) < 0)).fill_null(value=False))
+    freed = line.filter(
+        ((pl.col("bytes") > 0) & follows & (pl.col("bytes").shift(-1) < 0)).fill_null(value=False)
+    )
     following = line.select("row", free=pl.col("row").shift(-1))
     frees = freed.select("row").join(following, on="row")
     columns = placed[frees["free"].to_numpy()].select(
@@ -153,7 +163,9 @@ def _categorised(paired: pl.DataFrame) -> pl.DataFrame:
     is_freed = pl.col("freed_event").is_not_null()
     return (
         paired.with_columns(
-            is_temporary=(is_freed & (pl.col("outermost") == pl.col("freed_outermost"))).fill_null(value=False),
+            is_temporary=(is_freed & (pl.col("outermost") == pl.col("freed_outermost"))).fill_null(
+                value=False
+            ),
             is_churn=is_freed & pl.col("step").eq_missing(pl.col("freed_step")),
         )
         .with_columns(

@@ -109,7 +109,9 @@ def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
     """The distinct pairs of name and kind, and which of them each event has."""
     own = events.select("name", "kind")
     distinct = own.unique(maintain_order=True).with_row_index("code")
-    codes = own.join(distinct, on=["name", "kind"], how="left", nulls_equal=True, maintain_order="left")["code"]
+    codes = own.join(distinct, on=["name", "kind"], how="left", nulls_equal=True, maintain_order="left")[
+        "code"
+    ]
     cut = distinct.select(
         name=pl.when(pl.col("name").str.contains(MARK))
         .then(pl.lit("ProfilerStep"))
@@ -124,7 +126,7 @@ def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
 
 def _hoisted(trace: RankTrace) -> IntArray:
     """Parents, with events that outlive theirs hung higher; device work stays below the call that launched it."""
-    parent = parents(trace).copy()
+    parent = np.array(parents(trace), np.int64)
     end = trace.events["end_ns"].to_numpy()
     on_host = trace.events["kind"].is_in([kind.value for kind in HOST]).to_numpy()
     rows = np.flatnonzero(on_host & (parent >= 0))
@@ -143,8 +145,10 @@ def _tops(trace: RankTrace, host: IntArray, device: IntArray) -> tuple[list[str]
     )
     here = trace.events["track"]
     used = here.gather(pl.Series(host, dtype=pl.UInt32)).unique(maintain_order=True).to_frame()
-    names = used.join(tracks, on="track", how="left", maintain_order="left")["name"].fill_null("thread").to_list()
-    place = np.zeros(int(here.max() or 0) + 1, np.int64)  # type: ignore[call-overload]
+    names = (
+        used.join(tracks, on="track", how="left", maintain_order="left")["name"].fill_null("thread").to_list()
+    )
+    place = np.zeros(int(here.to_numpy().max(initial=0)) + 1, np.int64)
     place[used["track"].to_numpy()] = np.arange(1, len(names) + 1)
     top_of = place[here.to_numpy()]
     orphans = device[parents(trace)[device] < 0]

@@ -25,7 +25,7 @@ from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.nearest import IntArray, Mask
 from pyrometer.trace.linking.places import module_calls
 from pyrometer.trace.patterns import PHASE, is_data_loading
-from pyrometer.trace.rollup import above, is_operator
+from pyrometer.trace.rollup import above, is_operator, pick
 from pyrometer.trace.trace import RankTrace
 
 Source = Literal["phase", "annotation", "optimizer", "loader", "autograd", "module", "copy", "order"]
@@ -62,8 +62,7 @@ def phase_labels(trace: RankTrace) -> PhaseLabels:
 def phase_names(trace: RankTrace) -> pl.Series:
     """The name of the phase of every event, null where it is in none."""
     labels = phase_labels(trace)
-    names = pl.Series("phase", [*labels.names, None], dtype=pl.String)
-    return names.gather(pl.Series(np.where(labels.code < 0, len(labels.names), labels.code), dtype=pl.UInt32))
+    return pick(pl.Series("phase", labels.names, dtype=pl.String), labels.code)
 
 
 class _Builder:

@@ -14,13 +14,13 @@ UNPLACED = (Kind.MEMORY, Kind.INSTANT, Kind.TRACE)
 
 
 def place_slices(trace: RankTrace) -> pl.DataFrame:
-    """All events that last, or that nest, each on a lane: `event, track, lane, start_ns, dur_ns, end_ns, name,
-    kind, depth, parent`.
+    """All events that last, or that nest, each on a lane; rows are in order of start.
+
+    Columns: `event, track, lane, start_ns, dur_ns, end_ns, name, kind, depth, parent`.
 
     On a host thread the lane is the depth in the call tree. Labels on a stream (`gpu_user_annotation`) lie above its
     work. Where slices overlap without nesting, as on streams with overlapping kernels, the later one moves to the
-    next lane that is free, and what it encloses moves with it; so nothing is ever hidden or lost. Rows are in order of
-    start.
+    next lane that is free, and what it encloses moves with it; so nothing is ever hidden or lost.
     """
     if "slices" not in trace.results:
         trace.results["slices"] = _place(trace)
@@ -41,7 +41,9 @@ def _place(trace: RankTrace) -> pl.DataFrame:
     row[slices["event"].to_numpy()] = np.arange(slices.height)
     above = np.where(on_host, row[slices["parent"].cast(pl.Int64).fill_null(-1).to_numpy()], -1)
     for rows in _by_track(track, label):
-        lane[rows] = _lanes(start[rows], end[rows], wanted[rows], np.searchsorted(rows, above[rows]), above[rows])
+        lane[rows] = _lanes(
+            start[rows], end[rows], wanted[rows], np.searchsorted(rows, above[rows]), above[rows]
+        )
     below_labels = np.zeros(int(track.max(initial=-1)) + 1, np.int64)
     np.maximum.at(below_labels, track[label], lane[label] + 1)
     lane = np.where(label, lane, lane + below_labels[track])
@@ -55,7 +57,9 @@ def _by_track(track: IntArray, label: np.ndarray) -> list[IntArray]:
     return [part for part in np.split(order, np.flatnonzero(np.diff(key[order])) + 1) if len(part)]
 
 
-def _lanes(start: IntArray, end: IntArray, wanted: IntArray, above: IntArray, is_nested: IntArray) -> IntArray:
+def _lanes(
+    start: IntArray, end: IntArray, wanted: IntArray, above: IntArray, is_nested: IntArray
+) -> IntArray:
     """The first lane from the wanted one on that is free at the start; `above` is the slice around each."""
     if not _overlap(start, end, wanted):
         return wanted

@@ -37,6 +37,16 @@ def depths(trace: RankTrace) -> IntArray:
     return trace.events["depth"].to_numpy().astype(np.int64)
 
 
+def pick(values: pl.Series, rows: IntArray) -> pl.Series:
+    """The values of some rows; null for rows below 0.
+
+    >>> pick(pl.Series(["a", "b"]), np.array([1, -1])).to_list()
+    ['b', None]
+    """
+    found = pl.Series(rows, dtype=pl.Int64)
+    return values.gather(found.set(found < 0, None).cast(pl.UInt32))
+
+
 def gather_into(target: IntArray, owner: IntArray, values: IntArray) -> IntArray:
     """Add values to the rows that own them; an owner of -1 is nobody.
 

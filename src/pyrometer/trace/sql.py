@@ -1,7 +1,8 @@
 """SQL over a trace: the tables of all ranks as documented views, queried with Polars.
 
-Polars and not DuckDB: the tables are Polars frames already, and the queries that one asks of a trace (filters, joins by
-`event`, sums by group) take a few milliseconds either way, while DuckDB would be a further 20 MB to install.
+Polars and not DuckDB: measured on a trace of 151 000 events, sums by group, joins, windows and quantiles took 0.6 to
+14 ms with Polars and 1 to 12 ms with DuckDB, which would take 0.3 s more to load the tables and 68 MB to install. DuckDB knows
+more SQL: EXISTS is the one thing missed; write such a query as a join.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ VIEWS: Mapping[str, View] = MappingProxyType(
         "python": View(
             "calls of Python functions", _columns("python"), _detail("python", Kind.PYTHON_FUNCTION)
         ),
-        "kernels": View("kernels and their launch shapes", _columns("kernels"), _detail("kernels", Kind.KERNEL)),
+        "kernels": View(
+            "kernels and their launch shapes", _columns("kernels"), _detail("kernels", Kind.KERNEL)
+        ),
         "copies": View("copies and fills", _columns("copies"), _detail("copies", Kind.MEMCPY, Kind.MEMSET)),
         "launches": View(
             "device work beside the call that launched it",
@@ -99,14 +102,14 @@ VIEWS: Mapping[str, View] = MappingProxyType(
         ),
         "syncs": View("synchronisation records", _columns("syncs"), _detail("syncs", Kind.SYNC)),
         "memory": View("allocations and frees", _columns("memory"), _detail("memory", Kind.MEMORY)),
-        "collectives": View("operators and kernels of collectives", _columns("collectives"), _detail("collectives")),
+        "collectives": View(
+            "operators and kernels of collectives", _columns("collectives"), _detail("collectives")
+        ),
         "steps": View("the steps", schema.STEPS, lambda trace: trace.steps),
         "tracks": View("threads and streams", schema.TRACKS, lambda trace: trace.tracks),
         "flows": View("arrows between events", schema.FLOWS, lambda trace: trace.tables["flows"]),
         "counters": View("counters of the file", schema.COUNTERS, lambda trace: trace.tables["counters"]),
-        "extras": View(
-            "arguments of all other kinds, as JSON text", _columns("extras"), _detail("extras")
-        ),
+        "extras": View("arguments of all other kinds, as JSON text", _columns("extras"), _detail("extras")),
     }
 )
 """What a query may read. `event`, `parent`, `op`, `step` and `track` count within their rank."""
@@ -148,9 +151,7 @@ def trace_sql(trace: Trace | RankTrace, query: str) -> pl.DataFrame:
 
 def _build(view: View, ranks: tuple[RankTrace, ...]) -> pl.DataFrame:
     empty = pl.DataFrame(
-        schema={
-            name: pl.String if name == "kind" else column.dtype for name, column in view.columns.items()
-        }
+        schema={name: pl.String if name == "kind" else column.dtype for name, column in view.columns.items()}
     )
     parts = [view.build(one).select(list(view.columns)) for one in ranks]
     return pl.concat([empty, *parts], how="vertical_relaxed")

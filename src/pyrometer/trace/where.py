@@ -10,6 +10,7 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.patterns import frame_kinds
+from pyrometer.trace.rollup import pick
 from pyrometer.trace.trace import RankTrace
 
 IntArray = npt.NDArray[np.int64]
@@ -40,16 +41,16 @@ def place_names(trace: RankTrace) -> pl.DataFrame:
     at = trace.places
     ops = trace.events["op"].cast(pl.Int64).fill_null(-1).to_numpy()
     return _frames(trace).with_columns(
-        module=_pick(names, at.module).str.replace(r"^(nn\.Module: |module:)", ""),
-        op=_pick(names, ops),
-        phase=_pick(names, at.phase).str.strip_prefix("phase:"),
+        module=pick(names, at.module).str.replace(r"^(nn\.Module: |module:)", ""),
+        op=pick(names, ops),
+        phase=pick(names, at.phase).str.strip_prefix("phase:"),
     )
 
 
 def _frames(trace: RankTrace) -> pl.DataFrame:
     """For each event `file, line, function` of its Python function; each function is taken apart once."""
     rows, which = np.unique(trace.places.frame, return_inverse=True)
-    texts = _pick(trace.events["name"], rows)
+    texts = pick(trace.events["name"], rows)
     if rows[:1].tolist() == [-1]:
         stacks, row_of = _stack_frames(trace)
         which = np.where(trace.places.frame >= 0, which, len(rows) + row_of)
@@ -96,8 +97,3 @@ def _stack_frames(trace: RankTrace) -> tuple[pl.Series, IntArray]:
     text_of = np.full(trace.events.height + 1, chosen.height, np.int64)  # the last one stands for none
     text_of[found["event"].to_numpy()] = found["text"].to_numpy()
     return chosen["name"].append(pl.Series([None], dtype=pl.String)), text_of[trace.places.stack]
-
-
-def _pick(names: pl.Series, rows: IntArray) -> pl.Series:
-    picked = pl.Series(rows)
-    return names.gather(picked.set(picked < 0, None).cast(pl.UInt32))

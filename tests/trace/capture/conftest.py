@@ -84,6 +84,7 @@ def count() -> Callable[..., int]:
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[[str], str]:
     """A script of these lines, below what most scripts begin with."""
+
     def write(text: str) -> str:
         path = tmp_path / "script.py"
         path.write_text(HEAD + text)

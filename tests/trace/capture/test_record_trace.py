@@ -98,7 +98,7 @@ def test_without_a_path_no_file_stays(training, tmp_path, monkeypatch):
     ],
 )
 def test_each_option_adds_what_it_says(training, option, holds):
-    none = {name: False for name in CaptureOptions.__struct_fields__}
+    none = dict.fromkeys(CaptureOptions.__struct_fields__, False)
     without = record_trace(training(), steps=1, warmup=0, options=CaptureOptions(**none))
     assert not holds(without.ranks[0])
     chosen = CaptureOptions(**none | {option: True})
@@ -253,8 +253,8 @@ class TestCompiled:
         assert spans["step"].to_list()[0] == 0
         assert any("compiled something anew" in note for note in trace.capture.notes)
 
-    def test_scripted_modules_are_seen_from_outside(self, count):
-        with pytest.warns(DeprecationWarning):
+    def test_scripted_modules_are_seen_from_outside(self):
+        with pytest.warns(DeprecationWarning, match="script"):
             scripted = torch.jit.script(nn.Linear(3, 3))
         trace = record_trace(Inference(scripted, torch.ones(2, 3)), steps=2)
         assert trace.steps.height == 2

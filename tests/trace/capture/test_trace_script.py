@@ -14,7 +14,9 @@ from pyrometer.trace.capture.script import trace_script
 
 def test_a_training_script(script, tmp_path, count, capfd):
     path = tmp_path / "trace.json.gz"
-    done = trace_script([script("for _ in range(10): step()\nprint('done')\nsys.exit(3)")], steps=4, path=path)
+    done = trace_script(
+        [script("for _ in range(10): step()\nprint('done')\nsys.exit(3)")], steps=4, path=path
+    )
     assert done.observed.exit_code == 3
     assert done.observed.steps_from == "optimizer steps"
     assert capfd.readouterr() == ("done\n", "")

@@ -73,9 +73,8 @@ def test_an_exception_ends_the_span():
 
 
 def test_a_profiler_that_starts_or_stops_within_a_span_is_no_trouble():
-    with span("around"):
-        with profile(activities=[ProfilerActivity.CPU]) as profiler:
-            torch.ones(1)
+    with span("around"), profile(activities=[ProfilerActivity.CPU]) as profiler:
+        torch.ones(1)
     assert "around" not in {event.name for event in profiler.events()}
     profiler = profile(activities=[ProfilerActivity.CPU])
     profiler.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from pyrometer.quantity import format_seconds
@@ -22,6 +23,8 @@ SLOTS = {
     "other": 5,
 }
 """Colour of each kind of node."""
+
+FUNCTION = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.*)")
 
 DEEPEST = 16
 CHAIN = 0.995
@@ -72,4 +75,16 @@ def _end_of_chain(
 def _box(node: TreeNode, depth: int, start: float, share: float, value_ns: int) -> Box:
     said = format_seconds(value_ns * 1e-9)
     title = f"{node.name}: {said}, {percent(share)}, {node.calls:,} calls ({node.kind})"
-    return Box(depth, start, share, node.name, title, SLOTS.get(node.kind, 5))
+    return Box(depth, start, share, label(node.name), title, SLOTS.get(node.kind, 5))
+
+
+def label(name: str) -> str:
+    """A name as it fits a box: of a Python function its name first, then file and line.
+
+    >>> label("models/vit.py(59): forward"), label("nn.Module: Linear_0"), label("aten::mm")
+    ('forward  vit.py:59', 'Linear_0', 'aten::mm')
+    """
+    found = FUNCTION.fullmatch(name)
+    if found is not None:
+        return f"{found['function']}  {found['file'].rpartition('/')[2]}:{found['line']}"
+    return name.removeprefix("nn.Module: ").removeprefix("module:").removeprefix("phase:")

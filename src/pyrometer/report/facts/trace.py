@@ -78,6 +78,11 @@ PATH_CLASSES = {
 }
 
 
+CHECK_CHAPTERS = frozenset(
+    {"breakdown", "gains", "phases", "lines", "modules", "operators", "sync", "roofline"}
+)
+
+
 def short(text: str | None, most: int = 60) -> str:
     """A name that fits a table: the end of a long one is cut.
 
@@ -144,6 +149,11 @@ def sections(report: RankReport) -> list[Section]:
     """The chapters of one rank's trace, in the order in which an expert reads a profile; empty ones are left out."""
     made = [chapter(report) for chapter in CHAPTERS]
     return [section for section in made if section is not None and (section.facts or section.table)]
+
+
+def check_sections(report: RankReport) -> list[Section]:
+    """The chapters that a check prints on a terminal; its page has all."""
+    return [section for section in sections(report) if section.slug in CHECK_CHAPTERS]
 
 
 def _trust(report: RankReport) -> Section:

@@ -10,7 +10,7 @@ its line.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -66,9 +66,13 @@ class DeviceMemory(Record, frozen=True, kw_only=True):
     peak_reserved_bytes: Bytes | None = None
     at_peak_bytes: Annotated[
         dict[str, Bytes],
-        doc("what was held at the peak, by category; before_trace: allocated before it. Sums to peak_bytes; empty without addresses"),
+        doc(
+            "what was held at the peak, by category; before_trace: allocated before it. Sums to peak_bytes; empty without addresses"
+        ),
     ] = {}
-    held_at_peak: Annotated[list[HeldMemory], doc("of what the trace saw allocated; the largest ten places")] = []
+    held_at_peak: Annotated[
+        list[HeldMemory], doc("of what the trace saw allocated; the largest ten places")
+    ] = []
     num_allocations_per_step: float
     allocated_bytes_per_step: float
     churn_bytes_per_step: Annotated[float, doc("allocated and freed again within the same step")]
@@ -181,7 +185,7 @@ def _device(trace: RankTrace, events: pl.DataFrame, counted: pl.DataFrame, num_s
     )
 
 
-def _per_step(amount: int | float, num_steps: int) -> float:
+def _per_step(amount: Any, num_steps: int) -> float:
     return float(amount) / num_steps
 
 
@@ -219,7 +223,10 @@ def _telling(level: np.ndarray) -> np.ndarray:
     frame = pl.DataFrame({"row": np.arange(len(level)), "stretch": stretch, "level": level})
     row, height = pl.col("row"), pl.col("level")
     found = frame.group_by("stretch").agg(
-        first=row.first(), last=row.last(), lowest=row.get(height.arg_min()), highest=row.get(height.arg_max())
+        first=row.first(),
+        last=row.last(),
+        lowest=row.get(height.arg_min()),
+        highest=row.get(height.arg_max()),
     )
     return np.unique(found.select("first", "last", "lowest", "highest").to_numpy())
 
@@ -246,7 +253,9 @@ def _holders(trace: RankTrace, held: pl.DataFrame, top: int = 10) -> list[HeldMe
     grouped = _placed(trace, held).group_by(PLACE).agg(pl.col("bytes").sum(), pl.len())
     return [
         HeldMemory(where=_place_of(row), held_bytes=row["bytes"], num_blocks=row["len"])
-        for row in grouped.sort("bytes", *PLACE, descending=[True, *[False] * len(PLACE)]).head(top).iter_rows(named=True)
+        for row in grouped.sort("bytes", *PLACE, descending=[True, *[False] * len(PLACE)])
+        .head(top)
+        .iter_rows(named=True)
     ]
 
 
@@ -303,7 +312,9 @@ def _sites(
             temporary_bytes=row["temporary_bytes"],
             num_allocations_per_step=_per_step(row["num_allocations"], num_steps),
             churn_bytes_per_step=_per_step(row["churn_bytes"], num_steps),
-            turnover=_per_step(row["churn_bytes"], num_steps) / peaks[row["device"]] if peaks[row["device"]] > 0 else None,
+            turnover=_per_step(row["churn_bytes"], num_steps) / peaks[row["device"]]
+            if peaks[row["device"]] > 0
+            else None,
         )
         for row in ordered.iter_rows(named=True)
     ]

@@ -41,7 +41,11 @@ def modules(trace: RankTrace) -> pl.DataFrame:
     owner = index[above(trace, calls)[rows]]
     own = _own(trace, index[trace.places.module], len(rows))
     total = roll_up(own, owner, depths(trace)[rows])
-    names = trace.events["name"].gather(pl.Series(rows, dtype=pl.UInt32)).str.replace(r"^(nn\.Module: |module:)", "")
+    names = (
+        trace.events["name"]
+        .gather(pl.Series(rows, dtype=pl.UInt32))
+        .str.replace(r"^(nn\.Module: |module:)", "")
+    )
     key = names.rank("dense").fill_null(0).to_numpy().astype(np.int64)
     total[is_repeated(key, owner)] = 0
     table = pl.DataFrame(
@@ -61,7 +65,10 @@ def modules(trace: RankTrace) -> pl.DataFrame:
 
 
 def _summed(table: pl.DataFrame, span_ns: int) -> pl.DataFrame:
-    host, device = pl.col("forward_ns") + pl.col("backward_ns"), pl.col("forward_device_ns") + pl.col("backward_device_ns")
+    host, device = (
+        pl.col("forward_ns") + pl.col("backward_ns"),
+        pl.col("forward_device_ns") + pl.col("backward_device_ns"),
+    )
     return (
         table.group_by("module", maintain_order=True)
         .agg(

@@ -15,7 +15,7 @@ import polars as pl
 from pyrometer.trace.analysis.operators import op_rows
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
-from pyrometer.trace.rollup import above, is_repeated
+from pyrometer.trace.rollup import above, is_repeated, pick
 from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.where import FRAME, places_of
 
@@ -57,7 +57,7 @@ def user_lines(trace: RankTrace) -> pl.DataFrame:
         )
         .sort("device_ns", "self_ns", *LINE, descending=[True, True, False, False, False])
     )
-    return found.select(_empty().columns).cast(_empty().schema)  # type: ignore[arg-type]
+    return found.select(_empty().columns).cast(_empty().schema)
 
 
 def _placed(trace: RankTrace) -> pl.DataFrame:
@@ -69,9 +69,7 @@ def _placed(trace: RankTrace) -> pl.DataFrame:
     own = events["kind"]
     host, device = (own.is_in([kind.value for kind in kinds]) for kinds in (HOST, DEVICE_WORK))
     return places.with_columns(
-        op=events["name"].gather(pl.Series(np.maximum(op, 0), dtype=pl.UInt32)).zip_with(
-            pl.Series(op >= 0), pl.Series([None], dtype=pl.String).extend_constant(None, len(op) - 1)
-        ),
+        op=pick(events["name"], op),
         host_ns=pl.when(host).then(events["self_ns"]).otherwise(0),
         device_ns=pl.when(device).then(events["dur_ns"]).otherwise(0),
         is_op=pl.Series(np.isin(np.arange(len(op)), ops.event)),
@@ -105,7 +103,11 @@ def _calls(trace: RankTrace) -> pl.DataFrame:
 
 
 def _top_ops(placed: pl.DataFrame) -> pl.DataFrame:
-    per_op = placed.drop_nulls("op").group_by(*LINE, "op", maintain_order=True).agg(pl.col("host_ns", "device_ns").sum())
+    per_op = (
+        placed.drop_nulls("op")
+        .group_by(*LINE, "op", maintain_order=True)
+        .agg(pl.col("host_ns", "device_ns").sum())
+    )
     return (
         per_op.sort("device_ns", "host_ns", "op", descending=[True, True, False])
         .group_by(LINE, maintain_order=True)

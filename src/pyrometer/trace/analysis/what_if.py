@@ -35,7 +35,7 @@ class Change(Record, frozen=True, kw_only=True):
         doc(
             "kernel, copy, collective, call, python, host: these events; op, line, module, span, data: all that runs "
             "within these, with its device work; sync: calls that wait, which then do not; gap: host time between "
-            "events; launch: calls that start device work, and the delay until it starts"
+            "events, or with nothing but an annotation; launch: calls that start device work, and the delay until it starts"
         ),
     ]
     name: Annotated[str | None, doc("exact name of the events; of a line `file.py:12` too")] = None

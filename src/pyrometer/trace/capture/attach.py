@@ -53,7 +53,7 @@ def attach(
         raise InputError("steps and a duration were given; a process is recorded for one or the other")
     if steps is None and duration_s is None:
         duration_s = 1.0
-    options = options or CaptureOptions()
+    options = CaptureOptions() if options is None else options
     with destination(Path(path).absolute()) as target:
         file = partial(target)
         order = TraceOrder(

@@ -20,7 +20,14 @@ from typing import Any
 
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.record import from_json, to_json
-from pyrometer.trace.capture.rendezvous import LONGEST_ADDRESS, TraceAnswer, TraceOrder, address, own_folder, sweep
+from pyrometer.trace.capture.rendezvous import (
+    LONGEST_ADDRESS,
+    TraceAnswer,
+    TraceOrder,
+    address,
+    own_folder,
+    sweep,
+)
 from pyrometer.trace.capture.step_capture import StepCapture
 from pyrometer.workload.script.startup._pyrometer_inside.kineto import new_profiler, profiler_running, quiet
 
@@ -44,7 +51,7 @@ def enable_attach() -> None:
 
 def disable_attach() -> None:
     """Stop listening; an order that is being carried out is finished first."""
-    global _listener  # noqa: PLW0603 - see above
+    global _listener
     listener, _listener = _listener, None
     if listener is not None:
         listener.close()
@@ -124,10 +131,10 @@ def _answer(connection: socket.socket) -> TraceAnswer:
 def _received(connection: socket.socket) -> bytes:
     """The order: all that comes until the peer has said all it wants."""
     connection.settimeout(5.0)
-    parts = []
-    while sum(map(len, parts)) < LONGEST_ORDER and (part := connection.recv(4096)):
-        parts.append(part)
-    return b"".join(parts)
+    order = b""
+    while len(order) < LONGEST_ORDER and (part := connection.recv(4096)):
+        order += part
+    return order
 
 
 def _carry_out(order: TraceOrder) -> TraceAnswer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -54,7 +54,7 @@ def _rank(m: int, n: int, tail: float) -> int | None:
     return k if k >= 0 else None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _count(m: int, n: int, u: int) -> int:
     """Orders of m and n values in which U equals u."""
     if u < 0 or m < 0 or n < 0:

@@ -48,7 +48,9 @@ def own_folder() -> Path:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror}; set XDG_RUNTIME_DIR to a folder") from error
+        raise InputError(
+            f"{folder}: cannot be made: {error.strerror}; set XDG_RUNTIME_DIR to a folder"
+        ) from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise InputError(
             f"{folder}: must be a folder that only user {os.getuid()} can enter; remove it, or set XDG_RUNTIME_DIR"

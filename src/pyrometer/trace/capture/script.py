@@ -21,6 +21,7 @@ from pyrometer.workload.script.observed import ObservedScript, TraceRequest
 
 MOST_STEPS = 20  # on either side; more would make the overhead no surer, and its exact interval slow
 
+
 @dataclass(frozen=True)
 class TracedScript:
     """What a script did, and a trace of some of its steps.
@@ -66,7 +67,7 @@ def trace_script(
     for name, number, least in (("steps", steps, 1), ("skip", skip, 0)):
         if not isinstance(number, int) or number < least:
             raise InputError(f"{name}: got {number!r}; it must be a whole number of at least {least}")
-    options = options or CaptureOptions()
+    options = CaptureOptions() if options is None else options
     with destination(None if path is None else Path(path).absolute()) as target:
         file = partial(target)
         request = TraceRequest(
@@ -99,9 +100,7 @@ def _with_foreign_steps(trace: Trace, num_steps: int) -> Trace:
     if capture is None or found <= num_steps + 1:  # the last one may have been cut off
         return trace
     note = f"the trace marks {found} steps, of which {num_steps} are ours: the script's own profiler marks steps, too"
-    return dataclasses.replace(
-        trace, capture=msgspec.structs.replace(capture, notes=[*capture.notes, note])
-    )
+    return dataclasses.replace(trace, capture=msgspec.structs.replace(capture, notes=[*capture.notes, note]))
 
 
 def _with_failure(observed: ObservedScript, failure: Path) -> ObservedScript:
@@ -125,7 +124,9 @@ def _capture(observed: ObservedScript, options: CaptureOptions, steps: int) -> C
     found = overhead(bare_s[-MOST_STEPS:], traced_s[-MOST_STEPS:])
     notes = list(observed.notes)
     if traced.num_steps < steps:
-        notes.append(f"the script ended, or gave no more steps, after {traced.num_steps} of {steps} were recorded")
+        notes.append(
+            f"the script ended, or gave no more steps, after {traced.num_steps} of {steps} were recorded"
+        )
     return Capture(
         source="script",
         options=options,

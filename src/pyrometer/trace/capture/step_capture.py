@@ -97,7 +97,9 @@ class StepCapture:
     def _nothing_happened(self) -> str:
         waited = f"{self._order.patience_s:g} s"
         if self._source is None:
-            return f"no optimizer stepped and no pm.span ended within {waited}; ask for a time instead of steps"
+            return (
+                f"no optimizer stepped and no pm.span ended within {waited}; ask for a time instead of steps"
+            )
         return f"after {len(self._steps_s)} steps none ended within {waited}; ask for a time instead of steps"
 
     def _boundary(self, source: str, who: Any, *, outer: bool) -> None:

@@ -21,7 +21,7 @@ class StepTimes:
     def mark(self) -> None:
         """A step ends here and the next begins."""
         if self._on_device:
-            event = torch.cuda.Event(enable_timing=True)
+            event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
             event.record()
             self._marks.append(event)
         else:

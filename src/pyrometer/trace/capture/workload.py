@@ -44,6 +44,7 @@ def record_trace(
     warmup: int = 2,
     options: CaptureOptions | None = None,
     path: str | Path | None = None,
+    most_bytes: Bytes | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Trace:
     """Record a trace of a workload with torch.profiler; `Trace.capture` says how, and at what cost.
@@ -59,6 +60,7 @@ def record_trace(
         warmup: steps to run before, beside those in which something is compiled.
         options: what to record; see `CAPTURE_OPTIONS` for the price of each.
         path: where to keep the file, `.json` or `.json.gz`; without it, the trace is only returned.
+        most_bytes: fewer steps are recorded, though at least one, when the file is predicted to grow beyond this.
         on_note: called as soon as something is worth saying, such as a file that will be large.
 
     Raises:
@@ -72,35 +74,41 @@ def record_trace(
     if profiler_running(torch):
         raise InputError("a profiler is running in this process, and there can be only one; stop it first")
     with destination(None if path is None else Path(path)) as target:
-        recorder = _Recorder(options or CaptureOptions(), partial(target), on_note)
+        recorder = _Recorder(CaptureOptions() if options is None else options, partial(target), on_note)
         try:
             with work.open() as session:
                 session.activate()
-                capture = recorder.record(session, work, steps, warmup)
+                capture = recorder.record(session, work, steps, warmup, most_bytes)
             finish(recorder.file, target)
         finally:
             recorder.file.unlink(missing_ok=True)
-        return reopened(target, capture, kept=path is not None, expected_steps=steps)
+        return reopened(target, capture, kept=path is not None, expected_steps=capture.num_steps)
 
 
 class _Recorder:
     """One capture of a session."""
 
-    def __init__(
-        self, options: CaptureOptions, file: Path, on_note: Callable[[str], None] | None
-    ) -> None:
+    def __init__(self, options: CaptureOptions, file: Path, on_note: Callable[[str], None] | None) -> None:
         self.file = file
         self._options = options
         self._on_note = on_note
         self._notes: list[str] = []
 
-    def record(self, session: Session, work: Workload, steps: int, warmup: int) -> Capture:
+    def record(
+        self, session: Session, work: Workload, steps: int, warmup: int, most_bytes: Bytes | None
+    ) -> Capture:
         run = PhaseSpans(session)
         with user_code(f"{work.name}: a step before the trace"):
             self._warm_up(run, warmup)
             bare_s = _timed(session, run.learn, min(steps, MOST_BARE_STEPS))
         with self._module_spans(session, run), user_code(f"{work.name}: a step under the profiler"):
             predicted = self._predict(run, steps)
+            if most_bytes is not None and predicted > most_bytes:
+                asked, steps = steps, max(1, steps * most_bytes // predicted)
+                predicted = predicted // asked * steps
+                self._note(
+                    f"{asked} steps would have taken more than {format_bytes(most_bytes)}: {steps} recorded"
+                )
             traced_s = self._profile(session, run, steps)
         with user_code(f"{work.name}: a step after the trace"):
             bare_s += _timed(session, run.learn, min(steps, MOST_BARE_STEPS))
@@ -111,7 +119,7 @@ class _Recorder:
             source="workload",
             options=self._options,
             asked_steps=steps,
-            num_steps=steps,
+            num_steps=len(traced_s),
             step_untraced_s=median(bare_s),
             step_traced_s=median(traced_s),
             num_untraced=len(bare_s),

@@ -68,6 +68,7 @@ def scales_of(trace: RankTrace, kind: str, pattern: str | None, keep: float) -> 
         scales.event[launching[is_call[launching]]] = keep
         return Scales(scales.event, launch=keep)
     if kind == "gap":
+        scales.event[_mask(trace, _all_of(Kind.USER_ANNOTATION))] = keep
         return Scales(scales.event, gap=keep)
     chosen = _mask(trace, (EVENTS[kind] if kind in EVENTS else SUBTREES[kind])() & named)
     if kind == "collective" and not len(graph.device):

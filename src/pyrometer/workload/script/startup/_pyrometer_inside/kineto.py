@@ -109,18 +109,18 @@ def _activities(torch: Any) -> list[Any]:
 
 def _experimental(torch: Any, *, all_threads: bool) -> tuple[Any, list[str]]:
     wanted = {"enable_cuda_sync_events": torch.cuda.is_available(), "profile_all_threads": all_threads}
-    wanted = {name: True for name, on in wanted.items() if on}
-    if not wanted:
-        return None, []
     kind = getattr(torch._C._profiler, "_ExperimentalConfig", None)  # noqa: SLF001 - there is no public way
-    missing = []
-    while kind is not None:
-        try:
-            return (kind(**wanted) if wanted else None), missing
-        except TypeError:
-            # One by one: the error does not say which.
-            missing.append(wanted.popitem()[0])
-    return None, list(wanted)
+    known = {name for name, on in wanted.items() if on and _takes(kind, name)}
+    missing = [name for name, on in wanted.items() if on and name not in known]
+    return (kind(**dict.fromkeys(known, True)) if kind is not None and known else None), missing
+
+
+def _takes(kind: Any, name: str) -> bool:
+    try:
+        kind(**{name: True})
+    except TypeError:  # no such setting, or no such class
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -1,0 +1,250 @@
+"""What could be won, and where: the changes with the largest predicted gain, none of them counted twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.analysis.what_if import METHOD, bases, outcome
+from pyrometer.trace.dependencies.changes import Scales, unchanged
+from pyrometer.trace.dependencies.graph import Graph, dependencies
+from pyrometer.trace.dependencies.path import path_pieces
+from pyrometer.trace.dependencies.select import scales_of
+from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.where import Where, where
+
+IntArray = npt.NDArray[np.int64]
+
+TOP = 10
+PER_KIND = 8
+"""How many kernels, operators, lines, … are tried."""
+TRIED = 40
+"""How many changes are replayed at most, those with the largest bound first."""
+WORTH = 0.002
+"""A gain below this share of the span is left out."""
+SHARED = 0.5
+"""A change that adds less than this share of its gain to those before it is the same gain under another name."""
+
+OWN = "its own part twice as fast: what runs directly within it, and the device work of that"
+NOTHING = -1
+
+
+class Recoverable(Record, frozen=True, kw_only=True):
+    """One change and what it would bring."""
+
+    name: Annotated[str, doc("what is changed")]
+    what: Annotated[str, doc("the change in words")]
+    kind: Annotated[str, doc("kernel, op, line, module, copy, call, collective, data, launch, gap or sync")]
+    speedup: Annotated[float | None, doc("how many times faster; null takes no time at all")] = None
+    gain_ns: Annotated[int, doc("how much shorter the span would be")]
+    added_ns: Annotated[int, doc("what it adds to those above it in the list; these sum to the joint gain")]
+    critical_ns: Annotated[
+        int, doc("its recorded time on the critical path; of waiting calls, the time that they waited")
+    ]
+    ratio: Annotated[float, doc("new over old span")]
+    ratio_low: float
+    ratio_high: float
+    where: Annotated[Where, doc("place of the longest occurrence")] = Where()
+    method: str = METHOD
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A change to be tried."""
+
+    kind: str
+    name: str
+    what: str
+    speedup: float | None
+    critical_ns: int
+    event: int | None  # the longest occurrence
+    scales: Callable[[], Scales]
+
+    @property
+    def bound_ns(self) -> int:
+        """No replay can gain more than this: the old path, shortened, is still a path."""
+        return self.critical_ns if self.speedup is None else int(self.critical_ns * (1 - 1 / self.speedup))
+
+
+@analysis("recoverable")
+def largest_gains(trace: RankTrace, *, top: int = TOP) -> list[Recoverable]:
+    """The changes that would shorten the run most, by replay, largest first.
+
+    Tried are: every group of waiting calls as if nobody waited; data loading, copies, communication, other runtime
+    calls, unrecorded host time and launch overhead as if free; the kernels, and the own parts of operators and of
+    source lines (of modules, where the trace has no stacks), that lie longest on the critical path, as if twice as
+    fast. A change whose gain is mostly contained in those above it is left out; see `added_ns`.
+
+    Args:
+        trace: one rank.
+        top: how many at most.
+    """
+    graph, base = dependencies(trace), bases(trace)
+    if not base[0]:
+        return []
+    least = WORTH * base[0]
+    found: list[tuple[int, Candidate]] = []
+    for one in sorted(candidates(trace, graph), key=lambda c: -c.bound_ns)[:TRIED]:
+        best = sorted((gain for gain, _ in found), reverse=True)[: 2 * top]
+        if one.bound_ns < max(least, best[-1] if len(best) == 2 * top else 0):
+            break
+        gain = base[0] - outcome(graph, one.scales(), base, interval=False).new_span_ns
+        if gain >= least:
+            found.append((gain, one))
+    found.sort(key=lambda entry: (-entry[0], entry[1].name))
+    return list(_distinct(trace, graph, base, found, top))
+
+
+def _distinct(
+    trace: RankTrace, graph: Graph, base: tuple[int, int], found: list[tuple[int, Candidate]], top: int
+) -> Iterator[Recoverable]:
+    joint, reached, given = unchanged(trace.events.height), base[0], 0
+    for gain, one in found:
+        if given == top:
+            return
+        scales = one.scales()
+        both = joint.times(scales)
+        span = outcome(graph, both, base, interval=False).new_span_ns
+        if reached - span < SHARED * gain:
+            continue
+        alone = outcome(graph, scales, base)
+        yield Recoverable(
+            name=one.name,
+            what=one.what,
+            kind=one.kind,
+            speedup=one.speedup,
+            gain_ns=gain,
+            added_ns=reached - span,
+            critical_ns=one.critical_ns,
+            ratio=alone.ratio,
+            ratio_low=alone.ratio_low,
+            ratio_high=alone.ratio_high,
+            where=Where() if one.event is None else where(trace, one.event),
+        )
+        joint, reached, given = both, span, given + 1
+
+
+def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
+    """All changes that are worth trying."""
+    pieces = path_pieces(trace).with_columns(
+        pl.col("class").cast(pl.String),
+        ns=pl.col("end_ns") - pl.col("start_ns"),
+        event=pl.col("event").cast(pl.Int64).fill_null(NOTHING),
+    )
+    names = _Names(trace)
+    own = np.arange(trace.events.height)
+    op = trace.events["op"].cast(pl.Int64).fill_null(NOTHING).to_numpy()
+    frame, module = trace.places.frame, trace.places.module
+    yield from _by_name(pieces, "compute", names, own, "kernel", 2.0, "twice as fast")
+    yield from _by_name(pieces, "memcpy", names, own, "copy", None, "free, or behind other work")
+    yield from _by_name(pieces, "runtime", names, own, "call", None, "no longer called")
+    yield from _by_name(pieces, None, names, op, "op", 2.0, OWN)
+    if (frame >= 0).any():
+        yield from _by_name(pieces, None, names, frame, "line", 2.0, OWN)
+    else:
+        yield from _by_name(pieces, None, names, module, "module", 2.0, OWN)
+    for group, kind, name, what in (
+        ("communication", "collective", "communication", "wholly behind other work"),
+        ("data", "data", "data loading", "ready when it is asked for"),
+        ("launch", "launch", "launch overhead", "gone, as with all work in one graph"),
+        ("untraced", "gap", "unrecorded host time", "gone: Python between the operators"),
+    ):
+        yield from _whole(trace, pieces, group, kind, name, what)
+    yield from _waiting_groups(trace, graph)
+
+
+class _Names:
+    """Names of events as numbers, so that all events of a name are found at once."""
+
+    def __init__(self, trace: RankTrace) -> None:
+        names = trace.events.select("name")
+        different = names.unique(maintain_order=True).with_row_index("code")
+        joined = names.join(different, on="name", how="left", maintain_order="left", nulls_equal=True)
+        self.codes = joined["code"].cast(pl.Int64).to_numpy()
+        self.text = different["name"].fill_null("").to_list()
+
+    def of(self, rows: IntArray) -> IntArray:
+        """Number of the name of each row; -1 for none."""
+        return np.where(rows >= 0, self.codes[rows], NOTHING)
+
+
+def _by_name(
+    pieces: pl.DataFrame,
+    group: str | None,
+    names: _Names,
+    owner: IntArray,
+    kind: str,
+    speedup: float | None,
+    what: str,
+) -> Iterator[Candidate]:
+    """The names of owners that lie longest on the path, within one class of it; an owner is given per event."""
+    part = pieces.filter(pl.col("event") >= 0)
+    part = part if group is None else part.filter(pl.col("class") == group)
+    if not part.height:
+        return
+    code = names.of(owner)
+    found = (
+        part.with_columns(code=pl.Series(code[part["event"].to_numpy()]))
+        .filter(pl.col("code") >= 0)
+        .group_by("code")
+        .agg(pl.col("ns").sum().alias("sum"), pl.col("event").get(pl.col("ns").arg_max()))
+        .sort("sum", "code", descending=[True, False])
+        .head(PER_KIND)
+    )
+    for row in found.iter_rows(named=True):
+        number = row["code"]
+
+        def scales(number: int = number) -> Scales:
+            return Scales(np.where(code == number, 1 / speedup if speedup else 0.0, 1.0))
+
+        yield Candidate(kind, names.text[number], what, speedup, row["sum"], row["event"], scales)
+
+
+def _whole(
+    trace: RankTrace, pieces: pl.DataFrame, group: str, kind: str, name: str, what: str
+) -> Iterator[Candidate]:
+    found = pieces.filter(pl.col("class") == group).sort("ns", descending=True)
+    if found.height:
+        longest = found["event"][0]
+        event = longest if longest >= 0 else None
+        yield Candidate(
+            kind, name, what, None, int(found["ns"].sum()), event, lambda: scales_of(trace, kind, None, 0.0)
+        )
+
+
+def _waiting_groups(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
+    """Waiting calls by name and operator; copies are not among them, since they wait for themselves."""
+    rows = np.unique(graph.waits.event[graph.waits.of])
+    rows = rows[~np.isin(rows, graph.device.call)]
+    if not len(rows):
+        return
+    calls = trace.events[rows].select("event", "name", "dur_ns", "op")
+    calls = calls.with_columns(within=trace.events["name"].gather(calls["op"].cast(pl.UInt32)))
+    groups = (
+        calls.group_by("name", "within")
+        .agg(
+            pl.col("dur_ns").sum().alias("sum"),
+            pl.col("event").get(pl.col("dur_ns").arg_max()).alias("longest"),
+            pl.col("event").alias("events"),
+        )
+        .sort("sum", "name", "within", descending=[True, False, False])
+        .head(PER_KIND)
+    )
+    what = "not waited for: the result is read later or not at all"
+    for row in groups.iter_rows(named=True):
+        name = row["name"] if row["within"] is None else f"{row['name']} in {row['within']}"
+        freed = np.array(row["events"], np.int64)
+
+        def scales(freed: IntArray = freed) -> Scales:
+            share = np.ones(trace.events.height)
+            share[freed] = 0.0
+            return Scales(share, freed=freed)
+
+        yield Candidate("sync", name, what, None, row["sum"], row["longest"], scales)
