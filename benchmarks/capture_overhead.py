@@ -46,6 +46,7 @@ class Block(nn.Module):
         )  # fmt: skip
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Once through."""
         return torch.relu(x + self.body(x))
 
 
@@ -69,6 +70,7 @@ class Transformer(nn.Module):
         self.head = nn.Linear(64, 500)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Logits of every token, in one row each."""
         return self.head(self.layers(self.embed(tokens))).flatten(0, 1)
 
 

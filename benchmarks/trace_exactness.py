@@ -279,7 +279,7 @@ def main() -> None:
     )
     parser.add_argument("--write", type=Path, help="document whose table is replaced")
     options = parser.parse_args()
-    paths = sorted(options.traces.glob("*.json.gz"))
+    paths = sorted(options.traces.resolve().glob("*.json.gz"))
     if not paths:
         sys.exit(f"{options.traces}: no traces; pass --traces FOLDER")
     oracle = load_oracle()

@@ -111,6 +111,8 @@ def trace_blocks(document: TraceDocument) -> list[str]:
 
 def section_blocks(section: Section) -> list[str]:
     """One chapter."""
+    if section.slug in of_rank.DRAWN:
+        return []
     blocks = [f"### {escape(section.title)}"]
     if section.facts:
         blocks.append(_facts(section.facts))

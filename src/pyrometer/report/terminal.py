@@ -59,7 +59,22 @@ OPENING = {
         "Costs",
         "Rejected",
     ),
-    *("Quality", "Script", "Machine"),
+    *("Quality", "Script", "Machine", "Note"),
+    *(
+        "Breakdown",
+        "Gains",
+        "Health",
+        "Steps",
+        "Path",
+        "Phases",
+        "Lines",
+        "Modules",
+        "Operators",
+        "Idle",
+        "Gaps",
+    ),
+    *("Sync", "Launches", "Kernels", "Copies", "Collectives", "Roofline", "Allocations"),
+    *("Ranks", "Stragglers", "Matched", "Pipeline", "Evidence", "Parts", "Nodes", "Groups"),
 }
 """Rows with a blank line above."""
 
@@ -140,7 +155,11 @@ def trace_view(document: TraceDocument) -> RenderableType:
 
 
 def _trace_rows(report: RankReport | None, sections: Sequence[Section]) -> Rows:
-    return [(section.slug.capitalize(), _section(report, section)) for section in sections]
+    return [
+        (section.slug.capitalize(), _section(report, section))
+        for section in sections
+        if section.slug not in of_rank.DRAWN
+    ]
 
 
 def frame_view(frame: pl.DataFrame) -> RenderableType:
@@ -158,7 +177,7 @@ def _section(report: RankReport | None, section: Section) -> RenderableType:
         parts.append(_legend(shares))
     elif section.table is not None:
         parts.append(_table(section.table._replace(rows=section.table.rows[:TRACE_ROWS])))
-    return Group(*parts, Text())
+    return Group(*parts)
 
 
 def _legend(shares: Sequence[Share]) -> RenderableType:

@@ -37,6 +37,13 @@ def place_names(trace: RankTrace) -> pl.DataFrame:
     names the line at which a function begins; only functions that were running already when it started show the line
     that was being run. Of old files, which hold no Python functions, the call stack of the operator is taken.
     """
+    if "place_names" not in trace.results:
+        trace.results["place_names"] = _find_names(trace)
+    found: pl.DataFrame = trace.results["place_names"]
+    return found
+
+
+def _find_names(trace: RankTrace) -> pl.DataFrame:
     names = trace.events["name"]
     at = trace.places
     ops = trace.events["op"].cast(pl.Int64).fill_null(-1).to_numpy()
@@ -61,19 +68,12 @@ def _frames(trace: RankTrace) -> pl.DataFrame:
 
 def where(trace: RankTrace, event: int) -> Where:
     """The place of one event."""
-    return Where(**_names(trace).row(event, named=True))
+    return Where(**place_names(trace).row(event, named=True))
 
 
 def places_of(trace: RankTrace, events: pl.Series) -> pl.DataFrame:
     """The places of some events, one row each, in their order: the columns of `place_names`."""
-    return _names(trace)[events.to_numpy()]
-
-
-def _names(trace: RankTrace) -> pl.DataFrame:
-    if "place_names" not in trace.results:
-        trace.results["place_names"] = place_names(trace)
-    found: pl.DataFrame = trace.results["place_names"]
-    return found
+    return place_names(trace)[events.to_numpy()]
 
 
 def _stack_frames(trace: RankTrace) -> tuple[pl.Series, IntArray]:

@@ -78,6 +78,9 @@ PATH_CLASSES = {
 }
 
 
+DRAWN = frozenset({"tree"})
+"""Chapters that are a drawing, and so have their place only on a page."""
+
 CHECK_CHAPTERS = frozenset(
     {"breakdown", "gains", "phases", "lines", "modules", "operators", "sync", "roofline"}
 )

@@ -19,8 +19,9 @@ from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.allocations import allocations
 from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.rollup import pick
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import Where, places_of, where
+from pyrometer.trace.where import Where, place_names, where
 
 MAX_POINTS = 2000
 PLACE = ("file", "line", "function", "module", "op", "phase")
@@ -238,11 +239,9 @@ def _where(trace: RankTrace, row: dict[str, int | None]) -> Where:
 
 def _placed(trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
     """Allocations with the columns of their place; outside of everything all of these are null."""
-    owner = events.select(pl.coalesce("op", "owner")).to_series()
-    known = places_of(trace, owner.fill_null(0).cast(pl.UInt32)) if trace.events.height else pl.DataFrame()
-    return events.drop("op").hstack(
-        [pl.select(pl.when(owner.is_not_null()).then(known[name])).to_series().alias(name) for name in PLACE]
-    )
+    owner = events.select(pl.coalesce("op", "owner").fill_null(-1)).to_series().to_numpy()
+    names = place_names(trace)
+    return events.drop("op").with_columns(pick(names[name], owner).alias(name) for name in PLACE)
 
 
 def _place_of(row: dict[str, object]) -> Where:

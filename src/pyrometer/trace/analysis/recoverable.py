@@ -12,7 +12,7 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.analysis.what_if import METHOD, bases, outcome
+from pyrometer.trace.analysis.what_if import METHOD, bases, replayed_span
 from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.path import path_pieces
@@ -23,9 +23,9 @@ from pyrometer.trace.where import Where, where
 IntArray = npt.NDArray[np.int64]
 
 TOP = 10
-PER_KIND = 8
+PER_KIND = 6
 """How many kernels, operators, lines, … are tried."""
-TRIED = 40
+TRIED = 24
 """How many changes are replayed at most, those with the largest bound first."""
 WORTH = 0.002
 """A gain below this share of the span is left out."""
@@ -95,7 +95,7 @@ def largest_gains(trace: RankTrace, *, top: int = TOP) -> list[Recoverable]:
         best = sorted((gain for gain, _ in found), reverse=True)[: 2 * top]
         if one.bound_ns < max(least, best[-1] if len(best) == 2 * top else 0):
             break
-        gain = base[0] - outcome(graph, one.scales(), base, interval=False).new_span_ns
+        gain = base[0] - replayed_span(graph, one.scales())
         if gain >= least:
             found.append((gain, one))
     found.sort(key=lambda entry: (-entry[0], entry[1].name))
@@ -110,11 +110,12 @@ def _distinct(
         if given == top:
             return
         scales = one.scales()
-        both = joint.times(scales)
-        span = outcome(graph, both, base, interval=False).new_span_ns
+        both = joint.least(scales)
+        span = replayed_span(graph, both)
         if reached - span < SHARED * gain:
             continue
-        alone = outcome(graph, scales, base)
+        ratio = 1 - gain / base[0]
+        bare = replayed_span(graph, scales, lags=False) / base[1] if base[1] else ratio
         yield Recoverable(
             name=one.name,
             what=one.what,
@@ -123,9 +124,9 @@ def _distinct(
             gain_ns=gain,
             added_ns=reached - span,
             critical_ns=one.critical_ns,
-            ratio=alone.ratio,
-            ratio_low=alone.ratio_low,
-            ratio_high=alone.ratio_high,
+            ratio=ratio,
+            ratio_low=min(ratio, bare),
+            ratio_high=max(ratio, bare),
             where=Where() if one.event is None else where(trace, one.event),
         )
         joint, reached, given = both, span, given + 1
@@ -150,13 +151,16 @@ def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
         yield from _by_name(pieces, None, names, frame, "line", 2.0, OWN)
     else:
         yield from _by_name(pieces, None, names, module, "module", 2.0, OWN)
+    launching = graph.device.call[graph.device.call >= 0]
+    starts = pl.col("event").is_in(launching) & (pl.col("class") != "data")
     for group, kind, name, what in (
         ("communication", "collective", "communication", "wholly behind other work"),
         ("data", "data", "data loading", "ready when it is asked for"),
         ("launch", "launch", "launch overhead", "gone, as with all work in one graph"),
         ("untraced", "gap", "unrecorded host time", "gone: Python between the operators"),
     ):
-        yield from _whole(trace, pieces, group, kind, name, what)
+        part = pieces.filter((pl.col("class") == group) | ((group == "launch") & starts))
+        yield from _whole(trace, part, kind, name, what)
     yield from _waiting_groups(trace, graph)
 
 
@@ -208,14 +212,13 @@ def _by_name(
 
 
 def _whole(
-    trace: RankTrace, pieces: pl.DataFrame, group: str, kind: str, name: str, what: str
+    trace: RankTrace, part: pl.DataFrame, kind: str, name: str, what: str
 ) -> Iterator[Candidate]:
-    found = pieces.filter(pl.col("class") == group).sort("ns", descending=True)
-    if found.height:
-        longest = found["event"][0]
+    if part.height:
+        longest = part["event"][int(np.argmax(part["ns"].to_numpy()))]
         event = longest if longest >= 0 else None
         yield Candidate(
-            kind, name, what, None, int(found["ns"].sum()), event, lambda: scales_of(trace, kind, None, 0.0)
+            kind, name, what, None, int(part["ns"].sum()), event, lambda: scales_of(trace, kind, None, 0.0)
         )
 
 

@@ -17,7 +17,7 @@ from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.rollup import above, is_repeated, pick
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import FRAME, places_of
+from pyrometer.trace.where import FRAME, place_names
 
 LINE = ("file", "line", "function")
 
@@ -63,7 +63,7 @@ def user_lines(trace: RankTrace) -> pl.DataFrame:
 def _placed(trace: RankTrace) -> pl.DataFrame:
     """Host events and device work that belong to a function: where, how long, and for which operator."""
     events = trace.events
-    places = places_of(trace, events["event"]).select(LINE)
+    places = place_names(trace).select(LINE)
     ops = op_rows(trace)
     op = np.append(ops.event, -1)[ops.of_event]
     own = events["kind"]

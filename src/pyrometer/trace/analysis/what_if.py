@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -58,8 +58,8 @@ class WhatIf(Record, frozen=True, kw_only=True):
     notes: Annotated[list[str], doc("what was inferred because the trace does not tell")] = []
 
 
-class Outcome(Record, frozen=True, kw_only=True):
-    """Spans of a replay, with and without unexplained delays."""
+class Outcome(NamedTuple):
+    """Spans of a replay, and its ratio to the record with and without unexplained delays."""
 
     span_ns: int
     new_span_ns: int
@@ -168,18 +168,19 @@ def bases(trace: RankTrace) -> tuple[int, int]:
     return found
 
 
-def outcome(graph: Graph, scales: Scales, base: tuple[int, int], *, interval: bool = True) -> Outcome:
-    """Replay a change."""
-    durations = changed(graph, scales)
+def outcome(graph: Graph, scales: Scales, base: tuple[int, int]) -> Outcome:
+    """Replay a change, with and without unexplained delays."""
     span, bare = base
-    new = span_of(graph, replay(graph, durations))
+    new = replayed_span(graph, scales)
     ratio = new / span if span else 1.0
-    other = ratio
-    if interval and bare:
-        other = span_of(graph, replay(graph, without_lags(durations))) / bare
-    return Outcome(
-        span_ns=span, new_span_ns=new, ratio=ratio, ratio_low=min(ratio, other), ratio_high=max(ratio, other)
-    )
+    other = replayed_span(graph, scales, lags=False) / bare if bare else ratio
+    return Outcome(span, new, ratio, min(ratio, other), max(ratio, other))
+
+
+def replayed_span(graph: Graph, scales: Scales, *, lags: bool = True) -> int:
+    """Span of a replay under a change, ns."""
+    durations = changed(graph, scales)
+    return span_of(graph, replay(graph, durations if lags else without_lags(durations)))
 
 
 def touched(graph: Graph, scales: Scales) -> int:

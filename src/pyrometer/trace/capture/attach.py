@@ -14,7 +14,7 @@ from pyrometer.errors import InputError, PyrometerError
 from pyrometer.quantity import Seconds
 from pyrometer.record import from_json, to_json
 from pyrometer.trace.capture.overhead import CONFIDENCE, overhead
-from pyrometer.trace.capture.record import Capture, CaptureOptions
+from pyrometer.trace.capture.record import Capture, CaptureOptions, require_count
 from pyrometer.trace.capture.rendezvous import TraceAnswer, TraceOrder, address, candidate_folders
 from pyrometer.trace.capture.writing import destination, finish, partial, reopened
 from pyrometer.trace.trace import Trace
@@ -51,7 +51,9 @@ def attach(
     """
     if steps is not None and duration_s is not None:
         raise InputError("steps and a duration were given; a process is recorded for one or the other")
-    if steps is None and duration_s is None:
+    if steps is not None:
+        require_count("steps", steps, 1)
+    elif duration_s is None:
         duration_s = 1.0
     options = CaptureOptions() if options is None else options
     with destination(Path(path).absolute()) as target:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
+from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.record import Record, doc
 
@@ -49,6 +50,16 @@ class Capture(Record, frozen=True, kw_only=True):
     num_events: int
     path: Annotated[str | None, doc("null when the file was not kept")] = None
     notes: Annotated[list[str], doc("what is missing or unusual, and what to do about it")] = []
+
+
+def require_count(name: str, number: Any, least: int) -> None:
+    """Refuse what is no number of steps.
+
+    Raises:
+        InputError: it is not a whole number, or too small.
+    """
+    if not isinstance(number, int) or isinstance(number, bool) or number < least:
+        raise InputError(f"{name}: got {number!r}; it must be a whole number of at least {least}")
 
 
 class OptionCost(NamedTuple):

@@ -10,10 +10,10 @@ from statistics import median
 
 import msgspec
 
-from pyrometer.errors import InputError, PyrometerError
+from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Seconds
 from pyrometer.trace.capture.overhead import CONFIDENCE, overhead
-from pyrometer.trace.capture.record import Capture, CaptureOptions
+from pyrometer.trace.capture.record import Capture, CaptureOptions, require_count
 from pyrometer.trace.capture.writing import destination, finish, partial, reopened
 from pyrometer.trace.trace import Trace
 from pyrometer.workload.script.observe import observe
@@ -64,9 +64,8 @@ def trace_script(
         TargetError: the script is missing, not a file, or not Python source text.
         InputError: a number, the path or the interpreter cannot be used.
     """
-    for name, number, least in (("steps", steps, 1), ("skip", skip, 0)):
-        if not isinstance(number, int) or number < least:
-            raise InputError(f"{name}: got {number!r}; it must be a whole number of at least {least}")
+    require_count("steps", steps, 1)
+    require_count("skip", skip, 0)
     options = CaptureOptions() if options is None else options
     with destination(None if path is None else Path(path).absolute()) as target:
         file = partial(target)

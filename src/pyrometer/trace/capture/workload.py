@@ -15,7 +15,7 @@ from pyrometer.errors import InputError, PyrometerError
 from pyrometer.quantity import Bytes, Seconds, format_bytes
 from pyrometer.trace.capture.overhead import CONFIDENCE, overhead
 from pyrometer.trace.capture.phase_spans import PhaseSpans
-from pyrometer.trace.capture.record import Capture, CaptureOptions
+from pyrometer.trace.capture.record import Capture, CaptureOptions, require_count
 from pyrometer.trace.capture.step_times import StepTimes
 from pyrometer.trace.capture.writing import destination, finish, partial, reopened
 from pyrometer.trace.trace import Trace
@@ -68,9 +68,8 @@ def record_trace(
         UserProgramError: a step raised.
         PyrometerError: the profiler recorded nothing.
     """
-    for name, number, least in (("steps", steps, 1), ("warmup", warmup, 0)):
-        if not isinstance(number, int) or number < least:
-            raise InputError(f"{name}: got {number!r}; it must be a whole number of at least {least}")
+    require_count("steps", steps, 1)
+    require_count("warmup", warmup, 0)
     if profiler_running(torch):
         raise InputError("a profiler is running in this process, and there can be only one; stop it first")
     with destination(None if path is None else Path(path)) as target:
@@ -101,7 +100,7 @@ class _Recorder:
         with user_code(f"{work.name}: a step before the trace"):
             self._warm_up(run, warmup)
             bare_s = _timed(session, run.learn, min(steps, MOST_BARE_STEPS))
-        with self._module_spans(session, run), user_code(f"{work.name}: a step under the profiler"):
+        with self._module_spans(session), user_code(f"{work.name}: a step under the profiler"):
             predicted = self._predict(run, steps)
             if most_bytes is not None and predicted > most_bytes:
                 asked, steps = steps, max(1, steps * most_bytes // predicted)
@@ -148,7 +147,7 @@ class _Recorder:
             run.learn()
 
     @contextlib.contextmanager
-    def _module_spans(self, session: Session, run: PhaseSpans) -> Iterator[None]:
+    def _module_spans(self, session: Session) -> Iterator[None]:
         roots = _modules_of(session) if self._options.with_modules else {}
         if not roots:
             yield

@@ -27,14 +27,24 @@ class Scales:
     freed: IntArray | None = None  # waiting calls (rows of `events`) that no longer wait
 
     def times(self, other: Scales) -> Scales:
-        """Both changes at once."""
-        freed = [one for one in (self.freed, other.freed) if one is not None]
+        """One change on top of the other: what both shorten is shortened twice."""
         return Scales(
-            self.event * other.event,
-            self.gap * other.gap,
-            self.launch * other.launch,
-            np.concatenate(freed) if freed else None,
+            self.event * other.event, self.gap * other.gap, self.launch * other.launch, _both(self.freed, other.freed)
         )
+
+    def least(self, other: Scales) -> Scales:
+        """Both changes side by side: what both shorten is shortened by the stronger."""
+        return Scales(
+            np.minimum(self.event, other.event),
+            min(self.gap, other.gap),
+            min(self.launch, other.launch),
+            _both(self.freed, other.freed),
+        )
+
+
+def _both(one: IntArray | None, other: IntArray | None) -> IntArray | None:
+    given = [freed for freed in (one, other) if freed is not None]
+    return np.concatenate(given) if given else None
 
 
 def unchanged(num_events: int) -> Scales:

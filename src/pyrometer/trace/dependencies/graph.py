@@ -11,8 +11,9 @@ Weights of dependencies that did not hold anything up are not recorded either; t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,7 @@ class Graph:
     waits: Waits
     waiting_calls: IntArray  # per waiting interval of `points.waiting`: index in `waits`; -1 where no call waits
     notes: tuple[str, ...]
+    kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # what replays prepare once
 
     def __len__(self) -> int:
         return len(self.time)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pyrometer.trace.dependencies.graph import Edge, Graph
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -27,21 +28,65 @@ def recorded(graph: Graph) -> Durations:
     return Durations(graph.dur, graph.weight, graph.lag)
 
 
+class Plan(NamedTuple):
+    """What a replay need not find out again: points that only follow their thread move with the last one that does not."""
+
+    kept: IntArray  # nodes that are computed one by one; all others stand at a distance from one of these
+    sources: tuple[list[int], list[int]]  # of the kept nodes, as indices of `kept`
+    before: IntArray  # (2, kept): the same as nodes, before they were moved to the last kept one
+    points: IntArray  # nodes that are points, in order of thread and time
+    follows: BoolArray  # of these, the ones that are not kept
+    anchor: IntArray  # per node: the kept node that it moves with, as an index of `kept`
+    rank: IntArray  # per node: its place in `points`; behind the last of them for device work
+    first: IntArray  # per node: the place in `points` of the node that it moves with
+
+
+def plan(graph: Graph) -> Plan:
+    """Find what a replay must compute one by one."""
+    number = len(graph)
+    points = np.flatnonzero((graph.point >= 0) & ~graph.is_pass)
+    points = points[np.argsort(graph.point[points], kind="stable")]
+    follows = (graph.kind[0, points] == Edge.PROGRAM) & (graph.kind[1, points] == Edge.PROGRAM)
+    rank = np.full(number, len(points), np.int64)
+    rank[points] = np.arange(len(points))
+    leader = np.maximum.accumulate(np.where(follows, -1, np.arange(len(points))))
+    stays = np.ones(number, bool)
+    stays[points[follows]] = False
+    kept = np.flatnonzero(stays)
+    index = np.cumsum(stays) - 1
+    anchor, first = index.copy(), rank.copy()
+    anchor[points] = index[points[leader]]
+    first[points] = leader
+    before = graph.source[:, kept]
+    one, other = anchor[before].tolist()
+    return Plan(kept, (one, other), before, points, follows, anchor, rank, first)
+
+
 def replay(graph: Graph, durations: Durations) -> IntArray:
     """When each node ends, if it begins as soon as all that it waits for allows. Linear in the number of nodes.
 
     With the recorded durations it gives the recorded times.
     """
-    if not len(graph):
-        return np.empty(0, np.int64)
+    steps = _plan_of(graph)
+    stay = durations.lag + durations.dur
+    passed = np.where(steps.follows, durations.weight[0, steps.points] + stay[steps.points], 0)
+    along = np.append(np.cumsum(passed), 0)
+    offset = along[steps.rank] - along[steps.first]
+    weight = (durations.weight[:, steps.kept] + offset[steps.before])[:, 1:].tolist()
     ends = [graph.low]
     add = ends.append
-    stay = durations.lag + durations.dur
-    columns = (graph.source[0], durations.weight[0], graph.source[1], durations.weight[1], stay)
-    for u, w, v, x, more in zip(*(column[1:].tolist() for column in columns), strict=True):
-        one, other = ends[u] + w, ends[v] + x
-        add((one if one > other else other) + more)
-    return np.array(ends, np.int64)
+    one, other = steps.sources
+    for u, w, v, x, more in zip(one[1:], weight[0], other[1:], weight[1], stay[steps.kept[1:]].tolist(), strict=True):
+        a, b = ends[u] + w, ends[v] + x
+        add((a if a > b else b) + more)
+    return np.array(ends, np.int64)[steps.anchor] + offset
+
+
+def _plan_of(graph: Graph) -> Plan:
+    if "plan" not in graph.kept:
+        graph.kept["plan"] = plan(graph)
+    found: Plan = graph.kept["plan"]
+    return found
 
 
 def span_of(graph: Graph, ends: IntArray) -> int:
