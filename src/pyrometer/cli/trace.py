@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 import msgspec
@@ -17,6 +17,9 @@ from pyrometer.errors import ExitCode, InputError, UsageError
 if TYPE_CHECKING:
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.trace import Trace
+
+Asked: TypeAlias = "tuple[str | None, str | None]"
+"""A query and a change, of which one or none is given."""
 
 PROGRAM_SUFFIXES = (".py", ".pt2")
 
@@ -33,6 +36,12 @@ PROGRAM_SUFFIXES = (".py", ".pt2")
 )
 @click.option("--diff", is_flag=True, help="Compare two files: what changed from the first to the second.")
 @click.option("--sql", metavar="QUERY", help="Answer a query over events, ops, kernels, steps, …")
+@click.option(
+    "--what-if",
+    "change",
+    metavar="CHANGE",
+    help="Predict the gain if a part were faster or free: kernel:gemm=2, sync, data, op:aten::sort, …",
+)
 @click.option(
     "--export",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -58,6 +67,7 @@ def command(
     page: Path | None,
     diff: bool,
     sql: str | None,
+    change: str | None,
     export: Path | None,
     strict: bool,
     attach: int | None,
@@ -78,10 +88,12 @@ def command(
             inputs[0], inputs[1:], steps=steps, options=parse_extras(extras), path=export, as_json=as_json
         )
     else:
-        return _of_files(inputs, as_json=as_json, page=page, diff=diff, sql=sql, export=export, strict=strict)
+        return _of_files(
+            inputs, as_json=as_json, page=page, diff=diff, asked=(sql, change), export=export, strict=strict
+        )
     if diff:
         raise UsageError("--diff compares two trace files; capture both first, with --export")
-    return _of_capture(captured, store_location, as_json=as_json, page=page, sql=sql)
+    return _of_capture(captured, store_location, as_json=as_json, page=page, asked=(sql, change))
 
 
 def _is_program(text: str) -> bool:
@@ -98,7 +110,7 @@ def _of_files(
     as_json: bool,
     page: Path | None,
     diff: bool,
-    sql: str | None,
+    asked: Asked,
     export: Path | None,
     strict: bool,
 ) -> int:
@@ -109,12 +121,12 @@ def _of_files(
         if len(inputs) != 2:
             raise UsageError(f"--diff: got {len(inputs)} files; it compares two: pyrometer trace --diff A B")
         return _show(_compared(inputs, strict=strict), as_json=as_json, page=page)
-    if sql is not None or export is not None:
+    if any(asked) or export is not None:
         trace = read_trace(list(inputs), strict=strict)
         if export is not None:
             _export(trace, export)
-        if sql is not None:
-            return _answer(trace, sql, as_json=as_json)
+        if any(asked):
+            return _answer(trace, asked, as_json=as_json)
     from pyrometer.trace.job_report import report_files
 
     return _show(
@@ -125,13 +137,13 @@ def _of_files(
 
 
 def _of_capture(
-    captured: Captured, store_location: str | None, *, as_json: bool, page: Path | None, sql: str | None
+    captured: Captured, store_location: str | None, *, as_json: bool, page: Path | None, asked: Asked
 ) -> int:
     """Report on a capture; a script's own exit status is ours."""
     if captured.trace is None:
         raise InputError(captured.missing)
-    if sql is not None:
-        return _answer(captured.trace, sql, as_json=as_json) or captured.exit_code
+    if any(asked):
+        return _answer(captured.trace, asked, as_json=as_json) or captured.exit_code
     from pyrometer.hardware.environment import read_environment
     from pyrometer.record import to_dict
     from pyrometer.trace.job_report import report_trace
@@ -187,16 +199,21 @@ def _show(document: TraceDocument, *, as_json: bool, page: Path | None, stderr: 
     return ExitCode.OK
 
 
-def _answer(trace: Trace, query: str, *, as_json: bool) -> int:
-    from pyrometer.trace.sql import trace_sql
-
-    frame = trace_sql(trace, query)
-    if as_json:
-        click.echo(frame.write_json())
-    else:
+def _answer(trace: Trace, asked: Asked, *, as_json: bool) -> int:
+    """Answer a single question instead of reporting on everything."""
+    sql, change = asked
+    if sql is not None:
         from pyrometer.report.terminal import frame_view
+        from pyrometer.trace.sql import trace_sql
 
-        print_view(frame_view(frame))
+        frame = trace_sql(trace, sql)
+        click.echo(frame.write_json()) if as_json else print_view(frame_view(frame))
+    if change is not None:
+        from pyrometer.report.terminal import what_if_view
+        from pyrometer.trace.analysis.what_if import what_if
+
+        found = what_if(trace.rank(), change=change)
+        print_document(found) if as_json else print_view(what_if_view(found))
     return ExitCode.OK
 
 

@@ -38,9 +38,11 @@ from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
+from pyrometer.report.facts import trace_gains as of_gains
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
+from pyrometer.trace.analysis.what_if import WhatIf
 from pyrometer.trace.rank_report import RankReport
 
 OUTCOME_STYLES = {"faster": "bold green", "slower": "bold red", "same": "bold", "undecided": "bold yellow"}
@@ -167,6 +169,12 @@ def frame_view(frame: pl.DataFrame) -> RenderableType:
     rows = [tuple("" if cell is None else str(cell) for cell in row) for row in frame.iter_rows()]
     words = frozenset(i for i, dtype in enumerate(frame.dtypes) if not dtype.is_numeric())
     return Portable(_table(Table(tuple(frame.columns), rows, words)))
+
+
+def what_if_view(found: WhatIf) -> RenderableType:
+    """A prediction in one line, and what it rests on."""
+    head = _head(of_gains.headline(found), of_gains.subtitle(found))
+    return _page(*head, [("Note", Text(note)) for note in [found.method, *found.notes]])
 
 
 def _section(report: RankReport | None, section: Section) -> RenderableType:

@@ -20,6 +20,7 @@ from pyrometer.trace.analysis.health import health
 from pyrometer.trace.analysis.idle import Idle, IdleGap, idle
 from pyrometer.trace.analysis.kernels import KernelSummary, KernelTotal, kernel_summary, top_kernels
 from pyrometer.trace.analysis.launches import LaunchReport, launches
+from pyrometer.trace.analysis.memory import Memory, memory
 from pyrometer.trace.analysis.modules import modules
 from pyrometer.trace.analysis.operators import operators
 from pyrometer.trace.analysis.phases import Phases, phases
@@ -79,6 +80,7 @@ class RankReport(Record, frozen=True, kw_only=True):
     kernels: KernelSummary
     launches: LaunchReport
     copies: Copies
+    memory: Annotated[Memory, doc("allocations; empty without profile_memory")]
     collectives: Annotated[list[CollectiveGroup], doc("most exposed first")] = []
     roofline: Annotated[list[RoofPoint], doc("most time first")] = []
     utilisation: Utilisation
@@ -129,6 +131,7 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         kernels=kernel_summary(trace),
         launches=launches(trace),
         copies=copies(trace),
+        memory=memory(trace),
         collectives=collectives(trace).groups[:MOST_ROWS],
         roofline=_roof_points(trace, peaks),
         utilisation=utilisation(trace, peaks=peaks) if peaks else utilisation(trace),

@@ -519,6 +519,44 @@ def _copies(report: RankReport) -> Section | None:
     return Section("copies", "Copies and fills", [], Table(columns, body)) if body else None
 
 
+def _memory(report: RankReport) -> Section | None:
+    found = report.memory
+    if not found.devices:
+        return None
+    facts = []
+    for device in found.devices:
+        rise = "above the start of the trace" if device.is_relative else "allocated"
+        facts.append(
+            Fact(
+                f"peak, {device.device}",
+                format_bytes(device.peak_bytes),
+                f"{rise}, {place(device.peak_where)}".rstrip(", "),
+            )
+        )
+        churn = f"{format_bytes(device.churn_bytes_per_step)} of them freed again within it"
+        facts.append(Fact("allocated per step", format_bytes(device.allocated_bytes_per_step), churn))
+        facts.append(Fact("allocations per step", f"{device.num_allocations_per_step:,.4g}"))
+    body = [
+        (
+            place(site.where) or "–",
+            site.where.op or "",
+            f"{site.num_allocations_per_step:,.4g}",
+            format_bytes(site.churn_bytes_per_step),
+            "–" if site.turnover is None else f"{site.turnover:.3g}×",
+        )
+        for site in found.sites[:MOST_LISTED]
+    ]
+    columns = ("where", "operator", "allocations per step", "churn per step", "of the peak")
+    return Section(
+        "allocations",
+        "Allocations",
+        facts,
+        Table(columns, body, frozenset({1})),
+        "Churn is memory that is allocated and freed again within a step: many times the peak means that the same memory "
+        "is filled and thrown away over and over.",
+    )
+
+
 def _collectives(report: RankReport) -> Section | None:
     body = [
         (
@@ -599,6 +637,7 @@ CHAPTERS: tuple[Callable[[RankReport], Section | None], ...] = (
     _launches,
     _kernels,
     _copies,
+    _memory,
     _collectives,
     _roofline,
 )

@@ -66,7 +66,9 @@ class OpSlack(Record, frozen=True, kw_only=True):
     is_device: bool
     ns: Annotated[int, doc("total own time")]
     critical_ns: Annotated[int, doc("part of it without slack")]
-    least_slack_ns: Annotated[int, doc("how much longer the tightest could take without making the run longer")]
+    least_slack_ns: Annotated[
+        int, doc("how much longer the tightest could take without making the run longer")
+    ]
     median_slack_ns: int
     num: int
 
@@ -84,14 +86,21 @@ class CriticalPath(Record, frozen=True, kw_only=True):
     """The chain that the run is made of, from its end back to its start; `by_class` sums to `total_ns` exactly."""
 
     total_ns: Annotated[int, doc("the span, as in the breakdown")]
-    bound: Annotated[str, doc("compute, communication, copies, launch, data, host, idle: what most of it is; none if empty")]
+    bound: Annotated[
+        str,
+        doc("compute, communication, copies, launch, data, host, idle: what most of it is; none if empty"),
+    ]
     by_class: Annotated[dict[str, int], doc("ns per class; every class is there")]
     by_op: Annotated[list[PathOp], doc("longest first, limited")] = []
     by_step: list[StepPath] = []
     segments: Annotated[list[PathSegment], doc("the longest, in order of time")] = []
     num_segments: Annotated[int, doc("how many there are in all")] = 0
-    slack: Annotated[list[OpSlack], doc("most time off the path first: to speed these up gains nothing at first")] = []
-    lag_ns: Annotated[int, doc("part of `idle` that is no gap between queued work: delays without a cause")] = 0
+    slack: Annotated[
+        list[OpSlack], doc("most time off the path first: to speed these up gains nothing at first")
+    ] = []
+    lag_ns: Annotated[
+        int, doc("part of `idle` that is no gap between queued work: delays without a cause")
+    ] = 0
     notes: Annotated[list[str], doc("what was inferred because the trace does not tell")] = []
 
 
@@ -200,7 +209,9 @@ def _slack(trace: RankTrace, graph: Graph, top: int) -> list[OpSlack]:
     holds = holds[~graph.is_pass[holds] & (graph.kind[0, holds] == Edge.PROGRAM)]
     at_point[graph.point[holds]] = left[holds]
     segments = graph.points.segments
-    which = np.repeat(np.arange(len(graph.points.time)), np.maximum(graph.points.stop - graph.points.first, 0))
+    which = np.repeat(
+        np.arange(len(graph.points.time)), np.maximum(graph.points.stop - graph.points.first, 0)
+    )
     begin = np.repeat(graph.points.first, np.maximum(graph.points.stop - graph.points.first, 0))
     index = begin + np.arange(len(which)) - np.searchsorted(which, which)
     own = (graph.points.waiting[which] < 0) & (segments.event[index] >= 0)
@@ -208,7 +219,9 @@ def _slack(trace: RankTrace, graph: Graph, top: int) -> list[OpSlack]:
     device = graph.device
     rows = pl.DataFrame(
         {
-            "event": np.concatenate([segments.event[index], device.event[graph.work[works]]]).astype(np.uint32),
+            "event": np.concatenate([segments.event[index], device.event[graph.work[works]]]).astype(
+                np.uint32
+            ),
             "ns": np.concatenate([segments.end[index] - segments.start[index], graph.dur[works]]),
             "slack": np.concatenate([at_point[which], left[works]]),
             "is_device": np.append(np.zeros(len(index), bool), np.ones(len(works), bool)),
@@ -240,4 +253,3 @@ def _slack(trace: RankTrace, graph: Graph, top: int) -> list[OpSlack]:
         )
         for row in ops.iter_rows(named=True)
     ]
-

@@ -143,14 +143,16 @@ def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
     own = np.arange(trace.events.height)
     op = trace.events["op"].cast(pl.Int64).fill_null(NOTHING).to_numpy()
     frame, module = trace.places.frame, trace.places.module
-    yield from _by_name(pieces, "compute", names, own, "kernel", 2.0, "twice as fast")
-    yield from _by_name(pieces, "memcpy", names, own, "copy", None, "free, or behind other work")
-    yield from _by_name(pieces, "runtime", names, own, "call", None, "no longer called")
-    yield from _by_name(pieces, None, names, op, "op", 2.0, OWN)
+    yield from _by_name(pieces, "compute", names, own, kind="kernel", speedup=2.0, what="twice as fast")
+    yield from _by_name(
+        pieces, "memcpy", names, own, kind="copy", speedup=None, what="free, or behind other work"
+    )
+    yield from _by_name(pieces, "runtime", names, own, kind="call", speedup=None, what="no longer called")
+    yield from _by_name(pieces, None, names, op, kind="op", speedup=2.0, what=OWN)
     if (frame >= 0).any():
-        yield from _by_name(pieces, None, names, frame, "line", 2.0, OWN)
+        yield from _by_name(pieces, None, names, frame, kind="line", speedup=2.0, what=OWN)
     else:
-        yield from _by_name(pieces, None, names, module, "module", 2.0, OWN)
+        yield from _by_name(pieces, None, names, module, kind="module", speedup=2.0, what=OWN)
     launching = graph.device.call[graph.device.call >= 0]
     starts = pl.col("event").is_in(launching) & (pl.col("class") != "data")
     for group, kind, name, what in (
@@ -184,6 +186,7 @@ def _by_name(
     group: str | None,
     names: _Names,
     owner: IntArray,
+    *,
     kind: str,
     speedup: float | None,
     what: str,
@@ -211,9 +214,7 @@ def _by_name(
         yield Candidate(kind, names.text[number], what, speedup, row["sum"], row["event"], scales)
 
 
-def _whole(
-    trace: RankTrace, part: pl.DataFrame, kind: str, name: str, what: str
-) -> Iterator[Candidate]:
+def _whole(trace: RankTrace, part: pl.DataFrame, kind: str, name: str, what: str) -> Iterator[Candidate]:
     if part.height:
         longest = part["event"][int(np.argmax(part["ns"].to_numpy()))]
         event = longest if longest >= 0 else None

@@ -13,7 +13,7 @@ from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.dependencies.changes import Scales, changed, unchanged, without_lags
 from pyrometer.trace.dependencies.graph import Graph, dependencies
-from pyrometer.trace.dependencies.replay import recorded, replay, span_of
+from pyrometer.trace.dependencies.replay import replay, span_of
 from pyrometer.trace.dependencies.select import KINDS, WITHOUT_NAME, scales_of
 from pyrometer.trace.trace import RankTrace
 
@@ -122,7 +122,11 @@ def parse_change(text: str) -> Change:
         speedup, rest_or_kind = float(tail), head
     else:
         speedup, rest_or_kind = None, rest or kind
-    return Change(kind=kind, pattern=rest_or_kind, speedup=speedup) if rest else Change(kind=rest_or_kind, speedup=speedup)
+    return (
+        Change(kind=kind, pattern=rest_or_kind, speedup=speedup)
+        if rest
+        else Change(kind=rest_or_kind, speedup=speedup)
+    )
 
 
 def _is_number(text: str) -> bool:
@@ -144,7 +148,9 @@ def _checked(change: Change, speedup: float | None) -> Change:
     try:
         re.compile(change.pattern or "")
     except re.error as error:
-        raise InputError(f"{change.pattern!r} is not a regular expression: {error}; pass name= to match a name") from error
+        raise InputError(
+            f"{change.pattern!r} is not a regular expression: {error}; pass name= to match a name"
+        ) from error
     return Change(kind=change.kind, name=change.name, pattern=change.pattern, speedup=factor)
 
 
@@ -162,7 +168,7 @@ def bases(trace: RankTrace) -> tuple[int, int]:
     """Span of the record, and of its replay without unexplained delays; ns. Kept with the trace."""
     if "replayed_bases" not in trace.results:
         graph = dependencies(trace)
-        bare = span_of(graph, replay(graph, without_lags(recorded(graph))))
+        bare = replayed_span(graph, unchanged(trace.events.height), lags=False)
         trace.results["replayed_bases"] = (trace.activity.span_ns, bare)
     found: tuple[int, int] = trace.results["replayed_bases"]
     return found
@@ -179,6 +185,8 @@ def outcome(graph: Graph, scales: Scales, base: tuple[int, int]) -> Outcome:
 
 def replayed_span(graph: Graph, scales: Scales, *, lags: bool = True) -> int:
     """Span of a replay under a change, ns."""
+    if len(graph) == 1:  # nothing that could be replayed
+        return graph.high - graph.low
     durations = changed(graph, scales)
     return span_of(graph, replay(graph, durations if lags else without_lags(durations)))
 

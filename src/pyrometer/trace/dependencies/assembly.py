@@ -51,7 +51,7 @@ class Bonds(NamedTuple):
 
 def build(trace: RankTrace) -> Graph:
     """Build the dependency graph of a linked trace."""
-    found = _find(trace)
+    found = _find(trace, trace.events if _is_possible(trace) else trace.events.clear())
     calls, intervals = _waiting_intervals(found)
     points = _points(found, intervals)
     bonds = _bonds(found, points, calls)
@@ -85,8 +85,13 @@ def build(trace: RankTrace) -> Graph:
     )
 
 
-def _find(trace: RankTrace) -> Found:
-    low, high, events = trace.activity.start_ns, trace.activity.end_ns, trace.events
+def _is_possible(trace: RankTrace) -> bool:
+    """Whether the times of all threads fit into one number; they do not where a clock was broken."""
+    return (trace.activity.span_ns + 2) * (trace.tracks.height + 1) < 2**62
+
+
+def _find(trace: RankTrace, events: pl.DataFrame) -> Found:
+    low, high = trace.activity.start_ns, trace.activity.end_ns
     work = device_work(events)
     segments = host_segments(events, low, high)
     syncs = _sync_records(trace)
@@ -123,7 +128,11 @@ def _waiting_intervals(found: Found) -> tuple[IntArray, Waiting]:
     calls = waits.event[held]
     joint = union(bursts.start[bursts.joined], bursts.end[bursts.joined])
     pause = np.flatnonzero(bursts.lane[1:] == bursts.lane[:-1]) if len(bursts.lane) else np.empty(0, np.int64)
-    lane = [events["track"].cast(pl.Int64).to_numpy()[calls], np.full(len(joint.start), found.threads.main), bursts.lane[pause]]
+    lane = [
+        events["track"].cast(pl.Int64).to_numpy()[calls],
+        np.full(len(joint.start), found.threads.main),
+        bursts.lane[pause],
+    ]
     start = [events["start_ns"].to_numpy()[calls], joint.start, bursts.end[pause]]
     end = [events["end_ns"].to_numpy()[calls], joint.end, bursts.start[pause + 1]]
     clipped = [np.clip(np.concatenate(times), found.low, found.high) for times in (start, end)]
@@ -140,7 +149,7 @@ def _points(found: Found, waiting: Waiting) -> Points:
     lane = [work.thread[known], segments.lane[first], bursts.lane, bursts.lane, main[0], lost[0], ends[0]]
     time = [work.launched[known], segments.start[first], bursts.start, bursts.end, main[1], lost[1], ends[1]]
     moments = np.clip(np.concatenate(time), found.low, found.high)
-    return place_points(np.concatenate(lane), moments, waiting, segments, found.low, found.high)
+    return place_points(np.concatenate(lane), moments, waiting, segments, low=found.low, high=found.high)
 
 
 def _on_main(found: Found, moments: IntArray) -> tuple[IntArray, IntArray]:
@@ -163,7 +172,7 @@ def _lost(found: Found) -> IntArray:
 def _lane_ends(found: Found) -> tuple[IntArray, IntArray]:
     """The last moment of each thread that counts for the span, by the rule of `Activity`."""
     events = found.events.filter(pl.col("track").is_not_null())
-    counted = (Kind.CPU_OP, *DEVICE_WORK)
+    counted: tuple[Kind, ...] = (Kind.CPU_OP, *DEVICE_WORK)
     if not found.events["kind"].cast(pl.String).is_in([kind.value for kind in counted]).any():
         counted = HOST
     host = [kind.value for kind in counted if kind not in DEVICE_WORK]
@@ -182,7 +191,11 @@ def _ends(found: Found, points: Points, node: IntArray, real: npt.NDArray[np.boo
 
 
 def _bonds(found: Found, points: Points, calls: IntArray) -> Bonds:
-    parts = [*_thread_bonds(found, points, calls), *_burst_bonds(found, points), *_device_bonds(found, points)]
+    parts = [
+        *_thread_bonds(found, points, calls),
+        *_burst_bonds(found, points),
+        *_device_bonds(found, points),
+    ]
     parts.append(_wake_bonds(found, points, calls))
     joined = Bonds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     loose = np.ones(1 + len(points.time) + len(found.work), bool)
@@ -203,7 +216,11 @@ def _thread_bonds(found: Found, points: Points, calls: IntArray) -> list[Bonds]:
     after = 1 + np.flatnonzero(points.lane[1:] == points.lane[:-1])
     waits = points.waiting[after]
     call = np.where(waits >= 0, calls[waits], -1) if len(calls) else waits
-    own = np.where(call >= 0, found.latencies.own[call], 0) if len(found.latencies.own) else np.zeros(len(call), np.int64)
+    own = (
+        np.where(call >= 0, found.latencies.own[call], 0)
+        if len(found.latencies.own)
+        else np.zeros(len(call), np.int64)
+    )
     passed = points.time[after] - points.time[after - 1]
     works = waits < 0
     return [
@@ -297,12 +314,27 @@ def _notes(found: Found, lag_ns: int) -> tuple[str, ...]:
     work = found.work
     orphans = int((work.call < 0).sum())
     said = [
-        (found.waits.num_inferred, "{} waiting calls have no synchronisation record: what they waited for is inferred"),
-        (found.crossings.num_inferred, "{} waits between streams are inferred: which event was meant is not recorded"),
-        (orphans, "{} device events have no launch in the trace: they wait for their stream, else follow the main thread's clock"),
+        (
+            found.waits.num_inferred,
+            "{} waiting calls have no synchronisation record: what they waited for is inferred",
+        ),
+        (
+            found.crossings.num_inferred,
+            "{} waits between streams are inferred: which event was meant is not recorded",
+        ),
+        (
+            orphans,
+            "{} device events have no launch in the trace: they wait for their stream, else follow the main thread's clock",
+        ),
         (work.num_early, "{} device events begin before their launch; the launch is ignored"),
-        (found.threads.num_joined, "{} backward passes are taken to start and to be awaited where the main thread pauses"),
+        (
+            found.threads.num_joined,
+            "{} backward passes are taken to start and to be awaited where the main thread pauses",
+        ),
         (found.threads.num_followed, "{} other threads are taken to follow the main thread's clock"),
-        (lag_ns, "{} ns of delays have no cause in the trace; replays keep them, the interval tells what if they vanish"),
+        (
+            lag_ns,
+            "{} ns of delays have no cause in the trace; replays keep them, the interval tells what if they vanish",
+        ),
     ]
     return tuple(text.format(number) for number, text in said if number)

@@ -29,7 +29,10 @@ class Scales:
     def times(self, other: Scales) -> Scales:
         """One change on top of the other: what both shorten is shortened twice."""
         return Scales(
-            self.event * other.event, self.gap * other.gap, self.launch * other.launch, _both(self.freed, other.freed)
+            self.event * other.event,
+            self.gap * other.gap,
+            self.launch * other.launch,
+            _both(self.freed, other.freed),
         )
 
     def least(self, other: Scales) -> Scales:
@@ -83,7 +86,11 @@ def _scaled(duration: IntArray, share: FloatArray) -> IntArray:
 
 def _shrink_programs(graph: Graph, scales: Scales, weight: IntArray) -> None:
     segments, points = graph.points.segments, graph.points
-    share = np.where(segments.event >= 0, scales.event[segments.event], scales.gap) if len(scales.event) else scales.event
+    share = (
+        np.where(segments.event >= 0, scales.event[segments.event], scales.gap)
+        if len(scales.event)
+        else scales.event
+    )
     recorded = segments.end - segments.start
     saved = np.concatenate([[0], np.cumsum(recorded - _scaled(recorded, share))]).astype(np.int64)
     by_point = saved[points.stop] - saved[points.first]

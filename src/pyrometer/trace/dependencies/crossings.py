@@ -54,7 +54,8 @@ def crossings(events: pl.DataFrame, syncs: pl.DataFrame, work: Work, usual: Late
     fits = (before >= 0) & (after >= 0)
     before, after = before[fits], after[fits]
     fits = (work.end[before] <= work.start[after]) & (work.lane[before] != work.lane[after])
-    fits &= (work.start[before] < work.start[after]) | (before < after)  # no ring among work without a duration
+    # Work without a duration must not wait for each other.
+    fits &= (work.start[before] < work.start[after]) | (before < after)
     unique = np.unique(np.stack([before[fits], after[fits]]), axis=1)
     return Crossings(unique[0], unique[1], told.height, 0 if told.height else len(np.unique(pairs[1])))
 
@@ -71,7 +72,7 @@ def _told(told: pl.DataFrame, streams: Streams) -> IntArray:
             found.extend(
                 (before, streams.next(mine, at)) for mine in streams.named(row["stream"], row["device"])
             )
-    return np.array(found, np.int64).reshape(-1, 2).T
+    return np.asarray(np.array(found, np.int64).reshape(-1, 2).T)
 
 
 def _inferred(events: pl.DataFrame, streams: Streams) -> IntArray:

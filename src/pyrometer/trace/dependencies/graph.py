@@ -63,7 +63,9 @@ class Graph:
     points: Points
     device: Work
     waits: Waits
-    waiting_calls: IntArray  # per waiting interval of `points.waiting`: index in `waits`; -1 where no call waits
+    waiting_calls: (
+        IntArray  # per waiting interval of `points.waiting`: index in `waits`; -1 where no call waits
+    )
     notes: tuple[str, ...]
     kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # what replays prepare once
 

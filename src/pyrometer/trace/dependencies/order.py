@@ -45,7 +45,9 @@ def pair(position: IntArray, source: IntArray, target: IntArray) -> Pairs:
     order = np.argsort(position[target], kind="stable")
     nodes = np.argsort(position)
     count = np.bincount(position[target], minlength=len(position))
-    last = np.arange(len(position)) + np.cumsum(np.maximum(count - 2, 0))  # new place of each node, by position
+    last = np.arange(len(position)) + np.cumsum(
+        np.maximum(count - 2, 0)
+    )  # new place of each node, by position
     total = int(last[-1]) + 1
     place = last[position]
     owner = np.searchsorted(last, np.arange(total))

@@ -38,7 +38,9 @@ CLASS_OF_KIND = {
     Kind.PYTHON_FUNCTION.value: "python",
 }
 CLASS = pl.Enum(list(CLASSES))
-IDLE, UNTRACED, LAUNCH, MEMCPY, DATA = (CLASSES.index(name) for name in ("idle", "untraced", "launch", "memcpy", "data"))
+IDLE, UNTRACED, LAUNCH, MEMCPY, DATA = (
+    CLASSES.index(name) for name in ("idle", "untraced", "launch", "memcpy", "data")
+)
 
 
 def event_classes(trace: RankTrace, graph: Graph) -> IntArray:
@@ -68,12 +70,14 @@ def event_classes(trace: RankTrace, graph: Graph) -> IntArray:
     found = named["class"].to_numpy().copy()
     launching = graph.device.call[graph.device.call >= 0]
     found[launching[named["call"].to_numpy()[launching]]] = LAUNCH
-    copying = np.intersect1d(graph.waits.event, graph.device.call[graph.device.is_copy & (graph.device.call >= 0)])
+    copying = np.intersect1d(
+        graph.waits.event, graph.device.call[graph.device.is_copy & (graph.device.call >= 0)]
+    )
     found[copying] = MEMCPY
     if named["loading"].any():
         within = trace.nearest(named["loading"].to_numpy()) >= 0
         found[within & named["host"].to_numpy()] = DATA
-    return found
+    return np.asarray(found, np.int64)
 
 
 def path_walk(trace: RankTrace) -> Pieces:

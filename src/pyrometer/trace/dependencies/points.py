@@ -62,8 +62,19 @@ def disjoint(lane: IntArray, start: IntArray, end: IntArray) -> Waiting:
     return Waiting(lane[at], start[at], end[at], at)
 
 
-def place_points(lane: IntArray, time: IntArray, waits: Waiting, segments: Segments, low: int, high: int) -> Points:
-    """Turn the wanted moments, and the ends of all waiting intervals, into points."""
+def place_points(
+    lane: IntArray, time: IntArray, waits: Waiting, segments: Segments, *, low: int, high: int
+) -> Points:
+    """Turn the wanted moments, and the ends of all waiting intervals, into points.
+
+    Args:
+        lane: threads of the wanted moments.
+        time: the moments, within `[low, high]`.
+        waits: the waiting intervals.
+        segments: what the threads ran.
+        low: start of the span.
+        high: its end.
+    """
     width = high - low + 1
     wanted = np.concatenate(
         [
@@ -92,4 +103,3 @@ def _snap(lane: IntArray, time: IntArray, waits: Waiting, low: int, width: int) 
     begins, ends = waits.lane * width + (waits.start - low), waits.lane * width + (waits.end - low)
     at = np.maximum(np.searchsorted(begins, key, side="right") - 1, 0)
     return np.where((begins[at] < key) & (key < ends[at]), begins[at], key)
-

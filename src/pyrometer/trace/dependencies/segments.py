@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -74,7 +75,7 @@ def _nest(events: pl.DataFrame, low: int, high: int) -> Nest:
     _cut_at_siblings(np.where(parent >= 0, parent, -1 - lane), start, end)
     order = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[order], np.arange(depth.max(initial=-1) + 2))
-    for first, stop in zip(bounds[1:-1], bounds[2:], strict=True):
+    for first, stop in pairwise(bounds[1:].tolist()):
         rows = order[first:stop]
         rows = rows[parent[rows] >= 0]
         end[rows] = np.minimum(end[rows], end[parent[rows]])

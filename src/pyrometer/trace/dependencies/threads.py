@@ -55,9 +55,9 @@ def threads(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, segme
     counts = _counts(events, ops, tracks, lanes)
     main = _main(counts)
     engines = set(
-        counts.filter((pl.col("track") != main) & (pl.col("engine") | (pl.col("backward") > pl.col("forward"))))[
-            "track"
-        ].to_list()
+        counts.filter(
+            (pl.col("track") != main) & (pl.col("engine") | (pl.col("backward") > pl.col("forward")))
+        )["track"].to_list()
     )
     parts = []
     followed = 0

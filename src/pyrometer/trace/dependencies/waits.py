@@ -88,7 +88,11 @@ def _waiting_calls(events: pl.DataFrame, work: Work) -> pl.DataFrame:
             full=pl.Series(_queued(calls, work) >= QUEUE_FULL, dtype=pl.Boolean),
         )
         .with_columns(slow=pl.col("launching") & (pl.col("dur_ns") > LONG_LAUNCH * usual))
-        .filter((is_blocking_call() & ~pl.col("launching")) | pl.col("copying") | (pl.col("slow") & pl.col("full")))
+        .filter(
+            (is_blocking_call() & ~pl.col("launching"))
+            | pl.col("copying")
+            | (pl.col("slow") & pl.col("full"))
+        )
         .select(
             "event",
             "track",
@@ -110,7 +114,9 @@ def _queued(calls: pl.DataFrame, work: Work) -> IntArray:
     return np.asarray(launched - np.searchsorted(np.sort(work.start), at), np.int64)
 
 
-def _tell(calls: pl.DataFrame, syncs: pl.DataFrame, streams: Streams, chosen: Chosen, last: IntArray) -> Chosen:
+def _tell(
+    calls: pl.DataFrame, syncs: pl.DataFrame, streams: Streams, chosen: Chosen, last: IntArray
+) -> Chosen:
     """Choose what the synchronisation records say; gives the calls that have one."""
     told = np.zeros(calls.height, bool)
     place = dict(zip(calls["event"].to_list(), range(calls.height), strict=True))
@@ -153,7 +159,9 @@ def _own_copies(events: pl.DataFrame, calls: pl.DataFrame, work: Work) -> tuple[
     place[calls["event"].to_numpy()] = np.arange(calls.height)
     call = place[work.call[copies]]
     copies, call = copies[call >= 0], call[call >= 0]
-    pageable = events["name"].gather(work.event[copies]).str.contains(PAGEABLE).fill_null(value=False).to_numpy()
+    pageable = (
+        events["name"].gather(work.event[copies]).str.contains(PAGEABLE).fill_null(value=False).to_numpy()
+    )
     inside = work.end[copies] <= calls["end_ns"].to_numpy()[call]
     waited = inside & (pageable | calls["blocking"].to_numpy()[call])
     return call[waited], copies[waited]

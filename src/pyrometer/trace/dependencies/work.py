@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,9 @@ class Work:
     lane: IntArray  # stream, as a row of `tracks`
     start: IntArray
     end: IntArray
-    call: IntArray  # what launched it, a row of `events`: the call, else the operator that it names; -1 unknown
+    call: (
+        IntArray  # what launched it, a row of `events`: the call, else the operator that it names; -1 unknown
+    )
     launched: IntArray  # when the call began; when the work began, where no call is known
     in_call: IntArray  # how long the call took, ns; 0 unknown
     thread: IntArray  # of the call, a row of `tracks`; -1 unknown
@@ -71,7 +74,7 @@ def device_work(events: pl.DataFrame) -> Work:
 def lane_slices(lane: IntArray) -> list[tuple[int, int]]:
     """First and past-the-last index of each run of equal lanes."""
     bounds = np.flatnonzero(np.append(np.diff(lane, prepend=lane[:1] - 1) != 0, len(lane) > 0)).tolist()
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(bounds))
 
 
 def _before(lane: IntArray, end: IntArray) -> IntArray:
@@ -157,12 +160,16 @@ def latency(observed: IntArray, usual: int) -> Latency:
     ordered = np.sort(observed)
     if len(ordered) < FEW:
         return Latency(int(ordered[0]), int(max(ordered[0], usual)))
-    return Latency(int(ordered[len(ordered) // 2]), int(ordered[min(len(ordered) * 9 // 10, len(ordered) - 1)]))
+    return Latency(
+        int(ordered[len(ordered) // 2]), int(ordered[min(len(ordered) * 9 // 10, len(ordered) - 1)])
+    )
 
 
 def launch_and_queue(work: Work) -> tuple[Latency, Latency]:
     """Delays of launches onto empty streams, and gaps between queued work."""
-    previous = np.where(work.before >= 0, work.end[work.before], np.iinfo(np.int64).min) if len(work) else work.end
+    previous = (
+        np.where(work.before >= 0, work.end[work.before], np.iinfo(np.int64).min) if len(work) else work.end
+    )
     known = work.call >= 0
     launch = latency((work.start - work.launched)[known & (previous <= work.launched)], 10_000)
     queued = known & (work.before >= 0) & (work.launched + launch.typical <= previous)

@@ -49,7 +49,8 @@ def export_chrome(
 
     All events are written with their arguments, flows and names of tracks, times to the nanosecond. Events that overlap
     without nesting move to a further lane of their track, since viewers drop them. Several ranks become processes of
-    their own on the clock of the earliest; one rank can be read back as it was.
+    their own on the clock of the earliest; one rank can be read back as it was, but for host events that moved to a lane: there
+    they are on a track of their own.
 
     Args:
         trace: one rank or several.

@@ -43,6 +43,8 @@ def highlight_slices(highlights: Sequence[Highlight]) -> pl.DataFrame:
 
 def critical_slices(trace: RankTrace) -> pl.DataFrame:
     """The critical path as the columns of `SLICES`."""
+    if not trace.activity.span_ns:
+        return pl.DataFrame(schema=SLICES)
     pieces = critical_path_segments(trace)
     shown = pieces.filter(pl.col("end_ns") > pl.col("start_ns")).with_columns(pl.col("class").cast(pl.String))
     return shown.select(
