@@ -126,16 +126,17 @@ def theirs(python: Path, path: Path, *, exact: bool) -> Figures | str:
 def model(events: list[dict[str, Any]], choices: Choices) -> Figures:
     """Our figures, had we made HTA's choices."""
     rows = [event for event in kept(events, choices) if counts(event, choices)]
+    origin = min((float(event["ts"]) for event in rows), default=0.0)
     classes: dict[str, list[tuple[float, float]]] = {"compute": [], "communication": [], "other": []}
     for event in rows:
-        start = float(event["ts"]) * 1000
-        classes[class_of(event, choices)].append((start, start + float(event["dur"]) * 1000))
+        start = float(event["ts"]) - origin
+        classes[class_of(event, choices)].append((start, start + float(event["dur"])))
     compute, communication = merged(classes["compute"]), merged(classes["communication"])
     busy = merged([interval for one in classes.values() for interval in one])
     both = lasts(compute) + lasts(communication) - lasts(merged([*compute, *communication]))
-    idle_ns = busy[-1][1] - busy[0][0] - lasts(busy) if busy else 0.0
+    idle_us = busy[-1][1] - busy[0][0] - lasts(busy) if busy else 0.0
     share = 100 * both / lasts(communication) if communication else None
-    return Figures(lasts(compute) / 1000, idle_ns / 1000, share)
+    return Figures(lasts(compute), idle_us, share)
 
 
 def kept(events: list[dict[str, Any]], choices: Choices) -> list[dict[str, Any]]:

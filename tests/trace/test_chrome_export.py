@@ -64,19 +64,21 @@ def program(builder):
 
 def tables_of(trace):
     """Tables that do not depend on the numbering of tracks."""
-    places = trace.tracks.select("track", "pid", "tid", "thread_name")
-    found = {}
-    for name, table in trace.tables.items():
-        if name == "tracks":
-            continue
-        if "track" in table.columns:
-            table = table.join(places, on="track", how="left", maintain_order="left").drop("track")
-        for column in ("args", "values"):
-            if column in table.columns:
-                texts = [json.dumps(json.loads(text)) for text in table[column].to_list()]
-                table = table.with_columns(pl.Series(column, texts, dtype=pl.String))
-        found[name] = table
-    return found
+    return {name: comparable(trace, table) for name, table in trace.tables.items() if name != "tracks"}
+
+
+def comparable(trace, table):
+    if "track" in table.columns:
+        places = trace.tracks.select("track", "pid", "tid", "thread_name")
+        return comparable(
+            trace, table.join(places, on="track", how="left", maintain_order="left").drop("track")
+        )
+    texts = {
+        column: pl.Series([json.dumps(json.loads(text)) for text in table[column].to_list()], dtype=pl.String)
+        for column in ("args", "values")
+        if column in table.columns
+    }
+    return table.with_columns(**texts)
 
 
 def exported(trace, path, **options):

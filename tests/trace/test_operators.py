@@ -73,7 +73,7 @@ def test_shapes_and_types_part_rows(builder):
     for ts, dims in ((0, [[8, 4]]), (10, [[8, 4]]), (20, [[2, 4]])):
         builder.op("aten::relu", ts, 5, **{"Input Dims": dims, "Input type": ["float"]})
     found = operators(builder.read(), by="shape")
-    assert sorted(found.select("input_dims", "calls").rows()) == [("[[2, 4]]", 1), ("[[8, 4]]", 2)]
+    assert sorted(found.select("input_dims", "calls").rows()) == [("[[2,4]]", 1), ("[[8,4]]", 2)]
     assert found["input_types"].to_list() == ['["float"]', '["float"]']
 
 

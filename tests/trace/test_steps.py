@@ -57,7 +57,7 @@ def test_of_several_threads_with_marks_the_fullest_counts_and_overlaps_are_cut(b
     assert spans(steps) == [(0, 100), (100, 200), (200, 310)]
 
 
-def test_a_mark_that_another_encloses_is_one_step_twice_is_none_longer(builder):
+def test_a_mark_within_the_same_mark_is_no_second_step(builder):
     builder.annotate("ProfilerStep#1", 0, 100)
     builder.annotate("ProfilerStep#1", 10, 50)
     assert builder.read().steps["name"].to_list() == ["ProfilerStep#1"]
@@ -218,8 +218,8 @@ def test_an_empty_trace_has_no_steps(builder):
 @given(
     pattern=st.lists(st.integers(0, 50), min_size=3, max_size=40, unique=True),
     repeats=st.integers(3, 30),
-    before=st.lists(st.integers(100, 200), max_size=5),
-    after=st.lists(st.integers(100, 200), max_size=5),
+    before=st.lists(st.integers(100, 200), max_size=5, unique=True),
+    after=st.lists(st.integers(201, 300), max_size=5, unique=True),
 )
 def test_the_period_of_any_sequence_is_found(pattern, repeats, before, after):
     found = find_cycle(np.array([*before, *pattern * repeats, *after], np.int64))

@@ -52,9 +52,8 @@ def _detail(table: str, *kinds: Kind) -> Callable[[RankTrace], pl.DataFrame]:
     def build(trace: RankTrace) -> pl.DataFrame:
         events = _events(trace)
         wanted = events.filter(pl.col("kind").is_in([kind.value for kind in kinds])) if kinds else events
-        how = "left" if kinds else "inner"
         return wanted.join(
-            trace.tables[table], on="event", how=how, suffix="_of_argument", maintain_order="left"
+            trace.tables[table], on="event", how="left" if kinds else "inner", suffix="_of_argument", maintain_order="left"
         ).select(list(_columns(table)))
 
     return build

@@ -116,7 +116,7 @@ def test_any_trace_can_be_reduced(real_traces: Path) -> None:
     for order, path in enumerate(sorted(real_traces.glob("*.json.gz"))):
         if path.stat().st_size > 200_000:
             continue
-        outcome = reduce_file(path, order)
+        outcome = reduce_file(path, order, reduce_rank)
         assert isinstance(outcome, RankSummary), outcome
         assert sum(outcome.parts.values()) == outcome.span_ns
 

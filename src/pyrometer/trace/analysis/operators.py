@@ -167,7 +167,8 @@ def _names(trace: RankTrace, ops: OpRows) -> pl.DataFrame:
 
 
 def _shapes(trace: RankTrace, ops: OpRows) -> pl.DataFrame:
-    arguments = trace.tables["ops"].select(pl.col("event"), "input_dims", "input_types")
+    one_line = pl.col("input_dims", "input_types").str.replace_all(r"\n\s*", "")
+    arguments = trace.tables["ops"].select("event", one_line)
     calls = trace.events.select("event", "name")[ops.event]
     return calls.join(arguments, on="event", how="left", maintain_order="left").drop("event")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
 
 import msgspec
 import polars as pl
@@ -97,12 +98,10 @@ def _as_json(values: pl.Series, *, is_raw: bool) -> pl.Series:
         return values if is_raw else quoted(values)
     if isinstance(values.dtype, pl.List):
         inner = values.list.eval(pl.element().cast(pl.String)).list.join(",")
-        return pl.select(pl.lit("[") + pl.lit(inner) + pl.lit("]")).to_series()
+        return inner.to_frame("list").select(pl.format("[{}]", "list")).to_series()
     if values.dtype.is_float():
-        shown = values.to_frame().select(pl.when(pl.all().is_finite()).then(pl.all())).to_series()
-        return pl.Series(
-            [None if value is None else repr(value) for value in shown.to_list()], dtype=pl.String
-        )
+        known = [None if value is None or not isfinite(value) else repr(value) for value in values.to_list()]
+        return pl.Series(known, dtype=pl.String)
     return values.cast(pl.String)
 
 

@@ -9,29 +9,30 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from pyrometer.errors import InputError, PyrometerError
-from pyrometer.trace.jobs.reduce import reduce_rank
 from pyrometer.trace.jobs.summary import RankFailure, RankSummary
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace
 
-Reduce: TypeAlias = Callable[[RankTrace], RankSummary]
+T = TypeVar("T")
 Outcome: TypeAlias = "RankSummary | RankFailure"
 
 
 class Executor(Protocol):
     """Runs the reduction of many files, each on its own; Ray or another cluster fits behind it."""
 
-    def map_ranks(self, paths: Sequence[Path], reduce: Reduce) -> Iterator[Outcome]:
+    def map_ranks(
+        self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]
+    ) -> Iterator[T | RankFailure]:
         """Read and reduce each file; in any order, one outcome per path, a failure instead of an exception."""
         ...
 
 
-def reduce_file(path: Path, order: int, reduce: Reduce = reduce_rank) -> Outcome:
+def reduce_file(path: Path, order: int, reduce: Callable[[RankTrace], T]) -> T | RankFailure:
     """Read one rank's file and reduce it: the task that an executor runs.
 
     Args:
@@ -54,7 +55,9 @@ def reduce_file(path: Path, order: int, reduce: Reduce = reduce_rank) -> Outcome
 class SerialExecutor:
     """Reduces file after file in this process."""
 
-    def map_ranks(self, paths: Sequence[Path], reduce: Reduce = reduce_rank) -> Iterator[Outcome]:
+    def map_ranks(
+        self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]
+    ) -> Iterator[T | RankFailure]:
         """See `Executor`."""
         return (reduce_file(path, order, reduce) for order, path in enumerate(paths))
 
@@ -74,7 +77,9 @@ class ProcessExecutor:
             raise InputError(f"workers: got {workers}; at least 1 is needed")
         self.workers = workers or usable_cores()
 
-    def map_ranks(self, paths: Sequence[Path], reduce: Reduce = reduce_rank) -> Iterator[Outcome]:
+    def map_ranks(
+        self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]
+    ) -> Iterator[T | RankFailure]:
         """See `Executor`. A worker that dies takes its file along, which is tried once more alone."""
         tasks = list(enumerate(paths))
         suspects: list[tuple[int, Path]] = []
@@ -95,11 +100,15 @@ class ProcessExecutor:
                 )
 
     def _run(
-        self, tasks: Sequence[tuple[int, Path]], reduce: Reduce, workers: int, lost: list[tuple[int, Path]]
-    ) -> Iterator[Outcome]:
+        self,
+        tasks: Sequence[tuple[int, Path]],
+        reduce: Callable[[RankTrace], T],
+        workers: int,
+        lost: list[tuple[int, Path]],
+    ) -> Iterator[T | RankFailure]:
         """Outcomes as they come; tasks that a dying worker left undone go to `lost`, those that were running first."""
         left = iter(tasks)
-        running: dict[Future[Outcome], tuple[int, Path]] = {}
+        running: dict[Future[T | RankFailure], tuple[int, Path]] = {}
         # Not forked: Polars' threads do not survive a fork.
         with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
             while True:
