@@ -83,10 +83,14 @@ def the_tree_holds_everything(trace: RankTrace, host: pl.DataFrame, work: pl.Dat
         tree = call_tree(trace, min_share=share)
         assert tree["self_ns"].sum() == tree["total_ns"][0] == host["self_ns"].sum()
         assert tree["device_self_ns"].sum() == tree["device_ns"][0] == work["dur_ns"].sum()
-        below = tree.drop_nulls("parent").group_by(node="parent").agg(
-            children=pl.col("total_ns").sum(), launched=pl.col("device_ns").sum()
+        below = (
+            tree.drop_nulls("parent")
+            .group_by(node="parent")
+            .agg(children=pl.col("total_ns").sum(), launched=pl.col("device_ns").sum())
         )
-        both = tree.join(below, on="node", how="left").with_columns(pl.col("children", "launched").fill_null(0))
+        both = tree.join(below, on="node", how="left").with_columns(
+            pl.col("children", "launched").fill_null(0)
+        )
         assert (both["total_ns"] == both["self_ns"] + both["children"]).all()
         assert (both["device_ns"] == both["device_self_ns"] + both["launched"]).all()
     assert call_tree(trace)["calls"].sum() == host.height + work.height

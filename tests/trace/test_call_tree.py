@@ -81,7 +81,12 @@ def test_pruning_keeps_all_sums(builder):
     builder.op("aten::tinier", 1902, 2)
     tree = call_tree(builder.read(), min_share=0.01)
     other = tree.filter(pl.col("name") == "(other)").row(0, named=True)
-    assert (other["kind"], other["calls"], other["total_ns"], other["self_ns"]) == ("other", 2, 3 * US, 3 * US)
+    assert (other["kind"], other["calls"], other["total_ns"], other["self_ns"]) == (
+        "other",
+        2,
+        3 * US,
+        3 * US,
+    )
     assert tree["self_ns"].sum() == 1003 * US
 
 

@@ -111,4 +111,6 @@ def test_the_thread_with_the_most_operators_comes_first(builder):
 
 
 def test_the_analyses_of_this_part_are_listed():
-    assert {"operators", "call_tree", "timeline", "phases", "modules", "user_lines", "memory"} <= set(analyses())
+    assert {"operators", "call_tree", "timeline", "phases", "modules", "user_lines", "memory"} <= set(
+        analyses()
+    )

@@ -254,3 +254,10 @@ def test_published_traces_of_whole_programs_are_healthy(real_traces):
     orphaned = health(read_trace(real_traces / "h100_qwen_orphans.json.gz").ranks[0])
     assert orphaned.confidence == "medium"
     assert next(issue for issue in orphaned.issues if issue.code == "orphans").count == 509
+
+
+def test_what_is_called_unreliable_exists():
+    from pyrometer.trace import health as checks
+    from pyrometer.trace.analysis.registry import analyses
+
+    assert {*checks.TOTALS, *checks.PER_STEP, *checks.LINKED} - {"difference"} <= set(analyses())

@@ -176,3 +176,19 @@ def test_without_a_device_idle_is_the_time_without_operators(builder: Any) -> No
 def test_an_empty_trace_has_no_gaps(builder: Any) -> None:
     found = idle(builder.read())
     assert (found.of, found.idle_ns, found.gaps, found.by_stream) == ("host", 0, [], [])
+
+
+def test_the_garbage_collector_is_placed_in_the_function_that_it_interrupted(builder: Any) -> None:
+    builder.launch("a", 0, 10, 20)
+    builder.python("train.py(3): main", 30, 100)
+    builder.python("Python GC", 40, 80)
+    builder.launch("b", 140, 150, 10)
+    gap = only_gap(builder)
+    assert (gap.host.kind, gap.where.file, gap.where.line) == ("garbage_collection", "train.py", 3)
+
+
+def test_a_trace_of_a_device_alone_has_gaps_with_nothing_recorded(builder: Any) -> None:
+    builder.device("kernel", "a", 0, 10)
+    builder.device("kernel", "b", 30, 10)
+    gap = only_gap(builder)
+    assert (gap.cause, gap.host.kind, gap.host.name) == ("unknown", "nothing", None)

@@ -46,8 +46,16 @@ def test_device_work_counts_where_it_was_launched_and_above(builder):
     builder.launch("bias", at=80, start=350, dur=5)
     found = rows(operators(builder.read()), "name")
     linear, addmm = found["aten::linear"], found["aten::addmm"]
-    assert (linear["device_self_ns"], linear["device_total_ns"], linear["num_kernels"]) == (5 * US, 312 * US, 2)
-    assert (addmm["device_self_ns"], addmm["device_total_ns"], addmm["num_kernels"]) == (307 * US, 307 * US, 1)
+    assert (linear["device_self_ns"], linear["device_total_ns"], linear["num_kernels"]) == (
+        5 * US,
+        312 * US,
+        2,
+    )
+    assert (addmm["device_self_ns"], addmm["device_total_ns"], addmm["num_kernels"]) == (
+        307 * US,
+        307 * US,
+        1,
+    )
     assert (addmm["host_self_ns"], addmm["runtime_ns"]) == (60 * US, 10 * US)
 
 
@@ -103,7 +111,9 @@ def test_backward_belongs_to_the_place_of_its_forward(builder, by, key, place):
     assert (found["forward_ns"], found["backward_ns"]) == (50 * US, 90 * US)
     assert (found["forward_device_ns"], found["backward_device_ns"]) == (0, 20 * US)
     assert found["calls"] == 4
-    assert found["host_total_ns"] == 140 * US  # the outermost operators of the row: addmm and the node of autograd
+    assert (
+        found["host_total_ns"] == 140 * US
+    )  # the outermost operators of the row: addmm and the node of autograd
 
 
 def test_what_no_place_is_known_for_has_a_row_too(builder):
@@ -164,7 +174,9 @@ def test_self_time_and_calls_agree_with_the_profiler(profiled):
     found = rows(operators(trace), "name")
     within_itself = {
         name
-        for name, parent in trace.events.filter(pl.col("kind") == "cpu_op").select("name", "parent").iter_rows()
+        for name, parent in trace.events.filter(pl.col("kind") == "cpu_op")
+        .select("name", "parent")
+        .iter_rows()
         if parent is not None and trace.events["name"][parent] == name
     }
     averages = [one for one in run.key_averages() if one.key in found]

@@ -124,12 +124,19 @@ def test_the_users_own_backward_is_its_own_place(builder):
 
 def test_old_files_name_the_call_stack_of_an_operator(builder):
     torch = "/opt/conda/lib/python3.7/site-packages/torch/nn/modules/conv.py(440): forward"
-    builder.op("aten::conv2d", 0, 50, **{"Call stack": f"{torch};models/net.py(3): forward;train.py(46): <module>"})
+    builder.op(
+        "aten::conv2d", 0, 50, **{"Call stack": f"{torch};models/net.py(3): forward;train.py(46): <module>"}
+    )
     builder.op("aten::cudnn_convolution", 10, 20)
     trace = builder.read()
     assert line_of(trace, "aten::cudnn_convolution") == ("models/net.py", 3)
     found = user_lines(trace).row(0, named=True)
-    assert (found["file"], found["line"], found["self_ns"], found["calls"]) == ("models/net.py", 3, 50 * US, None)
+    assert (found["file"], found["line"], found["self_ns"], found["calls"]) == (
+        "models/net.py",
+        3,
+        50 * US,
+        None,
+    )
 
 
 def test_annotations_of_modules_are_preferred_to_the_profilers(builder):
@@ -239,9 +246,12 @@ def test_every_operator_of_a_recorded_trace_has_a_line(recorded):
 
 
 def test_self_times_of_lines_sum_to_all_recorded_time(recorded):
-    assert user_lines(recorded)["self_ns"].sum() == recorded.events["self_ns"].filter(
-        recorded.events["kind"].is_in(["cpu_op", "python_function", "user_annotation"])
-    ).sum()
+    assert (
+        user_lines(recorded)["self_ns"].sum()
+        == recorded.events["self_ns"]
+        .filter(recorded.events["kind"].is_in(["cpu_op", "python_function", "user_annotation"]))
+        .sum()
+    )
 
 
 def test_lines_and_their_operators(builder):
@@ -267,10 +277,18 @@ def test_a_function_that_calls_itself_counts_once_in_its_total(builder):
 
 
 def test_real_traces_with_stacks_name_a_line_for_nearly_every_operator(real_traces):
-    for name in ("h100_bert_small", "h100_vit", "b200_eager_pdl", "sglang_decode_graph", "legacy_resnet50_workers4"):
+    for name in (
+        "h100_bert_small",
+        "h100_vit",
+        "b200_eager_pdl",
+        "sglang_decode_graph",
+        "legacy_resnet50_workers4",
+    ):
         trace = read_trace(real_traces / f"{name}.json.gz").ranks[0]
         ops = place_names(trace).filter(trace.events["kind"] == "cpu_op")
         assert ops["file"].null_count() < 0.1 * ops.height, name
-        assert not frame_kinds(pl.Series([f"{file}(1): f" for file in ops["file"].drop_nulls().unique()])).filter(
-            ~pl.col("is_user")
-        ).height, name
+        assert (
+            not frame_kinds(pl.Series([f"{file}(1): f" for file in ops["file"].drop_nulls().unique()]))
+            .filter(~pl.col("is_user"))
+            .height
+        ), name

@@ -52,6 +52,7 @@ from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import percent, spans
 from pyrometer.report.facts.trace_document import Part
 from pyrometer.report.trace_context import MOST_RANKS, part_context
+from pyrometer.trace.rank_report import RankReport
 
 Context = dict[str, Any]
 
@@ -125,6 +126,7 @@ def bench_context(document: BenchDocument) -> Context:
         "soaked": _soak(document.soak) if document.soak is not None else None,
         "script": [],
         "bound": None,
+        "whereabouts": None,
         "traced": [],
         "notes": [],
         **_surroundings(document),
@@ -134,6 +136,7 @@ def bench_context(document: BenchDocument) -> Context:
 def check_context(document: CheckDocument) -> Context:
     """What the page of `pyrometer check` shows."""
     m, script = document.measurement, document.script
+    traced = _traced(document.trace) if document.trace is not None else None
     return {
         "measured": _measurement(m, document.phases) if m is not None else None,
         "compared": None,
@@ -141,9 +144,8 @@ def check_context(document: CheckDocument) -> Context:
         "soaked": None,
         "script": surroundings.script_facts(script) if script is not None else [],
         "bound": document.trace_verdict.sentence if document.trace_verdict is not None else None,
-        "traced": [part_context(Part("", document.trace, of_rank.sections(document.trace)))]
-        if document.trace
-        else [],
+        "whereabouts": traced,
+        "traced": [traced] if traced is not None else [],
         "notes": document.notes,
         **_surroundings(document),
     }
@@ -236,6 +238,12 @@ def _measurement(m: Measurement, phases: Sequence[PhaseTime]) -> Context:
         "memory": of_measurement.memory_facts(m.memory) if m.memory is not None else [],
         "memory_line": memory_line(m.memory) if m.memory is not None else None,
     }
+
+
+def _traced(report: RankReport) -> Context:
+    """The chapters of a trace beside a measurement, whose page begins with where the step goes."""
+    sections = [section for section in of_rank.sections(report) if section.slug != "breakdown"]
+    return part_context(Part("", report, sections))
 
 
 def _verdict(v: Verdict) -> Context:

@@ -47,6 +47,7 @@ Severity = Literal["info", "warning", "error"]
 
 TOTALS = ("breakdown", "idle", "operators", "kernels")
 PER_STEP = ("breakdown", "idle", "difference")
+"""`difference` is the comparison with another trace, `diff_traces`; all other names are analyses."""
 LINKED = ("launches", "operators", "critical_path", "what_if")
 
 

@@ -71,4 +71,6 @@ class RankInfo(Record, frozen=True, kw_only=True):
     options: Annotated[dict[str, bool], doc("record_shapes, with_stack, …, where the file says")] = {}
     metadata: Annotated[dict[str, Any], doc("all other keys of the file's head")] = {}
     unknown_categories: Annotated[dict[str, int], doc("events of kind `other`, by category")] = {}
-    notes: Annotated[list[str], doc("what reading had to do without, such as a cache that cannot be written")] = []
+    notes: Annotated[
+        list[str], doc("what reading had to do without, such as a cache that cannot be written")
+    ] = []

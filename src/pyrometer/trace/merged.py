@@ -107,21 +107,17 @@ class _Nodes:
 
 def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
     """The distinct pairs of name and kind, and which of them each event has."""
-    own = events.select("name", "kind")
-    distinct = own.unique(maintain_order=True).with_row_index("code")
-    codes = own.join(distinct, on=["name", "kind"], how="left", nulls_equal=True, maintain_order="left")[
-        "code"
-    ]
-    cut = distinct.select(
+    first = pl.int_range(pl.len(), dtype=pl.Int64).first()
+    rows, code = np.unique(events.select(first.over("name", "kind")).to_series().to_numpy(), return_inverse=True)
+    cut = events.select("name", "kind")[rows].select(
         name=pl.when(pl.col("name").str.contains(MARK))
         .then(pl.lit("ProfilerStep"))
         .otherwise(pl.col("name").str.replace(r" at 0x[0-9a-fA-F]+", ""))
         .fill_null("(unnamed)"),
         kind=pl.col("kind").cast(pl.String),
     )
-    labels = cut.unique(maintain_order=True).with_row_index("label")
-    label = cut.join(labels, on=["name", "kind"], how="left", maintain_order="left")["label"].to_numpy()
-    return labels.drop("label"), label[codes.to_numpy()].astype(np.int64)
+    kept, label = np.unique(cut.select(first.over("name", "kind")).to_series().to_numpy(), return_inverse=True)
+    return cut[kept], label[code].astype(np.int64)
 
 
 def _hoisted(trace: RankTrace) -> IntArray:

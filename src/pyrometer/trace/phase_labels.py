@@ -31,8 +31,9 @@ from pyrometer.trace.trace import RankTrace
 Source = Literal["phase", "annotation", "optimizer", "loader", "autograd", "module", "copy", "order"]
 
 OWN_NAME = (
-    r"(?i)^\W*(?:(?:train|model|step)[ _:./]+)?(forward|backward|optimizer|zero_grad|loss|data|h2d|validation|eval|checkpoint"
-    r"|logging)(?:[ _](?:pass|step|load|loading|loader|fn))?\W*$"
+    r"(?i)^\W*(?:(?:train|training|model|step|train_step|training_step)[ _:./]+)?"
+    r"(forward|backward|optimizer|zero_grad|loss|data|h2d|validation|eval|checkpoint|logging)"
+    r"(?:[ _](?:pass|step|load|loading|loader|fn))?\W*$"
 )
 """Annotations that users call like a phase."""
 

@@ -53,7 +53,11 @@ def _detail(table: str, *kinds: Kind) -> Callable[[RankTrace], pl.DataFrame]:
         events = _events(trace)
         wanted = events.filter(pl.col("kind").is_in([kind.value for kind in kinds])) if kinds else events
         return wanted.join(
-            trace.tables[table], on="event", how="left" if kinds else "inner", suffix="_of_argument", maintain_order="left"
+            trace.tables[table],
+            on="event",
+            how="left" if kinds else "inner",
+            suffix="_of_argument",
+            maintain_order="left",
         ).select(list(_columns(table)))
 
     return build

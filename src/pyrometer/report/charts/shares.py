@@ -12,8 +12,9 @@ from pyrometer.report.facts.layout import percent
 
 BAR_TOP = 24.0
 BAR_HEIGHT = 34.0
-LABELLED = 0.1
-ROOMY = 0.28
+NARROW_CHARACTERS, WIDE_CHARACTERS = 48, 150
+"""Characters that fit above the whole bar on a telephone and on a page: a label is drawn where it fits over its part."""
+
 STRIP_HEIGHT = 72.0
 
 
@@ -34,11 +35,10 @@ def share_bar(shares: Sequence[Share], whole: str) -> Markup:
         title = tag("title", f"{part.name} {percent(part.share)}, {part.said}")
         box = {"x": at(start), "width": at(part.share), "y": BAR_TOP, "height": BAR_HEIGHT}
         parts.append(tag("rect", title, cls=f"segment phase-{part.slot}", **box))
-        if part.share >= LABELLED:
-            roomy = "label" if part.share >= ROOMY else "label wide-only"
-            parts.append(
-                tag("text", f"{part.name} {percent(part.share)}", cls=roomy, x=at(start), y=BAR_TOP - 8)
-            )
+        label = f"{part.name} {percent(part.share)}"
+        if len(label) <= part.share * WIDE_CHARACTERS:
+            roomy = "label" if len(label) <= part.share * NARROW_CHARACTERS else "label wide-only"
+            parts.append(tag("text", label, cls=roomy, x=at(start), y=BAR_TOP - 8))
         start += part.share
     described = ", ".join(f"{part.name} {percent(part.share)}" for part in shares)
     return chart(f"Shares of {whole}: {described}", parts, BAR_TOP + BAR_HEIGHT)

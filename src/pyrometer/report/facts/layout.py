@@ -31,6 +31,10 @@ class Table(NamedTuple):
     words: frozenset[int] = frozenset()  # columns beside the first that hold words, and so begin on the left
 
 
+PROSE = 50
+"""Characters above which a fact is a sentence rather than a figure."""
+
+
 class Section(NamedTuple):
     """One chapter of a report: a title, figures, a table, and how to read them."""
 
@@ -40,6 +44,11 @@ class Section(NamedTuple):
     table: Table | None = None
     how: str = ""  # how to read this
     change: str = ""  # what would change the conclusion
+
+    @property
+    def has_prose(self) -> bool:
+        """Whether some fact is a sentence, and so wants a line of its own."""
+        return any(len(fact.value) > PROSE for fact in self.facts)
 
 
 def percent(share: float) -> str:

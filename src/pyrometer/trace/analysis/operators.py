@@ -157,9 +157,8 @@ def _per_call(trace: RankTrace, ops: OpRows, repeated: np.ndarray) -> pl.DataFra
 
 def _codes(keys: pl.DataFrame) -> IntArray:
     """A whole number for each row, equal where all key columns are."""
-    numbered = keys.unique(maintain_order=True).with_row_index("code")
-    joined = keys.join(numbered, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
-    return joined["code"].to_numpy().astype(np.int64)
+    first = pl.int_range(pl.len(), dtype=pl.Int64).first()
+    return keys.select(first.over(keys.columns)).to_series().to_numpy()
 
 
 def _names(trace: RankTrace, ops: OpRows) -> pl.DataFrame:

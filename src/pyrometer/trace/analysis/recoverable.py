@@ -153,16 +153,13 @@ def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
         yield from _by_name(pieces, None, names, frame, kind="line", speedup=2.0, what=OWN)
     else:
         yield from _by_name(pieces, None, names, module, kind="module", speedup=2.0, what=OWN)
-    launching = graph.device.call[graph.device.call >= 0]
-    starts = pl.col("event").is_in(launching) & (pl.col("class") != "data")
     for group, kind, name, what in (
         ("communication", "collective", "communication", "wholly behind other work"),
         ("data", "data", "data loading", "ready when it is asked for"),
         ("launch", "launch", "launch overhead", "gone, as with all work in one graph"),
         ("untraced", "gap", "unrecorded host time", "gone: Python between the operators"),
     ):
-        part = pieces.filter((pl.col("class") == group) | ((group == "launch") & starts))
-        yield from _whole(trace, part, kind, name, what)
+        yield from _whole(trace, pieces.filter(pl.col("class") == group), kind, name, what)
     yield from _waiting_groups(trace, graph)
 
 

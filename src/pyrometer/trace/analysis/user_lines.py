@@ -48,8 +48,8 @@ def user_lines(trace: RankTrace) -> pl.DataFrame:
         num_kernels=pl.col("is_kernel").sum(),
     )
     found = (
-        lines.join(_calls(trace), on=LINE, how="left", nulls_equal=True)
-        .join(_top_ops(placed), on=LINE, how="left", nulls_equal=True)
+        lines.join(_calls(trace), on=LINE, how="left")
+        .join(_top_ops(placed), on=LINE, how="left")
         .with_columns(
             host_share=pl.col("self_ns") / span,
             device_share=pl.col("device_ns") / span,

@@ -65,7 +65,10 @@ def scales_of(trace: RankTrace, kind: str, pattern: str | None, keep: float) -> 
     if kind == "launch":
         launching = graph.device.call[graph.device.call >= 0]
         is_call = _mask(trace, pl.col("kind").is_in(CALL_KINDS))
-        scales.event[launching[is_call[launching]]] = keep
+        launching = np.setdiff1d(
+            launching[is_call[launching]], graph.waits.event
+        )  # copies that wait for themselves
+        scales.event[launching] = keep
         return Scales(scales.event, launch=keep)
     if kind == "gap":
         scales.event[_mask(trace, _all_of(Kind.USER_ANNOTATION))] = keep

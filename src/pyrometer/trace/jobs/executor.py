@@ -25,9 +25,7 @@ Outcome: TypeAlias = "RankSummary | RankFailure"
 class Executor(Protocol):
     """Runs the reduction of many files, each on its own; Ray or another cluster fits behind it."""
 
-    def map_ranks(
-        self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]
-    ) -> Iterator[T | RankFailure]:
+    def map_ranks(self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]) -> Iterator[T | RankFailure]:
         """Read and reduce each file; in any order, one outcome per path, a failure instead of an exception."""
         ...
 
@@ -55,9 +53,7 @@ def reduce_file(path: Path, order: int, reduce: Callable[[RankTrace], T]) -> T |
 class SerialExecutor:
     """Reduces file after file in this process."""
 
-    def map_ranks(
-        self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]
-    ) -> Iterator[T | RankFailure]:
+    def map_ranks(self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]) -> Iterator[T | RankFailure]:
         """See `Executor`."""
         return (reduce_file(path, order, reduce) for order, path in enumerate(paths))
 
@@ -77,9 +73,7 @@ class ProcessExecutor:
             raise InputError(f"workers: got {workers}; at least 1 is needed")
         self.workers = workers or usable_cores()
 
-    def map_ranks(
-        self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]
-    ) -> Iterator[T | RankFailure]:
+    def map_ranks(self, paths: Sequence[Path], reduce: Callable[[RankTrace], T]) -> Iterator[T | RankFailure]:
         """See `Executor`. A worker that dies takes its file along, which is tried once more alone."""
         tasks = list(enumerate(paths))
         suspects: list[tuple[int, Path]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ class Cycle:
     starts: IntArray  # positions at which a repetition begins, in order
     stop: int  # position after the last element of the last repetition
     coverage: float  # share of the sequence that lies in repetitions
+    before: int  # elements before the first repetition that do not end another one
     rest: int  # elements after the last repetition that do not begin another one
 
 
@@ -38,8 +39,8 @@ def find_cycle(ids: IntArray) -> Cycle | None:
     each is then checked exactly.
 
     >>> found = find_cycle(np.array([9, 9, 4] + [1, 2, 3] * 5 + [7]))
-    >>> found.period, found.starts.tolist(), found.rest
-    (3, [3, 6, 9, 12, 15], 1)
+    >>> found.period, found.starts.tolist(), found.before, found.rest
+    (3, [3, 6, 9, 12, 15], 3, 1)
     >>> find_cycle(np.arange(40)) is None
     True
     """
@@ -69,7 +70,7 @@ def find_cycle_of_runs(ids: IntArray) -> Cycle | None:
     if found is None:
         return None
     ends = np.append(heads, len(ids))
-    return Cycle(found.period, heads[found.starts], int(ends[found.stop]), found.coverage, found.rest)
+    return replace(found, starts=heads[found.starts], stop=int(ends[found.stop]))
 
 
 def _candidates(ids: IntArray) -> list[int]:
@@ -115,7 +116,7 @@ def _cut(ids: IntArray, period: int, inside: BoolArray) -> Cycle | None:
     single = np.flatnonzero(np.isin(pattern, unique[counts == 1]))
     if len(single):
         seen = np.array([(ids[first:last] == pattern[i]).sum() for i in single])
-        offset = int(single[np.argmax(seen == np.median(seen))]) if (seen == np.median(seen)).any() else 0
+        offset = int(single[np.argmin(np.abs(seen - np.median(seen)))])  # not one that also occurs elsewhere
         starts = np.flatnonzero(ids == pattern[offset]) - offset
         starts = starts[(starts >= first) & (starts < last)]
     else:
@@ -125,11 +126,12 @@ def _cut(ids: IntArray, period: int, inside: BoolArray) -> Cycle | None:
     if len(starts) < MIN_REPEATS:
         return None
     stop = min(int(starts[-1]) + period, len(ids))
-    return Cycle(period, starts, stop, float(inside.mean()), _rest(ids[stop:], pattern))
+    before = _unmatched(ids[: int(starts[0])][::-1], pattern[::-1])
+    return Cycle(period, starts, stop, float(inside.mean()), before, _unmatched(ids[stop:], pattern))
 
 
-def _rest(after: IntArray, pattern: IntArray) -> int:
-    """Elements after the last repetition, beyond those that begin a further one."""
+def _unmatched(after: IntArray, pattern: IntArray) -> int:
+    """Elements after a repetition, beyond those that begin a further one."""
     begun = min(len(after), len(pattern))
     differs = np.flatnonzero(after[:begun] != pattern[:begun])
     return len(after) - (int(differs[0]) if len(differs) else begun)

@@ -7,13 +7,14 @@ Of these the first that gives steps is taken; `source` says which it was.
    of the cycle closes the step.
 3. `loader`: from one `enumerate(DataLoader)#….__next__` to the next.
 4. `annotation`: a user's own annotations that repeat, alone (`step 17`) or in turns (`forward`, `backward`).
-5. `cycle`: the sequence of outermost operators of a thread repeats; without operators that of device work, in order of
-   launch.
+5. `cycle`: the sequence of outermost calls of `nn.Module`s repeats, or else that of outermost operators of a thread;
+   without operators that of device work, in order of launch.
 
 Steps of 2 to 5 follow each other without a gap. What comes before the first or after the last mark becomes a step when it
 holds as much work as the others do. For 4 and 5 at least three repetitions are asked for, and what repeats must not be
-the layers of one model: those lie within one call of an `nn.Module`, or are followed by other operators (a head), while a
-loop goes on to the end or talks to the host (copies, synchronisation) in every repetition.
+the layers of one model: those lie within one call of an `nn.Module`, or have other operators before or after them (an
+embedding, a head), while a loop fills the recording or talks to the host (copies, synchronisation) in every repetition. A stack of at least three equal
+layers without anything before or after it cannot be told from a loop, unless modules were recorded.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ ENOUGH = 0.9
 
 MIN_COVERAGE = 0.8
 """Share of a sequence that must repeat; half of it is enough where every repetition talks to the host."""
+
+MIN_DISTINCT = 3
+"""A repetition of fewer different operators may as well be a layer: Linear, ReLU, Linear, ReLU, …."""
 
 MAIN_SHARE = 0.25
 """A thread that does less than this share of the busiest one's work does not say what a step is."""
@@ -164,7 +168,16 @@ def _by_annotations(events: pl.DataFrame) -> Iterator[IntArray]:
         level = level.filter(~_is_outermost())
 
 
+def _by_modules(events: pl.DataFrame) -> Iterator[IntArray]:
+    """Outermost calls of an `nn.Module`: the same model again and again is a loop, whatever its layers look like."""
+    calls = _busiest_track(events.filter(is_module().fill_null(value=False)).filter(_is_outermost()))
+    cycle = find_cycle(calls["name"].rank("dense").to_numpy().astype(np.int64)) if calls.height else None
+    if cycle is not None and cycle.coverage >= MIN_COVERAGE:
+        yield _bounds(calls, cycle)
+
+
 def _by_cycle(events: pl.DataFrame, launches: Launches | None) -> Iterator[IntArray]:
+    yield from _by_modules(events)
     tops = _tops(events)
     if not tops.height:
         tops = _launched(events, launches)
@@ -185,9 +198,9 @@ def _by_cycle(events: pl.DataFrame, launches: Launches | None) -> Iterator[IntAr
 def _is_loop(events: pl.DataFrame, line: pl.DataFrame, cycle: Cycle) -> bool:
     """Whether repetitions are iterations and not the layers of one model."""
     pattern = line["name"][int(cycle.starts[0]) : int(cycle.starts[1])]
-    if pattern.n_unique() < 3 and len(cycle.starts) < 10:
-        return False  # Linear, ReLU, Linear, ReLU, … is a model
-    if cycle.rest == 0 and cycle.coverage >= MIN_COVERAGE:
+    if pattern.n_unique() < MIN_DISTINCT:
+        return False
+    if cycle.before == cycle.rest == 0 and cycle.coverage >= MIN_COVERAGE:
         return True
     return cycle.coverage >= MIN_COVERAGE / 2 and _talks_to_host(events, _bounds(line, cycle))
 

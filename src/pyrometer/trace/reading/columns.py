@@ -10,11 +10,15 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from pyrometer.trace.reading.shapes import NOTHING
+
 ABSENT_TEXT = ("", "null")
 
 
 def column(name: str, values: Sequence[Any], dtype: Any) -> tuple[pl.Series, int]:
     """A column, and how many values are out of the type's range: they become null."""
+    if values.count(None) == len(values) or values.count(NOTHING) == len(values):
+        return nulls(name, len(values), dtype), 0
     if dtype == pl.String:
         return _texts(name, values), 0
     if isinstance(dtype, pl.List):
@@ -23,7 +27,21 @@ def column(name: str, values: Sequence[Any], dtype: Any) -> tuple[pl.Series, int
         return pl.Series(name, values, dtype=dtype), 0
     except (TypeError, OverflowError):
         found = pl.Series(name, values, dtype=dtype, strict=False)
-        return found, found.null_count() - sum(value is None for value in values)
+        return found, found.null_count() - values.count(None)
+
+
+def whole_numbers(values: Sequence[int | str | None]) -> Sequence[int | None]:
+    """Ids, also where they are quoted or hexadecimal."""
+    if str in set(map(type, values)):
+        return [_parsed(value) if isinstance(value, str) else value for value in values]
+    return values  # type: ignore[return-value]
+
+
+def _parsed(value: str) -> int | None:
+    try:
+        return int(value, 0)
+    except ValueError:
+        return None
 
 
 def _texts(name: str, values: Sequence[Any]) -> pl.Series:
@@ -32,10 +50,7 @@ def _texts(name: str, values: Sequence[Any]) -> pl.Series:
     if kinds <= {str}:
         return pl.Series(name, values, dtype=pl.String)
     if kinds == {msgspec.Raw}:
-        texts = list(map(bytes, values))
-        if not any(texts):
-            return nulls(name, len(values), pl.String)
-        return _from_utf8(name, texts)
+        return _from_utf8(name, list(map(bytes, values)))
     return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
 
 
@@ -55,11 +70,11 @@ def nulls(name: str, count: int, dtype: Any) -> pl.Series:
 
 def _triples(name: str, values: Sequence[Any]) -> pl.Series:
     """Lists of three whole numbers, flattened for the journey."""
-    held = np.fromiter((value is not None for value in values), dtype=bool, count=len(values))
-    filled = values if held.all() else [value or (0, 0, 0) for value in values]
+    whole = None not in values
+    filled = values if whole else [value or (0, 0, 0) for value in values]
     try:
-        flat = np.array(list(chain.from_iterable(filled)), dtype=np.int64).reshape(-1, 3)
+        flat = np.fromiter(chain.from_iterable(filled), np.int64, 3 * len(values)).reshape(-1, 3)
     except (ValueError, OverflowError):
         return pl.Series(name, values, dtype=pl.List(pl.Int64), strict=False)
     found = pl.Series(name, flat, dtype=pl.Array(pl.Int64, 3)).arr.to_list()
-    return found if held.all() else found.set(pl.Series(~held), None)
+    return found if whole else found.set(pl.Series([value is None for value in values]), None)

@@ -1,33 +1,117 @@
-"""Entries of `traceEvents` as columns, on their way from a chunk to the tables."""
+"""Entries of `traceEvents` as columns, on their way from a chunk to the tables: sorted by what they are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from pyrometer.trace.kinds import Kind, kind_of
 from pyrometer.trace.reading.decoding import AnyEvent
 from pyrometer.trace.reading.times import nanoseconds
+from pyrometer.trace.reading.tracks import Tracks
+
+KINDS = list(Kind)
+INSTANT, MEMORY = KINDS.index(Kind.INSTANT), KINDS.index(Kind.MEMORY)
+METADATA, FLOW, COUNTER, PAIR = range(len(KINDS), len(KINDS) + 4)
+"""What an entry is that is not an event with a kind; the others have the index of their kind."""
+
+MEMORY_NAME = "[memory]"
+_ROLE_OF_PHASE = {"M": METADATA, "s": FLOW, "t": FLOW, "f": FLOW, "C": COUNTER} | dict.fromkeys("BEbe", PAIR)
+_SORT = attrgetter("ph", "cat", "pid", "tid")
+
+IntArray = npt.NDArray[np.int64]
+_Key = tuple[str, str | None, Any, Any]
 
 
-class Entries(NamedTuple):
-    """Entries of one chunk, in the order of the file."""
+class Sorts(dict[_Key, int]):
+    """Numbers the combinations of `ph`, `cat`, `pid` and `tid`; there are few, so an event costs one look-up.
 
-    ph: Sequence[str]
-    cat: Sequence[str | None]
-    name: Sequence[str | None]
-    pid: Sequence[Any]
-    tid: Sequence[Any]
-    start: npt.NDArray[np.int64]  # ns, NO_TIME where there is none
-    dur: npt.NDArray[np.int64]
-    id: Sequence[Any]
-    args: Sequence[msgspec.Raw]
+    Args:
+        tracks: numbered in the order in which the file first names them.
+    """
+
+    def __init__(self, tracks: Tracks) -> None:
+        super().__init__()
+        self._tracks = tracks
+        self.roles: list[int] = []
+        self.tracks: list[int] = []
+        self.categories: list[str | None] = []
+        self.phases: list[str] = []
+
+    def __missing__(self, key: _Key) -> int:
+        ph, category, pid, tid = key
+        if ph == "X" and category != "cpu_instant_event":
+            role = KINDS.index(kind_of(category))
+        else:
+            role = _ROLE_OF_PHASE.get(ph, INSTANT)
+        self[key] = len(self.roles)
+        self.roles.append(role)
+        self.tracks.append(-1 if role in {METADATA, PAIR} else self._tracks[pid, tid])
+        self.categories.append(category)
+        self.phases.append(ph)
+        return self[key]
 
 
-def entries(events: Sequence[AnyEvent]) -> Entries:
-    """Turn decoded events into columns; there is at least one."""
-    ph, cat, name, pid, tid, ts, dur, ident, args = zip(*map(msgspec.structs.astuple, events), strict=True)
-    return Entries(ph, cat, name, pid, tid, nanoseconds(ts), nanoseconds(dur), ident, args)
+@dataclass(frozen=True)
+class Entries:
+    """Some entries, those of a kind together, and in the order of the file within."""
+
+    events: Sequence[AnyEvent]
+    sorts: IntArray
+    roles: npt.NDArray[np.uint8]
+    start: IntArray  # ns, NO_TIME where there is none
+    dur: IntArray
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def of_role(self, role: int) -> Entries:
+        """Those of one role."""
+        low, high = np.searchsorted(self.roles, [role, role + 1])
+        return self.between(int(low), int(high))
+
+    def between(self, low: int, high: int) -> Entries:
+        """A slice."""
+        return Entries(
+            self.events[low:high],
+            self.sorts[low:high],
+            self.roles[low:high],
+            self.start[low:high],
+            self.dur[low:high],
+        )
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Entries:
+        """Some of them."""
+        places = np.flatnonzero(mask)
+        return Entries(
+            [self.events[i] for i in places.tolist()],
+            self.sorts[places],
+            self.roles[places],
+            self.start[places],
+            self.dur[places],
+        )
+
+
+def to_entries(
+    events: Sequence[AnyEvent], sorts: Sorts, times: tuple[IntArray, IntArray] | None = None
+) -> Entries:
+    """Sort events, of which there is one at least, and read their times if these are not given."""
+    found = np.fromiter(map(sorts.__getitem__, map(_SORT, events)), dtype=np.int64, count=len(events))
+    roles = np.array(sorts.roles, dtype=np.uint8)[found]
+    instants = np.flatnonzero(roles == INSTANT)
+    if len(instants):
+        is_memory = [events[i].name == MEMORY_NAME for i in instants.tolist()]
+        roles[instants[is_memory]] = MEMORY
+    order = np.argsort(roles, kind="stable")
+    if len(events) > 1:
+        events = itemgetter(*order.tolist())(events)
+    if times is None:
+        start, dur = nanoseconds([event.ts for event in events]), nanoseconds([event.dur for event in events])
+    else:
+        start, dur = times[0][order], times[1][order]
+    return Entries(events, found[order], roles[order], start, dur)

@@ -49,7 +49,7 @@ def load(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Loaded:
         header = _header(path, source, document, ledger)
         rank = rank_of(header)
         tables = collector.tables(rank or 0)
-    _refuse_other_list(path, document, tables)
+    _refuse_other_list(path, document, tables, ledger.num_lost)
     info = RankInfo(
         rank=rank or 0,
         rank_from=FROM_ORDER if rank is None else FROM_FILE,
@@ -122,9 +122,11 @@ def _tell_end(source: Source, document: Document, ledger: Ledger) -> None:
         ledger.note("garbage_at_end", byte=document.num_bytes - len(document.tail))
 
 
-def _refuse_other_list(path: Path, document: Document, tables: Mapping[str, pl.DataFrame]) -> None:
+def _refuse_other_list(
+    path: Path, document: Document, tables: Mapping[str, pl.DataFrame], num_lost: int
+) -> None:
     """A bare list may be anything; one in which nothing is an event is not a trace."""
-    empty = not any(tables[name].height for name in ("events", "flows", "counters", "tracks"))
+    empty = not any(tables[name].height for name in ("events", "flows", "counters"))
     held = document.num_events or document.tail.strip() or document.cut_at is not None
-    if not document.head and empty and held:
+    if not document.head and held and empty and num_lost >= document.num_events:
         raise InputError(f"{path}: a JSON list that holds no events, so not a trace; {WANTED}")

@@ -10,22 +10,19 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec import Raw
 
-from pyrometer.trace.reading.entries import Entries
+from pyrometer.trace.reading.decoding import AnyEvent
+from pyrometer.trace.reading.entries import Entries, IntArray
 from pyrometer.trace.reading.ledger import Ledger
+from pyrometer.trace.reading.shapes import Event
 
 
 class _Half(NamedTuple):
     ts: int
     order: int
-    ph: str
-    cat: str | None
-    name: str | None
-    pid: Any
-    tid: Any
-    args: bytes
+    event: Event
     byte: int
 
 
@@ -41,43 +38,31 @@ class Pairs:
         self._halves: dict[tuple[Any, ...], list[_Half]] = defaultdict(list)
         self._order = 0
 
-    def add(self, entries: Entries, i: int, byte: int) -> None:
-        """Keep one half."""
-        ph, cat, name, pid, tid = (
-            entries.ph[i],
-            entries.cat[i],
-            entries.name[i],
-            entries.pid[i],
-            entries.tid[i],
-        )
-        key = (pid, tid) if ph in "BE" else (pid, cat, entries.id[i], name)
-        self._order += 1
-        half = _Half(
-            int(entries.start[i]), self._order, ph.upper(), cat, name, pid, tid, bytes(entries.args[i]), byte
-        )
-        self._halves[key].append(half)
+    def add(self, entries: Entries, byte: int) -> None:
+        """Keep halves of a chunk that begins at a byte of the file."""
+        for event, start in zip(entries.events, entries.start.tolist(), strict=True):
+            key = (event.pid, event.tid) if event.ph in "BE" else (event.pid, event.cat, event.id, event.name)
+            self._order += 1
+            kept = Event(  # the text of the chunk is not kept
+                event.ph, event.cat, event.name, event.pid, event.tid, args=Raw(bytes(event.args))
+            )
+            self._halves[key].append(_Half(start, self._order, kept, byte))
 
-    def complete(self) -> Entries:
-        """The complete events; those that lack their other half are counted as lost."""
+    def complete(self) -> tuple[list[AnyEvent], IntArray, IntArray]:
+        """The complete events, their starts and durations; those that lack their other half are counted as lost."""
         pairs = [pair for halves in self._halves.values() for pair in self._match(halves)]
         self._halves.clear()
         pairs.sort(key=lambda pair: pair[0].order)
-        return Entries(
-            ["X"] * len(pairs),
-            [begin.cat if begin.cat is not None else end.cat for begin, end in pairs],
-            [begin.name if begin.name is not None else end.name for begin, end in pairs],
-            [begin.pid for begin, _ in pairs],
-            [begin.tid for begin, _ in pairs],
+        return (
+            [_joined(begin.event, end.event) for begin, end in pairs],
             np.array([begin.ts for begin, _ in pairs], dtype=np.int64),
             np.array([end.ts - begin.ts for begin, end in pairs], dtype=np.int64),
-            [None] * len(pairs),
-            [msgspec.Raw(begin.args if begin.args != b"{}" else end.args) for begin, end in pairs],
         )
 
     def _match(self, halves: list[_Half]) -> list[tuple[_Half, _Half]]:
         found, waiting = [], []
         for half in sorted(halves, key=lambda half: (half.ts, half.order)):
-            if half.ph == "B":
+            if half.event.ph in "Bb":
                 waiting.append(half)
             elif waiting:
                 found.append((waiting.pop(), half))
@@ -86,3 +71,14 @@ class Pairs:
         for half in waiting:
             self._ledger.note("unmatched_begin", lost=1, byte=half.byte)
         return found
+
+
+def _joined(begin: Event, end: Event) -> Event:
+    return Event(
+        "X",
+        end.cat if begin.cat is None else begin.cat,
+        end.name if begin.name is None else begin.name,
+        begin.pid,
+        begin.tid,
+        args=end.args if bytes(begin.args) == b"{}" else begin.args,
+    )
