@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Iterator
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any

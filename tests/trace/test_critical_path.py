@@ -131,7 +131,7 @@ def test_data_loading_is_on_the_path(builder: Any) -> None:
         builder.op("aten::mm", i * 1000 + 700, 300)
     path = critical_path(builder.read())
     assert path.bound == "data"
-    assert [step.by_class["data"] for step in path.by_step] == [600_000, 700_000, 700_000]
+    assert [step.by_class["data"] for step in path.by_step] == [700_000] * 3
     assert [step.bound for step in path.by_step] == ["data"] * 3
     assert sum(step.total_ns for step in path.by_step) == path.total_ns
 
@@ -161,7 +161,7 @@ def test_traces_with_almost_nothing_give_an_empty_path(builder: Any, content: st
 
 
 def test_a_broken_clock_gives_one_unexplained_stretch(builder: Any) -> None:
-    builder.op("aten::early", 0, 1)
+    builder.op("aten::early", 1, 1)
     builder.op("aten::late", 4_000_000_000_000_000, 1)
     path = critical_path(builder.read())
     assert path.by_class["untraced"] == path.total_ns

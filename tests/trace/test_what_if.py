@@ -161,9 +161,11 @@ def test_lines_and_modules_take_their_backward_with_them(builder: Any) -> None:
     builder.op("aten::linear", 10, 80, **{"Sequence number": 3, "Fwd thread id": 0})
     builder.op("AddmmBackward0", 200, 60, **{"Sequence number": 3, "Fwd thread id": 1})
     trace = builder.read()
-    for change in (Change(kind="line", name="model.py:7"), Change(kind="module", pattern="Linear")):
-        assert what_if(trace, change=change).gain_ns == 140_000
-    assert gain_us(trace, "python:forward") == 0  # its own time lies before the first operator
+    # The span runs from 10, where the operator begins, to 260.
+    assert what_if(trace, change=Change(kind="line", name="model.py:7")).gain_ns == 90_000 + 60_000
+    assert what_if(trace, change=Change(kind="module", pattern="Linear")).gain_ns == 85_000 + 60_000
+    assert gain_us(trace, "op:aten::linear") == 80
+    assert gain_us(trace, "python:forward") == 5
 
 
 def test_gains_are_not_counted_twice(builder: Any) -> None:

@@ -12,7 +12,7 @@ from pyrometer.trace.kinds import DEVICE_WORK, HOST
 from pyrometer.trace.linking.nearest import IntArray, by_level
 from pyrometer.trace.linking.steps import MARK
 from pyrometer.trace.linking.tree import TOLERANCE_NS
-from pyrometer.trace.rollup import depths, gather_into, parents, roll_up
+from pyrometer.trace.rollup import codes, depths, gather_into, parents, roll_up
 from pyrometer.trace.trace import RankTrace
 
 ALL = "(all)"
@@ -107,8 +107,7 @@ class _Nodes:
 
 def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
     """The distinct pairs of name and kind, and which of them each event has."""
-    first = pl.int_range(pl.len(), dtype=pl.Int64).first()
-    rows, code = np.unique(events.select(first.over("name", "kind")).to_series().to_numpy(), return_inverse=True)
+    rows, code = np.unique(codes(events.select("name", "kind")), return_inverse=True)
     cut = events.select("name", "kind")[rows].select(
         name=pl.when(pl.col("name").str.contains(MARK))
         .then(pl.lit("ProfilerStep"))
@@ -116,7 +115,7 @@ def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
         .fill_null("(unnamed)"),
         kind=pl.col("kind").cast(pl.String),
     )
-    kept, label = np.unique(cut.select(first.over("name", "kind")).to_series().to_numpy(), return_inverse=True)
+    kept, label = np.unique(codes(cut), return_inverse=True)
     return cut[kept], label[code].astype(np.int64)
 
 

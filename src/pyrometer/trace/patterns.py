@@ -49,7 +49,7 @@ CORE_FRAME = (
     r"^<(built-in|frozen|eval_with_key|__array_function__|attrs generated)|^<string>\(\d+\): __\w+__$|^nn\.Module: |^\.\.\."
     r"|^Python GC$|^(torch|functorch|torchgen|triton|pyrometer|typing_extensions)(/|\.py\()"
     r"|/(site|dist)-packages/(torch|functorch|torchgen|triton|pyrometer)/|/pytorch/torch/|/python/triton/"
-    r"|/src/pyrometer/|/_pyrometer_inside/|(^|/)torchinductor_[^/]*/|(^|/)torch_compile_debug/"
+    r"|/src/pyrometer/|/_pyrometer_inside/|^pyrometer\(\d+\): <module>$|(^|/)torchinductor_[^/]*/|(^|/)torch_compile_debug/"
     r"|/lib(64)?/python3[.\d]*/[\w/]+\.py\(|/lib(64)?/python3[.\d]*\.zip/"
     rf"|^({_STANDARD})(/|\.py\()"
 )

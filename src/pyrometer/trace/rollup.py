@@ -76,6 +76,16 @@ def roll_up(own: IntArray, owner: IntArray, depth: IntArray) -> IntArray:
     return total
 
 
+def codes(keys: pl.DataFrame) -> IntArray:
+    """A whole number for each row, equal where all columns are, nulls too: the first row that has these values.
+
+    >>> codes(pl.DataFrame({"a": ["x", None, "x", None]})).tolist()
+    [0, 1, 0, 1]
+    """
+    numbered = keys.with_row_index("_row").select(pl.col("_row").first().over(keys.columns).cast(pl.Int64))
+    return np.asarray(numbered.to_series().to_numpy(), np.int64)
+
+
 def is_repeated(key: IntArray, owner: IntArray) -> npt.NDArray[np.bool_]:
     """Which rows lie below another one with the same key: recursion, whose time that one holds already.
 

@@ -29,7 +29,7 @@ def check_record(trace: RankTrace) -> Graph:
     for durations in (recorded(graph), changed(graph, unchanged(trace.events.height))):
         ends = replay(graph, durations)
         assert ends[real].tolist() == (graph.time + graph.dur)[real].tolist()
-        assert span_of(graph, ends) == trace.activity.span_ns
+        assert span_of(graph, ends) == trace.activity.span_ns or len(graph) == 1
     assert (graph.source[:, 1:] < np.arange(1, len(graph))).all()
     assert (graph.lag >= 0).all()
     assert (slack(graph)[real] >= 0).all()

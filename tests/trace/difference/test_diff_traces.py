@@ -7,8 +7,8 @@ import pytest
 
 from pyrometer.errors import IncomparableError
 from pyrometer.record import from_json, to_json
-from pyrometer.trace.difference.change import change
-from pyrometer.trace.difference.compare import RUN_MARGIN, diff_traces
+from pyrometer.trace.difference.change import change, run_margin
+from pyrometer.trace.difference.compare import decide, diff_traces
 from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.reading.read import read_trace
 
@@ -177,15 +177,30 @@ def test_traces_without_steps_or_devices_are_compared_as_a_whole(new_builder, tm
     assert found.outcome == "undecided"
 
 
-def test_two_runs_of_one_program_are_hardly_ever_told_apart():
-    """Steps that scatter by 8 % around a level that itself differs by 2 % from run to run."""
+@pytest.mark.parametrize(("between", "within"), [(0.014, 0.03), (0.02, 0.08), (0.1, 0.2)])
+def test_two_runs_of_one_program_are_hardly_ever_told_apart(between, within):
+    """Steps scatter around a level that itself differs from run to run."""
     generator = np.random.default_rng(0)
     wrong = 0
     for _ in range(2000):
-        a, b = (1e7 * np.exp(generator.normal(generator.normal(0, 0.014), 0.08, size=8)) for _ in range(2))
-        found = change(a.astype(np.int64), b.astype(np.int64))
-        wrong += found.ci_high < 1 - RUN_MARGIN or found.ci_low > 1 + RUN_MARGIN
+        a, b = (
+            (1e7 * np.exp(generator.normal(generator.normal(0, between), within, size=8))).astype(np.int64)
+            for _ in range(2)
+        )
+        wrong += decide(change(a, b), run_margin(a, b), (8, 8))[0] in {"faster", "slower"}
     assert wrong / 2000 < 0.01
+
+
+def test_a_change_that_matters_is_found_in_steps_that_scatter():
+    generator = np.random.default_rng(0)
+    found = 0
+    for _ in range(500):
+        a, b = (
+            np.exp(generator.normal(level, 0.03, size=8)).astype(np.int64)
+            for level in (16, 16 + np.log(1.25))
+        )
+        found += decide(change(a, b), run_margin(a, b), (8, 8))[0] == "slower"
+    assert found / 500 > 0.95
 
 
 def test_the_interval_covers_the_truth():
@@ -240,10 +255,15 @@ def test_the_same_program_recorded_twice_is_not_called_faster_or_slower(tmp_path
             on_trace_ready=lambda p: p.export_chrome_trace(str(tmp_path / name)),
         ) as profiler:
             for _ in range(16):
-                for _ in range(50):
+                for _ in range(20):
                     model(x)
                 profiler.step()
         return read_trace(tmp_path / name).ranks[0]
 
-    outcomes = [diff_traces(recorded("a.json"), recorded("b.json")).outcome for _ in range(6)]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        outcomes = [diff_traces(recorded("a.json"), recorded("b.json")).outcome for _ in range(8)]
+    finally:
+        torch.set_num_threads(threads)
     assert sum(outcome in {"faster", "slower"} for outcome in outcomes) <= 1

@@ -31,7 +31,7 @@ from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.linking.nearest import IntArray
 from pyrometer.trace.phase_labels import phase_names
-from pyrometer.trace.rollup import depths, gather_into, is_operator, is_repeated, parents, roll_up
+from pyrometer.trace.rollup import codes, depths, gather_into, is_operator, is_repeated, parents, roll_up
 from pyrometer.trace.stacks import python_stacks
 from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.where import places_of
@@ -73,7 +73,7 @@ def operators(trace: RankTrace, *, by: By = "op") -> pl.DataFrame:
         raise InputError(f"by={by!r}: operators are grouped by {', '.join(get_args(By))}")
     ops = op_rows(trace)
     keys = KEYS[by](trace, ops)
-    key = _codes(keys)
+    key = codes(keys)
     table = keys.hstack(_per_call(trace, ops, is_repeated(key, ops.owner)))
     span = max(trace.activity.span_ns, 1)
     return (
@@ -153,12 +153,6 @@ def _per_call(trace: RankTrace, ops: OpRows, repeated: np.ndarray) -> pl.DataFra
             "is_backward": trace.places.backward[ops.event] >= 0,
         }
     )
-
-
-def _codes(keys: pl.DataFrame) -> IntArray:
-    """A whole number for each row, equal where all key columns are."""
-    first = pl.int_range(pl.len(), dtype=pl.Int64).first()
-    return keys.select(first.over(keys.columns)).to_series().to_numpy()
 
 
 def _names(trace: RankTrace, ops: OpRows) -> pl.DataFrame:

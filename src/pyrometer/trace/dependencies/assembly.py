@@ -18,7 +18,8 @@ from pyrometer.trace.dependencies.threads import Threads, threads
 from pyrometer.trace.dependencies.waits import Waits, host_waits
 from pyrometer.trace.dependencies.work import NEVER, Work, device_work
 from pyrometer.trace.intervals import union
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
+from pyrometer.trace.kinds import Kind
+from pyrometer.trace.patterns import is_data_loading, is_host_communication, is_step_mark
 from pyrometer.trace.trace import RankTrace
 
 IntArray = npt.NDArray[np.int64]
@@ -73,8 +74,8 @@ def build(trace: RankTrace) -> Graph:
         point=np.where((node > 0) & (node <= nodes), node - 1, -1),
         is_pass=pairs.is_pass,
         source=pairs.source,
-        weight=np.where(edge >= 0, bonds.weight[edge], 0),
-        kind=np.where(edge >= 0, bonds.kind[edge], int(Edge.PASS)),
+        weight=np.append(bonds.weight, 0)[edge],  # edge -1 leads from a pass
+        kind=np.append(bonds.kind, int(Edge.PASS))[edge],
         lag=np.where(real, lag[node], 0),
         ends=_ends(found, points, node, real),
         points=points,
@@ -170,14 +171,19 @@ def _lost(found: Found) -> IntArray:
 
 
 def _lane_ends(found: Found) -> tuple[IntArray, IntArray]:
-    """The last moment of each thread that counts for the span, by the rule of `Activity`."""
-    events = found.events.filter(pl.col("track").is_not_null())
-    counted: tuple[Kind, ...] = (Kind.CPU_OP, *DEVICE_WORK)
-    if not found.events["kind"].cast(pl.String).is_in([kind.value for kind in counted]).any():
-        counted = HOST
-    host = [kind.value for kind in counted if kind not in DEVICE_WORK]
-    last = events.filter(pl.col("kind").is_in(host)).group_by("track").agg(pl.col("end_ns").max())
-    return last["track"].to_numpy().astype(np.int64), last["end_ns"].to_numpy()
+    """The last moment of each thread that counts for the span, by the rule of `Activity`.
+
+    Where none of these is the end of the span, that is a moment of the main thread.
+    """
+    counts = pl.col("kind").is_in([Kind.CPU_OP.value]) | is_data_loading() | is_host_communication()
+    counted = found.events.filter(
+        (counts & ~is_step_mark()).fill_null(value=False) & (pl.col("end_ns") <= found.high)
+    )
+    last = counted.drop_nulls("track").group_by("track").agg(pl.col("end_ns").max())
+    lane, end = last["track"].to_numpy().astype(np.int64), last["end_ns"].to_numpy()
+    if found.threads.main >= 0 and max(end.max(initial=0), found.work.end.max(initial=0)) < found.high:
+        lane, end = np.append(lane, found.threads.main), np.append(end, found.high)
+    return lane, end
 
 
 def _ends(found: Found, points: Points, node: IntArray, real: npt.NDArray[np.bool_]) -> IntArray:

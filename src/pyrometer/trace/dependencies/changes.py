@@ -101,7 +101,7 @@ def _shrink_programs(graph: Graph, scales: Scales, weight: IntArray) -> None:
 
 def _shrink_waits(graph: Graph, scales: Scales, weight: IntArray) -> None:
     calls = graph.waits.event
-    if not len(calls) or not len(graph.points.time):
+    if not len(calls) or not len(graph.waiting_calls):
         return
     point = np.broadcast_to(graph.point, graph.kind.shape)
     waiting = np.where(point >= 0, graph.points.waiting[point], -1)
@@ -120,5 +120,7 @@ def _shrink_launches(graph: Graph, scales: Scales, weight: IntArray) -> None:
     if not launch.any():
         return
     call = graph.device.call[np.broadcast_to(graph.work, graph.kind.shape)[launch]]
-    share = np.where(scales.event[call] == 0.0, 0.0, scales.launch)
+    # A copy that its own call waits for is no matter of launching.
+    later = np.where(np.isin(call, graph.waits.event), 1.0, scales.launch)
+    share = np.where(scales.event[call] == 0.0, 0.0, later)
     weight[launch] = _scaled(weight[launch], share)

@@ -53,7 +53,7 @@ def latency(observed: IntArray, usual: int) -> Latency:
     if not len(observed):
         return Latency(usual, usual)
     if len(observed) < FEW:
-        typical = int(observed[0])
+        typical = min(int(observed[0]), 10 * usual)
         return Latency(typical, max(typical, usual))
     typical = int(observed[len(observed) // 2])
     return Latency(typical, min(int(observed[len(observed) * 9 // 10]), 10 * max(typical, usual)))

@@ -9,14 +9,19 @@ import polars as pl
 from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
 from pyrometer.trace.dependencies.replay import WORK, Pieces, critical_pieces
 from pyrometer.trace.kinds import HOST, Kind
-from pyrometer.trace.patterns import is_blocking_call, is_communication, is_data_loading
+from pyrometer.trace.patterns import (
+    is_blocking_call,
+    is_communication,
+    is_data_loading,
+    is_host_communication,
+)
 from pyrometer.trace.trace import RankTrace
 
 IntArray = npt.NDArray[np.int64]
 
 CLASSES = (
     "compute",  # kernels that are not communication
-    "communication",  # communication kernels; on a trace without device work, communication operators
+    "communication",  # communication kernels; without device work, operators and annotations of it
     "memcpy",  # copies, and calls that copy before they return
     "memset",
     "launch",  # calls that start device work, and the delay until it starts on an idle stream
@@ -48,10 +53,10 @@ def event_classes(trace: RankTrace, graph: Graph) -> IntArray:
     events = trace.events
     kind, device = pl.col("kind").cast(pl.String), len(graph.device) > 0
     call = kind.is_in([Kind.RUNTIME.value, Kind.DRIVER.value])
-    kernel, op = kind == Kind.KERNEL.value, kind == Kind.CPU_OP.value
+    kernel = kind == Kind.KERNEL.value
     different = events.select("kind", "name").unique()
     different = different.with_columns(
-        pl.when((kernel | (op & pl.lit(not device))) & is_communication())
+        pl.when((kernel & is_communication()) | (pl.lit(not device) & is_host_communication()))
         .then(pl.lit("communication"))
         .when(call & is_blocking_call())
         .then(pl.lit("sync"))

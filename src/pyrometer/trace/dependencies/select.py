@@ -11,7 +11,13 @@ import polars as pl
 from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.kinds import HOST, Kind
-from pyrometer.trace.patterns import is_blocking_call, is_communication, is_data_loading, is_module
+from pyrometer.trace.patterns import (
+    is_blocking_call,
+    is_communication,
+    is_data_loading,
+    is_host_communication,
+    is_module,
+)
 from pyrometer.trace.trace import RankTrace
 
 Mask = npt.NDArray[np.bool_]
@@ -75,7 +81,7 @@ def scales_of(trace: RankTrace, kind: str, pattern: str | None, keep: float) -> 
         return Scales(scales.event, gap=keep)
     chosen = _mask(trace, (EVENTS[kind] if kind in EVENTS else SUBTREES[kind])() & named)
     if kind == "collective" and not len(graph.device):
-        chosen = _mask(trace, _all_of(Kind.CPU_OP) & is_communication() & named)
+        chosen = _mask(trace, is_host_communication() & named)
     if kind in SUBTREES or (kind == "collective" and not len(graph.device)):
         chosen = _with_subtree(trace, chosen, backward=kind in ("line", "module"))
     scales.event[chosen] = keep

@@ -13,6 +13,10 @@ Times = npt.NDArray[np.int64]
 CONFIDENCE = 0.95
 MIN_STEPS = 3
 
+RUN_MARGIN = 0.05
+"""Two runs of one program differ by a few per cent by themselves (memory layout, clocks), which steps of one run do not
+show; what is nearer to 1 than this is not called a difference."""
+
 
 def change(a: Times, b: Times) -> TimeChange:
     """Compare times per step, one value per step, ns.
@@ -42,3 +46,19 @@ def change(a: Times, b: Times) -> TimeChange:
     return TimeChange(
         a_ns=means[0], b_ns=means[1], ratio=float(np.exp(shift)), ci_low=float(low), ci_high=float(high)
     )
+
+
+def run_margin(a: Times, b: Times) -> float:
+    """By how much two runs of one program may differ by themselves: `RUN_MARGIN`, or twice the scatter of their steps.
+
+    Where steps scatter, what disturbs them (neighbours, a hot device) also comes and goes between runs, and the interval
+    over steps does not cover that.
+
+    >>> run_margin(np.array([100, 101, 99]), np.array([100, 101, 99]))
+    0.05
+    >>> round(run_margin(np.array([100, 101, 99]), np.array([80, 100, 125])), 2)
+    0.56
+    """
+    known = [times for times in (a, b) if len(times) > 1 and times.min() > 0]
+    scatter = max((float(np.log(times).std(ddof=1)) for times in known), default=0.0)
+    return max(RUN_MARGIN, float(np.expm1(2 * scatter)))

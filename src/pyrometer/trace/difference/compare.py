@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pyrometer.quantity import Ratio, format_percent, format_ratio, significant
+from pyrometer.quantity import format_percent, format_ratio, significant
 from pyrometer.trace.analysis.breakdown import breakdown
 from pyrometer.trace.difference.alignment import Pair, align_trees
 from pyrometer.trace.difference.call_tree import CallTree, build_call_tree
-from pyrometer.trace.difference.change import CONFIDENCE, MIN_STEPS, change
+from pyrometer.trace.difference.change import CONFIDENCE, MIN_STEPS, RUN_MARGIN, change, run_margin
 from pyrometer.trace.difference.comparability import compare_circumstances
 from pyrometer.trace.difference.groups import compare_groups, compare_kernels, compare_operators
 from pyrometer.trace.difference.record import (
-    Difference,
     NodeChange,
     Outcome,
     PartChange,
@@ -21,10 +20,6 @@ from pyrometer.trace.difference.record import (
     TraceDiff,
 )
 from pyrometer.trace.trace import RankTrace
-
-RUN_MARGIN = 0.05
-"""Two runs of one program differ by a few per cent by themselves (memory layout, clocks, neighbours), which steps of one
-run do not show; what is nearer to 1 than this is not called a difference."""
 
 SMALLEST_SHARE = 0.001
 """Changes below this share of the step are not listed."""
@@ -47,8 +42,13 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50) -> TraceDiff:
         IncomparableError: the traces are of different programs, or one is empty.
     """
     differences = compare_circumstances(a, b)
-    step = change(_step_times(a), _step_times(b))
-    outcome, sentence = _verdict(step, (a.steps.height, b.steps.height), differences)
+    times = _step_times(a), _step_times(b)
+    step, margin = change(*times), run_margin(*times)
+    withheld = next((one for one in differences if one.withholds), None)
+    if withheld is None:
+        outcome, sentence = decide(step, margin, (a.steps.height, b.steps.height))
+    else:
+        outcome, sentence = "undecided", f"undecided: {withheld.message} ({withheld.a} against {withheld.b})"
     return TraceDiff(
         outcome=outcome,
         sentence=sentence,
@@ -56,7 +56,7 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50) -> TraceDiff:
         num_steps_a=a.steps.height,
         num_steps_b=b.steps.height,
         confidence=CONFIDENCE,
-        margin=RUN_MARGIN,
+        margin=margin,
         differences=differences,
         parts=_parts(a, b),
         nodes=_nodes(a, b, step, top),
@@ -75,10 +75,11 @@ def _step_times(trace: RankTrace) -> npt.NDArray[np.int64]:
     return lengths
 
 
-def _verdict(step: TimeChange, steps: tuple[int, int], differences: list[Difference]) -> tuple[Outcome, str]:
-    withheld = next((one for one in differences if one.withholds), None)
-    if withheld is not None:
-        return "undecided", f"undecided: {withheld.message} ({withheld.a} against {withheld.b})"
+def decide(step: TimeChange, margin: float, steps: tuple[int, int]) -> tuple[Outcome, str]:
+    """The verdict on a change of the step's time, and its sentence.
+
+    Faster or slower is what lies beyond the margin with its whole interval; the same, what lies within `RUN_MARGIN`.
+    """
     if step.ratio is None:
         return "undecided", "undecided: a step has no length; mark steps with profiler.step()"
     if step.ci_low is None or step.ci_high is None:
@@ -86,20 +87,14 @@ def _verdict(step: TimeChange, steps: tuple[int, int], differences: list[Differe
             f"undecided: {significant(step.ratio)}× from {steps[0]} and {steps[1]} steps, which give no interval; record at "
             f"least {MIN_STEPS} a side"
         )
-    return _decided(step.ratio, step.ci_low, step.ci_high)
-
-
-def _decided(ratio: Ratio, low: Ratio, high: Ratio) -> tuple[Outcome, str]:
-    if high < 1 - RUN_MARGIN:
-        return "faster", format_ratio(ratio, low, high)
-    if low > 1 + RUN_MARGIN:
-        return "slower", format_ratio(ratio, low, high)
-    margin = format_percent(RUN_MARGIN, 1)
-    if low > 1 - RUN_MARGIN and high < 1 + RUN_MARGIN:
-        return "same", f"no change (within ±{margin})"
+    low, high = step.ci_low, step.ci_high
+    if high < 1 / (1 + margin) or low > 1 + margin:
+        return "faster" if high < 1 else "slower", format_ratio(step.ratio, low, high)
+    if low > 1 / (1 + RUN_MARGIN) and high < 1 + RUN_MARGIN:
+        return "same", f"no change (within ±{format_percent(RUN_MARGIN, 1)})"
     return "undecided", (
-        f"undecided: {significant(ratio)}× ({significant(low)}–{significant(high)}) reaches into the {margin} by which two "
-        "runs of one program may differ; pyrometer bench A --vs B would resolve it"
+        f"undecided: {significant(step.ratio)}× ({significant(low)}–{significant(high)}) reaches into the "
+        f"{format_percent(margin, 2)} by which two runs of one program may differ here; pyrometer bench A --vs B would resolve it"
     )
 
 

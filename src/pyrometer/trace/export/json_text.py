@@ -98,11 +98,13 @@ def _as_json(values: pl.Series, *, is_raw: bool) -> pl.Series:
         return values if is_raw else quoted(values)
     if isinstance(values.dtype, pl.List):
         inner = values.list.eval(pl.element().cast(pl.String)).list.join(",")
-        return inner.to_frame("list").select(pl.format("[{}]", "list")).to_series()
+        whole: pl.Series = inner.to_frame("list").select(pl.format("[{}]", "list")).to_series()
+        return whole
     if values.dtype.is_float():
         known = [None if value is None or not isfinite(value) else repr(value) for value in values.to_list()]
         return pl.Series(known, dtype=pl.String)
-    return values.cast(pl.String)
+    text: pl.Series = values.cast(pl.String)
+    return text
 
 
 Columns = Mapping[str, pl.Series | str]

@@ -27,8 +27,9 @@ def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
     """Nest the events of each track; they come in order of start, the outermost first where starts are equal.
 
     The time of a track is given to the innermost open event, which is the one that began last. So the `self_ns` of a
-    track sum exactly to the time in which anything runs on it, also where events overlap without nesting; such an
-    event becomes a child of the one that it begins in, and is counted.
+    track sum exactly to the time in which anything runs on it, also where events overlap without nesting. Such an event
+    is counted, and becomes a child of the innermost open one that it does not outlive: a span that a function opens goes
+    on after that function has returned, and is not below it; nor is what the function that closes a span opens next.
     """
     parent = np.full(len(start), -1, np.int64)
     depth = np.zeros(len(start), np.int64)
@@ -70,12 +71,15 @@ def _nest_track(start: list[int], end: list[int]) -> tuple[list[int], list[int],
                 clock = until
         if stack:
             top = stack[-1]
-            parent[i] = top
-            depth[i] = len(stack)
             if begins > clock:
                 own[top] += begins - clock
             if ends > end[top]:
                 violations += 1
+                outlived = ends - TOLERANCE_NS
+                top = next((one for one in reversed(stack) if end[one] >= outlived), -1)
+            if top >= 0:
+                parent[i] = top
+                depth[i] = depth[top] + 1
         if begins > clock:
             clock = begins
         stack.append(i)
