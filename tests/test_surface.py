@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -13,18 +16,31 @@ from pyrometer.errors import ExitCode, PyrometerError
 PUBLIC = [
     "Calibration",
     "Call",
+    "CaptureOptions",
     "Environment",
     "Inference",
     "Measurement",
+    "Trace",
     "Training",
     "Verdict",
     "Workload",
     "__version__",
+    "analyses",
+    "analyze",
+    "attach",
     "calibrate",
     "compare",
     "compare_many",
+    "diff_traces",
+    "disable_attach",
+    "enable_attach",
+    "export_trace",
     "measure",
     "read_environment",
+    "read_trace",
+    "record_trace",
+    "span",
+    "trace_script",
 ]
 
 ERRORS = {
@@ -77,3 +93,18 @@ def test_signatures_that_others_call():
     assert {"work", "budget_s", "confidence"} <= set(inspect.signature(pm.measure).parameters)
     assert list(inspect.signature(pm.Inference).parameters)[:4] == ["model", "inputs", "unit", "per_step"]
     assert list(inspect.signature(pm.Training).parameters)[:4] == ["model", "loss", "optimizer", "batches"]
+    assert {"work", "steps", "options", "path"} <= set(inspect.signature(pm.record_trace).parameters)
+    assert list(inspect.signature(pm.analyze).parameters)[:3] == ["trace", "name", "rank"]
+    assert {"paths", "strict", "cache", "workers"} == set(inspect.signature(pm.read_trace).parameters)
+
+
+def test_importing_listens_only_when_the_environment_says_so(tmp_path):
+    code = "import threading, pyrometer; print([thread.name for thread in threading.enumerate()])"
+    heard = {}
+    for asked in ("", "0", "1"):
+        environment = os.environ | {"PYROMETER_ATTACH": asked, "XDG_RUNTIME_DIR": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        heard[asked] = "pyrometer attach" in done.stdout
+    assert heard == {"": False, "0": False, "1": True}

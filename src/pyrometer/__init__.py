@@ -1,7 +1,7 @@
 """Pyrometer measures how hot the torch burns: the performance engineer for PyTorch programs.
 
 Everything public is importable from here and loaded when it is first used, so that `import pyrometer` does not
-import torch.
+import torch. With `PYROMETER_ATTACH=1` in the environment the import lets `pyrometer trace --attach` record the process.
 
 >>> import torch
 >>> import pyrometer as pm
@@ -12,6 +12,7 @@ import torch.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,19 @@ if TYPE_CHECKING:
     from pyrometer.bench.measurement import Measurement as Measurement
     from pyrometer.hardware.environment import Environment as Environment
     from pyrometer.hardware.environment import read_environment as read_environment
+    from pyrometer.trace.analysis.registry import analyses as analyses
+    from pyrometer.trace.analysis.registry import analyze as analyze
+    from pyrometer.trace.capture.attach import attach as attach
+    from pyrometer.trace.capture.listening import disable_attach as disable_attach
+    from pyrometer.trace.capture.listening import enable_attach as enable_attach
+    from pyrometer.trace.capture.record import CaptureOptions as CaptureOptions
+    from pyrometer.trace.capture.script import trace_script as trace_script
+    from pyrometer.trace.capture.workload import record_trace as record_trace
+    from pyrometer.trace.difference.compare import diff_traces as diff_traces
+    from pyrometer.trace.export.formats import export_trace as export_trace
+    from pyrometer.trace.reading.read import read_trace as read_trace
+    from pyrometer.trace.span import span as span
+    from pyrometer.trace.trace import Trace as Trace
     from pyrometer.workload.call import Call as Call
     from pyrometer.workload.inference import Inference as Inference
     from pyrometer.workload.training import Training as Training
@@ -35,17 +49,30 @@ if TYPE_CHECKING:
 _HOMES = {
     "Call": "pyrometer.workload.call",
     "Calibration": "pyrometer.bench.calibration",
+    "CaptureOptions": "pyrometer.trace.capture.record",
     "Environment": "pyrometer.hardware.environment",
     "Inference": "pyrometer.workload.inference",
     "Measurement": "pyrometer.bench.measurement",
+    "Trace": "pyrometer.trace.trace",
     "Training": "pyrometer.workload.training",
     "Verdict": "pyrometer.bench.comparison.verdict",
     "Workload": "pyrometer.workload.workload",
+    "analyses": "pyrometer.trace.analysis.registry",
+    "analyze": "pyrometer.trace.analysis.registry",
+    "attach": "pyrometer.trace.capture.attach",
     "calibrate": "pyrometer.bench.calibrate",
     "compare": "pyrometer.bench.comparison.compare",
     "compare_many": "pyrometer.bench.comparison.compare",
+    "diff_traces": "pyrometer.trace.difference.compare",
+    "disable_attach": "pyrometer.trace.capture.listening",
+    "enable_attach": "pyrometer.trace.capture.listening",
+    "export_trace": "pyrometer.trace.export.formats",
     "measure": "pyrometer.bench.measure",
     "read_environment": "pyrometer.hardware.environment",
+    "read_trace": "pyrometer.trace.reading.read",
+    "record_trace": "pyrometer.trace.capture.workload",
+    "span": "pyrometer.trace.span",
+    "trace_script": "pyrometer.trace.capture.script",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
@@ -63,3 +90,10 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if os.environ.get("PYROMETER_ATTACH", "") not in {"", "0"}:
+    from pyrometer.trace.capture.listening import enable_if_asked
+
+    enable_if_asked()
+    del enable_if_asked

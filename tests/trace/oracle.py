@@ -188,11 +188,9 @@ def measure(events: list[Event], windows: list[tuple[int, int]]) -> Truth:
 
 
 def span(events: list[Event]) -> tuple[int, int]:
-    """From the first to the last work, or waiting for work."""
+    """From the first to the last operator or device work."""
     counted = [
-        event
-        for name, event in classes(events)
-        if name in ("host", "loading", "collective") or event.kind in DEVICE
+        event for name, event in classes(events) if name == "host" or event.kind in DEVICE
     ] or events
     if not counted:
         return 0, 0

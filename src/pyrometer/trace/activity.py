@@ -24,10 +24,9 @@ CALLS = (Kind.RUNTIME, Kind.DRIVER)
 class Activity:
     """The span of one rank's trace, and when each class was active (anywhere: any stream, any thread).
 
-    `span` runs from the first start to the last end over all that is work or waiting for work: host operators, device
-    work (kernels, memcpy, memset), waiting for the data loader and, without device work, communication of the host.
-    Annotations, Python functions, runtime calls and the profiler's own records do not widen it. A trace that has none
-    of these takes all its host events instead.
+    `span` runs from the first start to the last end over host operators and device work (kernels, memcpy, memset).
+    Annotations, Python functions, runtime calls and the profiler's own records do not widen it. A trace that has neither
+    operators nor device work takes all its host events instead.
     """
 
     start_ns: int
@@ -69,7 +68,7 @@ def find_activity(events: pl.DataFrame) -> Activity:
     ops = _only(events, Kind.CPU_OP)
     waiting = _only(events, Kind.CPU_OP, Kind.USER_ANNOTATION).filter(is_host_communication())
     marks = _only(events, Kind.USER_ANNOTATION, Kind.CPU_OP, Kind.PYTHON_FUNCTION).filter(is_data_loading())
-    low, high = _span(events, marks if has_device else pl.concat([marks, waiting]))
+    low, high = _span(events)
     return Activity(
         start_ns=low,
         end_ns=high,
@@ -87,9 +86,9 @@ def find_activity(events: pl.DataFrame) -> Activity:
     )
 
 
-def _span(events: pl.DataFrame, waits: pl.DataFrame) -> tuple[int, int]:
+def _span(events: pl.DataFrame) -> tuple[int, int]:
     for bounds in (
-        pl.concat([_only(events, Kind.CPU_OP, *DEVICE_WORK), waits]),
+        _only(events, Kind.CPU_OP, *DEVICE_WORK),
         _only(events, *CALLS, Kind.PYTHON_FUNCTION, Kind.USER_ANNOTATION),
     ):
         low, high = bounds["start_ns"].min(), bounds["end_ns"].max()

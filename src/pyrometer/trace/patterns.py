@@ -46,14 +46,14 @@ _OFTEN_USERS = frozenset({"chunk", "cmd", "code", "profile", "test", "trace"})
 _STANDARD = "|".join(sorted(sys.stdlib_module_names - _OFTEN_USERS))
 
 CORE_FRAME = (
-    r"^<(built-in|frozen|eval_with_key|__array_function__|attrs generated)|^<string>\(\d+\): __\w+__$|^nn\.Module: |^\.\.\."
-    r"|^Python GC$|^(torch|functorch|torchgen|triton|pyrometer|typing_extensions)(/|\.py\()"
+    r"^<(built-in|frozen|eval_with_key|__array_function__|attrs generated)|^<string>\(\d+\): (__\w+__|<lambda>)$|^nn\.Module: |^\.\.\."
+    r"|^Python GC$|^(torch|functorch|torchgen|triton|pyrometer|click|typing_extensions)(/|\.py\()"
     r"|/(site|dist)-packages/(torch|functorch|torchgen|triton|pyrometer)/|/pytorch/torch/|/python/triton/"
     r"|/src/pyrometer/|/_pyrometer_inside/|^pyrometer\(\d+\): <module>$|(^|/)torchinductor_[^/]*/|(^|/)torch_compile_debug/"
     r"|/lib(64)?/python3[.\d]*/[\w/]+\.py\(|/lib(64)?/python3[.\d]*\.zip/"
-    rf"|^({_STANDARD})(/|\.py\()"
+    rf"|^({_STANDARD})(/|\.py\()|(^|/)torchrun\(\d+\): <module>$"
 )
-"""Python functions of Python itself, of torch and its compilers, and of this tool: never where a user would look.
+"""Python functions of Python itself, of torch and its compilers, of this tool and what starts it: never where a user would look.
 
 The profiler cuts the entries of `sys.path` off, so that the standard library shows as `enum.py(…)` and a package as
 `numpy/…`. Names of the standard library that users often give to their own files are not taken for it.
@@ -68,7 +68,6 @@ LIBRARIES = (
     "albumentations",
     "apex",
     "bitsandbytes",
-    "click",
     "cloudpickle",
     "csrc",
     "cv2",
@@ -142,7 +141,7 @@ LIBRARIES = (
 )
 """Packages whose functions are skipped where a user's own is above them; programs such as serving engines are users."""
 
-LIBRARY_FRAME = rf"{CORE_FRAME}|/(site|dist)-packages/|^({'|'.join(LIBRARIES)})(/|\.py\()"
+LIBRARY_FRAME = rf"{CORE_FRAME}|/(site|dist)-packages/|^({'|'.join(LIBRARIES)})(/|\.py\(|\(\d+\): <module>$)"
 """Python functions of libraries: not where a user would look for a line to change."""
 
 BACKWARD = r"^autograd::engine::evaluate_function"

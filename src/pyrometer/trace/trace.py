@@ -99,6 +99,19 @@ class Trace:
         """The steps of all ranks."""
         return self._all(lambda one: one.steps)
 
+    def sql(self, query: str) -> pl.DataFrame:
+        """Answer one SELECT over all ranks; the views are `pyrometer.trace.sql.VIEWS`.
+
+        >>> Trace(()).sql("select count(*) as number from kernels")["number"].to_list()
+        [0]
+
+        Raises:
+            InputError: not a SELECT, an unknown view or column, or a mistake in the query.
+        """
+        from pyrometer.trace.sql import trace_sql
+
+        return trace_sql(self, query)
+
     def rank(self, rank: int | None = None) -> RankTrace:
         """One rank's trace; with one rank only, that one.
 

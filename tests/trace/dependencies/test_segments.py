@@ -9,6 +9,7 @@ import numpy as np
 
 from pyrometer.trace.dependencies.segments import host_segments, split
 from pyrometer.trace.kinds import HOST
+from pyrometer.trace.linking.tree import TOLERANCE_NS
 from pyrometer.trace.reading.read import read_trace
 
 
@@ -37,13 +38,13 @@ def test_nested_events_share_the_time_of_their_thread(builder: Any) -> None:
     ]
 
 
-def test_an_event_that_outlives_its_parent_cuts_it_off(builder: Any) -> None:
+def test_an_event_that_outlasts_the_one_it_begins_in_goes_on_after_it(builder: Any) -> None:
     builder.python("step.py(1): enter", 0, 50)
     builder.annotate("ProfilerStep#0", 40, 100)
     builder.op("aten::mm", 60, 20)
     assert shown(builder.read()) == [
-        ("step.py(1): enter", 0, 40),
-        ("ProfilerStep#0", 40, 60),
+        ("step.py(1): enter", 0, 50),
+        ("ProfilerStep#0", 50, 60),
         ("aten::mm", 60, 80),
         ("ProfilerStep#0", 80, 140),
     ]
@@ -71,4 +72,8 @@ def test_the_segments_of_an_event_are_its_own_time(real_trace: Path) -> None:
     own = np.zeros(events.height, np.int64)
     np.add.at(own, found.event[known], (found.end - found.start)[known])
     rows = host["event"].to_numpy()
-    assert own[rows].tolist() == events["self_ns"].to_numpy()[rows].tolist()
+    self_ns = events["self_ns"].to_numpy()[rows]
+    # Where neighbours overlap by what times are rounded by, that much may go to the other.
+    assert np.abs(own[rows] - self_ns).max() <= TOLERANCE_NS
+    assert (own[rows] != self_ns).mean() <= 0.001
+    assert own[rows].sum() == self_ns.sum()

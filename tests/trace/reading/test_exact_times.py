@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from pyrometer.trace.reading.chunks import FLOAT_LIMIT_US
 from pyrometer.trace.reading.read import read_trace
-from pyrometer.trace.reading.times import LIMIT_US, NO_TIME, nanoseconds
+from pyrometer.trace.reading.times import FLOAT_LIMIT_US, LIMIT_US, NO_TIME, nanoseconds
 
 NANOS = st.integers(-(2**62), 2**62)
 

@@ -83,7 +83,7 @@ class StreamBreakdown(Record, frozen=True, kw_only=True):
 class Breakdown(Record, frozen=True, kw_only=True):
     """Where one rank's time went."""
 
-    span_ns: Annotated[int, doc("from the first to the last operator, device work or waiting for data")]
+    span_ns: Annotated[int, doc("from the first start to the last end over operators and device work")]
     start_ns: Annotated[int, doc("on the clock of the file")]
     end_ns: int
     parts: Annotated[Parts, doc("sum to span_ns")]

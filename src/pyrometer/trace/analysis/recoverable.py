@@ -145,7 +145,13 @@ def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
     frame, module = trace.places.frame, trace.places.module
     yield from _by_name(pieces, "compute", names, own, kind="kernel", speedup=2.0, what="twice as fast")
     yield from _by_name(
-        pieces, "memcpy", names, own, kind="copy", speedup=None, what="free, or behind other work"
+        pieces,
+        "memcpy",
+        names,
+        _copies(graph, own),
+        kind="copy",
+        speedup=None,
+        what="free, or behind other work",
     )
     yield from _by_name(pieces, "runtime", names, own, kind="call", speedup=None, what="no longer called")
     yield from _by_name(pieces, None, names, op, kind="op", speedup=2.0, what=OWN)
@@ -161,6 +167,15 @@ def candidates(trace: RankTrace, graph: Graph) -> Iterator[Candidate]:
     ):
         yield from _whole(trace, pieces.filter(pl.col("class") == group), kind, name, what)
     yield from _waiting_groups(trace, graph)
+
+
+def _copies(graph: Graph, own: IntArray) -> IntArray:
+    """For each copy itself, and for each call that waits for its own copy that copy; -1 for all other events."""
+    device, owner = graph.device, np.full(len(own), NOTHING, np.int64)
+    owner[device.event[device.is_copy]] = device.event[device.is_copy]
+    waited = device.is_copy & (device.call >= 0) & np.isin(device.call, graph.waits.event)
+    owner[device.call[waited]] = device.event[waited]
+    return owner
 
 
 class _Names:

@@ -63,7 +63,8 @@ def find_latencies(events: pl.DataFrame, work: Work, waits: Waits) -> Latencies:
     """Observe the delays of one trace."""
     previous = np.where(work.before >= 0, work.end[work.before], NEVER) if len(work) else work.end
     known = work.call >= 0
-    launch = latency((work.start - work.launched)[known & (previous <= work.launched)], USUAL_LAUNCH_NS)
+    free = known & (previous <= work.launched) & ~_follows_other_work(work)
+    launch = latency((work.start - work.launched)[free], USUAL_LAUNCH_NS)
     queued = known & (work.before >= 0) & (work.launched + launch.typical <= previous)
     queue = latency(work.start[queued] - previous[queued], USUAL_QUEUE_NS)
     calls = events.select("name", "start_ns", "end_ns", "dur_ns")[waits.event]
@@ -73,6 +74,17 @@ def find_latencies(events: pl.DataFrame, work: Work, waits: Waits) -> Latencies:
     held = ready > start
     wake = latency(end[held] - ready[held], USUAL_WAKE_NS)
     return Latencies(launch, queue, wake, _own(calls.with_columns(held=pl.Series(held, dtype=pl.Boolean))))
+
+
+def _follows_other_work(work: Work) -> npt.NDArray[np.bool_]:
+    """Whether work of its device ended between its launch and its start: it may have waited for that on an empty stream."""
+    found = np.zeros(len(work), bool)
+    for device in np.unique(work.device).tolist():
+        mine = np.flatnonzero((work.device == device) & (work.end > work.start))
+        ends = np.sort(work.end[mine])
+        until = np.searchsorted(ends, work.start[mine], side="right")
+        found[mine] = until > np.searchsorted(ends, work.launched[mine], side="right")
+    return found
 
 
 def _own(calls: pl.DataFrame) -> IntArray:

@@ -97,7 +97,10 @@ def span_of(graph: Graph, ends: IntArray) -> int:
 
 
 def slack(graph: Graph) -> IntArray:
-    """For each node how much later it could end without making the span longer, ns; 0 on the critical path."""
+    """For each node how much later it could end without making the span longer, ns; 0 on the critical path.
+
+    Nothing may end later than the span, also what nothing waits for.
+    """
     latest = [graph.high] * len(graph)
     stay = graph.lag + graph.dur
     columns = (graph.source[0], graph.weight[0], graph.source[1], graph.weight[1], stay)

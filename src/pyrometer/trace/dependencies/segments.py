@@ -24,7 +24,10 @@ class Segments(NamedTuple):
 
 
 class Nest(NamedTuple):
-    """Host events of all threads in order of start, cut so that each lies within its parent and beside its siblings."""
+    """Host events of all threads in order of start, cut so that each lies within its parent and beside its siblings.
+
+    An event that encloses one which began before it begins where that one ends.
+    """
 
     row: IntArray  # of `events`
     lane: IntArray
@@ -37,8 +40,8 @@ class Nest(NamedTuple):
 def host_segments(events: pl.DataFrame, low: int, high: int) -> Segments:
     """Cut the time of every host thread within `[low, high)` at each start and end of an event.
 
-    Time belongs to the innermost event; between the first and the last event of a thread no time is left out. Where
-    events overlap without nesting, the one that began first is cut off.
+    Time belongs to the innermost event, as in `linking.tree`, so the segments of an event sum to its `self_ns`; between
+    the first and the last event of a thread no time is left out.
     """
     nest = _nest(events, low, high)
     live = np.flatnonzero(nest.end > nest.start)
@@ -71,27 +74,30 @@ def _nest(events: pl.DataFrame, low: int, high: int) -> Nest:
     start = np.clip(host["start_ns"].to_numpy(), low, high)
     end = np.clip(host["end_ns"].to_numpy(), low, high)
     depth = host["depth"].to_numpy().astype(np.int64)
-    _lift(parent, start, end)
-    _cut_at_siblings(np.where(parent >= 0, parent, -1 - lane), start, end)
+    begun = start.copy()
     order = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[order], np.arange(depth.max(initial=-1) + 2))
-    for first, stop in pairwise(bounds[1:].tolist()):
-        rows = order[first:stop]
-        rows = rows[parent[rows] >= 0]
+    levels = [order[first:stop] for first, stop in pairwise(bounds[1:].tolist())]
+    levels = [rows[parent[rows] >= 0] for rows in levels]
+    for rows in reversed(levels):  # times are rounded: what an event encloses may end a trifle after it
+        np.maximum.at(end, parent[rows], end[rows])
+    _cut_at_siblings(np.where(parent >= 0, parent, -1 - lane), start, end)
+    for rows in levels:
         end[rows] = np.minimum(end[rows], end[parent[rows]])
+    _begin_behind_earlier(parent, begun, start, end)
     return Nest(row, lane, start, end, parent, depth)
 
 
-def _lift(parent: IntArray, start: IntArray, end: IntArray) -> None:
-    """An event that outlives the one that it begins in stands beside it, and cuts it off."""
-    outlives = np.flatnonzero((parent >= 0) & (end > end[parent]))
-    ends = end.copy()
-    for one in outlives.tolist():
-        above = parent[one]
-        while above >= 0 and ends[one] > ends[above]:
-            end[above] = min(end[above], start[one])
-            above = parent[above]
-        parent[one] = above
+def _begin_behind_earlier(parent: IntArray, begun: IntArray, start: IntArray, end: IntArray) -> None:
+    """What encloses an event that began before it comes to the fore when that one ends."""
+    inner = np.flatnonzero(parent >= 0)
+    above = parent[inner]
+    while len(inner):
+        later = begun[above] > begun[inner]
+        inner, above = inner[later], above[later]
+        np.maximum.at(start, above, end[inner])
+        above = parent[above]
+        inner, above = inner[above >= 0], above[above >= 0]
 
 
 def _cut_at_siblings(family: IntArray, start: IntArray, end: IntArray) -> None:

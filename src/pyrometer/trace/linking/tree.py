@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 TOLERANCE_NS = 1000
-"""Two neighbours may overlap by this much and still count as neighbours: times are rounded when they are written, in
-old files to whole microseconds."""
+"""Two neighbours may overlap by this much and still count as neighbours, and an event may end so much after the one that
+encloses it: times are rounded when they are written, in old files to whole microseconds."""
 
 IntArray = npt.NDArray[np.int64]
 
@@ -26,13 +26,14 @@ class Tree(NamedTuple):
 def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
     """Nest the events of each track; they come in order of start, the outermost first where starts are equal.
 
-    The time of a track is given to the innermost open event, which is the one that began last. So the `self_ns` of a
-    track sum exactly to the time in which anything runs on it, also where events overlap without nesting. Such an event
-    is counted, and becomes a child of the innermost open one that it does not outlive: a span that a function opens goes
-    on after that function has returned, and is not below it; nor is what the function that closes a span opens next.
+    An event that begins within another and clearly outlasts it counts as enclosing it from then on, and is counted: an annotation
+    that is opened inside of the function which opens it, or a function that an annotation of a phase begins in. So what
+    encloses an event was open all the time that it ran, and what ended before is above none that came later.
+
+    Each moment of a track belongs to one event, to the innermost that is open: so the `self_ns` of a track sum exactly to
+    the time in which anything runs on it, also where events overlap without nesting.
     """
     parent = np.full(len(start), -1, np.int64)
-    depth = np.zeros(len(start), np.int64)
     own = np.zeros(len(start), np.int64)
     violations = 0
     order = np.argsort(track, kind="stable")
@@ -43,19 +44,27 @@ def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
         one = _nest_track(start[rows].tolist(), end[rows].tolist())
         found = np.array(one[0], np.int64)
         parent[rows] = np.where(found >= 0, rows[found], -1)
-        depth[rows] = one[1]
-        own[rows] = one[2]
-        violations += one[3]
-    return Tree(parent, depth, own, violations)
+        own[rows] = one[1]
+        violations += one[2]
+    return Tree(parent, _depth(parent), own, violations)
 
 
-def _nest_track(start: list[int], end: list[int]) -> tuple[list[int], list[int], list[int], int]:
+def _depth(parent: IntArray) -> IntArray:
+    """Number of ancestors, all events one level up at a time."""
+    depth = np.zeros(len(parent), np.int64)
+    above = parent
+    while (inside := above >= 0).any():
+        depth += inside
+        above = np.where(inside, parent[above], -1)
+    return depth
+
+
+def _nest_track(start: list[int], end: list[int]) -> tuple[list[int], list[int], int]:
     """`nest` for one track; plain lists, since this loop touches every event once."""
     parent = [-1] * len(start)
-    depth = [0] * len(start)
     own = [0] * len(start)
     violations = 0
-    stack: list[int] = []
+    stack: list[int] = []  # open events; none outlasts the one below it by more than rounding
     clock = 0  # the time up to which everything is given away
     for i, begins in enumerate(start):
         ends = end[i]
@@ -69,23 +78,28 @@ def _nest_track(start: list[int], end: list[int]) -> tuple[list[int], list[int],
             if until > clock:
                 own[top] += until - clock
                 clock = until
-        if stack:
+        if not stack:
+            stack.append(i)
+        else:
             top = stack[-1]
             if begins > clock:
                 own[top] += begins - clock
-            if ends > end[top]:
-                violations += 1
-                outlived = ends - TOLERANCE_NS
-                top = next((one for one in reversed(stack) if end[one] >= outlived), -1)
-            if top >= 0:
+            if ends - end[top] <= TOLERANCE_NS:
                 parent[i] = top
-                depth[i] = depth[top] + 1
+                stack.append(i)
+            else:
+                violations += 1
+                place = len(stack) - 1
+                while place > 0 and ends - end[stack[place - 1]] > TOLERANCE_NS:
+                    place -= 1
+                parent[i] = stack[place - 1] if place > 0 else -1
+                parent[stack[place]] = i
+                stack.insert(place, i)
         if begins > clock:
             clock = begins
-        stack.append(i)
     while stack:
         top = stack.pop()
         if end[top] > clock:
             own[top] += end[top] - clock
             clock = end[top]
-    return parent, depth, own, violations
+    return parent, own, violations

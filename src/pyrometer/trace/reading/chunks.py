@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,19 +24,17 @@ from pyrometer.trace.reading.decoding import (
 from pyrometer.trace.reading.ledger import Ledger
 from pyrometer.trace.reading.salvage import Salvage, Taken
 from pyrometer.trace.reading.shapes import Event, ExactEvent
+from pyrometer.trace.reading.times import IntArray, nanoseconds, too_coarse
 
 CHUNK_BYTES = 1 << 23
 """Text decoded at once: enough to make the cost of a chunk small, little enough for memory."""
-
-FLOAT_LIMIT_US = 2.0**43
-"""From here on (102 days) the floats of µs lie more than a nanosecond apart; the digits have to be read."""
 
 LONGEST_HEAD = 1 << 28
 """A file that holds more before its first event is refused: it is hardly a trace."""
 
 _BETWEEN = re.compile(rb"\}(\s*,\s*)(?=\{)")
 _WINDOW = 1 << 16
-_CANDIDATES = 4
+_CANDIDATES = (1, 2, 3, 4, 8, 16, 32, 64)  # objects inside one event's arguments may look like events
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _DEEPEST = 3
 
@@ -45,6 +43,7 @@ class Batch(NamedTuple):
     """Events of one chunk, and where its text lies."""
 
     events: list[AnyEvent]
+    start: IntArray  # of each, ns; NO_TIME where there is none
     text: bytes
     offset: int
 
@@ -70,6 +69,7 @@ class Document:
         self._ledger = ledger
         self._chunk_bytes = chunk_bytes
         self._shape: Shape = Event
+        self._start: IntArray = np.empty(0, dtype=np.int64)
 
     def batches(self) -> Iterator[Batch]:
         """The events, chunk by chunk."""
@@ -82,7 +82,7 @@ class Document:
             taken = self._take(text, offset, final=final)
             self.num_events += len(taken.events)
             if taken.events:
-                yield Batch(taken.events, text, offset)
+                yield Batch(taken.events, self._start, text, offset)
             self.closed = taken.ended
             wanted = self._chunk_bytes if taken.used else 2 * len(text)  # an event longer than a chunk
             text, offset = text[taken.used :], offset + taken.used
@@ -139,9 +139,11 @@ class Document:
         taken = self._decode(text, skipped, final=final)
         if taken is None:
             taken = Salvage(text, offset=offset, final=final, shape=self._shape, ledger=self._ledger).run()
-        if self._shape is Event and _needs_digits(taken.events):
+        times = [event.ts for event in taken.events]
+        if self._shape is Event and too_coarse(times):
             self._shape = ExactEvent
             return self._take(text, offset, final=final)
+        self._start = nanoseconds(times)
         return taken
 
     def _decode(self, text: bytes, skipped: int, *, final: bool) -> Taken | None:
@@ -154,7 +156,11 @@ class Document:
             if cut <= skipped:
                 break
             try:
-                return Taken(decode_list(b"[" + text[skipped:cut] + b"]", self._shape), resume, ended=False)
+                return Taken(
+                    decode_list(b"".join((b"[", memoryview(text)[skipped:cut], b"]")), self._shape),
+                    resume,
+                    ended=False,
+                )
             except DECODE_ERRORS as error:
                 if trailing_from(error) is not None:
                     return self._decode_last(text, skipped)
@@ -185,16 +191,9 @@ def _splits(text: bytes) -> Iterator[tuple[int, int]]:
         if found or window >= len(text):
             break
         window *= 8
-    for match in found[: -_CANDIDATES - 1 : -1]:
-        yield match.start() + 1, match.end()
-
-
-def _needs_digits(events: list[AnyEvent]) -> bool:
-    times: list[Any] = [event.ts for event in events]
-    if float not in set(map(type, times)):
-        return False
-    floats = [ts for ts in times if type(ts) is float]
-    return bool(np.array(floats).max() >= FLOAT_LIMIT_US)
+    for back in _CANDIDATES:
+        if back <= len(found):
+            yield found[-back].start() + 1, found[-back].end()
 
 
 def _is_whole(head: bytes | bytearray) -> bool:

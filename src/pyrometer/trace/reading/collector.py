@@ -54,12 +54,12 @@ class Collector:
         self._details = Details(self._note)
         self._parts = self._details.parts
         self._rows = 0
-        self._batch = Batch([], b"", 0)
+        self._batch = Batch([], np.empty(0, dtype=np.int64), b"", 0)
 
     def add(self, batch: Batch) -> None:
         """Take the events of one chunk."""
         self._batch = batch
-        self._add(to_entries(batch.events, self._sorts))
+        self._add(to_entries(batch.events, batch.start, self._sorts))
 
     def tables(self, rank: int) -> dict[str, pl.DataFrame]:
         """The finished tables, rows in order of start and keyed by their row number."""
@@ -181,8 +181,8 @@ class Collector:
     def _add_pairs(self) -> None:
         events, start, dur = self._pairs.complete()
         if events:
-            self._batch = Batch([], b"".join(event.args for event in events), 0)
-            self._add(to_entries(events, self._sorts, (start, dur)))
+            self._batch = Batch(events, start, b"".join(event.args for event in events), 0)
+            self._add(to_entries(events, start, self._sorts, dur))
 
     def _track_of(self, entries: Entries) -> IntArray:
         return np.array(self._sorts.tracks, dtype=np.int32)[entries.sorts]  # type: ignore[return-value]

@@ -17,7 +17,8 @@ ABSENT_TEXT = ("", "null")
 
 def column(name: str, values: Sequence[Any], dtype: Any) -> tuple[pl.Series, int]:
     """A column, and how many values are out of the type's range: they become null."""
-    if values.count(None) == len(values) or values.count(NOTHING) == len(values):
+    first = values[0]
+    if (first is None or first is NOTHING) and values.count(first) == len(values):
         return nulls(name, len(values), dtype), 0
     if dtype == pl.String:
         return _texts(name, values), 0

@@ -98,9 +98,9 @@ class Entries:
 
 
 def to_entries(
-    events: Sequence[AnyEvent], sorts: Sorts, times: tuple[IntArray, IntArray] | None = None
+    events: Sequence[AnyEvent], start: IntArray, sorts: Sorts, dur: IntArray | None = None
 ) -> Entries:
-    """Sort events, of which there is one at least, and read their times if these are not given."""
+    """Sort events, of which there is one at least, and read their durations if these are not given."""
     found = np.fromiter(map(sorts.__getitem__, map(_SORT, events)), dtype=np.int64, count=len(events))
     roles = np.array(sorts.roles, dtype=np.uint8)[found]
     instants = np.flatnonzero(roles == INSTANT)
@@ -110,8 +110,5 @@ def to_entries(
     order = np.argsort(roles, kind="stable")
     if len(events) > 1:
         events = itemgetter(*order.tolist())(events)
-    if times is None:
-        start, dur = nanoseconds([event.ts for event in events]), nanoseconds([event.dur for event in events])
-    else:
-        start, dur = times[0][order], times[1][order]
-    return Entries(events, found[order], roles[order], start, dur)
+    dur = nanoseconds([event.dur for event in events]) if dur is None else dur[order]
+    return Entries(events, found[order], roles[order], start[order], dur)

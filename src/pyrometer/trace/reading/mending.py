@@ -53,15 +53,20 @@ class _Unmendable(Exception):  # noqa: N818  # control flow, never seen outside
     pass
 
 
-def attempts(text: bytes) -> Iterator[Mended]:
+def attempts(text: bytes, *, insert: bool | None = None) -> Iterator[Mended]:
     r"""Ways to read the object at the start of a text, the likeliest first.
+
+    Args:
+        text: begins with the object.
+        insert: put in brackets and commas that are missing; by default after the ways without.
 
     >>> mended = next(attempts(b'{"name": "a"b", "dur": NaN,}, ...'))
     >>> mended.text, sorted(mended.codes)
     (b'{"name": "a\\"b","dur": null}', ['bare_value', 'trailing_comma', 'unescaped_quote'])
     """
-    for insert, guessing, surely in product((False, True), repeat=3):
-        mended = _Walk(text, surely=surely, insert=insert, trusting=not guessing).object_or_none()
+    inserting = (False, True) if insert is None else (insert,)
+    for inserts, guessing, surely in product(inserting, (False, True), (False, True)):
+        mended = _Walk(text, surely=surely, insert=inserts, trusting=not guessing).object_or_none()
         if mended is not None:
             yield mended
 

@@ -6,8 +6,9 @@ Every complete event is recovered. One that does not decode is mended; one that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
+
+import msgspec
 
 from pyrometer.trace.reading.decoding import (
     DECODE_ERRORS,
@@ -16,6 +17,7 @@ from pyrometer.trace.reading.decoding import (
     Shape,
     decode_loosely,
     decoder,
+    is_short,
     trailing_from,
 )
 from pyrometer.trace.reading.ledger import Ledger
@@ -29,8 +31,11 @@ _START = re.compile(
 
 _END_OF_LIST = re.compile(rb"\}\s*(\])\s*(?:[,}]|\Z)")
 
-LOOK_AHEAD = 3
-"""Starts inside one event's arguments that are tried as part of it."""
+LOOK_AHEAD = 4
+"""Starts inside a damaged event that are tried as part of it."""
+
+INCOMPLETE, DAMAGED = -1, -2
+_WINDOW = 1 << 14
 
 LONGEST_EVENT = 1 << 26
 
@@ -82,17 +87,7 @@ class Salvage:
                 return Taken(events, closed, ended=True)
             piece = self._event(i)
             if piece is None:
-                if (
-                    not self.final
-                    and len(self.text) - at < LONGEST_EVENT
-                    and len(self.starts) - i <= LOOK_AHEAD
-                ):
-                    return Taken(events, at, ended=False)
-                closing = _END_OF_LIST.search(self.text, at) if i == len(self.starts) - 1 else None
-                if i == len(self.starts) - 1 and closing is None:
-                    return Taken(events, at, ended=False, cut=True)
-                self.ledger.note("unreadable_event", lost=1, byte=self.offset + at)
-                piece = _Piece(None, closing.start(1) if closing else self.ends[i + 1])
+                return Taken(events, at, ended=False, cut=self.final)
             if piece.event is not None:
                 events.append(piece.event)
             used = piece.end
@@ -130,44 +125,80 @@ class Salvage:
             self.ledger.note("not_an_event" if entry else "garbage", lost=1, byte=byte)
         return 0
 
-    def _pieces(self, i: int) -> Iterator[tuple[int, bytes, bool]]:
-        for end in self.ends[i + 1 : i + 2 + LOOK_AHEAD]:
-            yield end, self.text[self.starts[i] : end], end == len(self.text)
-
     def _event(self, i: int) -> _Piece | None:
+        """Read the event at a start; None where the text ends inside it."""
         at = self.starts[i]
-        for _, piece, _ in self._pieces(i):
-            read = self._read(piece, at)
-            if read is not None:
-                return read
-        if not self.final and len(self.starts) - i <= LOOK_AHEAD and len(self.text) - at < LONGEST_EVENT:
-            return None
-        for _, piece, last in self._pieces(i):
-            mended = self._mend(piece, at, last=last)
-            if mended is not None:
-                return mended
-        return None
-
-    def _read(self, piece: bytes, at: int) -> _Piece | None:
         try:
-            return _Piece(decoder(self.shape).decode(piece), at + len(piece))
-        except DECODE_ERRORS as error:
-            end = trailing_from(error)
-        whole = piece if end is None else piece[:end]
-        event = decode_loosely(whole, self.shape)
+            return _Piece(decoder(self.shape).decode(self.text[at : self.ends[i + 1]]), self.ends[i + 1])
+        except DECODE_ERRORS:
+            end = self._extent(at)
+        if end > 0:
+            return (
+                self._read(at, end) or self._mend(self.text[at:end], at, insert=False) or self._lost(i, end)
+            )
+        if end == INCOMPLETE and (self.final or len(self.text) - at < LONGEST_EVENT):
+            return None
+        if self._is_short_of_text(i):
+            return None
+        mended = self._mend_somewhere(i)
+        if mended is not None or i + 1 < len(self.starts):
+            return mended or self._lost(i, self.ends[i + 1])
+        closing = _END_OF_LIST.search(self.text, at)
+        return self._lost(i, closing.start(1)) if closing else None
+
+    def _lost(self, i: int, end: int) -> _Piece:
+        self.ledger.note("unreadable_event", lost=1, byte=self.offset + self.starts[i])
+        return _Piece(None, end)
+
+    def _extent(self, at: int) -> int:
+        """Where the object that begins here ends, however many others it holds."""
+        window = _WINDOW
+        while True:
+            piece = self.text[at : at + window]
+            try:
+                decoder(msgspec.Raw).decode(piece)
+            except DECODE_ERRORS as error:
+                end = trailing_from(error)
+                if end is not None:
+                    return at + end
+                if not is_short(error):
+                    return DAMAGED
+            else:
+                return at + len(piece)
+            if at + window >= len(self.text):
+                return INCOMPLETE
+            window *= 4
+
+    def _is_short_of_text(self, i: int) -> bool:
+        """Whether damage should wait for more text: what looks like its end may be what it holds."""
+        near = len(self.starts) - i <= LOOK_AHEAD
+        return not self.final and near and len(self.text) - self.starts[i] < LONGEST_EVENT
+
+    def _read(self, at: int, end: int) -> _Piece | None:
+        event = decode_loosely(self.text[at:end], self.shape)
         if event is None:
             return None
         if event.misfits:
             self.ledger.note("wrong_type", num=1, byte=self.offset + at)
-        return _Piece(event.value, at + len(whole))
+        return _Piece(event.value, end)
 
-    def _mend(self, piece: bytes, at: int, *, last: bool) -> _Piece | None:
+    def _mend_somewhere(self, i: int) -> _Piece | None:
+        """Mend the event at a start, which may reach over what look like further starts."""
+        at = self.starts[i]
+        for insert in (False, True):
+            for end in self.ends[i + 1 : i + 2 + LOOK_AHEAD]:
+                mended = self._mend(self.text[at:end], at, insert=insert)
+                if mended is not None:
+                    return mended
+        return None
+
+    def _mend(self, piece: bytes, at: int, *, insert: bool) -> _Piece | None:
         """Take the first way to mend an event that swallows none of its keys, or the one that swallows fewest."""
         text = piece.rstrip(b", \t\r\n")
         wanted = event_keys(text)
         best: tuple[Mended, Loose] | None = None
-        for mended in attempts(text):
-            event = self._sensible(mended, text, last=last)
+        for mended in attempts(text, insert=insert):
+            event = self._sensible(mended, text, last=at + len(piece) == len(self.text))
             if event is not None and (best is None or len(mended.keys) > len(best[0].keys)):
                 best = mended, event
                 if mended.keys >= wanted:
@@ -183,6 +214,6 @@ class Salvage:
         rest = text[mended.end :].strip()
         if rest and not rest.startswith(b"]"):
             return None
-        if last and self.final and not rest and "missing_bracket" in mended.codes:
+        if last and not rest and "missing_bracket" in mended.codes:
             return None  # the file ends inside this event: what it would have said is not known
         return decode_loosely(mended.text, self.shape)

@@ -16,6 +16,9 @@ NO_TIME = -(2**63)
 
 LIMIT_US = 2**63 // 1000 - 1
 
+FLOAT_LIMIT_US = 2.0**43
+"""From here on (102 days) the floats of µs lie more than a nanosecond apart; the digits have to be read."""
+
 IntArray = npt.NDArray[np.int64]
 
 
@@ -42,6 +45,13 @@ def nanoseconds(values: Sequence[Any]) -> IntArray:
         known = whole.is_between(-LIMIT_US, LIMIT_US)
         return (whole * 1000).set(~known, None).fill_null(NO_TIME).to_numpy()
     return _from_floats(np.array(values, dtype=np.float64))
+
+
+def too_coarse(values: Sequence[Any]) -> bool:
+    """Whether floats among the values are so large that they no longer tell the nanosecond."""
+    if float not in set(map(type, values)):
+        return False
+    return max(value for value in values if type(value) is float) >= FLOAT_LIMIT_US
 
 
 def _from_floats(micros: npt.NDArray[np.float64]) -> IntArray:
