@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import itertools
 import re
 import sys
 import types
@@ -24,6 +25,7 @@ from pyrometer.trace.dependencies import path
 from pyrometer.trace.gaps import device_gaps
 from pyrometer.trace.info import RankInfo
 from pyrometer.trace.jobs.facts import CALLS
+from pyrometer.trace.kinds import KIND_OF_CATEGORY, Kind
 from pyrometer.trace.sql import ADDED, EVENT, VIEWS
 from pyrometer.trace.trace import RankTrace, Trace
 
@@ -48,6 +50,18 @@ A result without options is kept with the trace. Times are whole nanoseconds on 
 trace does not say is null. How to read the same figures in a report: [traces](trace.md#the-report-chapter-by-chapter).
 
 """
+KINDS_HEAD = """## Kinds
+
+What an event is follows from its category (`cat`) in lower case, never from its name. Allocations are instants with a size, whatever their
+category; what is not listed is `other`: kept, and counted in `RankInfo.unknown_categories`."""
+TABLES_HEAD = """## Tables
+
+Of one rank: `one = trace.rank(0)`. `one.events` is the table `events` with the columns of `links`, `one.steps` the steps, `one.tracks`
+threads and streams, `one.tables[name]` any table, and `one.detail(name)` a table of arguments joined to its events."""
+VIEWS_HEAD = """## Views
+
+What a query may read: `trace.sql(QUERY)`, or `pyrometer trace FILE… --sql QUERY`. All ranks together: `event`, `parent`, `op`, `step` and
+`track` count within their rank, so join on `rank` as well. Columns are those of the tables above."""
 SHOWN_TYPES = {type(None): "null"}
 OWN_SECTIONS = ("Args:", "Returns:", "Raises:")
 
@@ -71,6 +85,7 @@ def analyses_page() -> str:
     described: set[Any] = set()
     for name, one in known.items():
         parts.append(f"## {name}\n\n{analysis_text(one, described)}")
+    parts.append(kinds_text())
     parts.append(tables_text())
     parts.append(views_text())
     return "\n".join(part.rstrip() + "\n" for part in parts)
@@ -162,7 +177,11 @@ def columns_text(one: Analysis) -> str:
     if one.name == "collective_calls":
         return table(("column", "type", "meaning"), column_rows(CALLS))
     frame = one.function(Trace((nothing(),)) if one.scope == "job" else nothing())
-    return "Columns: " + ", ".join(f"`{name}` {dtype}" for name, dtype in frame.schema.items()) + "."
+    return (
+        "Columns: "
+        + ", ".join(f"`{name}` {shown_dtype(dtype)}" for name, dtype in frame.schema.items())
+        + "."
+    )
 
 
 def nothing() -> RankTrace:
@@ -223,6 +242,13 @@ def shown_type(hint: Any) -> str:
 # --- tables and views
 
 
+def kinds_text() -> str:
+    """The kinds of events, and the categories behind them."""
+    held = {kind.value: [name for name, of in KIND_OF_CATEGORY.items() if of is kind] for kind in Kind}
+    rows = [(f"`{kind}`", ", ".join(f"`{name}`" for name in names)) for kind, names in held.items()]
+    return f"{KINDS_HEAD}\n\n{table(('kind', 'categories'), rows)}\n"
+
+
 def tables_text() -> str:
     """The tables of `RankTrace`."""
     extras = {"events": beside(schema, "EVENTS"), "steps": "Found, not read: see `source`."}
@@ -232,11 +258,7 @@ def tables_text() -> str:
         "steps": schema.STEPS,
         **{name: columns for name, columns in schema.TABLES.items() if name != "events"},
     }
-    parts = [
-        "## Tables\n\nOf one rank: `one = trace.rank(0)`. `one.events` is the table `events` with the columns of `links`, "
-        "`one.steps` the steps, `one.tracks` threads and streams, `one.tables[name]` any table, and `one.detail(name)` a table of "
-        "arguments joined to its events."
-    ]
+    parts = [TABLES_HEAD]
     for name, columns in held.items():
         said = extras.get(name) or beside(schema, name.upper())
         parts.append(
@@ -251,17 +273,14 @@ def views_text() -> str:
     """The views of `--sql`."""
     rows = []
     for name, view in VIEWS.items():
-        own = [f"`{column}`" for column in view.columns if column not in EVENT]
-        begins = "all of `events`, and " if own and set(EVENT) <= set(view.columns) else ""
-        shown = begins + ", ".join(own) if own else ", ".join(f"`{column}`" for column in view.columns)
+        extends = set(EVENT) <= set(view.columns) and len(view.columns) > len(EVENT)
+        own = [f"`{column}`" for column in view.columns if not extends or column not in EVENT]
+        shown = ("all of `events`, and " if extends else "") + ", ".join(own)
         rows.append((f"`{name}`", view.meaning, shown))
     added = [(f"`{name}`", str(column.dtype), column.meaning) for name, column in ADDED.items()]
-    return (
-        '## Views\n\nWhat a query may read: `trace.sql("select … from kernels")`, `pyrometer trace FILE… --sql "select …"`. All ranks '
-        "together: `event`, `parent`, `op`, `step` and `track` count within their rank, so join on `rank` as well. "
-        f"Columns are those of the tables above.\n\n{table(('view', 'holds', 'columns'), rows)}\n\n"
-        f"Columns that only views have:\n\n{table(('column', 'type', 'meaning'), added)}\n"
-    )
+    listed = table(("view", "holds", "columns"), rows)
+    only_here = table(("column", "type", "meaning"), added)
+    return f"{VIEWS_HEAD}\n\n{listed}\n\nColumns that only views have:\n\n{only_here}\n"
 
 
 def column_rows(columns: Mapping[str, schema.Column]) -> list[tuple[str, str, str]]:
@@ -277,7 +296,7 @@ def shown_dtype(dtype: Any) -> str:
 def beside(module: types.ModuleType, name: str) -> str:
     """The text in quotes below the assignment of a name, on one line; empty where there is none."""
     body = ast.parse(inspect.getsource(module)).body
-    for one, after in zip(body, body[1:], strict=False):
+    for one, after in itertools.pairwise(body):
         targets = [one.target] if isinstance(one, ast.AnnAssign) else getattr(one, "targets", [])
         named = any(isinstance(target, ast.Name) and target.id == name for target in targets)
         if named and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):

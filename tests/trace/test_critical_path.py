@@ -127,7 +127,7 @@ def test_data_loading_is_on_the_path(builder: Any) -> None:
     for i in range(3):
         builder.annotate(f"ProfilerStep#{i}", i * 1000, 1000)
         builder.annotate("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", i * 1000, 700)
-        builder.op("aten::stack", i * 1000 + 100, 500)
+        builder.op("aten::stack", i * 1000, 600)
         builder.op("aten::mm", i * 1000 + 700, 300)
     path = critical_path(builder.read())
     assert path.bound == "data"

@@ -24,6 +24,7 @@ from pyrometer.trace.analysis.memory import Memory, memory
 from pyrometer.trace.analysis.modules import modules
 from pyrometer.trace.analysis.operators import operators
 from pyrometer.trace.analysis.phases import Phases, phases
+from pyrometer.trace.analysis.recoverable import Recoverable, largest_gains
 from pyrometer.trace.analysis.roofline import roofline
 from pyrometer.trace.analysis.synchronisation import Synchronisation, SyncPoint, sync_points
 from pyrometer.trace.analysis.user_lines import user_lines
@@ -76,6 +77,7 @@ class RankReport(Record, frozen=True, kw_only=True):
     phases: Phases
     call_tree: Annotated[list[TreeNode], doc("merged by path; small nodes put together")] = []
     critical_path: CriticalPath
+    recoverable: Annotated[list[Recoverable], doc("largest predicted gains first, none counted twice")] = []
     top_kernels: list[KernelTotal] = []
     kernels: KernelSummary
     launches: LaunchReport
@@ -127,6 +129,7 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         phases=phases(trace),
         call_tree=rows(call_tree(trace, min_share=SMALLEST_NODE), TreeNode, MOST_NODES),
         critical_path=critical_path(trace),
+        recoverable=largest_gains(trace),
         top_kernels=top_kernels(trace),
         kernels=kernel_summary(trace),
         launches=launches(trace),

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from pyrometer.quantity import format_percent, format_seconds
+from pyrometer.quantity import format_percent, format_seconds, significant
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.breakdown import Parts
+from pyrometer.trace.analysis.recoverable import Recoverable
 from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.rank_report import RankReport
 
@@ -45,6 +46,9 @@ OF_HOSTS: dict[Bound, tuple[str, ...]] = {
 }
 """The same without device work."""
 
+WORTH_SAYING = 0.95
+"""A predicted ratio below this is told in the sentence itself."""
+
 SENTENCES: dict[Bound, str] = {
     "compute": "compute-bound: kernels run {share} of the time",
     "communication": "communication-bound: {share} of the time goes to communication that nothing hides",
@@ -65,6 +69,7 @@ class TraceVerdict(Record, frozen=True, kw_only=True):
     bound: Annotated[Bound, doc("class with the largest part of the time")]
     share: Annotated[float, doc("of the span")]
     sentence: Annotated[str, doc("for people")]
+    recoverable: Annotated[list[Recoverable], doc("the three largest predicted gains")] = []
 
 
 def judge(report: RankReport) -> TraceVerdict:
@@ -74,7 +79,12 @@ def judge(report: RankReport) -> TraceVerdict:
     if bound == "operators" and report.top_ops:
         top = max(report.top_ops, key=lambda op: op.host_self_ns)
         sentence += f"; the most, {format_percent(top.host_share)}, {top.name}"
-    return TraceVerdict(rank=report.rank, bound=bound, share=share, sentence=sentence)
+    if report.recoverable and report.recoverable[0].ratio < WORTH_SAYING:
+        best = report.recoverable[0]
+        sentence += f"; most to win: {best.name}, {significant(1 / best.ratio)}×"
+    return TraceVerdict(
+        rank=report.rank, bound=bound, share=share, sentence=sentence, recoverable=report.recoverable[:3]
+    )
 
 
 def judge_all(reports: Sequence[RankReport], job: Job | None) -> TraceVerdict | None:

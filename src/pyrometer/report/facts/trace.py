@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from pyrometer.quantity import format_bytes, format_rate, format_seconds
+from pyrometer.quantity import format_bytes, format_rate, format_ratio, format_seconds
 from pyrometer.report.charts.shares import Share
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.trace.analysis.breakdown import Parts
+from pyrometer.trace.analysis.recoverable import Recoverable
 from pyrometer.trace.rank_report import RankReport
 from pyrometer.trace.where import Where
 
@@ -157,6 +158,39 @@ def sections(report: RankReport) -> list[Section]:
 def check_sections(report: RankReport) -> list[Section]:
     """The chapters that a check prints on a terminal; its page has all."""
     return [section for section in sections(report) if section.slug in CHECK_CHAPTERS]
+
+
+def _gains(report: RankReport) -> Section | None:
+    body = [
+        (
+            _changed(gain),
+            ns(gain.gain_ns),
+            format_ratio(gain.ratio, gain.ratio_low, gain.ratio_high),
+            gain.what,
+            place(gain.where),
+        )
+        for gain in report.recoverable[:MOST_LISTED]
+    ]
+    columns = ("if this were better", "gain", "of the whole", "which means", "where")
+    return (
+        Section(
+            "gains",
+            "What could be won back",
+            [],
+            Table(columns, body, frozenset({3, 4})),
+            "Predicted by replaying the trace with that part shortened and everything else as it depends on it: work that is "
+            "hidden behind other work wins nothing. The interval is what delays without a recorded cause leave open.",
+            "A prediction is a hypothesis: make the change, and measure it with pyrometer bench --vs.",
+        )
+        if body
+        else None
+    )
+
+
+def _changed(gain: Recoverable) -> str:
+    if gain.kind == "line" and gain.where.file is not None:
+        return f"{short_path(gain.where.file)}:{gain.where.line} {gain.where.function or ''}".rstrip()
+    return short(gain.name)
 
 
 def _trust(report: RankReport) -> Section:
@@ -623,6 +657,7 @@ def _heaviest(totals: Sequence[T], report: RankReport) -> list[T]:
 
 CHAPTERS: tuple[Callable[[RankReport], Section | None], ...] = (
     _where_to,
+    _gains,
     _trust,
     _steps,
     _path,

@@ -18,8 +18,8 @@ from pyrometer.trace.dependencies.threads import Threads, threads
 from pyrometer.trace.dependencies.waits import Waits, host_waits
 from pyrometer.trace.dependencies.work import NEVER, Work, device_work
 from pyrometer.trace.intervals import union
-from pyrometer.trace.kinds import Kind
-from pyrometer.trace.patterns import is_data_loading, is_host_communication, is_step_mark
+from pyrometer.trace.kinds import HOST, Kind
+from pyrometer.trace.patterns import is_step_mark
 from pyrometer.trace.trace import RankTrace
 
 IntArray = npt.NDArray[np.int64]
@@ -175,10 +175,11 @@ def _lane_ends(found: Found) -> tuple[IntArray, IntArray]:
 
     Where none of these is the end of the span, that is a moment of the main thread.
     """
-    counts = pl.col("kind").is_in([Kind.CPU_OP.value]) | is_data_loading() | is_host_communication()
-    counted = found.events.filter(
-        (counts & ~is_step_mark()).fill_null(value=False) & (pl.col("end_ns") <= found.high)
+    host = found.events.filter(
+        pl.col("kind").is_in([kind.value for kind in HOST]) & (pl.col("end_ns") <= found.high)
     )
+    ops = host.filter((pl.col("kind") == Kind.CPU_OP.value) & ~is_step_mark())
+    counted = ops if ops.height or len(found.work) else host
     last = counted.drop_nulls("track").group_by("track").agg(pl.col("end_ns").max())
     lane, end = last["track"].to_numpy().astype(np.int64), last["end_ns"].to_numpy()
     if found.threads.main >= 0 and max(end.max(initial=0), found.work.end.max(initial=0)) < found.high:

@@ -26,7 +26,7 @@ from pyrometer.trace.reading.salvage import Salvage, Taken
 from pyrometer.trace.reading.shapes import Event, ExactEvent
 from pyrometer.trace.reading.times import IntArray, nanoseconds, too_coarse
 
-CHUNK_BYTES = 1 << 23
+CHUNK_BYTES = 1 << 22
 """Text decoded at once: enough to make the cost of a chunk small, little enough for memory."""
 
 LONGEST_HEAD = 1 << 28
