@@ -11,7 +11,7 @@ import polars as pl
 from pyrometer.trace.kinds import DEVICE_WORK, HOST
 from pyrometer.trace.linking.nearest import IntArray, by_level
 from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.linking.tree import TOLERANCE_NS
+from pyrometer.trace.linking.tree import callers, depth_of
 from pyrometer.trace.rollup import codes, depths, gather_into, parents, roll_up
 from pyrometer.trace.trace import RankTrace
 
@@ -46,8 +46,8 @@ def merged(trace: RankTrace) -> Merged:
     """Merge the call tree of all threads: thread → Python → module → operator → runtime call → kernel.
 
     Host time at or below a node is the sum of what is its own and its children's, to the nanosecond. Numbers of steps
-    and addresses of objects are cut from the names, so that steps merge. An event that ends after the one in which it
-    began hangs below the innermost one that does not end before it.
+    and addresses of objects are cut from the names, so that steps merge. A function that opens a span stands beside it: it
+    did not run within.
     """
     if "merged" not in trace.results:
         trace.results["merged"] = _merge(trace)
@@ -63,10 +63,10 @@ def _merge(trace: RankTrace) -> Merged:
     )
     rows = np.concatenate([host, device])
     labels, code = _labels(events[rows])
-    parent = _hoisted(trace)
+    parent = _callers(trace)
     tops, top_of = _tops(trace, host, device)
     nodes = _Nodes(labels.height, len(tops), events.height)
-    for chosen in by_level(depths(trace)[rows]):
+    for chosen in by_level(depth_of(parent)[rows]):
         mine = rows[chosen]
         held = parent[mine] >= 0
         nodes.add(mine, code[chosen], np.where(held, nodes.of_event[parent[mine]], top_of[mine]))
@@ -119,17 +119,12 @@ def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
     return cut[kept], label[code].astype(np.int64)
 
 
-def _hoisted(trace: RankTrace) -> IntArray:
-    """Parents, with events that outlive theirs hung higher; device work stays below the call that launched it."""
+def _callers(trace: RankTrace) -> IntArray:
+    """What each event was called by; device work stays below the call that launched it."""
     parent = np.array(parents(trace), np.int64)
-    end = trace.events["end_ns"].to_numpy()
-    on_host = trace.events["kind"].is_in([kind.value for kind in HOST]).to_numpy()
-    rows = np.flatnonzero(on_host & (parent >= 0))
-    while len(rows):
-        rows = rows[end[rows] > end[parent[rows]] + TOLERANCE_NS]
-        parent[rows] = parent[parent[rows]]
-        rows = rows[parent[rows] >= 0]
-    return parent
+    host = trace.events["kind"].is_in([kind.value for kind in HOST]).to_numpy()
+    called = callers(np.where(host, parent, -1), trace.events["start_ns"].to_numpy())
+    return np.where(host, called, parent)
 
 
 def _tops(trace: RankTrace, host: IntArray, device: IntArray) -> tuple[list[str], IntArray]:

@@ -46,6 +46,9 @@ OF_HOSTS: dict[Bound, tuple[str, ...]] = {
 }
 """The same without device work."""
 
+REMOVABLE = frozenset({"data", "copy", "collective", "launch", "sync", "gap"})
+"""Gains from what need not be there at all; of operators and lines only a supposed speed-up is known."""
+
 WORTH_SAYING = 0.95
 """A predicted ratio below this is told in the sentence itself."""
 
@@ -79,9 +82,9 @@ def judge(report: RankReport) -> TraceVerdict:
     if bound == "operators" and report.top_ops:
         top = max(report.top_ops, key=lambda op: op.host_self_ns)
         sentence += f"; the most, {format_percent(top.host_share)}, {top.name}"
-    if report.recoverable and report.recoverable[0].ratio < WORTH_SAYING:
-        best = report.recoverable[0]
-        sentence += f"; most to win: {best.name}, {significant(1 / best.ratio)}×"
+    best = next((gain for gain in report.recoverable if gain.kind in REMOVABLE), None)
+    if best is not None and best.ratio < WORTH_SAYING and bound != "unrecorded":
+        sentence += f"; {best.name} costs {significant(1 / best.ratio)}×"
     return TraceVerdict(
         rank=report.rank, bound=bound, share=share, sentence=sentence, recoverable=report.recoverable[:3]
     )
