@@ -65,14 +65,26 @@ def test_device_work_without_a_launch_has_its_own_node(builder):
     assert (orphan["depth"], orphan["device_ns"], orphan["total_ns"]) == (1, 30 * US, 0)
 
 
-def test_what_outlasts_its_caller_encloses_it(builder):
+def test_what_a_function_opens_hangs_beside_it(builder):
     builder.python("train.py(1): main", 0, 1000)
     builder.python("torch/profiler/profiler.py(3): step", 10, 20)
     builder.annotate("ProfilerStep#1", 20, 500)
     builder.op("aten::mm", 100, 50)
     found = paths(call_tree(builder.read()))
     assert found["train.py(1): main/ProfilerStep/aten::mm"]["total_ns"] == 50 * US
-    assert found["train.py(1): main/ProfilerStep/torch/profiler/profiler.py(3): step"]["total_ns"] == 20 * US
+    assert found["train.py(1): main/torch/profiler/profiler.py(3): step"]["total_ns"] == 20 * US
+
+
+def test_steps_in_a_row_merge(builder):
+    builder.python("train.py(1): main", 0, 10_000)
+    for step in range(4):
+        at = 1000 * step
+        builder.python("torch/profiler/profiler.py(3): step", at + 10, 40)
+        builder.annotate(f"ProfilerStep#{step}", at + 40, 990)  # until the next call of step is half done
+        builder.op("aten::mm", at + 100, 50)
+    found = paths(call_tree(builder.read()))
+    assert found["train.py(1): main/ProfilerStep/aten::mm"]["calls"] == 4
+    assert found["train.py(1): main/ProfilerStep"]["calls"] == 4
 
 
 def test_pruning_keeps_all_sums(builder):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
 
 from pyrometer.report.charts.icicle import icicle
 from pyrometer.report.charts.roofline import Point, roofline
-from pyrometer.report.charts.shares import share_bar
+from pyrometer.report.charts.shares import share_bar, share_strip
 from pyrometer.report.charts.tree import boxes
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts.trace_document import Part
@@ -33,7 +34,22 @@ def part_context(part: Part) -> dict[str, Any]:
 
 
 def _drawings(report: RankReport) -> dict[str, Markup | None]:
-    return {"roofline": _roofline(report), "tree": _tree(report)}
+    return {"breakdown": _strip(report), "roofline": _roofline(report), "tree": _tree(report)}
+
+
+def _strip(report: RankReport) -> Markup | None:
+    found = report.over_time
+    if report.span_ns <= 0:
+        return None
+    names = [name for name in of_rank.PART_SLOTS if name in found.parts]
+    widths = [end - start for start, end in pairwise(found.edges_ns)]
+    columns = [[found.parts[name][i] / width for name in names] for i, width in enumerate(widths)]
+    whole = of_rank.ns(report.span_ns)
+    return share_strip(
+        columns,
+        [of_rank.PART_SLOTS[name] for name in names],
+        f"The same over time: {whole} from left to right",
+    )
 
 
 def _tree(report: RankReport) -> Markup | None:

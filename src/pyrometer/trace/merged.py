@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, HOST
+from pyrometer.trace.linking.callers import callers
 from pyrometer.trace.linking.nearest import IntArray, by_level
 from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.linking.tree import callers, depth_of
+from pyrometer.trace.linking.tree import depth_of
 from pyrometer.trace.rollup import codes, depths, gather_into, parents, roll_up
 from pyrometer.trace.trace import RankTrace
 
@@ -63,7 +64,7 @@ def _merge(trace: RankTrace) -> Merged:
     )
     rows = np.concatenate([host, device])
     labels, code = _labels(events[rows])
-    parent = _callers(trace)
+    parent = callers(events)
     tops, top_of = _tops(trace, host, device)
     nodes = _Nodes(labels.height, len(tops), events.height)
     for chosen in by_level(depth_of(parent)[rows]):
@@ -117,14 +118,6 @@ def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
     )
     kept, label = np.unique(codes(cut), return_inverse=True)
     return cut[kept], label[code].astype(np.int64)
-
-
-def _callers(trace: RankTrace) -> IntArray:
-    """What each event was called by; device work stays below the call that launched it."""
-    parent = np.array(parents(trace), np.int64)
-    host = trace.events["kind"].is_in([kind.value for kind in HOST]).to_numpy()
-    called = callers(np.where(host, parent, -1), trace.events["start_ns"].to_numpy())
-    return np.where(host, called, parent)
 
 
 def _tops(trace: RankTrace, host: IntArray, device: IntArray) -> tuple[list[str], IntArray]:

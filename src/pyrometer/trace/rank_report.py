@@ -23,6 +23,7 @@ from pyrometer.trace.analysis.launches import LaunchReport, launches
 from pyrometer.trace.analysis.memory import Memory, memory
 from pyrometer.trace.analysis.modules import modules
 from pyrometer.trace.analysis.operators import operators
+from pyrometer.trace.analysis.over_time import OverTime, over_time
 from pyrometer.trace.analysis.phases import Phases, phases
 from pyrometer.trace.analysis.recoverable import Recoverable, largest_gains
 from pyrometer.trace.analysis.roofline import roofline
@@ -58,6 +59,7 @@ class RankReport(Record, frozen=True, kw_only=True):
     origin_ns: Annotated[int, doc("start of the span")] = 0
     span_ns: Annotated[int, doc("from the first start to the last end over host operators and device work")]
     breakdown_ns: Annotated[Parts, doc("where the span went; sums to span_ns")]
+    over_time: Annotated[OverTime, doc("the breakdown, slice by slice")]
     steps: list[StepBreakdown] = []
     streams: list[StreamBreakdown] = []
     device_busy_ns: Annotated[int, doc("any kernel, copy or fill running")]
@@ -110,6 +112,7 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         origin_ns=where_to.start_ns,
         span_ns=where_to.span_ns,
         breakdown_ns=where_to.parts,
+        over_time=over_time(trace),
         steps=where_to.by_step,
         streams=where_to.by_stream,
         device_busy_ns=where_to.device_busy_ns,

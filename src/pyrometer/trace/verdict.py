@@ -84,7 +84,7 @@ def judge(report: RankReport) -> TraceVerdict:
         sentence += f"; the most, {format_percent(top.host_share)}, {top.name}"
     best = next((gain for gain in report.recoverable if gain.kind in REMOVABLE), None)
     if best is not None and best.ratio < WORTH_SAYING and bound != "unrecorded":
-        sentence += f"; {best.name} costs {significant(1 / best.ratio)}×"
+        sentence += f"; without {best.name}, {significant(1 / best.ratio)}× faster"
     return TraceVerdict(
         rank=report.rank, bound=bound, share=share, sentence=sentence, recoverable=report.recoverable[:3]
     )

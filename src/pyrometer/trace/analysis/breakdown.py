@@ -102,11 +102,10 @@ class Breakdown(Record, frozen=True, kw_only=True):
 def breakdown(trace: RankTrace) -> Breakdown:
     """Where the time went, in parts that sum to wall time; per step and per stream."""
     activity = trace.activity
-    layers = _exclusive(_by_priority(activity))
     steps = trace.steps
     low = np.append(steps["start_ns"].to_numpy(), activity.start_ns).astype(np.int64)
     high = np.append(steps["end_ns"].to_numpy(), activity.end_ns).astype(np.int64)
-    parts = _parts(layers, low, high)
+    parts = parts_of(activity, low, high)
     kernels = trace.of_kind(Kind.KERNEL.value)
     hidden = intersect(activity.communication, activity.hiding)
     return Breakdown(
@@ -129,6 +128,11 @@ def breakdown(trace: RankTrace) -> Breakdown:
         ],
         by_stream=_by_stream(trace),
     )
+
+
+def parts_of(activity: Activity, low: IntArray, high: IntArray) -> list[Parts]:
+    """The parts of any windows of time `[low, high)`, each summing to its length."""
+    return _parts(_exclusive(_by_priority(activity)), low, high)
 
 
 def _kernel_busy(activity: Activity) -> int:

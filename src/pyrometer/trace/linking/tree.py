@@ -49,24 +49,6 @@ def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
     return Tree(parent, depth_of(parent), own, violations)
 
 
-def callers(parent: IntArray, start: IntArray) -> IntArray:
-    """Parents that an event began in, of events that `nest` has nested: without those that began later and outlast it.
-
-    What a function opens goes on after it has returned, and so encloses it, but has not called it: of two steps in a row
-    the second lies around the function that ends the first.
-
-    >>> callers(np.array([1, -1, 0]), np.array([0, 5, 2])).tolist()
-    [-1, -1, 0]
-    """
-    found = np.array(parent, np.int64)
-    rows = np.flatnonzero(found >= 0)
-    while len(rows):
-        rows = rows[start[found[rows]] > start[rows]]
-        found[rows] = found[found[rows]]
-        rows = rows[found[rows] >= 0]
-    return found
-
-
 def depth_of(parent: IntArray) -> IntArray:
     """Number of ancestors; each round looks twice as far up.
 

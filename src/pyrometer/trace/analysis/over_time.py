@@ -1,0 +1,41 @@
+"""The breakdown over time: the same parts, slice by slice."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.breakdown import Parts, parts_of
+from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.trace import RankTrace
+
+SLICES = 120
+
+
+class OverTime(Record, frozen=True, kw_only=True):
+    """The span in slices; over all slices each part sums to that of the whole breakdown."""
+
+    edges_ns: Annotated[
+        list[int], doc("ends of the slices on the clock of the file: one more than there are slices")
+    ]
+    parts: Annotated[dict[str, list[int]], doc("ns of each part per slice, of parts that occur")]
+
+
+@analysis("over_time")
+def over_time(trace: RankTrace, *, slices: int = SLICES) -> OverTime:
+    """Where the time went, slice by slice of the span.
+
+    Args:
+        trace: one rank.
+        slices: of equal length, up to a nanosecond; fewer where the span has fewer nanoseconds.
+    """
+    activity = trace.activity
+    count = max(min(slices, activity.span_ns), 1)
+    edges = activity.start_ns + activity.span_ns * np.arange(count + 1, dtype=np.int64) // count
+    found = parts_of(activity, edges[:-1], edges[1:])
+    columns = {name: [getattr(one, name) for one in found] for name in Parts.__struct_fields__}
+    return OverTime(
+        edges_ns=edges.tolist(), parts={name: values for name, values in columns.items() if any(values)}
+    )
