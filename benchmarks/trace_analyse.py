@@ -39,7 +39,7 @@ finish(time.perf_counter() - start)
 """
 REPORT = """
 from pyrometer.trace.reading.read import read_trace
-from pyrometer.trace.rank_report import report_rank
+from pyrometer.trace.reporting.rank_report import report_rank
 start = time.perf_counter()
 report_rank(read_trace(path, cache=None).ranks[0])
 finish(time.perf_counter() - start)

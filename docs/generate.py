@@ -21,10 +21,7 @@ from pyrometer.record import Record
 from pyrometer.report.schema import write_schemas
 from pyrometer.trace import schema
 from pyrometer.trace.analysis.registry import Analysis, analyses
-from pyrometer.trace.dependencies import path
-from pyrometer.trace.gaps import device_gaps
 from pyrometer.trace.info import RankInfo
-from pyrometer.trace.jobs.facts import CALLS
 from pyrometer.trace.kinds import KIND_OF_CATEGORY, Kind
 from pyrometer.trace.sql import ADDED, EVENT, VIEWS
 from pyrometer.trace.trace import RankTrace, Trace
@@ -52,8 +49,8 @@ trace does not say is null. How to read the same figures in a report: [traces](t
 """
 KINDS_HEAD = """## Kinds
 
-What an event is follows from its category (`cat`) in lower case, never from its name. Allocations are instants with a size, whatever their
-category; what is not listed is `other`: kept, and counted in `RankInfo.unknown_categories`."""
+What an event is follows from its category (`cat`) in lower case, not from its name; only allocations are instants that are named
+`[memory]`. What is not listed is `other`: kept, and counted in `RankInfo.unknown_categories`."""
 TABLES_HEAD = """## Tables
 
 Of one rank: `one = trace.rank(0)`. `one.events` is the table `events` with the columns of `links`, `one.steps` the steps, `one.tracks`
@@ -118,7 +115,7 @@ def analysis_text(one: Analysis, described: set[Any]) -> str:
     if module not in described:
         described.add(module)
         parts.append(definitions(module))
-    parts.append(more_definitions(one.name))
+    parts.append(more_definitions(one))
     kind = returned(one)
     if kind is pl.DataFrame:
         parts.append(columns_text(one))
@@ -157,15 +154,17 @@ def definitions(module: types.ModuleType | None) -> str:
     return (inspect.getdoc(module) or "").partition("\n")[2].strip()
 
 
-def more_definitions(name: str) -> str:
+def more_definitions(one: Analysis) -> str:
     """Definitions that lie in other modules."""
-    if name == "idle":
-        causes = (inspect.getdoc(device_gaps) or "").partition("`cause` is")[2].strip()
-        kinds = beside(sys.modules["pyrometer.trace.host_time"], "HOST_KINDS")
+    used = vars(inspect.getmodule(inspect.unwrap(one.function)))
+    if one.name == "idle":
+        causes = (inspect.getdoc(used["device_gaps"]) or "").partition("`cause` is")[2].strip()
+        kinds = beside(inspect.getmodule(used["host_time"]), "HOST_KINDS")
         return f"Causes:\n\n{causes}\n\nWhat the host did: {kinds[0].lower()}{kinds[1:]}"
-    if name == "critical_path":
-        found = re.findall(r'^    "(\w+)",(?:  # (.*))?$', inspect.getsource(path), re.MULTILINE)
-        held = {key: meaning for key, meaning in found if key in path.CLASSES}
+    if one.name == "critical_path":
+        source = inspect.getsource(inspect.getmodule(used["path_pieces"]))
+        found = re.findall(r'^    "(\w+)",(?:  # (.*))?$', source, re.MULTILINE)
+        held = {key: meaning for key, meaning in found if key in used["CLASSES"]}
         return "Classes:\n\n" + "\n".join(
             f"- `{key}`: {meaning}" if meaning else f"- `{key}`" for key, meaning in held.items()
         )
@@ -173,9 +172,10 @@ def more_definitions(name: str) -> str:
 
 
 def columns_text(one: Analysis) -> str:
-    """The columns of a frame, from its analysis of a trace without events."""
-    if one.name == "collective_calls":
-        return table(("column", "type", "meaning"), column_rows(CALLS))
+    """The columns of a frame: as the module tells them, or else those for a trace without events."""
+    told = vars(inspect.getmodule(inspect.unwrap(one.function))).get("CALLS")
+    if told is not None:
+        return table(("column", "type", "meaning"), column_rows(told))
     frame = one.function(Trace((nothing(),)) if one.scope == "job" else nothing())
     return (
         "Columns: "

@@ -33,6 +33,9 @@ READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
 PAGES = [*READMES, *sorted((ROOT / "docs").glob("*.md"))]
 IMAGES = ROOT / "docs" / "images"
 PICTURED = "pyrometer check examples/perception.py:workload"
+TRACED = "python examples/job_traces.py ranks && pyrometer trace ranks/*.json.gz --html trace.html"
+"""Makes the page of the second picture."""
+
 WIDTH, HEIGHT = 1100, 1240
 BAD_INPUT = 2
 
@@ -73,7 +76,9 @@ def rewrite_outputs(pages: list[Path]) -> None:
     with workplace() as folder:
         printed = {command: run(command, folder) for command in commands}
         if PICTURED in printed and pages[0] in READMES:
-            take_pictures(min(folder.glob(".pyrometer/artifacts/*/report.html")))
+            run(TRACED, folder)
+            take_pictures(min(folder.glob(".pyrometer/artifacts/*/report.html")), "report")
+            take_pictures(folder / "trace.html", "trace")
 
     def replacement(found: re.Match[str]) -> str:
         command = found["command"]
@@ -130,14 +135,14 @@ def run(command: str, folder: Path) -> str:
     return text
 
 
-def take_pictures(report: Path) -> None:
+def take_pictures(report: Path, stem: str) -> None:
     """The upper part of a report in its light and its dark colours; made smaller where pngquant is installed."""
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         sys.stderr.write("no chromium: the pictures stay as they are\n")
         return
     IMAGES.mkdir(exist_ok=True)
-    for name, colours in {"report.png": [], "report-dark.png": ["--force-dark-mode"]}.items():
+    for name, colours in {f"{stem}.png": [], f"{stem}-dark.png": ["--force-dark-mode"]}.items():
         picture = IMAGES / name
         size = [f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={picture}"]
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *colours, *size]

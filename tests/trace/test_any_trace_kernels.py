@@ -12,7 +12,7 @@ from pyrometer.trace.analysis.roofline import roofline
 from pyrometer.trace.analysis.sequences import sequences
 from pyrometer.trace.analysis.tensor_cores import tensor_cores
 from pyrometer.trace.analysis.utilisation import utilisation
-from pyrometer.trace.op_costs import op_costs
+from pyrometer.trace.costs.op_costs import op_costs
 from pyrometer.trace.reading.read import read_trace
 
 

@@ -18,10 +18,10 @@ from pyrometer.trace.analysis.timeline import timeline
 from pyrometer.trace.analysis.user_lines import user_lines
 from pyrometer.trace.export.folded import folded_stacks
 from pyrometer.trace.export.speedscope import speedscope
-from pyrometer.trace.innermost import innermost
 from pyrometer.trace.kinds import DEVICE_WORK, HOST
+from pyrometer.trace.program.rollup import gather_into
 from pyrometer.trace.reading.read import read_trace
-from pyrometer.trace.rollup import gather_into
+from pyrometer.trace.timing.innermost import innermost
 from pyrometer.trace.trace import RankTrace
 
 ALL = [call_tree, memory, modules, operators, phases, timeline, user_lines, folded_stacks, speedscope]

@@ -147,7 +147,7 @@ def test_events_that_overlap_without_nesting_keep_apart_with_all_below(builder):
     builder.op("d", 160, 20)
     builder.op("e", 90, 5)
     found = lanes(timeline(builder.read()))
-    assert found == {"a": 1, "b": 0, "e": 2, "c": 0, "d": 1}
+    assert found == {"a": 0, "b": 1, "e": 2, "c": 0, "d": 1}
 
 
 def test_few_rows_stand_for_all(builder):

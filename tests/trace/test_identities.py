@@ -17,10 +17,10 @@ from pyrometer.trace.analysis.breakdown import breakdown
 from pyrometer.trace.analysis.copies import copies
 from pyrometer.trace.analysis.idle import idle
 from pyrometer.trace.analysis.synchronisation import sync_points
-from pyrometer.trace.innermost import innermost
-from pyrometer.trace.intervals import length, union
 from pyrometer.trace.kinds import HOST
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.timing.innermost import innermost
+from pyrometer.trace.timing.intervals import length, union
 from pyrometer.trace.trace import RankTrace
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyrometer.trace.intervals import (
+from pyrometer.trace.timing.intervals import (
     EMPTY,
     Intervals,
     Lanes,

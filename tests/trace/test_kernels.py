@@ -10,8 +10,8 @@ import pytest
 from pyrometer.record import to_json
 from pyrometer.trace.analysis.kernels import kernel_launches, kernel_summary, kernels, top_kernels
 from pyrometer.trace.analysis.tensor_cores import tensor_cores
-from pyrometer.trace.generated_kernels import parse_generated
-from pyrometer.trace.kernel_names import read_name
+from pyrometer.trace.naming.generated_kernels import parse_generated
+from pyrometer.trace.naming.kernel_names import read_name
 from pyrometer.trace.reading.read import read_trace
 
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pyrometer.record import from_json, to_json
 from pyrometer.trace.analysis.launches import LaunchReport, launches, queue_depth
-from pyrometer.trace.distribution import distribution
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.timing.distribution import distribution
 
 
 def test_delays_are_exact_from_both_ends_of_the_call(builder):

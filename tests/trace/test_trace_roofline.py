@@ -13,7 +13,7 @@ from pyrometer.hardware.peaks import Peak, Peaks
 from pyrometer.record import from_json, to_json
 from pyrometer.trace.analysis.roofline import roofline
 from pyrometer.trace.analysis.utilisation import Utilisation, utilisation
-from pyrometer.trace.op_costs import op_costs
+from pyrometer.trace.costs.op_costs import op_costs
 from pyrometer.trace.reading.read import read_trace
 
 SHEET = DatasheetPeaks(

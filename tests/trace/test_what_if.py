@@ -223,14 +223,14 @@ def test_a_prediction_comes_true(tmp_path: Path) -> None:
     """Half of the multiplications are predicted from a record with all of them, and then really left out."""
     import torch
 
-    x = torch.randn(300, 300)
+    x = torch.randn(400, 400)
 
     def record(repeats: int, name: str) -> Any:
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-            for _ in range(20):
+            for _ in range(10):
                 for _ in range(repeats):
                     torch.mm(x, x)
-                torch.sort(x.flatten())
+                torch.sort(x[:100].flatten())
         path = tmp_path / f"{name}.json"
         profile.export_chrome_trace(str(path))
         return read_trace(path).ranks[0]
@@ -247,5 +247,5 @@ def test_a_prediction_comes_true(tmp_path: Path) -> None:
         min(traces, key=lambda trace: trace.activity.span_ns) for traces in zip(*pairs, strict=True)
     )
     predicted = what_if(full, change="op:aten::mm=2")
-    assert predicted.ratio < 0.9
-    assert predicted.ratio == pytest.approx(half.activity.span_ns / full.activity.span_ns, rel=0.3)
+    assert predicted.ratio < 0.8
+    assert predicted.ratio == pytest.approx(half.activity.span_ns / full.activity.span_ns, abs=0.2)

@@ -9,8 +9,8 @@ from pyrometer.hardware.environment import Environment
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.trace.capture.record import Capture
-from pyrometer.trace.rank_report import RankReport
-from pyrometer.trace.verdict import TraceVerdict
+from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.reporting.verdict import TraceVerdict
 
 
 class ScriptOutcome(Record, frozen=True, kw_only=True):

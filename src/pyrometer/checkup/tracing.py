@@ -14,9 +14,9 @@ from pyrometer.hardware.peaks import Peaks
 from pyrometer.quantity import Seconds
 from pyrometer.trace.capture.record import CaptureOptions
 from pyrometer.trace.capture.workload import record_trace
-from pyrometer.trace.rank_report import report_rank
+from pyrometer.trace.reporting.rank_report import report_rank
+from pyrometer.trace.reporting.verdict import judge
 from pyrometer.trace.trace import Trace
-from pyrometer.trace.verdict import judge
 from pyrometer.workload.workload import Workload
 
 OPTIONS = CaptureOptions(record_shapes=True, with_stack=True, profile_memory=True, with_modules=True)

@@ -127,7 +127,7 @@ def _of_files(
             _export(trace, export)
         if any(asked):
             return _answer(trace, asked, as_json=as_json)
-    from pyrometer.trace.job_report import report_files
+    from pyrometer.trace.reporting.job_report import report_files
 
     return _show(
         _document(" ".join(inputs), report_files(find_files(list(inputs)), strict=strict)),
@@ -146,7 +146,7 @@ def _of_capture(
         return _answer(captured.trace, asked, as_json=as_json) or captured.exit_code
     from pyrometer.hardware.environment import read_environment
     from pyrometer.record import to_dict
-    from pyrometer.trace.job_report import report_trace
+    from pyrometer.trace.reporting.job_report import report_trace
 
     document = _document(captured.target, report_trace(captured.trace))
     environment = read_environment()
@@ -164,7 +164,7 @@ def _of_capture(
 
 def _document(target: str, found: Any) -> TraceDocument:
     from pyrometer.report.documents import TraceDocument
-    from pyrometer.trace.verdict import judge_all
+    from pyrometer.trace.reporting.verdict import judge_all
 
     document = TraceDocument(
         target=target, verdict=judge_all(found.ranks, found.job), ranks=found.ranks, job=found.job
@@ -175,8 +175,8 @@ def _document(target: str, found: Any) -> TraceDocument:
 def _compared(inputs: tuple[str, ...], *, strict: bool) -> TraceDocument:
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.difference.compare import diff_traces
-    from pyrometer.trace.rank_report import report_rank
     from pyrometer.trace.reading.read import read_trace
+    from pyrometer.trace.reporting.rank_report import report_rank
 
     a, b = (read_trace(path, strict=strict).ranks[0] for path in inputs)
     document = TraceDocument(

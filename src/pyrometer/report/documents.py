@@ -20,8 +20,8 @@ from pyrometer.record import Record, doc
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.jobs.job import Job
-from pyrometer.trace.rank_report import RankReport
-from pyrometer.trace.verdict import TraceVerdict
+from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.reporting.verdict import TraceVerdict
 from pyrometer.version import __version__
 
 SCHEMA_VERSION = 1

@@ -52,7 +52,7 @@ from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import percent, spans
 from pyrometer.report.facts.trace_document import Part
 from pyrometer.report.trace_context import MOST_RANKS, part_context
-from pyrometer.trace.rank_report import RankReport
+from pyrometer.trace.reporting.rank_report import RankReport
 
 Context = dict[str, Any]
 

@@ -43,7 +43,7 @@ from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
 from pyrometer.trace.analysis.what_if import WhatIf
-from pyrometer.trace.rank_report import RankReport
+from pyrometer.trace.reporting.rank_report import RankReport
 
 OUTCOME_STYLES = {"faster": "bold green", "slower": "bold red", "same": "bold", "undecided": "bold yellow"}
 OPENING = {

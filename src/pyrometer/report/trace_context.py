@@ -13,7 +13,7 @@ from pyrometer.report.charts.shares import share_bar, share_strip
 from pyrometer.report.charts.tree import boxes
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts.trace_document import Part
-from pyrometer.trace.rank_report import RankReport
+from pyrometer.trace.reporting.rank_report import RankReport
 
 MOST_RANKS = 8
 """Ranks that a page shows in full; the table of ranks holds all."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.innermost import innermost
 from pyrometer.trace.linking.nearest import IntArray, Mask
-from pyrometer.trace.phase_labels import phase_names
-from pyrometer.trace.rollup import above, is_operator, pick
+from pyrometer.trace.program.phase_labels import phase_names
+from pyrometer.trace.program.rollup import above, is_operator, pick
+from pyrometer.trace.timing.innermost import innermost
 from pyrometer.trace.trace import RankTrace
 
 ONLY_ALLOCATES = r"^aten::(empty|new_empty|resize_|set_|_empty_affine|_resize_output)"

@@ -26,9 +26,9 @@ import polars as pl
 
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.record import Record, doc
-from pyrometer.trace.intervals import intersect, length, union
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.linking.tree import nest
+from pyrometer.trace.timing.intervals import intersect, length, union
 from pyrometer.trace.trace import RankTrace
 
 FEW_EVENTS = 10

@@ -12,12 +12,12 @@ import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace import schema
-from pyrometer.trace.activity import Activity, find_activity
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.info import RankInfo
 from pyrometer.trace.linking.link import Links, link
 from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
 from pyrometer.trace.linking.places import Places, find_places
+from pyrometer.trace.timing.activity import Activity, find_activity
 
 
 @dataclass(frozen=True)

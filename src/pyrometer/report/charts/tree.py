@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyrometer.quantity import format_seconds
 from pyrometer.report.charts.icicle import Box
 from pyrometer.report.facts.layout import percent
-from pyrometer.trace.totals import TreeNode
+from pyrometer.trace.reporting.totals import TreeNode
 
 SLOTS = {
     "thread": 5,

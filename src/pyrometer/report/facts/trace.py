@@ -10,8 +10,8 @@ from pyrometer.report.charts.shares import Share
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.analysis.recoverable import Recoverable
-from pyrometer.trace.rank_report import RankReport
-from pyrometer.trace.where import Where
+from pyrometer.trace.program.where import Where
+from pyrometer.trace.reporting.rank_report import RankReport
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from pyrometer.report.documents import TraceDocument
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_diff, trace_job
 from pyrometer.report.facts.layout import Section, counted
-from pyrometer.trace.rank_report import RankReport
+from pyrometer.trace.reporting.rank_report import RankReport
 
 
 class Part(NamedTuple):

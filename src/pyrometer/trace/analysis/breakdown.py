@@ -33,11 +33,20 @@ import numpy.typing as npt
 import polars as pl
 
 from pyrometer.record import Record, doc
-from pyrometer.trace.activity import Activity
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.intervals import EMPTY, Intervals, Lanes, covered, intersect, length, merge, subtract
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
-from pyrometer.trace.patterns import is_communication
+from pyrometer.trace.naming.patterns import is_communication
+from pyrometer.trace.timing.activity import Activity
+from pyrometer.trace.timing.intervals import (
+    EMPTY,
+    Intervals,
+    Lanes,
+    covered,
+    intersect,
+    length,
+    merge,
+    subtract,
+)
 from pyrometer.trace.trace import RankTrace
 
 IntArray = npt.NDArray[np.int64]

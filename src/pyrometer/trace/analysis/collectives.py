@@ -10,11 +10,11 @@ import polars as pl
 from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.intervals import Intervals, length, subtract, union
 from pyrometer.trace.jobs.calls import collective_calls, computing
 from pyrometer.trace.jobs.semantics import bus_factor
+from pyrometer.trace.program.where import Where, where
+from pyrometer.trace.timing.intervals import Intervals, length, subtract, union
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import Where, where
 
 KEY = ("name", "group", "dtype")
 

@@ -14,9 +14,9 @@ import polars as pl
 from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.intervals import Intervals, intersect, length, merge, subtract, union
+from pyrometer.trace.program.where import Where, places_of, where
+from pyrometer.trace.timing.intervals import Intervals, intersect, length, merge, subtract, union
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import Where, places_of, where
 
 SMALL_BYTES = 64 * 1024
 """Below this a copy costs its launch, not its bytes."""

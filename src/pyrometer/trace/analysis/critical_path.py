@@ -12,8 +12,8 @@ from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
 from pyrometer.trace.dependencies.path import CLASSES, path_pieces, path_walk
 from pyrometer.trace.dependencies.replay import LAG, slack
+from pyrometer.trace.program.where import Where, where
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import Where, where
 
 TOP = 20
 LONGEST = 200

@@ -3,8 +3,8 @@
 A device is idle when no kernel, copy or fill runs on any of its streams. Of the idle time within the span of the trace
 are set apart: what lies before the first and after the last work of a device (leading, trailing), and gaps that are at
 least half covered by the profiler's own overhead. All the rest is attributed, gap by gap, on two axes: the cause
-(`pyrometer.trace.gaps.device_gaps`) and what the thread that launched the next work did most of the time
-(`pyrometer.trace.host_time.HOST_KINDS`). Several devices add up.
+(`pyrometer.trace.timing.gaps.device_gaps`) and what the thread that launched the next work did most of the time
+(`pyrometer.trace.timing.host_time.HOST_KINDS`). Several devices add up.
 
 Without device work, idle means that no thread ran a collective, or an operator outside the data loader. Such gaps have
 the cause `no_operator` and are attributed on the main thread, the one that runs the most operators.
@@ -20,19 +20,19 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.gaps import (
+from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.linking.steps import step_of
+from pyrometer.trace.program.where import Where, where
+from pyrometer.trace.timing.gaps import (
     TURNAROUND_NS,
     device_gaps,
     gaps_between,
     operator_gaps,
     profiler_overhead,
 )
-from pyrometer.trace.host_time import HOST_KINDS, HostTime, host_time
-from pyrometer.trace.intervals import covered
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
-from pyrometer.trace.linking.steps import step_of
+from pyrometer.trace.timing.host_time import HOST_KINDS, HostTime, host_time
+from pyrometer.trace.timing.intervals import covered
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import Where, where
 
 IntArray = npt.NDArray[np.int64]
 

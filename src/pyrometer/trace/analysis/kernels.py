@@ -15,12 +15,12 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.generated_kernels import parse_generated
 from pyrometer.trace.info import DeviceInfo
-from pyrometer.trace.kernel_names import read_name
 from pyrometer.trace.kinds import Kind
+from pyrometer.trace.naming.generated_kernels import parse_generated
+from pyrometer.trace.naming.kernel_names import read_name
+from pyrometer.trace.program.where import Where, places_of
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import Where, places_of
 
 UNNAMED = "(unnamed)"
 

@@ -24,10 +24,10 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.call_sites import CallSite, call_sites
-from pyrometer.trace.distribution import Distribution, distribution
-from pyrometer.trace.intervals import Intervals, clip, complement, length, merge, union
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.program.call_sites import CallSite, call_sites
+from pyrometer.trace.timing.distribution import Distribution, distribution
+from pyrometer.trace.timing.intervals import Intervals, clip, complement, length, merge, union
 from pyrometer.trace.trace import RankTrace
 
 IntArray = npt.NDArray[np.int64]

@@ -19,9 +19,9 @@ from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.allocations import allocations
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.rollup import pick
+from pyrometer.trace.program.rollup import pick
+from pyrometer.trace.program.where import Where, place_names, where
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import Where, place_names, where
 
 MAX_POINTS = 2000
 PLACE = ("file", "line", "function", "module", "op", "phase")

@@ -16,7 +16,7 @@ from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.linking.nearest import IntArray
 from pyrometer.trace.linking.places import module_calls
-from pyrometer.trace.rollup import above, depths, gather_into, is_repeated, roll_up
+from pyrometer.trace.program.rollup import above, depths, gather_into, is_repeated, roll_up
 from pyrometer.trace.trace import RankTrace
 
 FIGURES = ("forward_ns", "backward_ns", "forward_device_ns", "backward_device_ns", "num_kernels")

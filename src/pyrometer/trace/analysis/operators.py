@@ -30,11 +30,19 @@ from pyrometer.errors import InputError
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.linking.nearest import IntArray
-from pyrometer.trace.phase_labels import phase_names
-from pyrometer.trace.rollup import codes, depths, gather_into, is_operator, is_repeated, parents, roll_up
-from pyrometer.trace.stacks import python_stacks
+from pyrometer.trace.program.phase_labels import phase_names
+from pyrometer.trace.program.rollup import (
+    codes,
+    depths,
+    gather_into,
+    is_operator,
+    is_repeated,
+    parents,
+    roll_up,
+)
+from pyrometer.trace.program.stacks import python_stacks
+from pyrometer.trace.program.where import places_of
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import places_of
 
 By = Literal["op", "shape", "module", "line", "phase", "stack"]
 

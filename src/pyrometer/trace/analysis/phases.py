@@ -1,6 +1,6 @@
 """Time per phase of a step: data, h2d, forward, backward, optimizer, and what the user named so.
 
-Which event is in which phase is told in `pyrometer.trace.phase_labels`. `host_ns` is wall time: when any thread was in the
+Which event is in which phase is told in `pyrometer.trace.program.phase_labels`. `host_ns` is wall time: when any thread was in the
 phase, as its innermost one. Phases on different threads may overlap (loading in the background), so that they may sum
 to more than the span. Device work belongs to the phase that launched it.
 """
@@ -13,10 +13,10 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.innermost import innermost
-from pyrometer.trace.intervals import Intervals, clip, covered, length, merge, union
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
-from pyrometer.trace.phase_labels import PhaseLabels, Source, phase_labels
+from pyrometer.trace.program.phase_labels import PhaseLabels, Source, phase_labels
+from pyrometer.trace.timing.innermost import innermost
+from pyrometer.trace.timing.intervals import Intervals, clip, covered, length, merge, union
 from pyrometer.trace.trace import RankTrace
 
 

@@ -17,8 +17,8 @@ from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.path import path_pieces
 from pyrometer.trace.dependencies.select import scales_of
+from pyrometer.trace.program.where import Where, where
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import Where, where
 
 IntArray = npt.NDArray[np.int64]
 

@@ -21,12 +21,12 @@ import polars as pl
 from pyrometer.hardware.datasheet import DatasheetPeaks, lookup
 from pyrometer.hardware.peaks import Peaks
 from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.costs.op_costs import OpCosts, op_costs
 from pyrometer.trace.costs.registry import formula_of
-from pyrometer.trace.kernel_names import read_name
-from pyrometer.trace.op_costs import OpCosts, op_costs
-from pyrometer.trace.patterns import is_communication, is_host_communication
+from pyrometer.trace.naming.kernel_names import read_name
+from pyrometer.trace.naming.patterns import is_communication, is_host_communication
+from pyrometer.trace.program.where import places_of
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import places_of
 
 AnyPeaks: TypeAlias = Peaks | DatasheetPeaks
 

@@ -28,12 +28,12 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.costs.op_costs import OpCosts, op_costs
 from pyrometer.trace.costs.registry import formula_of
-from pyrometer.trace.kernel_names import read_name
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.op_costs import OpCosts, op_costs
+from pyrometer.trace.naming.kernel_names import read_name
+from pyrometer.trace.program.where import Where, where
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import Where, where
 
 IntArray = npt.NDArray[np.int64]
 

@@ -1,6 +1,6 @@
 """Synchronisation points: which call, which line, how long it held up the host, and what it cost the device.
 
-A call waits when its name says so or when it is seen to (`pyrometer.trace.waits.find_waits`). It is named after the
+A call waits when its name says so or when it is seen to (`pyrometer.trace.timing.waits.find_waits`). It is named after the
 operator that made the user's program wait: `aten::item`, not the `aten::_local_scalar_dense` and the copy inside.
 Of a call's time, `stalled_ns` is what lies beside work of a device: waiting; the rest is the price of the call.
 When the device drains during a call, the idle time that follows is counted as what the call cost the device.
@@ -22,12 +22,12 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.gaps import device_gaps
-from pyrometer.trace.intervals import covered
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.program.where import Where, places_of, where
+from pyrometer.trace.timing.gaps import device_gaps
+from pyrometer.trace.timing.intervals import covered
+from pyrometer.trace.timing.waits import find_waits
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.waits import find_waits
-from pyrometer.trace.where import Where, places_of, where
 
 IntArray = npt.NDArray[np.int64]
 
@@ -39,7 +39,8 @@ SYNCHRONISING = (
 """Operators that wait for a device, or do so for some arguments; a call inside is named after the outermost of them."""
 
 SCALARS = r"^aten::(item|_local_scalar_dense|is_nonzero)$"
-"""Operators that read a scalar on the host, and so would wait for a device."""
+"""Operators that read a scalar on the host, and so would wait for a device; within another operator of torch they belong
+to what that one does on the CPU."""
 
 PLACE = ("file", "line", "function", "module", "op")
 
@@ -196,9 +197,9 @@ def _stream_waits(trace: RankTrace) -> list[StreamWait]:
 def _scalars(trace: RankTrace) -> Synchronisation:
     ops = trace.of_kind(Kind.CPU_OP.value).filter(pl.col("name").str.contains(SCALARS))
     above = trace.events["op"].gather(trace.events["parent"].gather(ops["event"]))
-    nested = above.is_in(ops["event"].cast(pl.Int32).implode()).fill_null(value=False)
+    inner = trace.events["name"].gather(above.cast(pl.UInt32)).str.starts_with("aten::").fill_null(value=False)
     zero = pl.lit(0, pl.Int64)
-    placed = ops.filter(~nested).select(
+    placed = ops.filter(~inner).select(
         "track",
         "start_ns",
         "end_ns",

@@ -13,10 +13,10 @@ import polars as pl
 
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.costs.call import NotRecordedError, parse_call
+from pyrometer.trace.costs.op_costs import Kindred, op_costs
 from pyrometer.trace.costs.tensors import ITEM_BYTES, Tensor
-from pyrometer.trace.kernel_names import read_name
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.op_costs import Kindred, op_costs
+from pyrometer.trace.naming.kernel_names import read_name
 from pyrometer.trace.trace import RankTrace
 
 FIRST_CAPABILITY = {

@@ -12,7 +12,7 @@ from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.analysis.roofline import UNLINKED, AnyPeaks, Roof, roof_of, roofline
-from pyrometer.trace.op_costs import OpCosts, op_costs
+from pyrometer.trace.costs.op_costs import OpCosts, op_costs
 from pyrometer.trace.trace import RankTrace
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyrometer.trace.costs.call import Call, NotRecordedError
 from pyrometer.trace.costs.registry import Cost, cost
-from pyrometer.trace.generated_kernels import ARITHMETIC, parse_generated
+from pyrometer.trace.naming.generated_kernels import ARITHMETIC, parse_generated
 
 
 @cost(

@@ -17,9 +17,9 @@ from pyrometer.trace.dependencies.segments import Segments, host_segments
 from pyrometer.trace.dependencies.threads import Threads, threads
 from pyrometer.trace.dependencies.waits import Waits, host_waits
 from pyrometer.trace.dependencies.work import NEVER, Work, device_work
-from pyrometer.trace.intervals import union
 from pyrometer.trace.kinds import HOST, Kind
-from pyrometer.trace.patterns import is_step_mark
+from pyrometer.trace.naming.patterns import is_step_mark
+from pyrometer.trace.timing.intervals import union
 from pyrometer.trace.trace import RankTrace
 
 IntArray = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ import polars as pl
 from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
 from pyrometer.trace.dependencies.replay import WORK, Pieces, critical_pieces
 from pyrometer.trace.kinds import HOST, Kind
-from pyrometer.trace.patterns import (
+from pyrometer.trace.naming.patterns import (
     is_blocking_call,
     is_communication,
     is_data_loading,

@@ -11,7 +11,7 @@ import polars as pl
 from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.kinds import HOST, Kind
-from pyrometer.trace.patterns import (
+from pyrometer.trace.naming.patterns import (
     is_blocking_call,
     is_communication,
     is_data_loading,

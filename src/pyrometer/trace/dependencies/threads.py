@@ -10,8 +10,8 @@ import polars as pl
 
 from pyrometer.trace.dependencies.segments import Segments
 from pyrometer.trace.dependencies.work import CALLS
-from pyrometer.trace.intervals import union
 from pyrometer.trace.kinds import Kind
+from pyrometer.trace.timing.intervals import union
 
 IntArray = npt.NDArray[np.int64]
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.dependencies.work import CALLS, NEVER, Streams, Work
-from pyrometer.trace.patterns import is_blocking_call
+from pyrometer.trace.naming.patterns import is_blocking_call
 
 IntArray = npt.NDArray[np.int64]
 Chosen = npt.NDArray[np.bool_]

@@ -10,7 +10,7 @@ import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
 from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.patterns import is_module
+from pyrometer.trace.naming.patterns import is_module
 from pyrometer.trace.trace import RankTrace
 
 IntArray = npt.NDArray[np.int64]

@@ -13,9 +13,9 @@ from pyrometer.trace.difference.change import change
 from pyrometer.trace.difference.record import GroupChange, NamedChange, Status
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
 from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.patterns import is_data_loading
+from pyrometer.trace.naming.patterns import is_data_loading
+from pyrometer.trace.program.where import place_names
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import place_names
 
 Times = npt.NDArray[np.int64]
 WORKING = (Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER, Kind.PYTHON_FUNCTION)

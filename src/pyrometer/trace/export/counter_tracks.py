@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.intervals import union
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.timing.intervals import union
 from pyrometer.trace.trace import RankTrace
 
 

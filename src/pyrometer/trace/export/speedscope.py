@@ -9,8 +9,8 @@ import polars as pl
 from pyrometer.trace.kinds import HOST, Kind
 from pyrometer.trace.linking.tree import TOLERANCE_NS
 from pyrometer.trace.placing import place_slices
+from pyrometer.trace.program.where import FRAME
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import FRAME
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.intervals import Intervals, covered, merge, union
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.patterns import is_blocking_call, is_communication
+from pyrometer.trace.naming.patterns import is_blocking_call, is_communication
+from pyrometer.trace.timing.intervals import Intervals, covered, merge, union
 from pyrometer.trace.trace import RankTrace
 
 IntArray = npt.NDArray[np.int64]

@@ -9,13 +9,13 @@ import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.intervals import Intervals, covered, union
 from pyrometer.trace.jobs.facts import CALLS, describe
 from pyrometer.trace.jobs.pairing import pair_workers
 from pyrometer.trace.jobs.semantics import canonical
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.patterns import is_communication
+from pyrometer.trace.naming.patterns import is_communication
 from pyrometer.trace.schema import dtypes
+from pyrometer.trace.timing.intervals import Intervals, covered, union
 from pyrometer.trace.trace import RankTrace
 
 IntArray = npt.NDArray[np.int64]

@@ -9,11 +9,11 @@ import polars as pl
 from pyrometer.record import to_dict
 from pyrometer.trace.analysis.breakdown import breakdown
 from pyrometer.trace.analysis.collectives import collectives
-from pyrometer.trace.intervals import covered, length
 from pyrometer.trace.jobs.before import work_before
 from pyrometer.trace.jobs.calls import collective_calls, computing
 from pyrometer.trace.jobs.summary import CallLabel, RankSummary, StepSummary, WorkLabel, pack
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.timing.intervals import covered, length
 from pyrometer.trace.trace import RankTrace
 
 MAX_CALLS = 200_000

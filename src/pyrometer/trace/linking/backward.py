@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.patterns import BACKWARD
+from pyrometer.trace.naming.patterns import BACKWARD
 
 IntArray = npt.NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from pyrometer.trace.linking.backward import forward_of, is_backward
 from pyrometer.trace.linking.callers import callers
 from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
 from pyrometer.trace.linking.steps import MARK as STEP_MARK
-from pyrometer.trace.patterns import frame_kinds, is_module, is_phase
+from pyrometer.trace.naming.patterns import frame_kinds, is_module, is_phase
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from pyrometer.trace import schema
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
 from pyrometer.trace.linking.cycles import Cycle, find_cycle, find_cycle_of_runs
 from pyrometer.trace.linking.launches import Launches
-from pyrometer.trace.patterns import (
+from pyrometer.trace.naming.patterns import (
     STEP_MARK,
     is_blocking_call,
     is_communication,

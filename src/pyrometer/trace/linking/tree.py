@@ -14,39 +14,68 @@ encloses it: times are rounded when they are written, in old files to whole micr
 IntArray = npt.NDArray[np.int64]
 
 
+class Pieces(NamedTuple):
+    """Time of tracks, cut up and given to the innermost open event; in order of track and time, disjoint, none empty."""
+
+    start: IntArray
+    end: IntArray
+    event: IntArray  # position among the events given
+
+
 class Tree(NamedTuple):
-    """One figure per event, in the order given."""
+    """One figure per event, in the order given, and the pieces that their own time consists of."""
 
     parent: IntArray  # -1 at the roots
     depth: IntArray
     self_ns: IntArray
     violations: int  # events that end after the event that encloses their start
+    pieces: Pieces
+
+
+NONE = Pieces(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
     """Nest the events of each track; they come in order of start, the outermost first where starts are equal.
 
-    An event that begins within another and clearly outlasts it counts as enclosing it from then on, and is counted: an annotation
-    that is opened inside of the function which opens it, or a function that an annotation of a phase begins in. So what
-    encloses an event was open all the time that it ran, and what ended before is above none that came later.
+    An event that begins within another and clearly outlasts it is counted, and becomes a child of the innermost open one
+    that it does not outlast: a span that a function opens goes on after that function has returned, and is not below it.
+    As long as the one that it began in is open, that one stays the innermost: what begins meanwhile lies within it.
 
     Each moment of a track belongs to one event, to the innermost that is open: so the `self_ns` of a track sum exactly to
     the time in which anything runs on it, also where events overlap without nesting.
     """
     parent = np.full(len(start), -1, np.int64)
-    own = np.zeros(len(start), np.int64)
     violations = 0
+    cut: list[Pieces] = []
     order = np.argsort(track, kind="stable")
     ordered = track[order]
     bounds = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1)).tolist()
     for low, high in zip(bounds, [*bounds, len(order)][1:], strict=True):
         rows = order[low:high]
-        one = _nest_track(start[rows].tolist(), end[rows].tolist())
-        found = np.array(one[0], np.int64)
-        parent[rows] = np.where(found >= 0, rows[found], -1)
-        own[rows] = one[1]
-        violations += one[2]
-    return Tree(parent, depth_of(parent), own, violations)
+        found, pieces, crossing = _nest_track(start[rows].tolist(), end[rows].tolist())
+        above = np.array(found, np.int64)
+        parent[rows] = np.where(above >= 0, rows[above], -1)
+        begins, ends, owner = np.array(pieces, np.int64).reshape(-1, 3).T
+        cut.append(Pieces(begins, ends, rows[owner]))
+        violations += crossing
+    whole = (
+        Pieces(*(np.concatenate([*column, np.empty(0, np.int64)]) for column in zip(*cut, strict=True)))
+        if cut
+        else NONE
+    )
+    whole = _joined(whole)
+    own = np.zeros(len(start), np.int64)
+    np.add.at(own, whole.event, whole.end - whole.start)
+    return Tree(parent, depth_of(parent), own, violations, whole)
+
+
+def _joined(pieces: Pieces) -> Pieces:
+    """Pieces of one event that touch, as where another begins that it keeps from the fore, are one piece."""
+    goes_on = (pieces.event[1:] == pieces.event[:-1]) & (pieces.start[1:] == pieces.end[:-1])
+    first, last = np.append(True, ~goes_on), np.append(~goes_on, True)
+    kept = len(pieces.event) > 0
+    return Pieces(pieces.start[first], pieces.end[last], pieces.event[first]) if kept else pieces
 
 
 def depth_of(parent: IntArray) -> IntArray:
@@ -63,10 +92,12 @@ def depth_of(parent: IntArray) -> IntArray:
     return depth
 
 
-def _nest_track(start: list[int], end: list[int]) -> tuple[list[int], list[int], int]:
-    """`nest` for one track; plain lists, since this loop touches every event once."""
+def _nest_track(  # noqa: C901 - one loop over all events, and a call per event would cost more than all else
+    start: list[int], end: list[int]
+) -> tuple[list[int], list[tuple[int, int, int]], int]:
+    """`nest` for one track: parents, pieces, violations. Plain lists, since this loop touches every event once."""
     parent = [-1] * len(start)
-    own = [0] * len(start)
+    pieces: list[tuple[int, int, int]] = []
     violations = 0
     stack: list[int] = []  # open events; none outlasts the one below it by more than rounding
     clock = 0  # the time up to which everything is given away
@@ -78,32 +109,27 @@ def _nest_track(start: list[int], end: list[int]) -> tuple[list[int], list[int],
             if closes > begins and (ends <= closes or closes - begins > TOLERANCE_NS):
                 break
             stack.pop()
-            until = closes if closes < begins else begins
+            until = min(begins, closes)
             if until > clock:
-                own[top] += until - clock
+                pieces.append((clock, until, top))
                 clock = until
-        if not stack:
-            stack.append(i)
-        else:
+        if stack:
             top = stack[-1]
             if begins > clock:
-                own[top] += begins - clock
-            if ends - end[top] <= TOLERANCE_NS:
-                parent[i] = top
-                stack.append(i)
-            else:
+                pieces.append((clock, begins, top))
+            place = len(stack)
+            if ends - end[top] > TOLERANCE_NS:
                 violations += 1
-                place = len(stack) - 1
-                while place > 0 and ends - end[stack[place - 1]] > TOLERANCE_NS:
+                while place and ends - end[stack[place - 1]] > TOLERANCE_NS:
                     place -= 1
-                parent[i] = stack[place - 1] if place > 0 else -1
-                parent[stack[place]] = i
-                stack.insert(place, i)
-        if begins > clock:
-            clock = begins
+            parent[i] = stack[place - 1] if place else -1
+            stack.insert(place, i)
+        else:
+            stack.append(i)
+        clock = max(clock, begins)
     while stack:
         top = stack.pop()
         if end[top] > clock:
-            own[top] += end[top] - clock
+            pieces.append((clock, end[top], top))
             clock = end[top]
-    return parent, own, violations
+    return parent, pieces, violations

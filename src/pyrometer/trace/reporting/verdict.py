@@ -12,7 +12,8 @@ from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.analysis.recoverable import Recoverable
 from pyrometer.trace.jobs.job import Job
-from pyrometer.trace.rank_report import RankReport
+from pyrometer.trace.reporting.causes import Cause, find_causes
+from pyrometer.trace.reporting.rank_report import RankReport
 
 Bound = Literal[
     "compute",
@@ -46,6 +47,9 @@ OF_HOSTS: dict[Bound, tuple[str, ...]] = {
 }
 """The same without device work."""
 
+MOST_SAID = 2
+"""Causes that the sentence tells."""
+
 REMOVABLE = frozenset({"data", "copy", "collective", "launch", "sync", "gap"})
 """Gains from what need not be there at all; of operators and lines only a supposed speed-up is known."""
 
@@ -72,21 +76,26 @@ class TraceVerdict(Record, frozen=True, kw_only=True):
     bound: Annotated[Bound, doc("class with the largest part of the time")]
     share: Annotated[float, doc("of the span")]
     sentence: Annotated[str, doc("for people")]
+    causes: Annotated[list[Cause], doc("what it comes from, where that is plain; the sentence tells the first")] = []
     recoverable: Annotated[list[Recoverable], doc("the three largest predicted gains")] = []
 
 
 def judge(report: RankReport) -> TraceVerdict:
-    """Say what bounds one rank; where operators of the host do, the one that takes the most is named."""
+    """Say what bounds one rank, and what that comes from."""
     bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0)
     sentence = SENTENCES[bound].format(share=format_percent(share))
-    if bound == "operators" and report.top_ops:
-        top = max(report.top_ops, key=lambda op: op.host_self_ns)
-        sentence += f"; the most, {format_percent(top.host_share)}, {top.name}"
+    causes = find_causes(report)
+    sentence = "; ".join([sentence, *(cause.sentence for cause in causes[:MOST_SAID])])
     best = next((gain for gain in report.recoverable if gain.kind in REMOVABLE), None)
     if best is not None and best.ratio < WORTH_SAYING and bound != "unrecorded":
         sentence += f"; without {best.name}, {significant(1 / best.ratio)}× faster"
     return TraceVerdict(
-        rank=report.rank, bound=bound, share=share, sentence=sentence, recoverable=report.recoverable[:3]
+        rank=report.rank,
+        bound=bound,
+        share=share,
+        sentence=sentence,
+        causes=causes,
+        recoverable=report.recoverable[:3],
     )
 
 

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from pyrometer.trace.patterns import COMMUNICATION
+from pyrometer.trace.naming.patterns import COMMUNICATION
 
 CATEGORIES: tuple[tuple[str, str], ...] = (
     ("communication", COMMUNICATION.removeprefix("(?i)")),

@@ -8,7 +8,7 @@ import polars as pl
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.nearest import IntArray
 from pyrometer.trace.linking.places import through_forward
-from pyrometer.trace.rollup import above, depths
+from pyrometer.trace.program.rollup import above, depths
 from pyrometer.trace.trace import RankTrace
 
 

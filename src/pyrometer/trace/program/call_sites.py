@@ -7,8 +7,8 @@ from typing import Annotated
 import polars as pl
 
 from pyrometer.record import Record, doc
+from pyrometer.trace.program.where import Where, places_of
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.where import Where, places_of
 
 SAID_SITES = 10
 

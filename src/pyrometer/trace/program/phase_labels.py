@@ -24,8 +24,8 @@ import polars as pl
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.nearest import IntArray, Mask
 from pyrometer.trace.linking.places import module_calls
-from pyrometer.trace.patterns import PHASE, is_data_loading
-from pyrometer.trace.rollup import above, is_operator, pick
+from pyrometer.trace.naming.patterns import PHASE, is_data_loading
+from pyrometer.trace.program.rollup import above, is_operator, pick
 from pyrometer.trace.trace import RankTrace
 
 Source = Literal["phase", "annotation", "optimizer", "loader", "autograd", "module", "copy", "order"]

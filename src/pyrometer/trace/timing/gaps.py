@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.intervals import Intervals, complement, merge, subtract, union
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.timing.intervals import Intervals, complement, merge, subtract, union
+from pyrometer.trace.timing.waits import find_waits
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.waits import find_waits
 
 IntArray = npt.NDArray[np.int64]
 

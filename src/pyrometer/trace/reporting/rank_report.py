@@ -33,7 +33,7 @@ from pyrometer.trace.analysis.utilisation import Utilisation, utilisation
 from pyrometer.trace.health import HealthIssue
 from pyrometer.trace.info import Repair
 from pyrometer.trace.kinds import DEVICE_WORK
-from pyrometer.trace.totals import LineTotal, ModuleTotal, OpTotal, RoofPoint, TreeNode, rows
+from pyrometer.trace.reporting.totals import LineTotal, ModuleTotal, OpTotal, RoofPoint, TreeNode, rows
 from pyrometer.trace.trace import RankTrace
 
 MOST_ROWS = 20

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.dependencies.segments import host_segments
-from pyrometer.trace.intervals import Lanes
+from pyrometer.trace.timing.intervals import Lanes
 
 IntArray = npt.NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from pyrometer.trace.linking.callers import callers
 from pyrometer.trace.linking.nearest import IntArray, by_level
 from pyrometer.trace.linking.steps import MARK
 from pyrometer.trace.linking.tree import depth_of
-from pyrometer.trace.rollup import codes, depths, gather_into, parents, roll_up
+from pyrometer.trace.program.rollup import codes, depths, gather_into, parents, roll_up
 from pyrometer.trace.trace import RankTrace
 
 ALL = "(all)"

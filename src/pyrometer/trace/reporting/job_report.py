@@ -13,8 +13,8 @@ from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.jobs.merge import merge_ranks
 from pyrometer.trace.jobs.reduce import reduce_rank
 from pyrometer.trace.jobs.summary import RankFailure, RankSummary
-from pyrometer.trace.rank_report import RankReport, report_rank
 from pyrometer.trace.reading.ledger import refuse
+from pyrometer.trace.reporting.rank_report import RankReport, report_rank
 from pyrometer.trace.trace import RankTrace, Trace
 
 

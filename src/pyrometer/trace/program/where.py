@@ -9,8 +9,8 @@ import numpy.typing as npt
 import polars as pl
 
 from pyrometer.record import Record, doc
-from pyrometer.trace.patterns import frame_kinds
-from pyrometer.trace.rollup import pick
+from pyrometer.trace.naming.patterns import frame_kinds
+from pyrometer.trace.program.rollup import pick
 from pyrometer.trace.trace import RankTrace
 
 IntArray = npt.NDArray[np.int64]

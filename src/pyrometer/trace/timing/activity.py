@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.intervals import EMPTY, Intervals, Lanes, merge, subtract, union
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
-from pyrometer.trace.patterns import (
+from pyrometer.trace.naming.patterns import (
     is_blocking_call,
     is_communication,
     is_data_loading,
     is_host_communication,
     is_step_mark,
 )
+from pyrometer.trace.timing.intervals import EMPTY, Intervals, Lanes, merge, subtract, union
 
 CALLS = (Kind.RUNTIME, Kind.DRIVER)
 

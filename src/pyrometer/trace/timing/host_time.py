@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.innermost import Overlaps, innermost
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.patterns import is_data_loading, is_step_mark
+from pyrometer.trace.naming.patterns import is_data_loading, is_step_mark
+from pyrometer.trace.timing.innermost import Overlaps, innermost
+from pyrometer.trace.timing.waits import find_waits
 from pyrometer.trace.trace import RankTrace
-from pyrometer.trace.waits import find_waits
 
 IntArray = npt.NDArray[np.int64]
 

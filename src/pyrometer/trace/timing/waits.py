@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.patterns import is_blocking_call
+from pyrometer.trace.naming.patterns import is_blocking_call
 from pyrometer.trace.trace import RankTrace
 
 PAGEABLE = r"Pageable|-> Host\)|\(Host ->"

@@ -1,0 +1,158 @@
+"""What the time of a trace comes from: the classic mistakes, each with its evidence and its line.
+
+A cause is named only where its evidence is plain; every limit is a constant here. What stands first explains most.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pyrometer.quantity import format_bytes, format_percent, significant
+from pyrometer.record import Record, doc
+from pyrometer.trace.program.where import Where
+from pyrometer.trace.reporting.rank_report import RankReport
+
+Code = Literal["data", "operator", "synchronisation", "churn", "dispatch", "function"]
+
+DATA_SHARE = 0.1
+"""Of the span, in which the step waits for its data."""
+
+DOMINANT = 0.3
+"""Of the span, that one operator or function takes on its own."""
+
+WAITS_PER_STEP = 8
+STALLED_SHARE = 0.05
+"""Of the span, in which the host waits at one place."""
+
+TURNOVER = 5.0
+CHURN_BYTES = 16 * 2**20
+"""Allocated and freed again in each step, at one place: many times the peak, and more than caches hold."""
+
+OPS_PER_STEP = 1000
+SHORT_SHARE = 0.3
+"""Of the time in operators, in ones that are shorter than their own dispatch; on a device, of waiting for launches."""
+
+
+class Cause(Record, frozen=True, kw_only=True):
+    """One thing that the time comes from."""
+
+    code: Code
+    sentence: Annotated[str, doc("for people: what happens, how much, where")]
+    where: Annotated[Where, doc("in the program, as far as the trace knows it")] = Where()
+
+
+def find_causes(report: RankReport) -> list[Cause]:
+    """The causes that one rank's report shows plainly; the largest function only where there is nothing better to say."""
+    found = [cause for look in SIGNS if (cause := look(report)) is not None]
+    last = None if found else _function(report)
+    return found if last is None else [last]
+
+
+def spot(place: Where) -> str:
+    """A place within a sentence, empty where nothing is known.
+
+    >>> spot(Where(file="src/train.py", line=12, function="step", op="aten::item")), spot(Where(module="encoder"))
+    ('in step (train.py:12)', 'in encoder')
+    """
+    if place.file is not None:
+        return f"in {place.function} ({place.file.rpartition('/')[2]}:{place.line})"
+    return f"in {place.module}" if place.module else ""
+
+
+def _data(report: RankReport) -> Cause | None:
+    if report.breakdown_ns.data < DATA_SHARE * report.span_ns:
+        return None
+    spent: dict[Where, int] = defaultdict(int)
+    for piece in report.critical_path.by_op:
+        if piece.class_name == "data" and piece.where.file is not None:
+            line = Where(file=piece.where.file, line=piece.where.line, function=piece.where.function)
+            spent[line] += piece.ns
+    most = max(spent, key=lambda line: spent[line], default=Where())
+    said = f"data is loaded mostly {spot(most)}" if spent else "data is loaded while the step waits"
+    return Cause(code="data", sentence=said, where=most)
+
+
+def _operator(report: RankReport) -> Cause | None:
+    device = report.num_kernels > 0
+    shares = {op.name: op.device_share if device else op.host_share for op in report.top_ops}
+    name = max(shares, key=lambda op: shares[op], default="")
+    if shares.get(name, 0.0) < DOMINANT:
+        return None
+    users = [line for line in report.top_lines if name in {op.name for op in line.top_ops}]
+    line = max(users, key=lambda one: one.device_ns if device else one.self_ns, default=None)
+    place = (
+        Where() if line is None else Where(file=line.file, line=line.line, function=line.function, op=name)
+    )
+    return Cause(
+        code="operator",
+        sentence=f"{name} takes {format_percent(shares[name])} {spot(place)}".rstrip(),
+        where=place,
+    )
+
+
+def _synchronisation(report: RankReport) -> Cause | None:
+    waited, steps = report.synchronisation, max(len(report.steps), 1)
+    for point in report.sync_points:
+        often = point.num_calls / steps >= WAITS_PER_STEP
+        costly = point.stalled_ns >= STALLED_SHARE * report.span_ns
+        if costly or (often and waited.would_stall):
+            share = format_percent(point.stalled_ns / max(report.span_ns, 1))
+            cost = "would each wait for a device" if waited.would_stall else f"hold the host up for {share}"
+            calls = f"{significant(point.num_calls / steps)} calls of {point.name} per step"
+            said = " ".join(part for part in (calls, spot(point.where), cost) if part)
+            return Cause(code="synchronisation", sentence=said, where=point.where)
+    return None
+
+
+def _churn(report: RankReport) -> Cause | None:
+    for site in report.memory.sites:
+        if site.churn_bytes_per_step >= CHURN_BYTES and (site.turnover or 0.0) >= TURNOVER:
+            times = significant(site.turnover or 0.0, 2)
+            what = f"{format_bytes(site.churn_bytes_per_step)} per step, {times}× the peak, come and go"
+            by = f"with {site.where.op} " if site.where.op else ""
+            return Cause(
+                code="churn", sentence=f"{what} {by}{spot(site.where)}".rstrip(), where=site.where
+            )
+    return None
+
+
+def _dispatch(report: RankReport) -> Cause | None:
+    device, host = report.launches.device, report.launches.host
+    if device is not None:
+        per_step, share, sites = device.launches_per_step, device.waiting_share, device.sites
+        said = "launches per step leave the device waiting for {share} of its time"
+    else:
+        per_step, share, sites = host.ops_per_step, host.short_share, host.sites
+        said = "operators per step, {share} of the time of operators in ones below 10 µs"
+    if (per_step or 0) < OPS_PER_STEP or (share or 0.0) < SHORT_SHARE:
+        return None
+    place = sites[0].where if sites else Where()
+    most = f", mostly {spot(place)}" if spot(place) else ""
+    return Cause(
+        code="dispatch",
+        sentence=f"{per_step:,.0f} {said.format(share=format_percent(share))}{most}",
+        where=place,
+    )
+
+
+def _function(report: RankReport) -> Cause | None:
+    device = report.num_kernels > 0
+    shares = [(line.device_share if device else line.host_share, i) for i, line in enumerate(report.top_lines)]
+    share, i = max(shares, default=(0.0, 0))
+    if share < DOMINANT:
+        return None
+    line = report.top_lines[i]
+    place = Where(file=line.file, line=line.line, function=line.function)
+    return Cause(code="function", sentence=f"{format_percent(share)} {spot(place)}", where=place)
+
+
+SIGNS: tuple[Callable[[RankReport], Cause | None], ...] = (
+    _data,
+    _operator,
+    _churn,
+    _synchronisation,
+    _dispatch,
+)
+"""In the order in which they are told."""
