@@ -15,6 +15,7 @@ from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
 from pyrometer.trace.program.phase_labels import PhaseLabels, Source, phase_labels
+from pyrometer.trace.timing.activity import Activity
 from pyrometer.trace.timing.innermost import innermost
 from pyrometer.trace.timing.intervals import Intervals, clip, covered, length, merge, union
 from pyrometer.trace.trace import RankTrace
@@ -34,7 +35,7 @@ class Phase(Record, frozen=True, kw_only=True):
     device_ns: Annotated[int, doc("durations of the kernels, copies and fills that it launched")]
     device_busy_ns: Annotated[int, doc("any of them running")]
     num_kernels: int
-    host_share: Annotated[float, doc("of the span of the trace")]
+    host_share: Annotated[float, doc("of the span of the trace, how much lies in it")]
 
 
 class StepPhases(Record, frozen=True, kw_only=True):
@@ -64,12 +65,12 @@ def phases(trace: RankTrace) -> Phases:
     host = _host_time(trace, labels)
     work = _device_work(trace, labels)
     span = trace.activity
-    inside = length(clip(merge(*host), span.start_ns, span.end_ns))
+    within = [clip(one, span.start_ns, span.end_ns) for one in host]
     return Phases(
         annotated=labels.sources[:1] == ["phase"],
-        phases=_summaries(labels, host, work, max(span.span_ns, 1)),
+        phases=_summaries(labels, host, work, span),
         steps=_steps(trace, labels, host, work),
-        other_ns=span.span_ns - inside,
+        other_ns=span.span_ns - length(merge(*within)),
         other_device_ns=int(work.filter(pl.col("phase") < 0)["dur_ns"].sum()),
     )
 
@@ -90,7 +91,9 @@ def _device_work(trace: RankTrace, labels: PhaseLabels) -> pl.DataFrame:
     return work.with_columns(phase=pl.Series(labels.code[work["event"].to_numpy()], dtype=pl.Int64))
 
 
-def _summaries(labels: PhaseLabels, host: list[Intervals], work: pl.DataFrame, span_ns: int) -> list[Phase]:
+def _summaries(
+    labels: PhaseLabels, host: list[Intervals], work: pl.DataFrame, span: Activity
+) -> list[Phase]:
     found = []
     for code, (name, source) in enumerate(zip(labels.names, labels.sources, strict=True)):
         own = work.filter(pl.col("phase") == code)
@@ -102,7 +105,7 @@ def _summaries(labels: PhaseLabels, host: list[Intervals], work: pl.DataFrame, s
                 device_ns=int(own["dur_ns"].sum()),
                 device_busy_ns=length(union(own["start_ns"].to_numpy(), own["end_ns"].to_numpy())),
                 num_kernels=int((own["kind"] == Kind.KERNEL.value).sum()),
-                host_share=length(host[code]) / span_ns,
+                host_share=length(clip(host[code], span.start_ns, span.end_ns)) / max(span.span_ns, 1),
             )
         )
     return found

@@ -101,7 +101,7 @@ def _shrink_programs(graph: Graph, scales: Scales, weight: IntArray) -> None:
 
 def _shrink_waits(graph: Graph, scales: Scales, weight: IntArray) -> None:
     calls = graph.waits.event
-    if not len(calls) or not len(graph.waiting_calls):
+    if not len(calls) or not len(graph.waiting_calls) or not len(graph.points.time):
         return
     point = np.broadcast_to(graph.point, graph.kind.shape)
     waiting = np.where(point >= 0, graph.points.waiting[point], -1)

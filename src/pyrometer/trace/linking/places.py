@@ -9,7 +9,6 @@ import polars as pl
 
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.backward import forward_of, is_backward
-from pyrometer.trace.linking.callers import callers
 from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
 from pyrometer.trace.linking.steps import MARK as STEP_MARK
 from pyrometer.trace.naming.patterns import frame_kinds, is_module, is_phase
@@ -29,7 +28,7 @@ class Places:
 
 def find_places(events: pl.DataFrame, ops: pl.DataFrame) -> Places:
     """Find the places of all events of one rank; `events` is linked."""
-    parent = callers(events)
+    parent = events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
     depth = events["depth"].to_numpy().astype(np.int64)
     direct = forward_of(ops, events["start_ns"].to_numpy())
     source = nearest(parent, depth, direct >= 0)

@@ -9,10 +9,8 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, HOST
-from pyrometer.trace.linking.callers import callers
 from pyrometer.trace.linking.nearest import IntArray, by_level
 from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.linking.tree import depth_of
 from pyrometer.trace.program.rollup import codes, depths, gather_into, parents, roll_up
 from pyrometer.trace.trace import RankTrace
 
@@ -64,10 +62,10 @@ def _merge(trace: RankTrace) -> Merged:
     )
     rows = np.concatenate([host, device])
     labels, code = _labels(events[rows])
-    parent = callers(events)
+    parent = parents(trace)
     tops, top_of = _tops(trace, host, device)
     nodes = _Nodes(labels.height, len(tops), events.height)
-    for chosen in by_level(depth_of(parent)[rows]):
+    for chosen in by_level(depths(trace)[rows]):
         mine = rows[chosen]
         held = parent[mine] >= 0
         nodes.add(mine, code[chosen], np.where(held, nodes.of_event[parent[mine]], top_of[mine]))

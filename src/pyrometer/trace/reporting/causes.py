@@ -31,7 +31,7 @@ CHURN_BYTES = 16 * 2**20
 """Allocated and freed again in each step, at one place: many times the peak, and more than caches hold."""
 
 OPS_PER_STEP = 1000
-SHORT_SHARE = 0.3
+SHORT_SHARE = 0.2
 """Of the time in operators, in ones that are shorter than their own dispatch; on a device, of waiting for launches."""
 
 
@@ -70,7 +70,7 @@ def _data(report: RankReport) -> Cause | None:
             line = Where(file=piece.where.file, line=piece.where.line, function=piece.where.function)
             spent[line] += piece.ns
     most = max(spent, key=lambda line: spent[line], default=Where())
-    said = f"data is loaded mostly {spot(most)}" if spent else "data is loaded while the step waits"
+    said = f"loading is mostly {spot(most)}" if spent else "it is loaded while the step waits"
     return Cause(code="data", sentence=said, where=most)
 
 
@@ -125,7 +125,7 @@ def _dispatch(report: RankReport) -> Cause | None:
         said = "launches per step leave the device waiting for {share} of its time"
     else:
         per_step, share, sites = host.ops_per_step, host.short_share, host.sites
-        said = "operators per step, {share} of the time of operators in ones below 10 µs"
+        said = "operators per step, {share} of their time in ones below 10 µs"
     if (per_step or 0) < OPS_PER_STEP or (share or 0.0) < SHORT_SHARE:
         return None
     place = sites[0].where if sites else Where()
