@@ -187,7 +187,7 @@ def main() -> None:
     options = parser.parse_args()
     start = time.perf_counter()
     for name in FILES:
-        compare(options.traces / f"{name}.json.gz", options.hta_python, options.rounds)
+        compare((options.traces / f"{name}.json.gz").resolve(), options.hta_python, options.rounds)
     with tempfile.TemporaryDirectory() as folder:
         source = options.traces / f"{FILES[0]}.json.gz"
         if options.large:

@@ -145,9 +145,11 @@ def format_ratio(ratio: Ratio, low: Ratio, high: Ratio) -> str:
 
     >>> format_ratio(1.25, 1.2, 1.3), format_ratio(0.5, 0.4, 0.625), format_ratio(1.0, 0.98, 1.03)
     ('1.25× slower (1.20–1.30)', '2.00× faster (1.60–2.50)', '1.00× (0.980–1.03)')
+    >>> format_ratio(0.0, 0.0, 0.5)  # nothing is left
+    '∞× faster (2.00–∞)'
     """
     if ratio < 1 and high < 1:
-        return f"{significant(1 / ratio)}× faster ({significant(1 / high)}–{_inverse(low)})"
+        return f"{_inverse(ratio)}× faster ({_inverse(high)}–{_inverse(low)})"
     word = " slower" if ratio > 1 and low > 1 else ""
     return f"{significant(ratio)}×{word} ({significant(low)}–{significant(high)})"
 

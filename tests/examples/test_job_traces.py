@@ -68,6 +68,14 @@ def test_what_loading_costs_is_predicted(late, repaired):
     assert before - after <= gain <= before - after + usual
 
 
+def test_what_fixing_the_straggler_brings_is_predicted(late, repaired):
+    """Its delays sum to more: reductions queue, and what waits behind the backward pass costs nothing."""
+    worst = pm.analyze(late, "ranks").stragglers[0]
+    brought = late.rank(0).activity.span_ns - repaired.rank(0).activity.span_ns
+    assert worst.gain_ns == pytest.approx(brought, rel=0.02)
+    assert worst.delay_ns > 1.3 * brought
+
+
 def test_the_difference_is_the_loader(late, repaired):
     found = pm.diff_traces(late.rank(2), repaired.rank(2))
     assert found.outcome == "faster"

@@ -18,7 +18,7 @@ from pyrometer.trace.analysis.timeline import timeline
 from pyrometer.trace.analysis.user_lines import user_lines
 from pyrometer.trace.export.folded import folded_stacks
 from pyrometer.trace.export.speedscope import speedscope
-from pyrometer.trace.kinds import DEVICE_WORK, HOST
+from pyrometer.trace.kinds import HOST
 from pyrometer.trace.program.rollup import gather_into
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.timing.innermost import innermost
@@ -45,8 +45,8 @@ def test_an_empty_trace_gives_an_empty_result(builder, analysis):
 
 
 def check(trace: RankTrace) -> None:
-    host = trace.of_kind(*(kind.value for kind in HOST))
-    work = trace.of_kind(*(kind.value for kind in DEVICE_WORK))
+    host = trace.of_kind(*HOST)
+    work = trace.device_work
     operators_part_the_time_below_them(trace, host, work)
     the_tree_holds_everything(trace, host, work)
     slices_never_overlap(trace)
@@ -137,7 +137,7 @@ def phases_stay_within_the_span(trace: RankTrace) -> None:
     found = phases(trace)
     assert 0 <= found.other_ns <= trace.activity.span_ns
     assert sum(one.device_ns for one in found.phases) + found.other_device_ns == sum(
-        trace.of_kind(*(kind.value for kind in DEVICE_WORK))["dur_ns"]
+        trace.device_work["dur_ns"]
     )
     for step in found.steps:
         assert step.other_ns >= 0

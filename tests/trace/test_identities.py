@@ -49,7 +49,7 @@ def parts_sum_to_wall_time(trace: RankTrace) -> None:
 
 
 def self_times_sum_to_what_runs_on_a_track(trace: RankTrace) -> None:
-    host = trace.of_kind(*(kind.value for kind in HOST))
+    host = trace.of_kind(*HOST)
     pieces = innermost(trace.events, *bounds(trace))
     by_track: dict[int, int] = defaultdict(int)
     lanes = pieces.start // pieces.lanes.width

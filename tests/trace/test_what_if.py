@@ -227,7 +227,7 @@ def test_a_prediction_comes_true(tmp_path: Path) -> None:
 
     def record(repeats: int, name: str) -> Any:
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-            for _ in range(10):
+            for _ in range(5):
                 for _ in range(repeats):
                     torch.mm(x, x)
                 torch.sort(x[:100].flatten())
@@ -240,7 +240,7 @@ def test_a_prediction_comes_true(tmp_path: Path) -> None:
     try:
         record(2, "warm")
         # Taken in turns, and of each the least disturbed.
-        pairs = [(record(8, f"full{i}"), record(4, f"half{i}")) for i in range(7)]
+        pairs = [(record(8, f"full{i}"), record(4, f"half{i}")) for i in range(12)]
     finally:
         torch.set_num_threads(threads)
     full, half = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,13 @@ _PIPE_WIDTH = 200  # a reader that is a program gets whole lines
 
 
 def document_json(document: Record | dict[str, Any]) -> bytes:
-    """A document as indented JSON in UTF-8."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2)
+    """A document as indented JSON in UTF-8; what of a file's name is not, is replaced."""
+    try:
+        raw = msgspec.json.encode(document)
+    except UnicodeEncodeError:  # Python keeps the odd bytes of a name as lone surrogates
+        text = json.dumps(msgspec.to_builtins(document), ensure_ascii=False)
+        raw = text.encode("utf-8", "replace")
+    return msgspec.json.format(raw, indent=2)
 
 
 def print_document(document: Record) -> None:

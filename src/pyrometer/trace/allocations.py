@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.linking.nearest import IntArray, Mask
 from pyrometer.trace.program.phase_labels import phase_names
-from pyrometer.trace.program.rollup import above, is_operator, pick
+from pyrometer.trace.program.rollup import above, is_operator
+from pyrometer.trace.rows import IntArray, Mask, pick
 from pyrometer.trace.timing.innermost import innermost
 from pyrometer.trace.trace import RankTrace
 

@@ -129,7 +129,7 @@ def _damage(trace: RankTrace) -> Iterator[HealthIssue]:
 
 def _orphans(trace: RankTrace) -> Iterator[HealthIssue]:
     orphans, work = trace.links.num_orphans, _work(trace).height
-    if not orphans or not trace.of_kind(*(kind.value for kind in HOST)).height:
+    if not orphans or not trace.of_kind(*HOST).height:
         return
     share = orphans / work
     yield HealthIssue(
@@ -145,7 +145,7 @@ def _orphans(trace: RankTrace) -> Iterator[HealthIssue]:
 
 def _lost_work(trace: RankTrace) -> Iterator[HealthIssue]:
     """Launches that left nothing on a device: dropped records, or the capture of a graph."""
-    calls = trace.of_kind(Kind.RUNTIME.value, Kind.DRIVER.value)
+    calls = trace.of_kind(Kind.RUNTIME, Kind.DRIVER)
     launches = calls.filter(pl.col("name").str.contains("(?i)launch"))
     left = np.isin(launches["event"].to_numpy(), _work(trace)["parent"].drop_nulls().to_numpy())
     missing = launches.filter(pl.Series(~left))
@@ -212,7 +212,7 @@ def _clocks(trace: RankTrace) -> Iterator[HealthIssue]:
 
 def _strays(trace: RankTrace) -> Iterator[HealthIssue]:
     """A few events far from all others: times clamped to 0, or a wrong clock."""
-    events = trace.of_kind(*(kind.value for kind in (*HOST, *DEVICE_WORK)))
+    events = trace.of_kind(*(*HOST, *DEVICE_WORK))
     if events.height < 2 / STRAY_SHARE:
         return
     start, reach = events["start_ns"].to_numpy(), np.maximum.accumulate(events["end_ns"].to_numpy())
@@ -246,7 +246,7 @@ def _durations(trace: RankTrace) -> Iterator[HealthIssue]:
 
 
 def _overhead(trace: RankTrace) -> Iterator[HealthIssue]:
-    marks = trace.of_kind(Kind.OVERHEAD.value)
+    marks = trace.of_kind(Kind.OVERHEAD)
     span = union(np.array([trace.activity.start_ns]), np.array([trace.activity.end_ns]))
     spent = length(intersect(union(marks["start_ns"].to_numpy(), marks["end_ns"].to_numpy()), span))
     share = spent / max(trace.activity.span_ns, 1)
@@ -260,7 +260,7 @@ def _overhead(trace: RankTrace) -> Iterator[HealthIssue]:
             count=marks.height,
             share=share,
         )
-    calls = trace.of_kind(Kind.PYTHON_FUNCTION.value).height
+    calls = trace.of_kind(Kind.PYTHON_FUNCTION).height
     if calls:
         yield HealthIssue(
             code="python_tracer",
@@ -272,7 +272,7 @@ def _overhead(trace: RankTrace) -> Iterator[HealthIssue]:
 
 
 def _nesting(trace: RankTrace) -> Iterator[HealthIssue]:
-    spans = trace.of_kind(Kind.USER_ANNOTATION.value)
+    spans = trace.of_kind(Kind.USER_ANNOTATION)
     crossing = _crossings(spans)
     if crossing:
         yield HealthIssue(
@@ -284,11 +284,11 @@ def _nesting(trace: RankTrace) -> Iterator[HealthIssue]:
             share=crossing / spans.height,
         )
     violations = trace.links.num_nesting_violations
-    host = trace.of_kind(*(kind.value for kind in HOST)).height
+    host = trace.of_kind(*HOST).height
     if violations > crossing:
         share = violations / host
         # Spans are opened and closed inside of functions, so that with stacks they always cross some of them.
-        calls = trace.of_kind(Kind.CPU_OP.value, Kind.RUNTIME.value, Kind.DRIVER.value)
+        calls = trace.of_kind(Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
         is_grave = _crossings(calls) > NESTING_SHARE * host
         yield HealthIssue(
             code="nesting_violations",
@@ -308,7 +308,7 @@ def _crossings(spans: pl.DataFrame) -> int:
 
 
 def _streams(trace: RankTrace) -> Iterator[HealthIssue]:
-    kernels = trace.of_kind(Kind.KERNEL.value)
+    kernels = trace.of_kind(Kind.KERNEL)
     before = pl.col("end_ns").cum_max().shift().over("device", "stream")
     overlapping = kernels.filter(pl.col("start_ns") < before).height
     if overlapping:
@@ -324,7 +324,7 @@ def _streams(trace: RankTrace) -> Iterator[HealthIssue]:
 
 def _contents(trace: RankTrace) -> Iterator[HealthIssue]:
     """What the trace does not hold, and therefore cannot say."""
-    ops = trace.of_kind(Kind.CPU_OP.value)
+    ops = trace.of_kind(Kind.CPU_OP)
     has_work = _work(trace).height > 0
     if ops.height and not has_work:
         yield _limit("cpu_only", "there is no device work: times are those of the host", "")
@@ -342,7 +342,7 @@ def _contents(trace: RankTrace) -> Iterator[HealthIssue]:
             "",
         )
     detail = trace.tables["ops"]
-    stacks = trace.of_kind(Kind.PYTHON_FUNCTION.value).height or detail["call_stack"].count()
+    stacks = trace.of_kind(Kind.PYTHON_FUNCTION).height or detail["call_stack"].count()
     if ops.height and not stacks:
         yield _limit(
             "no_stacks", "no Python stacks were recorded: no source lines", "record with with_stack=True"
@@ -383,7 +383,7 @@ def _limit(code: str, fact: str, advice: str) -> HealthIssue:
 
 
 def _work(trace: RankTrace) -> pl.DataFrame:
-    return trace.of_kind(*(kind.value for kind in DEVICE_WORK))
+    return trace.device_work
 
 
 CHECKS: tuple[Callable[[RankTrace], Iterator[HealthIssue]], ...] = (

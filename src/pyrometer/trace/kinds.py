@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 
+import polars as pl
+
 
 class Kind(str, enum.Enum):
     """What an event of a trace is, decided by its category and never by its name.
@@ -32,6 +34,9 @@ class Kind(str, enum.Enum):
 
 HOST = (Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION, Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
 """Kinds that nest on host threads and make up the call tree."""
+
+CALLS = (Kind.RUNTIME, Kind.DRIVER)
+"""Kinds of calls into the device's runtime and driver."""
 
 DEVICE_WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 """Kinds that keep a device busy; a `sync` on a stream is waiting, a `gpu_user_annotation` is a label."""
@@ -83,3 +88,15 @@ def kind_of(category: str | None) -> Kind:
     ('memcpy', 'cpu_op', 'other')
     """
     return KIND_OF_CATEGORY.get((category or "").lower(), Kind.OTHER)
+
+
+def is_kind(*kinds: Kind | str) -> pl.Expr:
+    """Events of these kinds.
+
+    Raises:
+        ValueError: there is no such kind.
+
+    >>> pl.DataFrame({"kind": ["kernel", "sync"]}).filter(is_kind(*DEVICE_WORK)).height
+    1
+    """
+    return pl.col("kind").is_in([Kind(kind).value for kind in kinds])

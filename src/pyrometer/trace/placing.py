@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import HOST, Kind
-from pyrometer.trace.linking.nearest import IntArray
+from pyrometer.trace.kinds import HOST, Kind, is_kind
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 UNPLACED = (Kind.MEMORY, Kind.INSTANT, Kind.TRACE)
@@ -29,7 +29,7 @@ def place_slices(trace: RankTrace) -> pl.DataFrame:
 
 
 def _place(trace: RankTrace) -> pl.DataFrame:
-    slices = trace.events.filter(~pl.col("kind").is_in([kind.value for kind in UNPLACED])).select(
+    slices = trace.events.filter(~is_kind(*UNPLACED)).select(
         "event", "track", "start_ns", "dur_ns", "end_ns", "name", "kind", "depth", "parent"
     )
     label = (slices["kind"] == Kind.GPU_USER_ANNOTATION.value).to_numpy()
@@ -39,7 +39,7 @@ def _place(trace: RankTrace) -> pl.DataFrame:
     track, start, end = (slices[name].to_numpy() for name in ("track", "start_ns", "end_ns"))
     row = np.full(trace.events.height + 1, -1, np.int64)
     row[slices["event"].to_numpy()] = np.arange(slices.height)
-    above = np.where(on_host, row[slices["parent"].cast(pl.Int64).fill_null(-1).to_numpy()], -1)
+    above = np.where(on_host, row[row_numbers(slices["parent"])], -1)
     for rows in _by_track(track, label):
         lane[rows] = _lanes(
             start[rows], end[rows], wanted[rows], np.searchsorted(rows, above[rows]), above[rows]

@@ -16,7 +16,7 @@ import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace import schema
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
 from pyrometer.trace.trace import RankTrace, Trace
 
 ADDED = {
@@ -51,7 +51,7 @@ def _events(trace: RankTrace) -> pl.DataFrame:
 def _detail(table: str, *kinds: Kind) -> Callable[[RankTrace], pl.DataFrame]:
     def build(trace: RankTrace) -> pl.DataFrame:
         events = _events(trace)
-        wanted = events.filter(pl.col("kind").is_in([kind.value for kind in kinds])) if kinds else events
+        wanted = events.filter(is_kind(*kinds)) if kinds else events
         return wanted.join(
             trace.tables[table],
             on="event",
@@ -70,9 +70,7 @@ def _columns(table: str) -> dict[str, schema.Column]:
 
 def _launches(trace: RankTrace) -> pl.DataFrame:
     events = _events(trace)
-    work = events.filter(
-        pl.col("kind").is_in([kind.value for kind in DEVICE_WORK]) & pl.col("parent").is_not_null()
-    )
+    work = events.filter(is_kind(*DEVICE_WORK) & pl.col("parent").is_not_null())
     call, op = work["parent"].cast(pl.UInt32), work["op"].cast(pl.UInt32)
     return work.with_columns(
         call="parent",

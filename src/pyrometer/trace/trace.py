@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace import schema
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.info import RankInfo
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
 from pyrometer.trace.linking.link import Links, link
-from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
+from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.places import Places, find_places
+from pyrometer.trace.rows import IntArray, Mask, row_numbers
 from pyrometer.trace.timing.activity import Activity, find_activity
 
 
@@ -69,12 +70,16 @@ class RankTrace:
 
     def nearest(self, wanted: Mask) -> IntArray:
         """For each event the innermost wanted one at or above it in the call tree, as a row; -1 where there is none."""
-        parent = self.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
-        return nearest(parent, self.events["depth"].to_numpy().astype(np.int64), wanted)
+        return nearest(row_numbers(self.events["parent"]), row_numbers(self.events["depth"]), wanted)
 
-    def of_kind(self, *kinds: str) -> pl.DataFrame:
-        """The linked events of some kinds, in order of start."""
-        return self.events.filter(pl.col("kind").is_in(list(kinds)))
+    def of_kind(self, *kinds: Kind | str) -> pl.DataFrame:
+        """The linked events of some kinds, in order of start: `of_kind(Kind.KERNEL)` or `of_kind("kernel")`."""
+        return self.events.filter(is_kind(*kinds))
+
+    @cached_property
+    def device_work(self) -> pl.DataFrame:
+        """The linked kernels, copies and fills, in order of start."""
+        return self.of_kind(*DEVICE_WORK)
 
     def detail(self, table: str) -> pl.DataFrame:
         """A table of arguments joined to its events: `ops`, `python`, `kernels`, `copies`, `syncs`, `memory`, `collectives`."""

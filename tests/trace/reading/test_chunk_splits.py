@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import pytest
@@ -12,6 +13,7 @@ from polars.testing import assert_frame_equal
 from pyrometer.trace.reading.chunks import Document
 from pyrometer.trace.reading.collector import Collector
 from pyrometer.trace.reading.ledger import Ledger
+from pyrometer.trace.reading.load import gc_paused
 from pyrometer.trace.reading.salvage import Salvage
 
 NASTY = [
@@ -135,3 +137,12 @@ def test_events_found_deep_inside_and_between_large_keys():
     )
     document, found, repairs = tables(text.encode(), 100, 64)
     assert (document.num_events, found["events"].height, repairs) == (1, 1, [])
+
+
+def test_loading_leaves_no_cycles_behind(text):
+    """With collection paused, a cycle would keep the chunk and the parts of the tables of every file that was read."""
+    gc.collect()
+    with gc_paused():
+        text.load(text.good().replace(b"op7", b'o"p', 1))
+        left = [one for one in gc.get_objects() if type(one) in {Collector, Document, Ledger, Salvage}]
+    assert left == []

@@ -18,6 +18,9 @@ T = TypeVar("T")
 MOST_LISTED = 10
 """Rows of a table on the page; the document holds more."""
 
+WORTH_LISTING = 0.99
+"""A change that would leave more of the time than this is not worth a row."""
+
 PART_SLOTS = {
     "compute": 2,
     "exposed_comm": 3,
@@ -110,12 +113,13 @@ def place(where: Where) -> str:
 
     >>> place(Where(file="train.py", line=12, function="step", op="aten::item"))
     'train.py:12 step'
-    >>> place(Where(module="Linear_0")), place(Where())
-    ('Linear_0', '')
+    >>> place(Where(module="Linear_0")), place(Where(module="3")), place(Where())
+    ('Linear_0', 'module 3', '')
     """
     if where.file is not None:
         return f"{short_path(where.file)}:{where.line} {where.function or ''}".rstrip()
-    return where.module or where.op or where.phase or ""
+    module = f"module {where.module}" if (where.module or "").isdigit() else where.module
+    return module or where.op or where.phase or ""
 
 
 def short_path(path: str) -> str:
@@ -165,11 +169,12 @@ def _gains(report: RankReport) -> Section | None:
         (
             _changed(gain),
             ns(gain.gain_ns),
-            format_ratio(gain.ratio, gain.ratio_low, gain.ratio_high),
-            gain.what,
+            predicted(gain.ratio, gain.ratio_low, gain.ratio_high),
+            gain.what.partition(":")[0],
             place(gain.where),
         )
         for gain in report.recoverable[:MOST_LISTED]
+        if gain.ratio <= WORTH_LISTING
     ]
     columns = ("if this were better", "gain", "of the whole", "which means", "where")
     return (
@@ -179,12 +184,23 @@ def _gains(report: RankReport) -> Section | None:
             [],
             Table(columns, body, frozenset({3, 4})),
             "Predicted by replaying the trace with that part shortened and everything else as it depends on it: work that is "
-            "hidden behind other work wins nothing. The interval is what delays without a recorded cause leave open.",
+            "hidden behind other work wins nothing. An operator's or a line's own part is what runs directly within it, with its device "
+            "work. An interval is what delays without a recorded cause leave open.",
             "A prediction is a hypothesis: make the change, and measure it with pyrometer bench --vs.",
         )
         if body
         else None
     )
+
+
+def predicted(ratio: float, low: float, high: float) -> str:
+    """A predicted ratio; its interval only where delays without a cause leave something open.
+
+    >>> predicted(0.5, 0.5, 0.5), predicted(0.5, 0.4, 0.5)
+    ('2.00× faster', '2.00× faster (2.00–2.50)')
+    """
+    text = format_ratio(ratio, low, high)
+    return text if f"{low:.3g}" != f"{high:.3g}" else text.partition(" (")[0]
 
 
 def _changed(gain: Recoverable) -> str:

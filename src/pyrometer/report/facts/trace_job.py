@@ -51,7 +51,7 @@ def _stragglers(job: Job) -> Section | None:
             str(one.rank),
             ns(one.caused_wait_ns),
             percent(one.share),
-            ns(one.delay_ns),
+            ns(one.gain_ns),
             "–" if one.persistence is None else percent(one.persistence),
             ", ".join(short(suspect.name, 40) for suspect in one.suspects[:3]),
         )

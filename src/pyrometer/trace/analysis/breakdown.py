@@ -29,13 +29,13 @@ from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.patterns import is_communication
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.activity import Activity
 from pyrometer.trace.timing.intervals import (
     EMPTY,
@@ -48,8 +48,6 @@ from pyrometer.trace.timing.intervals import (
     subtract,
 )
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Parts(Record, frozen=True, kw_only=True):
@@ -115,7 +113,7 @@ def breakdown(trace: RankTrace) -> Breakdown:
     low = np.append(steps["start_ns"].to_numpy(), activity.start_ns).astype(np.int64)
     high = np.append(steps["end_ns"].to_numpy(), activity.end_ns).astype(np.int64)
     parts = parts_of(activity, low, high)
-    kernels = trace.of_kind(Kind.KERNEL.value)
+    kernels = trace.of_kind(Kind.KERNEL)
     hidden = intersect(activity.communication, activity.hiding)
     return Breakdown(
         span_ns=activity.span_ns,
@@ -181,9 +179,7 @@ def _parts(layers: Mapping[str, Intervals], low: IntArray, high: IntArray) -> li
 
 
 def _by_stream(trace: RankTrace) -> list[StreamBreakdown]:
-    work = trace.of_kind(*(kind.value for kind in DEVICE_WORK)).with_columns(
-        pl.col("device").fill_null(-1), pl.col("stream").fill_null(-1)
-    )
+    work = trace.device_work.with_columns(pl.col("device").fill_null(-1), pl.col("stream").fill_null(-1))
     streams = work.select("device", "stream").unique().sort("device", "stream").with_row_index("lane")
     if not streams.height:
         return []

@@ -7,9 +7,9 @@ import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.linking.nearest import IntArray
 from pyrometer.trace.program.merged import Merged, merged
 from pyrometer.trace.program.rollup import gather_into
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.trace import RankTrace
 
 OTHER = "(other)"

@@ -15,14 +15,14 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.steps import step_of
 from pyrometer.trace.program.where import Where, where
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.gaps import (
     TURNAROUND_NS,
     device_gaps,
@@ -33,8 +33,6 @@ from pyrometer.trace.timing.gaps import (
 from pyrometer.trace.timing.host_time import HOST_KINDS, HostTime, host_time
 from pyrometer.trace.timing.intervals import covered
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 
 class HostActivity(Record, frozen=True, kw_only=True):
@@ -145,9 +143,7 @@ def idle(trace: RankTrace, *, top: int = 20) -> Idle:
 
 
 def _work(trace: RankTrace) -> pl.DataFrame:
-    return trace.of_kind(*(kind.value for kind in DEVICE_WORK)).with_columns(
-        pl.col("device").fill_null(-1), pl.col("stream").fill_null(-1)
-    )
+    return trace.device_work.with_columns(pl.col("device").fill_null(-1), pl.col("stream").fill_null(-1))
 
 
 def _device_idle(trace: RankTrace) -> tuple[pl.DataFrame, int, int]:
@@ -171,7 +167,7 @@ def _thread(trace: RankTrace, gaps: pl.DataFrame) -> IntArray:
     launching = trace.events["track"].gather(gaps["launch"])
     work = (Kind.RUNTIME, Kind.DRIVER) if trace.activity.has_device else (Kind.CPU_OP,)
     for kinds in (work, (Kind.CPU_OP,), (Kind.PYTHON_FUNCTION,), (Kind.USER_ANNOTATION,)):
-        busiest = trace.of_kind(*(kind.value for kind in kinds))["track"].mode()
+        busiest = trace.of_kind(*kinds)["track"].mode()
         if len(busiest):
             return launching.fill_null(busiest.min()).to_numpy().astype(np.int64)
     return launching.fill_null(0).to_numpy().astype(np.int64)

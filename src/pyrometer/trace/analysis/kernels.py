@@ -181,7 +181,7 @@ def kernel_launches(trace: RankTrace) -> pl.DataFrame:
 
 def _launches(trace: RankTrace) -> pl.DataFrame:
     wanted = ["event", "name", "start_ns", "end_ns", "dur_ns", "track", "device", "parent", "op", "step"]
-    rows = trace.of_kind(Kind.KERNEL.value).select(wanted).with_columns(pl.col("name").fill_null(UNNAMED))
+    rows = trace.of_kind(Kind.KERNEL).select(wanted).with_columns(pl.col("name").fill_null(UNNAMED))
     rows = rows.join(trace.tables["kernels"], on="event", how="left", maintain_order="left")
     names = rows["name"].unique()
     read = [read_name(name) for name in names.to_list()]

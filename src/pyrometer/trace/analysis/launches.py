@@ -19,18 +19,16 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.program.call_sites import CallSite, call_sites
+from pyrometer.trace.rows import row_numbers
 from pyrometer.trace.timing.distribution import Distribution, distribution
 from pyrometer.trace.timing.intervals import Intervals, clip, complement, length, merge, union
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 SHORT_NS = 10_000
 """Kernels and operators below this are short: launching or dispatching one costs about as much."""
@@ -144,8 +142,8 @@ def launched(trace: RankTrace) -> pl.DataFrame:
         "step",
         "parent",
     ]
-    work = trace.of_kind(*(kind.value for kind in DEVICE_WORK)).select(columns)
-    calls = trace.of_kind(Kind.RUNTIME.value, Kind.DRIVER.value).select(
+    work = trace.device_work.select(columns)
+    calls = trace.of_kind(Kind.RUNTIME, Kind.DRIVER).select(
         pl.col("event").cast(pl.Int32).alias("parent"),
         pl.col("start_ns").alias("call_start_ns"),
         pl.col("end_ns").alias("call_end_ns"),
@@ -296,12 +294,12 @@ def _graphs(linked: pl.DataFrame) -> GraphLaunches | None:
 
 
 def _host(trace: RankTrace, num_steps: int) -> Dispatch:
-    ops = trace.of_kind(Kind.CPU_OP.value).select(
+    ops = trace.of_kind(Kind.CPU_OP).select(
         "event", "name", "dur_ns", "self_ns", "parent", "step", "track", "start_ns", "end_ns"
     )
     events = trace.events
-    owner = events["op"].cast(pl.Int64).fill_null(-1).to_numpy()
-    parent = ops["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    owner = row_numbers(events["op"])
+    parent = row_numbers(ops["parent"])
     above = np.where(parent >= 0, owner[np.maximum(parent, 0)], -1) if len(owner) else parent
     outer = ops.filter(pl.Series(above < 0))
     short = outer.filter(pl.col("dur_ns") < SHORT_NS)

@@ -19,8 +19,8 @@ from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.allocations import allocations
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.program.rollup import pick
 from pyrometer.trace.program.where import Where, place_names, where
+from pyrometer.trace.rows import pick
 from pyrometer.trace.trace import RankTrace
 
 MAX_POINTS = 2000

@@ -14,9 +14,9 @@ import polars as pl
 
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
-from pyrometer.trace.linking.nearest import IntArray
 from pyrometer.trace.linking.places import module_calls
-from pyrometer.trace.program.rollup import above, depths, gather_into, is_repeated, roll_up
+from pyrometer.trace.program.rollup import above, gather_into, is_repeated, roll_up
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 FIGURES = ("forward_ns", "backward_ns", "forward_device_ns", "backward_device_ns", "num_kernels")
@@ -40,7 +40,7 @@ def modules(trace: RankTrace) -> pl.DataFrame:
     index[rows] = np.arange(len(rows))
     owner = index[above(trace, calls)[rows]]
     own = _own(trace, index[trace.places.module], len(rows))
-    total = roll_up(own, owner, depths(trace)[rows])
+    total = roll_up(own, owner, row_numbers(trace.events["depth"])[rows])
     names = (
         trace.events["name"]
         .gather(pl.Series(rows, dtype=pl.UInt32))

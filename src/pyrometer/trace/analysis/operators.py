@@ -29,19 +29,11 @@ import polars as pl
 from pyrometer.errors import InputError
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
-from pyrometer.trace.linking.nearest import IntArray
 from pyrometer.trace.program.phase_labels import phase_names
-from pyrometer.trace.program.rollup import (
-    codes,
-    depths,
-    gather_into,
-    is_operator,
-    is_repeated,
-    parents,
-    roll_up,
-)
+from pyrometer.trace.program.rollup import codes, gather_into, is_operator, is_repeated, roll_up
 from pyrometer.trace.program.stacks import python_stacks
 from pyrometer.trace.program.where import places_of
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 By = Literal["op", "shape", "module", "line", "phase", "stack"]
@@ -126,10 +118,10 @@ def _op_rows(trace: RankTrace) -> OpRows:
     event = np.flatnonzero(is_op)
     index = np.full(events.height + 1, -1, np.int64)  # the last one for nobody
     index[event] = np.arange(len(event))
-    linked = index[events["op"].cast(pl.Int64).fill_null(-1).to_numpy()]
+    linked = index[row_numbers(events["op"])]
     enclosing = index[trace.nearest(is_op)]
     of_event = np.where(enclosing >= 0, enclosing, linked)
-    parent = parents(trace)[event]
+    parent = row_numbers(trace.events["parent"])[event]
     return OpRows(event, np.where(parent >= 0, of_event[parent], -1), of_event)
 
 
@@ -137,7 +129,7 @@ def _per_call(trace: RankTrace, ops: OpRows, repeated: np.ndarray) -> pl.DataFra
     """One row per operator; totals are 0 where an operator of the same row lies around it."""
     events = trace.events
     kind = events["kind"]
-    depth = depths(trace)[ops.event]
+    depth = row_numbers(trace.events["depth"])[ops.event]
     nothing = np.zeros(len(ops.event), np.int64)
 
     def own(kinds: tuple[Kind, ...], column: str) -> IntArray:

@@ -13,7 +13,7 @@ import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.program.phase_labels import PhaseLabels, Source, phase_labels
 from pyrometer.trace.timing.activity import Activity
 from pyrometer.trace.timing.innermost import innermost
@@ -87,13 +87,11 @@ def _host_time(trace: RankTrace, labels: PhaseLabels) -> list[Intervals]:
 
 
 def _device_work(trace: RankTrace, labels: PhaseLabels) -> pl.DataFrame:
-    work = trace.of_kind(*(kind.value for kind in DEVICE_WORK))
+    work = trace.device_work
     return work.with_columns(phase=pl.Series(labels.code[work["event"].to_numpy()], dtype=pl.Int64))
 
 
-def _summaries(
-    labels: PhaseLabels, host: list[Intervals], work: pl.DataFrame, span: Activity
-) -> list[Phase]:
+def _summaries(labels: PhaseLabels, host: list[Intervals], work: pl.DataFrame, span: Activity) -> list[Phase]:
     found = []
     for code, (name, source) in enumerate(zip(labels.names, labels.sources, strict=True)):
         own = work.filter(pl.col("phase") == code)

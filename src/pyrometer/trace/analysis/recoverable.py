@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.record import Record, doc
@@ -18,9 +17,8 @@ from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.path import path_pieces
 from pyrometer.trace.dependencies.select import scales_of
 from pyrometer.trace.program.where import Where, where
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 TOP = 10
 PER_KIND = 6

@@ -26,6 +26,7 @@ from pyrometer.trace.costs.registry import formula_of
 from pyrometer.trace.naming.kernel_names import read_name
 from pyrometer.trace.naming.patterns import is_communication, is_host_communication
 from pyrometer.trace.program.where import places_of
+from pyrometer.trace.rows import row_numbers
 from pyrometer.trace.trace import RankTrace
 
 AnyPeaks: TypeAlias = Peaks | DatasheetPeaks
@@ -88,7 +89,7 @@ def _calls(trace: RankTrace, costs: OpCosts) -> pl.DataFrame:
     events = trace.events
     work = events[costs.work]
     owner = costs.owner[costs.work]
-    op = work["op"].cast(pl.Int64).fill_null(-1).to_numpy()
+    op = row_numbers(work["op"])
     call = np.where(owner >= 0, owner, np.where(op >= 0, op, costs.work))
     kindred = costs.kindred[call]
     known = pl.DataFrame(
@@ -171,7 +172,7 @@ def _is_free() -> pl.Expr:
 def _has_counted_below(trace: RankTrace, costs: OpCosts) -> np.ndarray:
     """Operators that have one with a formula somewhere below: their own time is dispatch."""
     found = np.zeros(len(costs.kindred), dtype=bool)
-    parent = trace.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    parent = row_numbers(trace.events["parent"])
     rows = np.unique(costs.owner[costs.owner >= 0])
     while len(rows):
         rows = np.unique(parent[rows])

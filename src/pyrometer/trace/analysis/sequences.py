@@ -33,9 +33,8 @@ from pyrometer.trace.costs.registry import formula_of
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.kernel_names import read_name
 from pyrometer.trace.program.where import Where, where
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 MIN_LENGTH, MAX_LENGTH = 2, 8
 MIN_COUNT = 3
@@ -141,7 +140,7 @@ def _line(trace: RankTrace) -> Line:
         anchor[codes] & ~copies,
         num_bytes,
         written,
-        rows["op"].cast(pl.Int64).fill_null(-1).to_numpy(),
+        row_numbers(rows["op"]),
     )
 
 

@@ -17,19 +17,17 @@ from __future__ import annotations
 from typing import Annotated, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.program.where import Where, places_of, where
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.timing.gaps import device_gaps
 from pyrometer.trace.timing.intervals import covered
 from pyrometer.trace.timing.waits import find_waits
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 SYNCHRONISING = (
     r"^aten::(item|_local_scalar_dense|is_nonzero|nonzero|nonzero_numpy|masked_select|equal|allclose|_unique2|unique_dim"
@@ -98,7 +96,7 @@ def sync_points(trace: RankTrace) -> Synchronisation:
         stalled_ns=covered(trace.activity.device, waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()),
         after_ns=_idle_after(trace, waits),
     )
-    last = trace.of_kind(Kind.CPU_OP.value)["start_ns"].max()
+    last = trace.of_kind(Kind.CPU_OP)["start_ns"].max()
     placed = waits.hstack(places_of(trace, waits["trigger"]))
     by_profiler = (
         pl.col("name").str.contains("Synchronize")
@@ -131,7 +129,7 @@ def _totals(placed: pl.DataFrame) -> _Totals:
 
 
 def _points(trace: RankTrace, placed: pl.DataFrame) -> list[SyncPoint]:
-    work = trace.of_kind(*(kind.value for kind in DEVICE_WORK)).sort("end_ns", maintain_order=True)
+    work = trace.device_work.sort("end_ns", maintain_order=True)
     ends, names = work["end_ns"].to_numpy(), work["name"]
     titles = trace.events["name"].gather(placed["trigger"]).alias("title")
     points = []
@@ -156,8 +154,8 @@ def _points(trace: RankTrace, placed: pl.DataFrame) -> list[SyncPoint]:
 
 def _triggers(trace: RankTrace, calls: list[int]) -> pl.Series:
     """The outermost of the synchronising operators that directly enclose each call; else the call itself."""
-    parent = trace.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
-    op = trace.events["op"].cast(pl.Int64).fill_null(-1).to_numpy()
+    parent = row_numbers(trace.events["parent"])
+    op = row_numbers(trace.events["op"])
     waiting = trace.events["name"].str.contains(SYNCHRONISING).fill_null(value=False).to_numpy()
     triggers = []
     for call in calls:
@@ -195,9 +193,11 @@ def _stream_waits(trace: RankTrace) -> list[StreamWait]:
 
 
 def _scalars(trace: RankTrace) -> Synchronisation:
-    ops = trace.of_kind(Kind.CPU_OP.value).filter(pl.col("name").str.contains(SCALARS))
+    ops = trace.of_kind(Kind.CPU_OP).filter(pl.col("name").str.contains(SCALARS))
     above = trace.events["op"].gather(trace.events["parent"].gather(ops["event"]))
-    inner = trace.events["name"].gather(above.cast(pl.UInt32)).str.starts_with("aten::").fill_null(value=False)
+    inner = (
+        trace.events["name"].gather(above.cast(pl.UInt32)).str.starts_with("aten::").fill_null(value=False)
+    )
     zero = pl.lit(0, pl.Int64)
     placed = ops.filter(~inner).select(
         "track",

@@ -15,8 +15,9 @@ import polars as pl
 from pyrometer.trace.analysis.operators import op_rows
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
-from pyrometer.trace.program.rollup import above, is_repeated, pick
+from pyrometer.trace.program.rollup import above, is_repeated
 from pyrometer.trace.program.where import FRAME, place_names
+from pyrometer.trace.rows import pick
 from pyrometer.trace.trace import RankTrace
 
 LINE = ("file", "line", "function")

@@ -13,6 +13,7 @@ from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.analysis.roofline import UNLINKED, AnyPeaks, Roof, roof_of, roofline
 from pyrometer.trace.costs.op_costs import OpCosts, op_costs
+from pyrometer.trace.rows import row_numbers
 from pyrometer.trace.trace import RankTrace
 
 
@@ -116,7 +117,7 @@ def _steps(trace: RankTrace, costs: OpCosts, frame: pl.DataFrame, roof: Roof | N
     owners = np.unique(costs.owner[costs.owner >= 0])
     if not trace.steps.height or not len(owners):
         return []
-    step = trace.events["step"].cast(pl.Int64).fill_null(-1).to_numpy()[owners]
+    step = row_numbers(trace.events["step"])[owners]
     kindred = costs.kindred[owners]
     flop = np.array([one.cost.flop if one.cost else 0 for one in costs.kindreds])
     moved = np.array([one.cost.num_bytes if one.cost else 0 for one in costs.kindreds])

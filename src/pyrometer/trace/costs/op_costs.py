@@ -14,9 +14,8 @@ from pyrometer.trace.costs.movement import FREE
 from pyrometer.trace.costs.registry import Cost, cost_of, formula_of
 from pyrometer.trace.costs.tensors import DTYPES
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 ARGUMENTS = ("name", "input_dims", "input_types", "input_strides", "concrete_inputs")
 
@@ -68,7 +67,7 @@ def _op_costs(trace: RankTrace) -> OpCosts:
     has_device = bool(device.any())
     chosen = device if has_device else (kinds == Kind.CPU_OP.value).to_numpy()
     work = np.flatnonzero(chosen)
-    op = events["op"].cast(pl.Int64).fill_null(-1).to_numpy()[work]
+    op = row_numbers(events["op"])[work]
     owner = np.full(len(kindred), -1, np.int64)
     owner[work] = np.where(op >= 0, above[np.maximum(op, 0)], -1) if len(kindred) else -1
     time = events["dur_ns" if has_device else "self_ns"].to_numpy()[work]
@@ -78,7 +77,7 @@ def _op_costs(trace: RankTrace) -> OpCosts:
 def _kindreds(trace: RankTrace) -> tuple[list[Kindred], IntArray]:
     """Calls that are alike, evaluated once."""
     ops = trace.tables["ops"].join(
-        trace.of_kind(Kind.CPU_OP.value).select("event", "name"), on="event", how="inner"
+        trace.of_kind(Kind.CPU_OP).select("event", "name"), on="event", how="inner"
     )
     groups = ops.group_by(ARGUMENTS, maintain_order=True).agg("event")
     list_dtype = _usual_dtype(groups)
@@ -125,7 +124,7 @@ def _counted(
     trace: RankTrace, kindreds: list[Kindred], kindred: IntArray, has_cost: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
     """Operators whose formula counts: wrappers only where nothing below has one, nor one that calls itself."""
-    parent = trace.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    parent = row_numbers(trace.events["parent"])
     rows = np.flatnonzero(has_cost)
     nearest = trace.nearest(has_cost)
     upper = np.where(parent[rows] >= 0, nearest[np.maximum(parent[rows], 0)], -1)

@@ -17,12 +17,11 @@ from pyrometer.trace.dependencies.segments import Segments, host_segments
 from pyrometer.trace.dependencies.threads import Threads, threads
 from pyrometer.trace.dependencies.waits import Waits, host_waits
 from pyrometer.trace.dependencies.work import NEVER, Work, device_work
-from pyrometer.trace.kinds import HOST, Kind
+from pyrometer.trace.kinds import HOST, Kind, is_kind
 from pyrometer.trace.naming.patterns import is_step_mark
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.intervals import union
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 UNLIMITED = np.iinfo(np.int64).max
 
@@ -113,7 +112,7 @@ def _find(trace: RankTrace, events: pl.DataFrame) -> Found:
 
 def _sync_records(trace: RankTrace) -> pl.DataFrame:
     """Synchronisation records with the start of their own call and of the call that recorded the awaited event."""
-    calls = trace.of_kind(Kind.RUNTIME.value, Kind.DRIVER.value).select("correlation", "start_ns")
+    calls = trace.of_kind(Kind.RUNTIME, Kind.DRIVER).select("correlation", "start_ns")
     recorded = calls.drop_nulls().unique("correlation", keep="first").rename({"start_ns": "recorded_ns"})
     starts = trace.events["start_ns"]
     syncs = trace.detail("syncs").join(
@@ -175,9 +174,7 @@ def _lane_ends(found: Found) -> tuple[IntArray, IntArray]:
 
     Where none of these is the end of the span, that is a moment of the main thread.
     """
-    host = found.events.filter(
-        pl.col("kind").is_in([kind.value for kind in HOST]) & (pl.col("end_ns") <= found.high)
-    )
+    host = found.events.filter(is_kind(*HOST) & (pl.col("end_ns") <= found.high))
     ops = host.filter((pl.col("kind") == Kind.CPU_OP.value) & ~is_step_mark())
     counted = ops if ops.height or len(found.work) else host
     last = counted.drop_nulls("track").group_by("track").agg(pl.col("end_ns").max())

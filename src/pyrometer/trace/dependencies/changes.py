@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from pyrometer.trace.dependencies.graph import Edge, Graph
 from pyrometer.trace.dependencies.replay import Durations
+from pyrometer.trace.rows import IntArray
 
-IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 GONE = -(2**60)

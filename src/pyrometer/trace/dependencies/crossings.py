@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.dependencies.latencies import Latencies
 from pyrometer.trace.dependencies.work import CALLS, NEVER, Streams, Work
-
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.rows import IntArray
 
 STREAM_WAIT = r"StreamWaitEvent"
 

@@ -21,9 +21,9 @@ import numpy.typing as npt
 from pyrometer.trace.dependencies.points import Points
 from pyrometer.trace.dependencies.waits import Waits
 from pyrometer.trace.dependencies.work import Work
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.trace import RankTrace
 
-IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 

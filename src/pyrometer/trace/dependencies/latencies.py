@@ -10,8 +10,7 @@ import polars as pl
 
 from pyrometer.trace.dependencies.waits import Waits
 from pyrometer.trace.dependencies.work import NEVER, Work
-
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.rows import IntArray
 
 FEW = 5
 """With fewer observations than these there are no quantiles: the shortest is typical."""

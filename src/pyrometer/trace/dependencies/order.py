@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.rows import IntArray
 
 
 class Pairs(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
@@ -15,9 +14,8 @@ from pyrometer.trace.naming.patterns import (
     is_data_loading,
     is_host_communication,
 )
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 CLASSES = (
     "compute",  # kernels that are not communication

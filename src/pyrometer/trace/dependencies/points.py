@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from pyrometer.trace.dependencies.segments import Segments, split
-
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.rows import IntArray
 
 
 @dataclass(frozen=True)

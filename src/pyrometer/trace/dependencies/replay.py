@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyrometer.trace.dependencies.graph import Edge, Graph
+from pyrometer.trace.rows import IntArray
 
-IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import HOST
+from pyrometer.trace.kinds import HOST, is_kind
 from pyrometer.trace.linking.tree import nest
-
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.rows import IntArray
 
 
 class Segments(NamedTuple):
@@ -29,9 +27,9 @@ def host_segments(events: pl.DataFrame, low: int, high: int) -> Segments:
     Time belongs to the innermost event, as in `linking.tree`, so that the segments of an event sum to its `self_ns`;
     between the first and the last event of a thread no time is left out.
     """
-    host = events.filter(
-        pl.col("kind").is_in([kind.value for kind in HOST]) & pl.col("track").is_not_null()
-    ).select("event", "track", "start_ns", "end_ns")
+    host = events.filter(is_kind(*HOST) & pl.col("track").is_not_null()).select(
+        "event", "track", "start_ns", "end_ns"
+    )
     row, track = (host[name].to_numpy().astype(np.int64) for name in ("event", "track"))
     start, end = (np.clip(host[name].to_numpy(), low, high) for name in ("start_ns", "end_ns"))
     pieces = nest(track, start, end).pieces

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
-from pyrometer.trace.kinds import HOST, Kind
+from pyrometer.trace.kinds import HOST, Kind, is_kind
 from pyrometer.trace.naming.patterns import (
     is_blocking_call,
     is_communication,
@@ -18,16 +17,15 @@ from pyrometer.trace.naming.patterns import (
     is_host_communication,
     is_module,
 )
+from pyrometer.trace.rows import Mask
 from pyrometer.trace.trace import RankTrace
-
-Mask = npt.NDArray[np.bool_]
 
 HOST_KINDS = [kind.value for kind in HOST]
 CALL_KINDS = [Kind.RUNTIME.value, Kind.DRIVER.value]
 
 
 def _all_of(*kinds: Kind) -> pl.Expr:
-    return pl.col("kind").is_in([kind.value for kind in kinds])
+    return is_kind(*kinds)
 
 
 EVENTS: dict[str, Callable[[], pl.Expr]] = {

@@ -11,9 +11,8 @@ import polars as pl
 from pyrometer.trace.dependencies.segments import Segments
 from pyrometer.trace.dependencies.work import CALLS
 from pyrometer.trace.kinds import Kind
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.intervals import union
-
-IntArray = npt.NDArray[np.int64]
 
 ENGINE_THREAD = r"pt_autograd"
 ENGINE_OP = r"^autograd::engine::evaluate_function"

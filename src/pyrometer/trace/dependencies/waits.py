@@ -10,8 +10,8 @@ import polars as pl
 
 from pyrometer.trace.dependencies.work import CALLS, NEVER, Streams, Work
 from pyrometer.trace.naming.patterns import is_blocking_call
+from pyrometer.trace.rows import IntArray
 
-IntArray = npt.NDArray[np.int64]
 Chosen = npt.NDArray[np.bool_]
 
 ALL_STREAMS = r"(Device|Ctx)Synchronize"

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
-
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.rows import IntArray, row_numbers
 
 NEVER = np.iinfo(np.int64).min
 CALLS = (Kind.RUNTIME.value, Kind.DRIVER.value)
@@ -43,14 +42,14 @@ class Work:
 
 def device_work(events: pl.DataFrame) -> Work:
     """Collect the device work of a linked trace."""
-    frame = events.filter(
-        pl.col("kind").is_in([kind.value for kind in DEVICE_WORK]) & pl.col("track").is_not_null()
-    ).sort("track", maintain_order=True)
+    frame = events.filter(is_kind(*DEVICE_WORK) & pl.col("track").is_not_null()).sort(
+        "track", maintain_order=True
+    )
     start, end = frame["start_ns"].to_numpy().copy(), frame["end_ns"].to_numpy().copy()
     lane = frame["track"].to_numpy().astype(np.int64)
     call = frame.select(pl.coalesce("parent", "op").cast(pl.Int64).fill_null(-1)).to_series().to_numpy()
     launched = events["start_ns"].to_numpy()[call] if len(call) else start
-    thread = events["track"].cast(pl.Int64).fill_null(-1).to_numpy()[call] if len(call) else call
+    thread = row_numbers(events["track"])[call] if len(call) else call
     took = events["dur_ns"].to_numpy()[call] if len(call) else start
     early = (call >= 0) & (launched > start)
     call = np.where(early, -1, call)
@@ -64,7 +63,7 @@ def device_work(events: pl.DataFrame) -> Work:
         in_call=np.where(call >= 0, took, 0),
         thread=np.where(call >= 0, thread, -1),
         before=_before(lane, end),
-        device=frame["device"].cast(pl.Int64).fill_null(-1).to_numpy(),
+        device=row_numbers(frame["device"]),
         stream=frame["stream"].fill_null(-1).to_numpy(),
         is_copy=(frame["kind"] == Kind.MEMCPY.value).to_numpy(),
         num_early=int(early.sum()),

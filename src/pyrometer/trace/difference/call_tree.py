@@ -11,9 +11,9 @@ import polars as pl
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
 from pyrometer.trace.linking.steps import MARK
 from pyrometer.trace.naming.patterns import is_module
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
 
-IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -51,7 +51,7 @@ def build_call_tree(trace: RankTrace) -> CallTree:
         events["kind"].is_in([Kind.CPU_OP.value, Kind.USER_ANNOTATION.value])
         | events.select(is_module().fill_null(value=False)).to_series()
     ).to_numpy() & ~events["name"].str.contains(MARK).fill_null(value=False).to_numpy()
-    step = events["step"].cast(pl.Int64).fill_null(-1).to_numpy() if trace.steps.height else None
+    step = row_numbers(events["step"]) if trace.steps.height else None
     if step is not None:
         host, is_device = host & (step >= 0), is_device & (step >= 0)
     above = _node_above(trace, host)
@@ -98,8 +98,8 @@ def _comparable_names(events: pl.DataFrame) -> pl.Series:
 def _node_above(trace: RankTrace, host: npt.NDArray[np.bool_]) -> IntArray:
     """The enclosing or launching node of each event, as a row; -1 at the roots."""
     nearest = trace.nearest(host)
-    parent = trace.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
-    op = trace.events["op"].cast(pl.Int64).fill_null(-1).to_numpy()
+    parent = row_numbers(trace.events["parent"])
+    op = row_numbers(trace.events["op"])
     above = np.where(parent >= 0, nearest[parent], -1)
     by_id = (above < 0) & (op >= 0) & (op != np.arange(len(op)))
     return np.where(by_id, nearest[op], above)

@@ -10,7 +10,7 @@ from pyrometer.errors import IncomparableError
 from pyrometer.quantity import format_percent
 from pyrometer.trace.analysis.health import health
 from pyrometer.trace.difference.record import Difference
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.trace import RankTrace
 
 MIN_COMMON_OPS = 0.2
@@ -49,11 +49,11 @@ def is_compiled(trace: RankTrace) -> bool:
 
 def _refuse(a: RankTrace, b: RankTrace) -> None:
     for side, trace in (("a", a), ("b", b)):
-        if not _has_work(trace) and not trace.of_kind(Kind.CPU_OP.value).height:
+        if not _has_work(trace) and not trace.of_kind(Kind.CPU_OP).height:
             raise IncomparableError(
                 f"trace {side} ({trace.info.path}) holds neither operators nor device work; record at least one step"
             )
-    names = [set(trace.of_kind(Kind.CPU_OP.value)["name"].drop_nulls()) for trace in (a, b)]
+    names = [set(trace.of_kind(Kind.CPU_OP)["name"].drop_nulls()) for trace in (a, b)]
     fewer = min(map(len, names))
     common = names[0] & names[1]
     if fewer and len(common) < MIN_COMMON_OPS * fewer and is_compiled(a) == is_compiled(b):
@@ -79,7 +79,7 @@ def _devices(a: RankTrace, b: RankTrace) -> Iterator[Difference]:
 def _device(trace: RankTrace) -> str:
     if not _has_work(trace):
         return "CPU"
-    used = set(trace.of_kind(*(kind.value for kind in DEVICE_WORK))["device"].drop_nulls())
+    used = set(trace.device_work["device"].drop_nulls())
     listed = trace.info.devices
     held = [device for device in listed if device.id in used] or listed  # ids may count the visible ones only
     return ", ".join(sorted({device.name for device in held if device.name})) or "unnamed"
@@ -158,9 +158,9 @@ def _options(a: RankTrace, b: RankTrace) -> Iterator[Difference]:
 def _has_option(trace: RankTrace, option: str) -> bool:
     """By what the trace holds, since many files do not say."""
     if option == "with_stack":
-        return trace.of_kind(Kind.PYTHON_FUNCTION.value).height > 0
+        return trace.of_kind(Kind.PYTHON_FUNCTION).height > 0
     if option == "profile_memory":
-        return trace.of_kind(Kind.MEMORY.value).height > 0
+        return trace.of_kind(Kind.MEMORY).height > 0
     return bool(trace.tables["ops"]["input_dims"].count())
 
 
@@ -210,4 +210,4 @@ def _health(a: RankTrace, b: RankTrace) -> Iterator[Difference]:
 
 
 def _has_work(trace: RankTrace) -> bool:
-    return trace.of_kind(*(kind.value for kind in DEVICE_WORK)).height > 0
+    return trace.device_work.height > 0

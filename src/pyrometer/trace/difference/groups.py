@@ -11,7 +11,7 @@ import polars as pl
 
 from pyrometer.trace.difference.change import change
 from pyrometer.trace.difference.record import GroupChange, NamedChange, Status
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
 from pyrometer.trace.linking.steps import MARK
 from pyrometer.trace.naming.patterns import is_data_loading
 from pyrometer.trace.program.where import place_names
@@ -41,9 +41,7 @@ def compare_kernels(a: RankTrace, b: RankTrace, top: int) -> list[NamedChange]:
     """Device time of each kernel, copy and fill."""
 
     def work(trace: RankTrace) -> pl.DataFrame:
-        return trace.of_kind(*(kind.value for kind in DEVICE_WORK)).select(
-            "name", "step", time="dur_ns", calls=1
-        )
+        return trace.device_work.select("name", "step", time="dur_ns", calls=1)
 
     return _named(_sums(a, work(a)), _sums(b, work(b)), top)
 
@@ -60,7 +58,7 @@ def _operator_time(trace: RankTrace) -> pl.DataFrame:
     held = events.filter(
         pl.col("op").is_not_null()
         & ~pl.col("name").str.contains(MARK).fill_null(value=False)
-        & pl.col("kind").is_in([k.value for k in (Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)])
+        & is_kind(Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
     )
     return held.select(
         events["name"].gather(held["op"].cast(pl.UInt32)).alias("name"),
@@ -121,8 +119,8 @@ def _grouped(by: Literal["phase", "module"], *sides: _Groups, top: int) -> Itera
 
 def _host_and_device(trace: RankTrace, labels: pl.Series) -> dict[str, tuple[Times, Times]]:
     events = trace.events.with_columns(label=labels).drop_nulls("label")
-    host = events.filter(pl.col("kind").is_in([kind.value for kind in WORKING]))
-    work = events.filter(pl.col("kind").is_in([kind.value for kind in DEVICE_WORK]))
+    host = events.filter(is_kind(*WORKING))
+    work = events.filter(is_kind(*DEVICE_WORK))
     sums = [
         _sums(trace, rows.select(pl.col("label").alias("name"), "step", time="self_ns", calls=1))
         for rows in (host, work)

@@ -18,7 +18,7 @@ from pyrometer.trace.export.head import head_of
 from pyrometer.trace.export.highlights import Highlight, critical_slices, highlight_slices, on_lanes
 from pyrometer.trace.export.json_text import Columns, argument_text, lines, microseconds, quoted
 from pyrometer.trace.export.lanes import find_lanes
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.trace import RankTrace, Trace
 
 PROCESS = "pyrometer"
@@ -149,7 +149,7 @@ def _id(text: str) -> str:
 def _events(place: _Place, window: Window) -> Iterator[list[str]]:
     trace = place.trace
     events = trace.tables["events"].with_columns(args=argument_text(trace))
-    moment = pl.col("kind").is_in([kind.value for kind in MOMENTS])
+    moment = is_kind(*MOMENTS)
     lasting = events.select(~moment).to_series().to_numpy()
     lane = np.zeros(events.height, np.int64)
     track, start, end = (events[name].to_numpy()[lasting] for name in ("track", "start_ns", "end_ns"))

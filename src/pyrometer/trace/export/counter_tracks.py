@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.timing.intervals import union
 from pyrometer.trace.trace import RankTrace
 
@@ -33,7 +33,7 @@ def counter_series(trace: RankTrace) -> Iterator[Series]:
 
 def _queues(trace: RankTrace) -> Iterator[Series]:
     """Per stream the work that is launched and has not begun."""
-    work = trace.of_kind(*(kind.value for kind in DEVICE_WORK)).filter(pl.col("parent").is_not_null())
+    work = trace.device_work.filter(pl.col("parent").is_not_null())
     launched = trace.events["start_ns"].gather(work["parent"].cast(pl.UInt32))
     waiting = work.with_columns(launch_ns=pl.min_horizontal(launched, "start_ns"))
     for (device, stream), rows in waiting.group_by("device", "stream", maintain_order=True):
@@ -43,7 +43,7 @@ def _queues(trace: RankTrace) -> Iterator[Series]:
 
 
 def _busy(trace: RankTrace) -> Iterator[Series]:
-    work = trace.of_kind(*(kind.value for kind in DEVICE_WORK))
+    work = trace.device_work
     for (device,), rows in work.group_by("device", maintain_order=True):
         when = union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
         at = np.concatenate([when.start, when.end])

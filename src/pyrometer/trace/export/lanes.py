@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.rows import IntArray
 
 
 def find_lanes(track: IntArray, start: IntArray, end: IntArray) -> IntArray:

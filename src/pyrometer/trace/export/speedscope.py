@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from pyrometer.trace.kinds import HOST, Kind
+from pyrometer.trace.kinds import HOST, Kind, is_kind
 from pyrometer.trace.linking.tree import TOLERANCE_NS
 from pyrometer.trace.placing import place_slices
 from pyrometer.trace.program.where import FRAME
@@ -33,7 +33,7 @@ def speedscope(trace: RankTrace, *, name: str = "trace") -> dict[str, Any]:
     numbered = slices.select(
         "track",
         "event",
-        pl.when(pl.col("kind").is_in([kind.value for kind in HOST])).then("parent").fill_null(-1),
+        pl.when(is_kind(*HOST)).then("parent").fill_null(-1),
         frame=number,
         start=pl.col("start_ns") - first,
         end=pl.col("end_ns") - first,
@@ -67,7 +67,7 @@ def _tracks(trace: RankTrace, slices: pl.DataFrame) -> list[tuple[str, pl.DataFr
         label=pl.coalesce("thread_name", pl.concat_str("pid", "tid", separator=" ", ignore_nulls=True)),
     )
     labels = dict(names.iter_rows())
-    ops = trace.of_kind(Kind.CPU_OP.value)["track"]
+    ops = trace.of_kind(Kind.CPU_OP)["track"]
     main = ops.mode().min() if len(ops) else None
     parts = slices.partition_by("track", maintain_order=True, as_dict=True)
     order = sorted(parts, key=lambda key: key[0] != main)

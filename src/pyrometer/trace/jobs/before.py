@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
+from pyrometer.trace.kinds import HOST, Kind
 from pyrometer.trace.linking.steps import MARK
 from pyrometer.trace.naming.patterns import is_blocking_call, is_communication
 from pyrometer.trace.timing.intervals import Intervals, covered, merge, union
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 LARGEST = 5
 """Kinds of work that are kept per collective and side."""
@@ -62,9 +59,7 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
-    work = trace.of_kind(*[kind.value for kind in DEVICE_WORK]).filter(
-        ~is_communication().fill_null(value=False)
-    )
+    work = trace.device_work.filter(~is_communication().fill_null(value=False))
     place = np.searchsorted(timed["start_ns"].to_numpy(), work["start_ns"].to_numpy(), side="right")
     ops = trace.events["name"].gather(work["op"].cast(pl.UInt32))
     phases = _phases(trace).gather(work.select(pl.coalesce("parent", "op").cast(pl.UInt32)).to_series())
@@ -79,7 +74,7 @@ def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
 
 def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.DataFrame:
     marked = (pl.col("kind") == Kind.USER_ANNOTATION.value) & pl.col("name").str.contains(MARK)
-    host = trace.of_kind(*[kind.value for kind in HOST]).filter(~marked.fill_null(value=False))
+    host = trace.of_kind(*HOST).filter(~marked.fill_null(value=False))
     at = launched["at"].to_numpy()
     place = np.searchsorted(at, host["start_ns"].to_numpy(), side="right")
     inside = (place < len(at)) & (host["end_ns"].to_numpy() <= at[np.minimum(place, len(at) - 1)])

@@ -14,11 +14,10 @@ from pyrometer.trace.jobs.pairing import pair_workers
 from pyrometer.trace.jobs.semantics import canonical
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.patterns import is_communication
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.schema import dtypes
 from pyrometer.trace.timing.intervals import Intervals, covered, union
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 BACKEND = r"^(nccl|gloo|rccl|hccl|xccl|ucc|mpi):"
 """Annotations in which a backend runs or enqueues a collective."""
@@ -69,10 +68,10 @@ def _computing(trace: RankTrace, device: int | None) -> Intervals:
     if device is None and trace.activity.has_device:
         return trace.activity.compute
     if device is None:
-        work = trace.of_kind(Kind.CPU_OP.value)
+        work = trace.of_kind(Kind.CPU_OP)
         waiting = pl.col("name").str.contains(NOT_COMPUTE)
     else:
-        work = trace.of_kind(Kind.KERNEL.value).filter(pl.col("device").fill_null(-1) == device)
+        work = trace.of_kind(Kind.KERNEL).filter(pl.col("device").fill_null(-1) == device)
         waiting = is_communication()
     work = work.filter(~waiting.fill_null(value=False))
     return union(work["start_ns"].to_numpy(), work["end_ns"].to_numpy())
@@ -81,12 +80,12 @@ def _computing(trace: RankTrace, device: int | None) -> Intervals:
 def _find_units(trace: RankTrace) -> pl.DataFrame:
     """One row per call: `event, unit, args, op, launch, start_ns, end_ns, num_kernels, device, kernel`; -1 for none."""
     events = trace.events
-    ops = trace.of_kind(Kind.CPU_OP.value)
+    ops = trace.of_kind(Kind.CPU_OP)
     found = {
-        "backend": trace.of_kind(Kind.USER_ANNOTATION.value).filter(pl.col("name").str.contains(BACKEND)),
+        "backend": trace.of_kind(Kind.USER_ANNOTATION).filter(pl.col("name").str.contains(BACKEND)),
         "params": ops.filter(pl.col("name") == "record_param_comms"),
         "op": ops.filter(is_communication()),
-        "kernel": trace.of_kind(Kind.KERNEL.value).filter(is_communication()),
+        "kernel": trace.of_kind(Kind.KERNEL).filter(is_communication()),
     }
     if not any(part.height for part in found.values()):
         return pl.DataFrame()
@@ -112,7 +111,7 @@ def _find_units(trace: RankTrace) -> pl.DataFrame:
 def _holds(trace: RankTrace, wanted: npt.NDArray[np.bool_], above: IntArray) -> npt.NDArray[np.bool_]:
     """Which events have a wanted one beneath them; `above` is the nearest holder at or above each event."""
     held = np.zeros(len(wanted), bool)
-    parent = trace.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    parent = row_numbers(trace.events["parent"])
     rows = np.flatnonzero(wanted)
     while len(rows):
         rows = parent[rows]
@@ -164,7 +163,7 @@ def _gather(
 
 def _outermost(trace: RankTrace, rows: IntArray, above: Mapping[str, IntArray]) -> IntArray:
     """The outermost communication event on the host at or above each row; -1 for -1."""
-    parent = trace.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    parent = row_numbers(trace.events["parent"])
     found: IntArray = rows.copy()
     for _ in range(8):  # deeper nesting of communication operators is not seen
         up = np.where(found >= 0, parent[found], -1)

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.jobs.semantics import ENDS_TOGETHER
 from pyrometer.trace.jobs.summary import RankSummary
-
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.rows import IntArray
 
 MIN_FOR_DRIFT = 30
 """Collectives that it takes to tell a drift from noise."""

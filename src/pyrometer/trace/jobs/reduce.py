@@ -12,7 +12,7 @@ from pyrometer.trace.analysis.collectives import collectives
 from pyrometer.trace.jobs.before import work_before
 from pyrometer.trace.jobs.calls import collective_calls, computing
 from pyrometer.trace.jobs.summary import CallLabel, RankSummary, StepSummary, WorkLabel, pack
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.timing.intervals import covered, length
 from pyrometer.trace.trace import RankTrace
 
@@ -45,7 +45,7 @@ def reduce_rank(trace: RankTrace) -> RankSummary:
         start_ns=activity.start_ns,
         end_ns=activity.end_ns,
         parts=to_dict(breakdown(trace).parts),
-        on_device=bool(trace.of_kind(*[kind.value for kind in DEVICE_WORK]).height),
+        on_device=bool(trace.device_work.height),
         compute_ns=length(computing(trace, None)),
         communication_ns=total.communication_ns,
         exposed_communication_ns=total.exposed_ns,
@@ -93,8 +93,8 @@ def _bounds(trace: RankTrace) -> tuple[dict[int, int], dict[int, int]]:
     compute = computing(trace, None)
     if not len(compute.start):
         return {}, {}
-    kind = Kind.KERNEL if trace.of_kind(Kind.KERNEL.value).height else Kind.CPU_OP
-    work = trace.of_kind(kind.value).drop_nulls("step")
+    kind = Kind.KERNEL if trace.of_kind(Kind.KERNEL).height else Kind.CPU_OP
+    work = trace.of_kind(kind).drop_nulls("step")
     inside = np.searchsorted(compute.start, work["start_ns"].to_numpy(), side="right") - 1
     held: npt.NDArray[np.bool_] = (inside >= 0) & (
         work["end_ns"].to_numpy() <= compute.end[np.maximum(inside, 0)]
@@ -108,5 +108,5 @@ def _bounds(trace: RankTrace) -> tuple[dict[int, int], dict[int, int]]:
 
 
 def _shards(trace: RankTrace) -> bool:
-    marks = trace.of_kind(Kind.USER_ANNOTATION.value, Kind.PYTHON_FUNCTION.value)["name"].unique()
+    marks = trace.of_kind(Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION)["name"].unique()
     return bool(marks.str.contains(SHARDING).any())

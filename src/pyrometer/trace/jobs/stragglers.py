@@ -36,8 +36,13 @@ class Straggler(Record, frozen=True, kw_only=True):
     caused_wait_ns: Annotated[
         int, doc("sum of the other ranks' waiting in collectives that this rank began last")
     ]
-    delay_ns: Annotated[
-        int, doc("time by which it was behind even the second last: what fixing this rank alone can bring")
+    delay_ns: Annotated[int, doc("sum over these collectives of how far it was behind the second last rank")]
+    gain_ns: Annotated[
+        int,
+        doc(
+            "what fixing this rank alone can bring: delay_ns, but no more than the exposed communication that every "
+            "other rank has beyond its own, since what waits behind computing costs nothing"
+        ),
     ]
     num_last: Annotated[int, doc("collectives that it began last, by more than the clocks are uncertain")]
     share: Annotated[float, doc("of all waiting in the job")]
@@ -82,6 +87,7 @@ def find_stragglers(waits: pl.DataFrame, summaries: Sequence[RankSummary], noise
                 rank=row["rank"],
                 caused_wait_ns=row["caused"],
                 delay_ns=row["delay_ns"],
+                gain_ns=_gain(real, late, row["rank"]),
                 num_last=row["len"],
                 share=row["caused"] / total,
                 num_steps=led,
@@ -90,6 +96,25 @@ def find_stragglers(waits: pl.DataFrame, summaries: Sequence[RankSummary], noise
             )
         )
     return found
+
+
+def _gain(waits: pl.DataFrame, late: pl.DataFrame, rank: int) -> int:
+    """For each collective of each group: how much less every other rank would wait in the open, up to the delay."""
+    exposed = (
+        waits.join(late.select("match"), on="match", how="semi")
+        .group_by("key", "rank")
+        .agg(pl.col("exposed_ns").fill_null(0).sum())
+    )
+    of_others = exposed.filter(pl.col("rank") != rank).group_by("key").agg(least=pl.col("exposed_ns").min())
+    own = exposed.filter(pl.col("rank") == rank).select("key", own="exposed_ns")
+    gains = (
+        late.group_by("key")
+        .agg(pl.col("delay_ns").sum())
+        .join(of_others, on="key")
+        .join(own, on="key")
+        .select(pl.min_horizontal("delay_ns", pl.col("least") - pl.col("own")).clip(lower_bound=0))
+    )
+    return int(gains.to_series().sum())
 
 
 def _suspects(

@@ -8,8 +8,7 @@ import polars as pl
 
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.patterns import BACKWARD
-
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.rows import IntArray
 
 
 def forward_of(ops: pl.DataFrame, starts: IntArray) -> IntArray:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.rows import IntArray
+
 BoolArray = npt.NDArray[np.bool_]
 
 MIN_REPEATS = 3

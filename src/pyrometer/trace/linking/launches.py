@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import Kind
-
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.kinds import Kind, is_kind
+from pyrometer.trace.rows import IntArray, row_numbers
 
 LAUNCHERS = (Kind.RUNTIME, Kind.DRIVER)
 LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.SYNC)
@@ -28,11 +26,11 @@ def find_launches(events: pl.DataFrame) -> Launches:
     """Link device events to their launching calls; correlation 0 means none."""
     known = pl.col("correlation").is_not_null() & (pl.col("correlation") != 0)
     calls = (
-        events.filter(pl.col("kind").is_in([k.value for k in LAUNCHERS]) & known)
+        events.filter(is_kind(*LAUNCHERS) & known)
         .select("correlation", call="event")
         .unique("correlation", keep="first", maintain_order=True)
     )
-    work = events.filter(pl.col("kind").is_in([k.value for k in LAUNCHED]) & known)
+    work = events.filter(is_kind(*LAUNCHED) & known)
     ops = (
         events.filter((pl.col("kind") == Kind.CPU_OP.value) & pl.col("external").is_not_null())
         .select("external", op="event")
@@ -46,5 +44,5 @@ def find_launches(events: pl.DataFrame) -> Launches:
     return Launches(
         linked["event"].to_numpy().astype(np.int64),
         linked["call"].to_numpy().astype(np.int64),
-        linked["op"].cast(pl.Int64).fill_null(-1).to_numpy(),
+        row_numbers(linked["op"]),
     )

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace import schema
@@ -15,8 +14,7 @@ from pyrometer.trace.linking.launches import find_launches
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.steps import find_steps, step_of
 from pyrometer.trace.linking.tree import nest
-
-IntArray = npt.NDArray[np.int64]
+from pyrometer.trace.rows import IntArray
 
 
 @dataclass(frozen=True)

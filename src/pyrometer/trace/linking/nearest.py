@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from pyrometer.trace.rows import IntArray, Mask
 
 
 def by_level(depth: IntArray) -> list[IntArray]:

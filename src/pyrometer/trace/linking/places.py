@@ -9,9 +9,10 @@ import polars as pl
 
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.backward import forward_of, is_backward
-from pyrometer.trace.linking.nearest import IntArray, Mask, nearest
+from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.steps import MARK as STEP_MARK
 from pyrometer.trace.naming.patterns import frame_kinds, is_module, is_phase
+from pyrometer.trace.rows import IntArray, Mask, row_numbers
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Places:
 
 def find_places(events: pl.DataFrame, ops: pl.DataFrame) -> Places:
     """Find the places of all events of one rank; `events` is linked."""
-    parent = events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    parent = row_numbers(events["parent"])
     depth = events["depth"].to_numpy().astype(np.int64)
     direct = forward_of(ops, events["start_ns"].to_numpy())
     source = nearest(parent, depth, direct >= 0)

@@ -23,11 +23,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace import schema
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
 from pyrometer.trace.linking.cycles import Cycle, find_cycle, find_cycle_of_runs
 from pyrometer.trace.linking.launches import Launches
 from pyrometer.trace.naming.patterns import (
@@ -37,9 +36,9 @@ from pyrometer.trace.naming.patterns import (
     is_host_communication,
     is_module,
 )
+from pyrometer.trace.rows import IntArray
 from pyrometer.workload.script.cycles import closings
 
-IntArray = npt.NDArray[np.int64]
 Source = Literal["profiler", "optimizer", "loader", "annotation", "cycle"]
 
 MARK = STEP_MARK
@@ -111,7 +110,7 @@ def _table(
 def _marked(events: pl.DataFrame) -> pl.DataFrame:
     """The profiler's marks, of one thread, without overlap."""
     named = events.filter(
-        pl.col("kind").is_in([k.value for k in (Kind.USER_ANNOTATION, Kind.CPU_OP, Kind.GPU_USER_ANNOTATION)])
+        is_kind(Kind.USER_ANNOTATION, Kind.CPU_OP, Kind.GPU_USER_ANNOTATION)
         & pl.col("name").str.contains(MARK)
     )
     host = named.filter(pl.col("kind") != Kind.GPU_USER_ANNOTATION.value)
@@ -208,10 +207,7 @@ def _is_loop(events: pl.DataFrame, line: pl.DataFrame, cycle: Cycle) -> bool:
 def _talks_to_host(events: pl.DataFrame, bounds: IntArray) -> bool:
     """Whether the host copies or waits in nearly every repetition."""
     calls = events.filter(
-        (
-            pl.col("kind").is_in([Kind.RUNTIME.value, Kind.DRIVER.value, Kind.CPU_OP.value])
-            & is_blocking_call()
-        )
+        (is_kind(Kind.RUNTIME, Kind.DRIVER, Kind.CPU_OP) & is_blocking_call())
         | ((pl.col("kind") == Kind.MEMCPY.value) & pl.col("name").str.contains(HOST_COPY))
     )
     held = np.histogram(calls["start_ns"].to_numpy(), bounds)[0]
@@ -260,7 +256,7 @@ def _with_ends(events: pl.DataFrame, bounds: IntArray) -> Iterator[IntArray]:
 
 
 def _host(events: pl.DataFrame) -> pl.DataFrame:
-    return events.filter(pl.col("kind").is_in([Kind.CPU_OP.value, Kind.USER_ANNOTATION.value]))
+    return events.filter(is_kind(Kind.CPU_OP, Kind.USER_ANNOTATION))
 
 
 def _busiest_track(marks: pl.DataFrame) -> pl.DataFrame:
@@ -290,4 +286,4 @@ def _launched(events: pl.DataFrame, launches: Launches | None) -> pl.DataFrame:
 
 
 def _is_work() -> pl.Expr:
-    return pl.col("kind").is_in([kind.value for kind in DEVICE_WORK])
+    return is_kind(*DEVICE_WORK)

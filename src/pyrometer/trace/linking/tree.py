@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from pyrometer.trace.rows import IntArray
 
 TOLERANCE_NS = 1000
 """Two neighbours may overlap by this much and still count as neighbours, and an event may end so much after the one that
 encloses it: times are rounded when they are written, in old files to whole microseconds."""
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Pieces(NamedTuple):

@@ -10,7 +10,7 @@ import sys
 
 import polars as pl
 
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import Kind, is_kind
 
 PHASE = "phase:"
 """Captured phases are annotations with this prefix: `phase:forward`."""
@@ -155,9 +155,7 @@ def is_communication() -> pl.Expr:
 
 def is_host_communication() -> pl.Expr:
     """Annotations and operators during which a host thread runs a collective or waits for one."""
-    return pl.col("kind").is_in([Kind.USER_ANNOTATION.value, Kind.CPU_OP.value]) & pl.col(
-        "name"
-    ).str.contains(HOST_COMMUNICATION)
+    return is_kind(Kind.USER_ANNOTATION, Kind.CPU_OP) & pl.col("name").str.contains(HOST_COMMUNICATION)
 
 
 def is_blocking_call() -> pl.Expr:
@@ -167,9 +165,9 @@ def is_blocking_call() -> pl.Expr:
 
 def is_data_loading() -> pl.Expr:
     """Host events in which a step waits for its data."""
-    return pl.col("kind").is_in(
-        [Kind.USER_ANNOTATION.value, Kind.CPU_OP.value, Kind.PYTHON_FUNCTION.value]
-    ) & pl.col("name").str.contains(DATA_LOADING)
+    return is_kind(Kind.USER_ANNOTATION, Kind.CPU_OP, Kind.PYTHON_FUNCTION) & pl.col("name").str.contains(
+        DATA_LOADING
+    )
 
 
 def is_step_mark() -> pl.Expr:

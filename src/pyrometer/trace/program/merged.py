@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, HOST
-from pyrometer.trace.linking.nearest import IntArray, by_level
+from pyrometer.trace.linking.nearest import by_level
 from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.program.rollup import codes, depths, gather_into, parents, roll_up
+from pyrometer.trace.program.rollup import codes, gather_into, roll_up
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 ALL = "(all)"
@@ -62,10 +63,10 @@ def _merge(trace: RankTrace) -> Merged:
     )
     rows = np.concatenate([host, device])
     labels, code = _labels(events[rows])
-    parent = parents(trace)
+    parent = row_numbers(trace.events["parent"])
     tops, top_of = _tops(trace, host, device)
     nodes = _Nodes(labels.height, len(tops), events.height)
-    for chosen in by_level(depths(trace)[rows]):
+    for chosen in by_level(row_numbers(trace.events["depth"])[rows]):
         mine = rows[chosen]
         held = parent[mine] >= 0
         nodes.add(mine, code[chosen], np.where(held, nodes.of_event[parent[mine]], top_of[mine]))
@@ -132,7 +133,7 @@ def _tops(trace: RankTrace, host: IntArray, device: IntArray) -> tuple[list[str]
     place = np.zeros(int(here.to_numpy().max(initial=0)) + 1, np.int64)
     place[used["track"].to_numpy()] = np.arange(1, len(names) + 1)
     top_of = place[here.to_numpy()]
-    orphans = device[parents(trace)[device] < 0]
+    orphans = device[row_numbers(trace.events["parent"])[device] < 0]
     if len(orphans):
         names.append(ORPHANS)
         top_of[orphans] = len(names)

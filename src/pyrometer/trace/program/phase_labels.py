@@ -22,10 +22,10 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.linking.nearest import IntArray, Mask
 from pyrometer.trace.linking.places import module_calls
 from pyrometer.trace.naming.patterns import PHASE, is_data_loading
-from pyrometer.trace.program.rollup import above, is_operator, pick
+from pyrometer.trace.program.rollup import above, is_operator
+from pyrometer.trace.rows import IntArray, Mask, pick, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 Source = Literal["phase", "annotation", "optimizer", "loader", "autograd", "module", "copy", "order"]
@@ -138,7 +138,7 @@ def _wanted(builder: _Builder, candidates: Mask) -> bool:
 
 
 def _mark(trace: RankTrace, builder: _Builder) -> None:
-    host = trace.of_kind(Kind.USER_ANNOTATION.value, Kind.PYTHON_FUNCTION.value, Kind.CPU_OP.value)
+    host = trace.of_kind(Kind.USER_ANNOTATION, Kind.PYTHON_FUNCTION, Kind.CPU_OP)
     name = pl.col("name")
     annotation = pl.col("kind") == Kind.USER_ANNOTATION.value
     function = pl.col("kind") == Kind.PYTHON_FUNCTION.value
@@ -161,9 +161,7 @@ def _mark(trace: RankTrace, builder: _Builder) -> None:
 
 def _copying(trace: RankTrace, outermost: IntArray) -> Mask:
     """Which events lie at or below an outermost operator that copies from host to device."""
-    copies = trace.of_kind(Kind.MEMCPY.value).filter(
-        pl.col("name").str.contains(TO_DEVICE).fill_null(value=False)
-    )
+    copies = trace.of_kind(Kind.MEMCPY).filter(pl.col("name").str.contains(TO_DEVICE).fill_null(value=False))
     copying = np.zeros(len(outermost) + 1, bool)
     copying[outermost[copies["event"].to_numpy()]] = True
     copying[-1] = False
@@ -173,7 +171,7 @@ def _copying(trace: RankTrace, outermost: IntArray) -> Mask:
 def _before_backward(trace: RankTrace, outermost: IntArray) -> Mask:
     """Which events lie in an operator that begins before the backward pass of its step; without one, all that do."""
     start = trace.events["start_ns"].to_numpy()
-    step = trace.events["step"].cast(pl.Int64).fill_null(-1).to_numpy()
+    step = row_numbers(trace.events["step"])
     backward = np.flatnonzero(trace.places.backward == np.arange(len(start)))
     if not len(backward):
         return outermost >= 0

@@ -7,15 +7,16 @@ import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.linking.nearest import IntArray, Mask, by_level, nearest
+from pyrometer.trace.linking.nearest import by_level, nearest
 from pyrometer.trace.linking.steps import MARK
+from pyrometer.trace.rows import IntArray, Mask, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 
 def above(trace: RankTrace, wanted: Mask) -> IntArray:
     """For each event the innermost wanted one strictly above it, as a row; -1 where there is none."""
-    parent = parents(trace)
-    found = nearest(parent, depths(trace), wanted)
+    parent = row_numbers(trace.events["parent"])
+    found = nearest(parent, row_numbers(trace.events["depth"]), wanted)
     return np.asarray(np.where(parent >= 0, found[parent], -1), np.int64)
 
 
@@ -25,26 +26,6 @@ def is_operator(trace: RankTrace) -> Mask:
     marks = trace.events.filter(pl.Series(found) & pl.col("name").str.contains(MARK).fill_null(value=False))
     found[marks["event"].to_numpy()] = False
     return found
-
-
-def parents(trace: RankTrace) -> IntArray:
-    """Parent of each event; -1 at the roots."""
-    return np.asarray(trace.events["parent"].cast(pl.Int64).fill_null(-1).to_numpy(), np.int64)
-
-
-def depths(trace: RankTrace) -> IntArray:
-    """Number of ancestors of each event."""
-    return trace.events["depth"].to_numpy().astype(np.int64)
-
-
-def pick(values: pl.Series, rows: IntArray) -> pl.Series:
-    """The values of some rows; null for rows below 0.
-
-    >>> pick(pl.Series(["a", "b"]), np.array([1, -1])).to_list()
-    ['b', None]
-    """
-    found = pl.Series(rows, dtype=pl.Int64)
-    return values.gather(found.set(found < 0, None).cast(pl.UInt32))
 
 
 def gather_into(target: IntArray, owner: IntArray, values: IntArray) -> IntArray:

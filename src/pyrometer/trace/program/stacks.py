@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.linking.nearest import IntArray
 from pyrometer.trace.linking.places import through_forward
-from pyrometer.trace.program.rollup import above, depths
+from pyrometer.trace.program.rollup import above
+from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 
@@ -28,7 +28,9 @@ def python_stacks(trace: RankTrace, events: IntArray) -> pl.Series:
         return _named(trace, events)
     forward = trace.places.forward
     source = np.where(forward >= 0, trace.places.backward, -1)
-    innermost = through_forward(trace.nearest(wanted), depths(trace), source, forward)[events]
+    innermost = through_forward(trace.nearest(wanted), row_numbers(trace.events["depth"]), source, forward)[
+        events
+    ]
     rows, which = np.unique(innermost, return_inverse=True)
     texts = _texts(trace.events["name"], above(trace, wanted), rows.tolist())
     return pl.Series(texts, dtype=pl.String).gather(pl.Series(which, dtype=pl.UInt32))

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.naming.patterns import frame_kinds
-from pyrometer.trace.program.rollup import pick
+from pyrometer.trace.rows import IntArray, pick, row_numbers
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 FRAME = r"^(?<file>.*)\((?<line>\d+)\): (?<function>.*)$"
 
@@ -46,7 +43,7 @@ def place_names(trace: RankTrace) -> pl.DataFrame:
 def _find_names(trace: RankTrace) -> pl.DataFrame:
     names = trace.events["name"]
     at = trace.places
-    ops = trace.events["op"].cast(pl.Int64).fill_null(-1).to_numpy()
+    ops = row_numbers(trace.events["op"])
     return _frames(trace).with_columns(
         module=pick(names, at.module).str.replace(r"^(nn\.Module: |module:)", ""),
         op=pick(names, ops),

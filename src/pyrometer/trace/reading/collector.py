@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -12,7 +11,6 @@ from pyrometer.trace import schema
 from pyrometer.trace.kinds import DEVICE_WORK, Kind
 from pyrometer.trace.reading.chunks import Batch
 from pyrometer.trace.reading.columns import whole_numbers
-from pyrometer.trace.reading.decoding import AnyEvent
 from pyrometer.trace.reading.details import LINKED, Details
 from pyrometer.trace.reading.entries import (
     COUNTER,
@@ -30,6 +28,7 @@ from pyrometer.trace.reading.ledger import Ledger
 from pyrometer.trace.reading.pairs import Pairs
 from pyrometer.trace.reading.times import NO_TIME
 from pyrometer.trace.reading.tracks import Tracks
+from pyrometer.trace.reading.whereabouts import Whereabouts
 
 ON_DEVICE = frozenset({*DEVICE_WORK, Kind.SYNC, Kind.DEVICE_EVENT, Kind.GPU_USER_ANNOTATION})
 KIND_VALUES = pl.Series([kind.value for kind in KINDS], dtype=schema.KIND)
@@ -51,14 +50,14 @@ class Collector:
         self._tracks = Tracks()
         self._sorts = Sorts(self._tracks)
         self._pairs = Pairs(ledger)
-        self._details = Details(self._note)
+        self._whereabouts = Whereabouts(ledger)
+        self._details = Details(self._whereabouts)
         self._parts = self._details.parts
         self._rows = 0
-        self._batch = Batch([], np.empty(0, dtype=np.int64), b"", 0)
 
     def add(self, batch: Batch) -> None:
         """Take the events of one chunk."""
-        self._batch = batch
+        self._whereabouts.enter(batch)
         self._add(to_entries(batch.events, batch.start, self._sorts))
 
     def tables(self, rank: int) -> dict[str, pl.DataFrame]:
@@ -86,11 +85,11 @@ class Collector:
     def _add(self, entries: Entries) -> None:
         untimed = (entries.start == NO_TIME) & (entries.roles != METADATA)
         if untimed.any():
-            self._note("missing_time", entries.where(untimed).events, lost=True)
+            self._whereabouts.note("missing_time", entries.where(untimed).events, lost=True)
             entries = entries.where(~untimed)
         for event in entries.of_role(METADATA).events:
             self._tracks.name(event.name, event.pid, event.tid, bytes(event.args))
-        self._pairs.add(entries.of_role(PAIR), self._batch.offset)
+        self._pairs.add(entries.of_role(PAIR), self._whereabouts.offset)
         self._add_flows(entries.of_role(FLOW))
         self._add_counters(entries.of_role(COUNTER))
         self._add_events(entries.between(0, int(np.searchsorted(entries.roles, len(KINDS)))))
@@ -107,7 +106,7 @@ class Collector:
             self._count_unknown(role, group)
             low = int(np.searchsorted(entries.roles, role))
             numbers = pl.Series("event", rows[low : low + len(group)])
-            found = self._details.add(KINDS[role], group.events, numbers, self._batch.text)
+            found = self._details.add(KINDS[role], group.events, numbers)
             for name, values in found.items():
                 linked[name].append(values)
         categories = pl.Series(self._sorts.categories, dtype=pl.String)
@@ -144,7 +143,7 @@ class Collector:
         missing = [i for i in odd.tolist() if entries.dur[i] == NO_TIME and entries.events[i].ph == "X"]
         negative = [i for i in odd.tolist() if entries.dur[i] != NO_TIME]
         for code, places in (("missing_duration", missing), ("negative_duration", negative)):
-            self._note(code, [entries.events[i] for i in places])
+            self._whereabouts.note(code, [entries.events[i] for i in places])
         return np.maximum(entries.dur, 0)
 
     def _add_flows(self, entries: Entries) -> None:
@@ -181,7 +180,7 @@ class Collector:
     def _add_pairs(self) -> None:
         events, start, dur = self._pairs.complete()
         if events:
-            self._batch = Batch(events, start, b"".join(event.args for event in events), 0)
+            self._whereabouts.enter(Batch(events, start, b"".join(event.args for event in events), 0))
             self._add(to_entries(events, start, self._sorts, dur))
 
     def _track_of(self, entries: Entries) -> IntArray:
@@ -194,15 +193,6 @@ class Collector:
             return events
         self._ledger.note("clamped_time", lost=int(clamped.sum()))
         return events.filter(~clamped)
-
-    def _note(self, code: str, events: Sequence[AnyEvent], *, lost: bool = False) -> None:
-        """Count events of the present chunk, and find where the first of them lies."""
-        if not events:
-            return
-        args = bytes(events[0].args)
-        within = self._batch.text.find(args) if args != b"{}" else -1
-        byte = self._batch.offset + max(0, within)
-        self._ledger.note(code, num=0 if lost else len(events), lost=len(events) if lost else 0, byte=byte)
 
 
 def _whole(parts: list[pl.DataFrame], name: str) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,12 +15,10 @@ from pyrometer.trace.reading import arguments
 from pyrometer.trace.reading.columns import column, nulls
 from pyrometer.trace.reading.decoding import AnyEvent
 from pyrometer.trace.reading.shapes import CollectiveArgs
+from pyrometer.trace.reading.whereabouts import Whereabouts
 
 LINKED = ("correlation", "external", "device", "stream")
 """Arguments that `events` holds itself."""
-
-Note = Callable[[str, Sequence[AnyEvent]], None]
-"""Is told a code of damage, and whose it is."""
 
 Lists = Mapping[str, Sequence[Any]]
 """Decoded arguments, by the name of their field."""
@@ -30,23 +28,20 @@ class Details:
     """Parts of the tables, kind by kind and chunk by chunk.
 
     Args:
-        note: called for damage.
+        whereabouts: of the present chunk, for counting damage.
     """
 
-    def __init__(self, note: Note) -> None:
+    def __init__(self, whereabouts: Whereabouts) -> None:
         self.parts: dict[str, list[pl.DataFrame]] = defaultdict(list)
-        self._note = note
+        self._whereabouts = whereabouts
 
-    def add(
-        self, kind: Kind, events: Sequence[AnyEvent], rows: pl.Series, text: bytes
-    ) -> dict[str, pl.Series]:
+    def add(self, kind: Kind, events: Sequence[AnyEvent], rows: pl.Series) -> dict[str, pl.Series]:
         """Take the arguments of one kind's events; gives the columns of `LINKED`.
 
         Args:
             kind: of the events.
             events: in the order of their rows.
             rows: of `events`.
-            text: the chunk that they came from.
         """
         raws = [event.args for event in events]
         shape = arguments.SHAPES.get(kind)
@@ -63,7 +58,7 @@ class Details:
                     strict=True,
                 )
             )
-            if "legacy_dims" in lists and b'"Input dims"' in text:
+            if "legacy_dims" in lists and b'"Input dims"' in self._whereabouts.text:
                 pairs = zip(lists["input_dims"], lists["legacy_dims"], strict=True)
                 lists = {**lists, "input_dims": [new if bytes(new) else old for new, old in pairs]}
             self._add_table(kind, lists, events, rows)
@@ -119,10 +114,12 @@ class Details:
         found, num_lost = column(name, values, dtype)
         if num_lost:
             held = zip(values, found.is_null().to_list(), events, strict=True)
-            self._note("out_of_range", [event for value, lost, event in held if lost and value is not None])
+            self._whereabouts.note(
+                "out_of_range", [event for value, lost, event in held if lost and value is not None]
+            )
         return found
 
     def _note_findings(self, findings: Sequence[arguments.Finding], events: Sequence[AnyEvent]) -> None:
         for i, codes in findings:
             for code in codes:
-                self._note(code, [events[i]])
+                self._whereabouts.note(code, [events[i]])

@@ -54,11 +54,11 @@ def spot(place: Where) -> str:
     """A place within a sentence, empty where nothing is known.
 
     >>> spot(Where(file="src/train.py", line=12, function="step", op="aten::item")), spot(Where(module="encoder"))
-    ('in step (train.py:12)', 'in encoder')
+    ('in step (train.py:12)', 'in module encoder')
     """
     if place.file is not None:
         return f"in {place.function} ({place.file.rpartition('/')[2]}:{place.line})"
-    return f"in {place.module}" if place.module else ""
+    return f"in module {place.module}" if place.module else ""
 
 
 def _data(report: RankReport) -> Cause | None:
@@ -112,9 +112,7 @@ def _churn(report: RankReport) -> Cause | None:
             times = significant(site.turnover or 0.0, 2)
             what = f"{format_bytes(site.churn_bytes_per_step)} per step, {times}× the peak, come and go"
             by = f"with {site.where.op} " if site.where.op else ""
-            return Cause(
-                code="churn", sentence=f"{what} {by}{spot(site.where)}".rstrip(), where=site.where
-            )
+            return Cause(code="churn", sentence=f"{what} {by}{spot(site.where)}".rstrip(), where=site.where)
     return None
 
 
@@ -139,7 +137,9 @@ def _dispatch(report: RankReport) -> Cause | None:
 
 def _function(report: RankReport) -> Cause | None:
     device = report.num_kernels > 0
-    shares = [(line.device_share if device else line.host_share, i) for i, line in enumerate(report.top_lines)]
+    shares = [
+        (line.device_share if device else line.host_share, i) for i, line in enumerate(report.top_lines)
+    ]
     share, i = max(shares, default=(0.0, 0))
     if share < DOMINANT:
         return None

@@ -32,7 +32,6 @@ from pyrometer.trace.analysis.user_lines import user_lines
 from pyrometer.trace.analysis.utilisation import Utilisation, utilisation
 from pyrometer.trace.health import HealthIssue
 from pyrometer.trace.info import Repair
-from pyrometer.trace.kinds import DEVICE_WORK
 from pyrometer.trace.reporting.totals import LineTotal, ModuleTotal, OpTotal, RoofPoint, TreeNode, rows
 from pyrometer.trace.trace import RankTrace
 
@@ -150,6 +149,6 @@ def _roof_points(trace: RankTrace, peaks: Peaks | None) -> list[RoofPoint]:
 
 
 def _devices(trace: RankTrace) -> list[str]:
-    used = trace.of_kind(*(kind.value for kind in DEVICE_WORK)).select(pl.col("device").unique().sort())
+    used = trace.device_work.select(pl.col("device").unique().sort())
     names = {device.id: device.name for device in trace.info.devices}
     return [names.get(index) or f"device {index}" for index in used["device"].drop_nulls().to_list()]

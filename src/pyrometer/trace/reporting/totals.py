@@ -115,4 +115,7 @@ def rows(frame: pl.DataFrame, kind: type[R], most: int) -> list[R]:
     [Point(x=1)]
     """
     named = [name for name in kind.__struct_fields__ if name in frame.columns]
-    return msgspec.convert(frame.head(most).select(named).to_dicts(), list[kind])  # type: ignore[valid-type]
+    chosen = frame.head(most).select(named)
+    if "name" in named:  # files of other programs hold events without one
+        chosen = chosen.with_columns(pl.col("name").fill_null("(no name)"))
+    return msgspec.convert(chosen.to_dicts(), list[kind])  # type: ignore[valid-type]

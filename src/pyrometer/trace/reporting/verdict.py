@@ -69,6 +69,9 @@ SENTENCES: dict[Bound, str] = {
 }
 
 
+NOTHING = "nothing to time was recorded: neither operators nor device work of any length"
+
+
 class TraceVerdict(Record, frozen=True, kw_only=True):
     """What one rank's trace comes down to."""
 
@@ -82,12 +85,14 @@ class TraceVerdict(Record, frozen=True, kw_only=True):
 
 def judge(report: RankReport) -> TraceVerdict:
     """Say what bounds one rank, and what that comes from."""
+    if not report.span_ns:
+        return TraceVerdict(rank=report.rank, bound="unrecorded", share=0.0, sentence=NOTHING)
     bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0)
     sentence = SENTENCES[bound].format(share=format_percent(share))
     causes = find_causes(report)
     sentence = "; ".join([sentence, *(cause.sentence for cause in causes[:MOST_SAID])])
     best = next((gain for gain in report.recoverable if gain.kind in REMOVABLE), None)
-    if best is not None and best.ratio < WORTH_SAYING and bound != "unrecorded":
+    if best is not None and 0 < best.ratio < WORTH_SAYING and bound != "unrecorded":
         sentence += f"; without {best.name}, {significant(1 / best.ratio)}× faster"
     return TraceVerdict(
         rank=report.rank,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
 from pyrometer.trace.naming.patterns import (
     is_blocking_call,
     is_communication,
@@ -113,9 +113,7 @@ def _on_working_threads(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _only(events: pl.DataFrame, *kinds: Kind) -> pl.DataFrame:
-    return events.filter(pl.col("kind").is_in([kind.value for kind in kinds])).select(
-        "kind", "name", "track", "start_ns", "end_ns"
-    )
+    return events.filter(is_kind(*kinds)).select("kind", "name", "track", "start_ns", "end_ns")
 
 
 def _split(events: pl.DataFrame, chosen: pl.Expr) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -6,12 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
+from pyrometer.trace.kinds import Kind
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.intervals import Intervals, complement, merge, subtract, union
 from pyrometer.trace.timing.waits import find_waits
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 TURNAROUND_NS = 30_000
 """A gap up to this length before work that had been launched in time is the device's own turn-around; the limit that
@@ -30,7 +29,7 @@ def device_gaps(trace: RankTrace) -> pl.DataFrame:
     - `dependency`: the next work had been launched in time, and waited for something else: an event, another rank;
     - `unknown`: the next work names no launch in the trace.
     """
-    work = trace.of_kind(*(kind.value for kind in DEVICE_WORK)).with_columns(pl.col("device").fill_null(-1))
+    work = trace.device_work.with_columns(pl.col("device").fill_null(-1))
     found = [gaps_between(one).with_columns(device=device) for device, one in _by(work, "device")]
     gaps = pl.concat(found) if found else _no_gaps()
     waits = find_waits(trace)
@@ -82,7 +81,7 @@ def profiler_overhead(trace: RankTrace) -> Intervals:
     Records of kind `overhead` that are the program's own cost, such as loading a kernel when it is first used, are not
     among them.
     """
-    own = trace.of_kind(Kind.OVERHEAD.value).filter(
+    own = trace.of_kind(Kind.OVERHEAD).filter(
         pl.col("name").str.contains(r"(?i)buffer (request|flush)|instrumentation|cupti|roctracer|resource")
     )
     return union(own["start_ns"].to_numpy(), own["end_ns"].to_numpy())

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.patterns import is_data_loading, is_step_mark
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.innermost import Overlaps, innermost
 from pyrometer.trace.timing.waits import find_waits
 from pyrometer.trace.trace import RankTrace
-
-IntArray = npt.NDArray[np.int64]
 
 HOST_KINDS = (
     "data_loading",
@@ -109,7 +107,7 @@ def _kinds(trace: RankTrace) -> tuple[IntArray, IntArray]:
     events = trace.events
     own = np.arange(events.height)
     marks = events.select(
-        call=pl.col("kind").is_in([Kind.RUNTIME.value, Kind.DRIVER.value]),
+        call=is_kind(Kind.RUNTIME, Kind.DRIVER),
         data=is_data_loading(),
         gc=(pl.col("kind") == Kind.PYTHON_FUNCTION.value) & pl.col("name").str.contains(GARBAGE),
         allocator=pl.col("name").str.contains(ALLOCATOR),

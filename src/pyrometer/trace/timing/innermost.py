@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.dependencies.segments import host_segments
+from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.intervals import Lanes
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

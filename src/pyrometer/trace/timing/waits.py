@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.patterns import is_blocking_call
 from pyrometer.trace.trace import RankTrace
 
@@ -34,7 +34,7 @@ def find_waits(trace: RankTrace) -> pl.DataFrame:
 
 
 def _find(events: pl.DataFrame) -> pl.DataFrame:
-    calls = pl.col("kind").is_in([Kind.RUNTIME.value, Kind.DRIVER.value])
+    calls = is_kind(Kind.RUNTIME, Kind.DRIVER)
     copies = events.filter(
         (pl.col("kind") == Kind.MEMCPY.value)
         & pl.col("parent").is_not_null()

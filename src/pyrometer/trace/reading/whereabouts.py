@@ -1,0 +1,39 @@
+"""Where in the file the events of the present chunk lie, for telling what was wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyrometer.trace.reading.chunks import Batch
+from pyrometer.trace.reading.decoding import AnyEvent
+from pyrometer.trace.reading.ledger import Ledger
+
+
+class Whereabouts:
+    """Counts damage that shows only when events are turned into columns.
+
+    Args:
+        ledger: where it is counted.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.text = b""
+        self.offset = 0
+
+    def enter(self, batch: Batch) -> None:
+        """Turn to another chunk."""
+        self.text, self.offset = batch.text, batch.offset
+
+    def note(self, code: str, events: Sequence[AnyEvent], *, lost: bool = False) -> None:
+        """Count events of the present chunk, and find where the first of them lies."""
+        if not events:
+            return
+        args = bytes(events[0].args)
+        within = self.text.find(args) if args != b"{}" else -1
+        self.ledger.note(
+            code,
+            num=0 if lost else len(events),
+            lost=len(events) if lost else 0,
+            byte=self.offset + max(0, within),
+        )

@@ -1,0 +1,69 @@
+"""Rows of a table as whole numbers, -1 for none: what linking, analyses and the dependency graph calculate with."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+IntArray = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def row_numbers(values: pl.Series) -> IntArray:
+    """A column of whole numbers as an array; -1 for null.
+
+    >>> row_numbers(pl.Series([3, None], dtype=pl.Int32)).tolist()
+    [3, -1]
+    """
+    return np.asarray(values.cast(pl.Int64).fill_null(-1).to_numpy(), np.int64)
+
+
+def nullable(rows: IntArray, dtype: type[pl.DataType] = pl.UInt32) -> pl.Series:
+    """The other way round: a column in which rows below 0 are null.
+
+    >>> nullable(np.array([3, -1])).to_list()
+    [3, None]
+    """
+    values = pl.Series(rows, dtype=pl.Int64)
+    found: pl.Series = values.set(values < 0, None).cast(dtype)
+    return found
+
+
+def pick(values: pl.Series, rows: IntArray) -> pl.Series:
+    """The values of some rows; null for rows below 0.
+
+    >>> pick(pl.Series(["a", "b"]), np.array([1, -1])).to_list()
+    ['b', None]
+    """
+    return values.gather(nullable(rows))
+
+
+def mask_of(frame: pl.DataFrame, wanted: pl.Expr) -> Mask:
+    """Which rows fulfil a condition; where it is null they do not.
+
+    >>> mask_of(pl.DataFrame({"a": [1, None]}), pl.col("a") == 1).tolist()
+    [True, False]
+    """
+    return np.array(frame.select(wanted.fill_null(value=False)).to_series().to_numpy(), np.bool_)
+
+
+def positions(rows: IntArray, height: int) -> IntArray:
+    """The place of each row of a table in a list of rows; -1 for those that it leaves out, and at the end, for none.
+
+    >>> positions(np.array([2, 0]), 3).tolist()
+    [1, -1, 0, -1]
+    """
+    found = np.full(height + 1, -1, np.int64)
+    found[rows] = np.arange(len(rows))
+    return found
+
+
+def ranges(first: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
+    """The numbers of many ranges one after the other: which range each is of, and the numbers.
+
+    >>> [part.tolist() for part in ranges(np.array([5, 0]), np.array([2, 3]))]
+    [[0, 0, 1, 1, 1], [5, 6, 0, 1, 2]]
+    """
+    owner = np.repeat(np.arange(len(first)), count)
+    return owner, np.arange(int(count.sum())) + np.repeat(first - (np.cumsum(count) - count), count)

@@ -1,0 +1,211 @@
+"""Five classic bottlenecks: a capture of each names the cause and the line, and one without the mistake does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyrometer.report.documents import TraceDocument  # noqa: E402
+from pyrometer.report.facts import trace as of_rank  # noqa: E402
+from pyrometer.report.facts import trace_document  # noqa: E402
+from pyrometer.trace.capture.record import CaptureOptions  # noqa: E402
+from pyrometer.trace.capture.workload import record_trace  # noqa: E402
+from pyrometer.trace.reporting.rank_report import RankReport, report_rank  # noqa: E402
+from pyrometer.trace.reporting.verdict import TraceVerdict, judge  # noqa: E402
+from pyrometer.workload.loading import load_workload  # noqa: E402
+from pyrometer.workload.target import parse_target  # noqa: E402
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "bottlenecks"
+NAMES = tuple(path.stem for path in sorted(EXAMPLES.glob("*.py")))
+OPTIONS = CaptureOptions(record_shapes=True, with_stack=True, profile_memory=True, with_modules=True)
+STEPS = {"slow_loader": 1, "tiny_ops": 1}
+"""These record many events per step; of the others two are traced."""
+
+
+class Seen(NamedTuple):
+    """What one capture says."""
+
+    report: RankReport
+    verdict: TraceVerdict
+
+    @property
+    def codes(self) -> set[str]:
+        """The causes that are named."""
+        return {cause.code for cause in self.verdict.causes}
+
+    def steps(self) -> int:
+        """Traced steps."""
+        return len(self.report.steps)
+
+
+@pytest.fixture(scope="module")
+def seen() -> Callable[..., Seen]:
+    """Captures a variant of an example, once; on one thread, so that steps are alike on any machine."""
+    found: dict[tuple[str, str], Seen] = {}
+    threads = torch.get_num_threads()
+
+    def capture(name: str, factory: str = "workload") -> Seen:
+        if (name, factory) not in found:
+            torch.set_num_threads(1)
+            try:
+                work = load_workload(parse_target(f"{EXAMPLES / name}.py:{factory}", ()))
+                trace = record_trace(work, steps=STEPS.get(name, 2), options=OPTIONS)
+            finally:
+                torch.set_num_threads(threads)
+            report = report_rank(trace.ranks[0])
+            found[name, factory] = Seen(report, judge(report))
+        return found[name, factory]
+
+    return capture
+
+
+def line_of(name: str, text: str) -> int:
+    """The line of an example that holds a text: where its function begins."""
+    lines = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+def is_at(where: Any, name: str, function: str, text: str | None = None) -> bool:
+    """Whether a place is a function of an example, at the line where it begins."""
+    line = line_of(name, text or f"def {function}(")
+    return (Path(where.file or "").name, where.function, where.line) == (f"{name}.py", function, line)
+
+
+def test_a_slow_loader_is_named(seen: Callable[..., Seen]) -> None:
+    report, verdict = slow = seen("slow_loader")
+    assert verdict.bound == "data"
+    assert verdict.share > 0.5
+    assert verdict.sentence.startswith("data-bound: ")
+    assert f"in decode (slow_loader.py:{line_of('slow_loader', 'def decode(')})" in verdict.sentence
+    assert is_at(report.top_lines[0], "slow_loader", "decode")
+    assert report.critical_path.bound == "data"
+    gain = report.recoverable[0]
+    assert (gain.kind, gain.ratio < 0.6) == ("data", True)
+    assert "data" in slow.codes
+
+
+def test_what_a_vectorised_loader_leaves_is_much_less(seen: Callable[..., Seen]) -> None:
+    slow, fast = seen("slow_loader").report, seen("slow_loader", "fixed").report
+    assert fast.breakdown_ns.data / fast.span_ns < slow.breakdown_ns.data / slow.span_ns
+    assert not any(line.function == "decode" for line in fast.top_lines)
+
+
+def test_fetching_every_element_is_named(seen: Callable[..., Seen]) -> None:
+    report, verdict = each = seen("item_each_step")
+    point = report.sync_points[0]
+    assert (point.name, point.num_calls) == ("aten::item", 512 * each.steps())
+    assert is_at(point.where, "item_each_step", "logged_loss")
+    assert report.synchronisation.would_stall
+    assert "512 calls of aten::item per step in logged_loss (item_each_step.py:" in verdict.sentence
+
+
+def test_a_quiet_loss_fetches_nothing(seen: Callable[..., Seen]) -> None:
+    quiet = seen("item_each_step", "fixed")
+    assert not [point for point in quiet.report.sync_points if point.num_calls >= quiet.steps()]
+    assert "synchronisation" not in quiet.codes
+
+
+def test_thousands_of_tiny_operators_are_named(seen: Callable[..., Seen]) -> None:
+    report, verdict = tiny = seen("tiny_ops")
+    dispatch = report.launches.host
+    assert dispatch.ops_per_step is not None
+    assert dispatch.ops_per_step > 5000
+    assert is_at(dispatch.sites[0].where, "tiny_ops", "forward")
+    assert is_at(report.top_lines[0], "tiny_ops", "forward")
+    assert "dispatch" in tiny.codes
+    assert f"{dispatch.ops_per_step:,.0f} operators per step" in verdict.sentence
+    assert "in forward (tiny_ops.py:" in verdict.sentence
+    assert not report.sync_points, "what an operator reads for itself on the CPU is no synchronisation point"
+
+
+def test_an_inefficient_operator_is_named(seen: Callable[..., Seen]) -> None:
+    report, verdict = sort = seen("inefficient_op")
+    top = max(report.top_ops, key=lambda op: op.host_self_ns)
+    assert top.name == "aten::sort"
+    assert top.host_share > 0.4
+    assert verdict.causes[0].code == "operator"
+    assert is_at(verdict.causes[0].where, "inefficient_op", "forward")
+    assert "aten::sort takes " in verdict.sentence
+    assert "in forward (inefficient_op.py:" in verdict.sentence
+    assert sort.codes == {"operator"}
+
+
+def test_memory_that_comes_and_goes_is_named(seen: Callable[..., Seen]) -> None:
+    report, verdict = churn = seen("memory_churn")
+    site = report.memory.sites[0]
+    expected = sum(n * 256 * 64 * 4 for n in range(1, 100))  # all buffers but the last, which is the result
+    assert site.where.op == "aten::cat"
+    assert is_at(site.where, "memory_churn", "forward")
+    assert expected <= site.churn_bytes_per_step <= 1.05 * expected
+    assert site.turnover is not None
+    assert site.turnover > 10
+    assert "churn" in churn.codes
+    assert (
+        "per step, 25× the peak, come and go with aten::cat in forward (memory_churn.py:" in verdict.sentence
+    )
+
+
+GONE = {
+    "slow_loader": "decode (",
+    "item_each_step": "aten::item",
+    "tiny_ops": "operators per step",
+    "inefficient_op": "aten::sort",
+    "memory_churn": "come and go",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_the_mistake_its_cause_is_not_named(seen: Callable[..., Seen], name: str) -> None:
+    verdict = seen(name, "fixed").verdict
+    assert GONE[name] not in " ".join([verdict.sentence, *(cause.sentence for cause in verdict.causes)])
+
+
+@pytest.mark.parametrize("factory", ["workload", "fixed"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_starts_the_program_is_no_place_in_it(
+    seen: Callable[..., Seen], name: str, factory: str
+) -> None:
+    lines = seen(name, factory).report.top_lines
+    assert Path(lines[0].file or "").name == f"{name}.py"
+    assert not [line for line in lines if line.function == "<module>" or line.file == "<string>"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_step_is_not_below_the_one_before_it(seen: Callable[..., Seen], name: str) -> None:
+    report = seen(name).report
+    steps = [node for node in report.call_tree if node.name == "ProfilerStep"]
+    assert [node.calls for node in steps] == [seen(name).steps()]
+    phases = [node.name for node in report.call_tree if node.name.startswith("phase:")]
+    assert len(phases) == len(set(phases)), "steps merge, phase by phase"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shares_are_shares(seen: Callable[..., Seen], name: str) -> None:
+    report = seen(name).report
+    assert report.breakdown_ns.total_ns == report.span_ns
+    for phase in report.phases.phases:
+        assert 0 <= phase.host_share <= 1
+    assert all(0 <= line.host_share <= 1 for line in report.top_lines)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_answer_comes_first_in_words(seen: Callable[..., Seen], name: str) -> None:
+    report, verdict = seen(name)
+    document = TraceDocument(target=f"{name}.py:workload", verdict=verdict, ranks=[report])
+    assert trace_document.headline(document) == verdict.sentence
+    listed = {section.slug for section in of_rank.sections(report)}
+    assert {
+        "breakdown",
+        "health",
+        "path",
+        "phases",
+        "lines",
+        "operators",
+        "launches",
+        "allocations",
+    } <= listed
