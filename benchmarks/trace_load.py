@@ -138,9 +138,11 @@ def compare(path: Path, hta_python: str | None, rounds: int) -> None:
                 if row is not None:
                     found[name].append(row)
     print(
-        f"  {'':24}{'seconds (range)':>26}{'MB/s':>7}{'peak MB':>9}{'÷ raw':>7}{'start MB':>10}{'× ours':>8}"
+        f"  {'':24}{'seconds (range)':>26}{'MB/s':>7}{'CPU s':>7}{'× ours':>8}{'peak MB':>9}{'÷ raw':>7}{'start MB':>10}"
     )
-    ours = statistics.median(row[0] for row in found["pyrometer"])
+    if not found["pyrometer"]:
+        return
+    ours = statistics.median(row[3] for row in found["pyrometer"])
     for name, rows in found.items():
         if rows:
             times = [row[0] for row in rows]

@@ -146,7 +146,6 @@ def phases_stay_within_the_span(trace: RankTrace) -> None:
 
 
 def pieces_are_self_times(trace: RankTrace, host: pl.DataFrame) -> None:
-    low, high = trace.events.select(low=pl.col("start_ns").min(), high=pl.col("end_ns").max()).row(0)
-    pieces = innermost(trace.events, low or 0, high or 0)
+    pieces = innermost(trace)
     own = gather_into(trace.events["self_ns"].to_numpy() * 0, pieces.event, pieces.end - pieces.start)
     assert own.sum() == host["self_ns"].sum()

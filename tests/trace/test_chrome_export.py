@@ -236,7 +236,7 @@ def test_series_and_the_critical_path_lie_on_a_process_of_their_own(program, tmp
     assert {event["name"] for event in added if event["ph"] == "C"} == {
         "queue of stream 7 on device 0",
         "device 0 busy",
-        "HtoD bandwidth",
+        "H2D bandwidth",
         "memory allocated on device 0",
     }
     path = [event for event in added if event.get("tid") == CRITICAL]
@@ -249,7 +249,7 @@ def test_series_have_their_known_values(program):
     queue = series["queue of stream 7 on device 0"]
     assert queue.at_ns.tolist() == [20_123, 40_123, 60_123, 70_123, 120_123, 140_123, 160_123, 170_123]
     assert queue.value.tolist() == [1, 0] * 4
-    copies = series["HtoD bandwidth"]
+    copies = series["H2D bandwidth"]
     assert copies.value.tolist() == [1.0, 0, 1.0, 0]  # 5000 bytes in 5 µs are 1 GB/s
     assert series["memory allocated on device 0"].value.tolist() == [512, 1024]
     assert series["device 0 busy"].value.tolist() == [1, 0] * 4

@@ -50,7 +50,7 @@ def parts_sum_to_wall_time(trace: RankTrace) -> None:
 
 def self_times_sum_to_what_runs_on_a_track(trace: RankTrace) -> None:
     host = trace.of_kind(*HOST)
-    pieces = innermost(trace.events, *bounds(trace))
+    pieces = innermost(trace)
     by_track: dict[int, int] = defaultdict(int)
     lanes = pieces.start // pieces.lanes.width
     for lane, ns in zip(lanes.tolist(), (pieces.end - pieces.start).tolist(), strict=True):
@@ -60,11 +60,6 @@ def self_times_sum_to_what_runs_on_a_track(trace: RankTrace) -> None:
         covered = length(union(one["start_ns"].to_numpy(), one["end_ns"].to_numpy()))
         assert one["self_ns"].sum() == covered
         assert by_track[int(track)] == covered
-
-
-def bounds(trace: RankTrace) -> tuple[int, int]:
-    low, high = trace.events.select(pl.col("start_ns").min().alias("low"), pl.col("end_ns").max()).row(0)
-    return (low or 0, high or 0)
 
 
 def gaps_sum_to_idle_time(trace: RankTrace) -> None:
@@ -116,7 +111,7 @@ def test_pieces_of_host_time_belong_to_the_innermost_event(builder: Any) -> None
     builder.op("inner", 20, 30)
     builder.op("other thread", 0, 100, tid=200)
     trace: RankTrace = builder.read()
-    pieces = innermost(trace.events, 0, 100_000)
+    pieces = innermost(trace)
     track = trace.events.filter(pl.col("name") == "outer")["track"].to_numpy().astype(np.int64)
     found = pieces.within(track, np.array([10_000]), np.array([60_000]))
     names = trace.events["name"].gather(pl.Series(found.event, dtype=pl.UInt32)).to_list()

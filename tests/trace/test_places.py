@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from pyrometer.trace.analysis.user_lines import user_lines
-from pyrometer.trace.naming.patterns import frame_kinds
+from pyrometer.trace.naming.frames import frame_kinds
 from pyrometer.trace.program.where import place_names, where
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.cycles import find_cycle, find_cycle_of_runs
 from pyrometer.trace.linking.launches import find_launches
-from pyrometer.trace.linking.steps import MARK, find_steps
+from pyrometer.trace.linking.steps import find_steps
+from pyrometer.trace.naming.patterns import STEP_MARK
 from pyrometer.trace.reading.read import read_trace
 
 FORWARD = ["aten::conv2d", "aten::batch_norm", "aten::relu", "aten::linear"]
@@ -295,7 +296,7 @@ def without_marks(path: Path, pattern: str) -> pl.DataFrame:
 def test_real_training_shows_the_same_steps_without_its_marks(real_traces, name, num):
     path = real_traces / f"{name}.json.gz"
     marked = read_trace(path).ranks[0].steps
-    events = without_marks(path, rf"{MARK}|^Optimizer|__next__|^##|^Distributed")
+    events = without_marks(path, rf"{STEP_MARK}|^Optimizer|__next__|^##|^Distributed")
     found = find_steps(events, find_launches(events))
     assert marked.height == found.height == num
     usual = (marked["end_ns"] - marked["start_ns"]).median()
@@ -304,5 +305,5 @@ def test_real_training_shows_the_same_steps_without_its_marks(real_traces, name,
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_a_real_inference_has_no_false_steps(real_traces, name):
-    events = without_marks(real_traces / f"{name}.json.gz", MARK)
+    events = without_marks(real_traces / f"{name}.json.gz", STEP_MARK)
     assert find_steps(events, find_launches(events)).is_empty()

@@ -46,7 +46,6 @@ def trace_workload(work: Workload, *, step_s: Seconds, budget_s: Seconds) -> tup
 def traced_fields(trace: Trace, environment: Environment, peaks_folder: Path | None) -> dict[str, Any]:
     """What a checkup says about a trace of one process, against the peaks of this machine."""
     one = trace.ranks[0]
-    notes = list(trace.capture.notes) if trace.capture is not None else []
     device = torch.device("cuda" if one.activity.has_device else "cpu")
     peaks, why = peaks_of(device, environment, peaks_folder)
     report = report_rank(one, peaks=peaks)
@@ -54,7 +53,7 @@ def traced_fields(trace: Trace, environment: Environment, peaks_folder: Path | N
         "trace": report,
         "trace_verdict": judge(report),
         "capture": trace.capture,
-        "notes": [*notes, *why],
+        "notes": why,
     }
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--kind", metavar="KIND", help="Only runs of this kind: bench, check, trace, matrix or calibration.")
+@click.option(
+    "--kind", metavar="KIND", help="Only runs of this kind: bench, check, trace, matrix or calibration."
+)
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_option

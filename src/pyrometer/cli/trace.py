@@ -79,6 +79,8 @@ def command(
     Files may be plain, gzip or zstd, of any age and vendor, also damaged. A capture is stored, its trace file is kept
     with --export.
     """
+    if diff and (attach is not None or (inputs and _is_program(inputs[0]))):
+        raise UsageError("--diff compares two trace files; capture both first, with --export")
     if attach is not None:
         captured = capture_process(attach, steps=steps, options=parse_extras(extras), path=export)
     elif not inputs:
@@ -91,8 +93,6 @@ def command(
         return _of_files(
             inputs, as_json=as_json, page=page, diff=diff, asked=(sql, change), export=export, strict=strict
         )
-    if diff:
-        raise UsageError("--diff compares two trace files; capture both first, with --export")
     return _of_capture(captured, store_location, as_json=as_json, page=page, asked=(sql, change))
 
 
@@ -212,6 +212,8 @@ def _answer(trace: Trace, asked: Asked, *, as_json: bool) -> int:
         from pyrometer.report.terminal import what_if_view
         from pyrometer.trace.analysis.what_if import what_if
 
+        if len(trace.ranks) > 1:
+            raise UsageError(f"--what-if: got {len(trace.ranks)} ranks; it replays one: pass one file")
         found = what_if(trace.rank(), change=change)
         print_document(found) if as_json else print_view(what_if_view(found))
     return ExitCode.OK

@@ -52,6 +52,7 @@ from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import percent, spans
 from pyrometer.report.facts.trace_document import Part
 from pyrometer.report.trace_context import MOST_RANKS, part_context
+from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.reporting.rank_report import RankReport
 
 Context = dict[str, Any]
@@ -136,7 +137,7 @@ def bench_context(document: BenchDocument) -> Context:
 def check_context(document: CheckDocument) -> Context:
     """What the page of `pyrometer check` shows."""
     m, script = document.measurement, document.script
-    traced = _traced(document.trace) if document.trace is not None else None
+    traced = _traced(document.trace, document.capture) if document.trace is not None else None
     return {
         "measured": _measurement(m, document.phases) if m is not None else None,
         "compared": None,
@@ -240,9 +241,9 @@ def _measurement(m: Measurement, phases: Sequence[PhaseTime]) -> Context:
     }
 
 
-def _traced(report: RankReport) -> Context:
+def _traced(report: RankReport, capture: Capture | None) -> Context:
     """The chapters of a trace beside a measurement, whose page begins with where the step goes."""
-    sections = [section for section in of_rank.sections(report) if section.slug != "breakdown"]
+    sections = [section for section in of_rank.sections(report, capture) if section.slug != "breakdown"]
     return part_context(Part("", report, sections))
 
 

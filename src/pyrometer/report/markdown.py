@@ -69,7 +69,7 @@ def check_blocks(document: CheckDocument) -> list[str]:
     else:
         blocks = _measurement_blocks(document.measurement, [] if document.trace else document.phases)
     if document.trace is not None:
-        for section in of_rank.sections(document.trace):
+        for section in of_rank.sections(document.trace, document.capture):
             blocks += section_blocks(section)
     blocks += [escape(note) for note in document.notes]
     if document.script is not None:

@@ -75,7 +75,7 @@ OPENING = {
         "Idle",
         "Gaps",
     ),
-    *("Sync", "Launches", "Kernels", "Copies", "Collectives", "Roofline", "Allocations"),
+    *("Sync", "Launches", "Kernels", "Copies", "Collectives", "Roofline", "Allocations", "Capture"),
     *("Ranks", "Stragglers", "Matched", "Pipeline", "Evidence", "Parts", "Nodes", "Groups"),
 }
 """Rows with a blank line above."""
@@ -138,7 +138,7 @@ def check_view(document: CheckDocument | Checkup) -> RenderableType:
     if document.script is not None:
         rows.append(("Script", _facts(surroundings.script_facts(document.script))))
     if document.trace is not None:
-        rows += _trace_rows(document.trace, of_rank.check_sections(document.trace))
+        rows += _trace_rows(document.trace, of_rank.check_sections(document.trace, document.capture))
     rows += [("Note", Text(note)) for note in document.notes]
     if document.trace_verdict is not None:
         head = (Group(head[0], Text(document.trace_verdict.sentence)), head[1])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from pyrometer.trace.kinds import Kind
 from pyrometer.trace.program.phase_labels import phase_names
 from pyrometer.trace.program.rollup import above, is_operator
-from pyrometer.trace.rows import IntArray, Mask, pick
+from pyrometer.trace.rows import IntArray, Mask, nullable, pick
 from pyrometer.trace.timing.innermost import innermost
 from pyrometer.trace.trace import RankTrace
 
@@ -93,8 +94,7 @@ def _find(trace: RankTrace) -> pl.DataFrame:
     accumulating = trace.nearest(masked("accumulates")) >= 0
 
     def at_owner(rows: IntArray) -> pl.Series:
-        found = pl.Series(np.where(owner >= 0, rows[owner], -1), dtype=pl.Int32)
-        return found.set(found < 0, None)
+        return nullable(np.where(owner >= 0, rows[owner], -1), pl.Int32)
 
     placed = memory.with_columns(
         device=_device_name(),
@@ -119,7 +119,7 @@ def _owners(trace: RankTrace, memory: pl.DataFrame) -> IntArray:
     """
     if not memory.height:
         return np.empty(0, np.int64)
-    host = trace.of_kind("cpu_op", "python_function", "user_annotation")["track"].unique()
+    host = trace.of_kind(Kind.CPU_OP, Kind.PYTHON_FUNCTION, Kind.USER_ANNOTATION)["track"].unique()
     names = trace.tracks.select("track", thread=pl.concat_str("pid", "tid", separator="/", ignore_nulls=True))
     busy = names.filter(pl.col("track").is_in(host.implode())).unique(
         "thread", keep="first", maintain_order=True
@@ -128,8 +128,7 @@ def _owners(trace: RankTrace, memory: pl.DataFrame) -> IntArray:
     track = memory.join(same, on="track", how="left", maintain_order="left").select(
         pl.coalesce("busy", "track").cast(pl.Int64)
     )
-    low, high = trace.events.select(low=pl.col("start_ns").min(), high=pl.col("end_ns").max()).row(0)
-    pieces = innermost(trace.events, low, high)
+    pieces = innermost(trace)
     if not len(pieces.start):
         return np.full(memory.height, -1, np.int64)
     moment = pieces.lanes.place(track.to_series().to_numpy(), memory["ts_ns"].to_numpy())

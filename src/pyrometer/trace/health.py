@@ -79,7 +79,7 @@ def find_issues(trace: RankTrace) -> list[HealthIssue]:
 
 
 def _empty(trace: RankTrace) -> Iterator[HealthIssue]:
-    events = trace.of_kind(Kind.CPU_OP.value, *(kind.value for kind in DEVICE_WORK)).height
+    events = trace.of_kind(Kind.CPU_OP, *DEVICE_WORK).height
     if events < FEW_EVENTS:
         yield HealthIssue(
             code="near_empty",
@@ -128,7 +128,7 @@ def _damage(trace: RankTrace) -> Iterator[HealthIssue]:
 
 
 def _orphans(trace: RankTrace) -> Iterator[HealthIssue]:
-    orphans, work = trace.links.num_orphans, _work(trace).height
+    orphans, work = trace.links.num_orphans, trace.device_work.height
     if not orphans or not trace.of_kind(*HOST).height:
         return
     share = orphans / work
@@ -147,7 +147,7 @@ def _lost_work(trace: RankTrace) -> Iterator[HealthIssue]:
     """Launches that left nothing on a device: dropped records, or the capture of a graph."""
     calls = trace.of_kind(Kind.RUNTIME, Kind.DRIVER)
     launches = calls.filter(pl.col("name").str.contains("(?i)launch"))
-    left = np.isin(launches["event"].to_numpy(), _work(trace)["parent"].drop_nulls().to_numpy())
+    left = np.isin(launches["event"].to_numpy(), trace.device_work["parent"].drop_nulls().to_numpy())
     missing = launches.filter(pl.Series(~left))
     share = missing.height / max(launches.height, 1)
     if share < LOST_LAUNCHES or missing.height < 5:
@@ -169,7 +169,7 @@ def _lost_work(trace: RankTrace) -> Iterator[HealthIssue]:
 
 
 def _steps_without_work(trace: RankTrace) -> Iterator[HealthIssue]:
-    steps, work = trace.steps, _work(trace)
+    steps, work = trace.steps, trace.device_work
     if not work.height or steps.height < 2:
         return
     starts = np.sort(work["start_ns"].to_numpy())
@@ -192,7 +192,7 @@ def _steps_without_work(trace: RankTrace) -> Iterator[HealthIssue]:
 
 
 def _clocks(trace: RankTrace) -> Iterator[HealthIssue]:
-    linked = _work(trace).filter(pl.col("parent").is_not_null())
+    linked = trace.device_work.filter(pl.col("parent").is_not_null())
     launch = trace.events["start_ns"].gather(linked["parent"].cast(pl.UInt32))
     ahead = (launch - linked["start_ns"]).to_numpy()
     early = int((ahead > EARLY_NS).sum())
@@ -233,7 +233,7 @@ def _strays(trace: RankTrace) -> Iterator[HealthIssue]:
 
 
 def _durations(trace: RankTrace) -> Iterator[HealthIssue]:
-    endless = _work(trace).filter(pl.col("dur_ns") >= LONGEST_NS)
+    endless = trace.device_work.filter(pl.col("dur_ns") >= LONGEST_NS)
     if endless.height:
         yield HealthIssue(
             code="impossible_duration",
@@ -325,7 +325,7 @@ def _streams(trace: RankTrace) -> Iterator[HealthIssue]:
 def _contents(trace: RankTrace) -> Iterator[HealthIssue]:
     """What the trace does not hold, and therefore cannot say."""
     ops = trace.of_kind(Kind.CPU_OP)
-    has_work = _work(trace).height > 0
+    has_work = trace.device_work.height > 0
     if ops.height and not has_work:
         yield _limit("cpu_only", "there is no device work: times are those of the host", "")
     if has_work and not ops.height:
@@ -380,10 +380,6 @@ def _coverage(trace: RankTrace) -> Iterator[HealthIssue]:
 
 def _limit(code: str, fact: str, advice: str) -> HealthIssue:
     return HealthIssue(code=code, severity="info", message=f"{fact}; {advice}" if advice else fact)
-
-
-def _work(trace: RankTrace) -> pl.DataFrame:
-    return trace.device_work
 
 
 CHECKS: tuple[Callable[[RankTrace], Iterator[HealthIssue]], ...] = (

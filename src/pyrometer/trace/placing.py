@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import HOST, Kind, is_kind
-from pyrometer.trace.rows import IntArray, row_numbers
+from pyrometer.trace.rows import IntArray, mask_of, positions, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 UNPLACED = (Kind.MEMORY, Kind.INSTANT, Kind.TRACE)
@@ -32,13 +32,12 @@ def _place(trace: RankTrace) -> pl.DataFrame:
     slices = trace.events.filter(~is_kind(*UNPLACED)).select(
         "event", "track", "start_ns", "dur_ns", "end_ns", "name", "kind", "depth", "parent"
     )
-    label = (slices["kind"] == Kind.GPU_USER_ANNOTATION.value).to_numpy()
-    on_host = slices["kind"].is_in([kind.value for kind in HOST]).to_numpy()
+    label = mask_of(slices, is_kind(Kind.GPU_USER_ANNOTATION))
+    on_host = mask_of(slices, is_kind(*HOST))
     wanted = np.where(on_host, slices["depth"].to_numpy(), 0).astype(np.int64)
     lane = np.zeros(slices.height, np.int64)
     track, start, end = (slices[name].to_numpy() for name in ("track", "start_ns", "end_ns"))
-    row = np.full(trace.events.height + 1, -1, np.int64)
-    row[slices["event"].to_numpy()] = np.arange(slices.height)
+    row = positions(slices["event"].to_numpy(), trace.events.height)
     above = np.where(on_host, row[row_numbers(slices["parent"])], -1)
     for rows in _by_track(track, label):
         lane[rows] = _lanes(

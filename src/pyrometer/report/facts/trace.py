@@ -10,6 +10,7 @@ from pyrometer.report.charts.shares import Share
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.analysis.recoverable import Recoverable
+from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.program.where import Where
 from pyrometer.trace.reporting.rank_report import RankReport
 
@@ -153,15 +154,38 @@ def median_step(report: RankReport) -> int:
     return lengths[len(lengths) // 2]
 
 
-def sections(report: RankReport) -> list[Section]:
+def sections(report: RankReport, capture: Capture | None = None) -> list[Section]:
     """The chapters of one rank's trace, in the order in which an expert reads a profile; empty ones are left out."""
     made = [chapter(report) for chapter in CHAPTERS]
+    if capture is not None:
+        made.append(_capture(capture))
     return [section for section in made if section is not None and (section.facts or section.table)]
 
 
-def check_sections(report: RankReport) -> list[Section]:
+def check_sections(report: RankReport, capture: Capture | None) -> list[Section]:
     """The chapters that a check prints on a terminal; its page has all."""
-    return [section for section in sections(report) if section.slug in CHECK_CHAPTERS]
+    return [section for section in sections(report, capture) if section.slug in CHECK_CHAPTERS]
+
+
+def _capture(capture: Capture) -> Section:
+    facts = [
+        Fact(
+            "steps",
+            f"{capture.num_steps}",
+            f"{capture.num_events:,} events, {format_bytes(capture.raw_bytes)}",
+        )
+    ]
+    if capture.step_traced_s is not None and capture.step_untraced_s is not None:
+        bare, slowed = format_seconds(capture.step_untraced_s), format_seconds(capture.step_traced_s)
+        facts.append(Fact("a step", f"{slowed} under the profiler", f"{bare} without it"))
+    if capture.overhead_ratio is not None:
+        interval = ""
+        if capture.overhead_low is not None and capture.overhead_high is not None:
+            interval = f"{capture.overhead_low:.3g}–{capture.overhead_high:.3g}"
+        facts.append(Fact("overhead", f"{capture.overhead_ratio:.3g}×", interval))
+    facts += [Fact("note", note) for note in capture.notes]
+    how = "Small operators look larger under a profiler than they are: trust shares of a trace, and times of a measurement."
+    return Section("capture", "How the trace was taken", facts, None, how)
 
 
 def _gains(report: RankReport) -> Section | None:

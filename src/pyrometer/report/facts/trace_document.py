@@ -52,7 +52,7 @@ def parts(document: TraceDocument, *, most_ranks: int) -> list[Part]:
     ordered = sorted(document.ranks, key=lambda report: report.rank != about)
     several = len(ordered) > 1
     made += [
-        Part(f"Rank {report.rank}" if several else "", report, of_rank.sections(report))
+        Part(f"Rank {report.rank}" if several else "", report, of_rank.sections(report, document.capture))
         for report in ordered[:most_ranks]
     ]
     return made

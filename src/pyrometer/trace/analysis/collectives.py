@@ -13,7 +13,7 @@ from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.jobs.calls import collective_calls, computing
 from pyrometer.trace.jobs.semantics import bus_factor
 from pyrometer.trace.program.where import Where, where
-from pyrometer.trace.timing.intervals import Intervals, length, subtract, union
+from pyrometer.trace.timing.intervals import length, subtract, union
 from pyrometer.trace.trace import RankTrace
 
 KEY = ("name", "group", "dtype")
@@ -74,7 +74,7 @@ def collectives(trace: RankTrace) -> Collectives:
         part = timed.filter(pl.col("device").eq_missing(device))
         running = union(part["start_ns"].to_numpy(), part["end_ns"].to_numpy())
         busy += length(running)
-        exposed += length(_uncovered(running, computing(trace, device)))
+        exposed += length(subtract(running, computing(trace, device)))
     found = [_group(trace, part) for part in calls.partition_by(*KEY, maintain_order=True)]
     return Collectives(
         num_calls=calls.height,
@@ -83,10 +83,6 @@ def collectives(trace: RankTrace) -> Collectives:
         overlapped_ns=busy - exposed,
         groups=sorted(found, key=lambda one: (-one.exposed_ns, -one.total_ns, one.name)),
     )
-
-
-def _uncovered(running: Intervals, compute: Intervals) -> Intervals:
-    return subtract(running, compute)
 
 
 def _group(trace: RankTrace, calls: pl.DataFrame) -> CollectiveGroup:

@@ -14,6 +14,8 @@ import polars as pl
 from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.kinds import Kind, is_kind
+from pyrometer.trace.naming.copy_names import copy_direction
 from pyrometer.trace.program.where import Where, places_of, where
 from pyrometer.trace.timing.intervals import Intervals, intersect, length, merge, subtract, union
 from pyrometer.trace.trace import RankTrace
@@ -83,19 +85,9 @@ def copies(trace: RankTrace, *, top: int = 20) -> Copies:
 
 
 def _classified(trace: RankTrace) -> pl.DataFrame:
-    name = pl.col("name")
-    direction = pl.coalesce(
-        name.str.extract(r"\b([HDPM])(?:to|2)[HDPM]\b"), pl.col("copy_kind").str.extract(r"^([HDPM])to")
-    )
-    target = pl.coalesce(
-        name.str.extract(r"\b[HDPM](?:to|2)([HDPM])\b"), pl.col("copy_kind").str.extract(r"to([HDPM])$")
-    )
+    name, direction = pl.col("name"), pl.coalesce(copy_direction(), copy_direction("copy_kind"))
     return trace.detail("copies").with_columns(
-        copy=pl.when(pl.col("kind") == "memset")
-        .then(pl.lit("memset"))
-        .when(direction.is_null())
-        .then(pl.lit("other"))
-        .otherwise(pl.concat_str(direction, pl.lit("2"), target).str.replace_all("M", "H")),
+        copy=pl.when(is_kind(Kind.MEMSET)).then(pl.lit("memset")).otherwise(direction.fill_null("other")),
         memory=pl.when(name.str.contains("Pageable"))
         .then(pl.lit("pageable"))
         .when(name.str.contains("Pinned"))

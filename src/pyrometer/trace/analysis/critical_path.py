@@ -13,6 +13,7 @@ from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
 from pyrometer.trace.dependencies.path import CLASSES, path_pieces, path_walk
 from pyrometer.trace.dependencies.replay import LAG, slack
 from pyrometer.trace.program.where import Where, where
+from pyrometer.trace.rows import ranges
 from pyrometer.trace.trace import RankTrace
 
 TOP = 20
@@ -209,11 +210,8 @@ def _slack(trace: RankTrace, graph: Graph, top: int) -> list[OpSlack]:
     holds = holds[~graph.is_pass[holds] & (graph.kind[0, holds] == Edge.PROGRAM)]
     at_point[graph.point[holds]] = left[holds]
     segments = graph.points.segments
-    which = np.repeat(
-        np.arange(len(graph.points.time)), np.maximum(graph.points.stop - graph.points.first, 0)
-    )
-    begin = np.repeat(graph.points.first, np.maximum(graph.points.stop - graph.points.first, 0))
-    index = begin + np.arange(len(which)) - np.searchsorted(which, which)
+    count = np.maximum(graph.points.stop - graph.points.first, 0)
+    which, index = ranges(graph.points.first, count)
     own = (graph.points.waiting[which] < 0) & (segments.event[index] >= 0)
     which, index = which[own], index[own]
     device = graph.device

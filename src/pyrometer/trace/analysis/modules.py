@@ -13,10 +13,11 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_kind
 from pyrometer.trace.linking.places import module_calls
+from pyrometer.trace.naming.patterns import module_names
 from pyrometer.trace.program.rollup import above, gather_into, is_repeated, roll_up
-from pyrometer.trace.rows import IntArray, row_numbers
+from pyrometer.trace.rows import IntArray, mask_of, pick, positions, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 FIGURES = ("forward_ns", "backward_ns", "forward_device_ns", "backward_device_ns", "num_kernels")
@@ -36,23 +37,17 @@ def modules(trace: RankTrace) -> pl.DataFrame:
     """
     calls = module_calls(trace.events)
     rows = np.flatnonzero(calls)
-    index = np.full(trace.events.height + 1, -1, np.int64)  # the last one for nobody
-    index[rows] = np.arange(len(rows))
+    index = positions(rows, trace.events.height)
     owner = index[above(trace, calls)[rows]]
     own = _own(trace, index[trace.places.module], len(rows))
     total = roll_up(own, owner, row_numbers(trace.events["depth"])[rows])
-    names = (
-        trace.events["name"]
-        .gather(pl.Series(rows, dtype=pl.UInt32))
-        .str.replace(r"^(nn\.Module: |module:)", "")
-    )
+    names = module_names(trace.events["name"][rows])
     key = names.rank("dense").fill_null(0).to_numpy().astype(np.int64)
     total[is_repeated(key, owner)] = 0
     table = pl.DataFrame(
         {
             "module": names,
-            "parent": names.gather(pl.Series(np.where(owner >= 0, owner, 0), dtype=pl.UInt32)),
-            "owner": owner,
+            "parent": pick(names, owner),
             "depth": pl.Series(_level(owner), dtype=pl.Int32),
             "dur_ns": trace.events["dur_ns"].to_numpy()[rows],
             "is_recomputed": trace.places.backward[rows] >= 0,
@@ -72,7 +67,7 @@ def _summed(table: pl.DataFrame, span_ns: int) -> pl.DataFrame:
     return (
         table.group_by("module", maintain_order=True)
         .agg(
-            pl.col("parent").filter(pl.col("owner") >= 0).mode().sort().first(),
+            pl.col("parent").drop_nulls().mode().sort().first(),
             pl.col("depth").min(),
             pl.len().alias("calls"),
             num_recomputed=pl.col("is_recomputed").sum(),
@@ -92,9 +87,10 @@ def _summed(table: pl.DataFrame, span_ns: int) -> pl.DataFrame:
 
 def _own(trace: RankTrace, call: IntArray, num_calls: int) -> IntArray:
     """What is each call's own, in the columns of `FIGURES`."""
-    kind = trace.events["kind"]
     backward = trace.places.backward >= 0
-    host, device = (kind.is_in([one.value for one in kinds]).to_numpy() for kinds in (HOST, DEVICE_WORK))
+    host, device, kernel = (
+        mask_of(trace.events, is_kind(*kinds)) for kinds in (HOST, DEVICE_WORK, [Kind.KERNEL])
+    )
     own_ns, dur = trace.events["self_ns"].to_numpy(), trace.events["dur_ns"].to_numpy()
     found = np.zeros((num_calls, len(FIGURES)), np.int64)
     for column, (chosen, values) in enumerate(
@@ -103,7 +99,7 @@ def _own(trace: RankTrace, call: IntArray, num_calls: int) -> IntArray:
             (host & backward, own_ns),
             (device & ~backward, dur),
             (device & backward, dur),
-            ((kind == Kind.KERNEL.value).to_numpy(), np.ones(len(dur), np.int64)),
+            (kernel, np.ones(len(dur), np.int64)),
         )
     ):
         gather_into(found[:, column], call[chosen], values[chosen])

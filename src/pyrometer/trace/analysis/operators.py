@@ -28,12 +28,12 @@ import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_kind
 from pyrometer.trace.program.phase_labels import phase_names
 from pyrometer.trace.program.rollup import codes, gather_into, is_operator, is_repeated, roll_up
 from pyrometer.trace.program.stacks import python_stacks
 from pyrometer.trace.program.where import places_of
-from pyrometer.trace.rows import IntArray, row_numbers
+from pyrometer.trace.rows import IntArray, mask_of, positions, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 By = Literal["op", "shape", "module", "line", "phase", "stack"]
@@ -116,8 +116,7 @@ def _op_rows(trace: RankTrace) -> OpRows:
     events = trace.events
     is_op = is_operator(trace)
     event = np.flatnonzero(is_op)
-    index = np.full(events.height + 1, -1, np.int64)  # the last one for nobody
-    index[event] = np.arange(len(event))
+    index = positions(event, events.height)
     linked = index[row_numbers(events["op"])]
     enclosing = index[trace.nearest(is_op)]
     of_event = np.where(enclosing >= 0, enclosing, linked)
@@ -128,16 +127,15 @@ def _op_rows(trace: RankTrace) -> OpRows:
 def _per_call(trace: RankTrace, ops: OpRows, repeated: np.ndarray) -> pl.DataFrame:
     """One row per operator; totals are 0 where an operator of the same row lies around it."""
     events = trace.events
-    kind = events["kind"]
     depth = row_numbers(trace.events["depth"])[ops.event]
     nothing = np.zeros(len(ops.event), np.int64)
 
     def own(kinds: tuple[Kind, ...], column: str) -> IntArray:
-        chosen = kind.is_in([k.value for k in kinds]).to_numpy()
+        chosen = mask_of(events, is_kind(*kinds))
         return gather_into(nothing.copy(), ops.of_event[chosen], events[column].to_numpy()[chosen])
 
     device = own(DEVICE_WORK, "dur_ns")
-    kernels = (kind == Kind.KERNEL.value).to_numpy()
+    kernels = mask_of(events, is_kind(Kind.KERNEL))
     launched = gather_into(nothing.copy(), ops.of_event[kernels], np.ones(int(kernels.sum()), np.int64))
     below = roll_up(np.stack([device, launched], axis=1), ops.owner, depth)
     dur = events["dur_ns"].to_numpy()[ops.event]

@@ -77,8 +77,7 @@ def phases(trace: RankTrace) -> Phases:
 
 def _host_time(trace: RankTrace, labels: PhaseLabels) -> list[Intervals]:
     """When any thread was in each phase."""
-    low, high = trace.events.select(low=pl.col("start_ns").min(), high=pl.col("end_ns").max()).row(0)
-    pieces = innermost(trace.events, low or 0, high or 0)
+    pieces = innermost(trace)
     phase = labels.code[pieces.event]
     return [
         pieces.lanes.flatten(union(pieces.start[phase == code], pieces.end[phase == code]))

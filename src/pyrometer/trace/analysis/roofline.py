@@ -23,6 +23,8 @@ from pyrometer.hardware.peaks import Peaks
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.costs.op_costs import OpCosts, op_costs
 from pyrometer.trace.costs.registry import formula_of
+from pyrometer.trace.kinds import Kind, is_kind
+from pyrometer.trace.naming.copy_names import between_host_and_device
 from pyrometer.trace.naming.kernel_names import read_name
 from pyrometer.trace.naming.patterns import is_communication, is_host_communication
 from pyrometer.trace.program.where import places_of
@@ -41,8 +43,6 @@ FIXED_COSTS = 5
 """Up to this multiple of a smallest operation's time its fixed costs may explain a call that had little to do."""
 
 UNLINKED = "the work names no operator"
-
-TRANSFER = r"(?i)htod|dtoh|host ?to ?device|device ?to ?host"
 
 
 class Roof(NamedTuple):
@@ -155,7 +155,7 @@ def _class(rows: pl.DataFrame, trace: RankTrace, costs: OpCosts) -> pl.Series:
     return rows.select(
         bound=pl.when(communicates.fill_null(value=False))
         .then(pl.lit("communication"))
-        .when((pl.col("kind") == "memcpy") & pl.col("name").str.contains(TRANSFER).fill_null(value=False))
+        .when(is_kind(Kind.MEMCPY) & between_host_and_device())
         .then(pl.lit("transfer"))
         .when("owned")
         .then(pl.lit("formula"))

@@ -14,10 +14,11 @@ import polars as pl
 
 from pyrometer.trace.analysis.operators import op_rows
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind, is_kind
+from pyrometer.trace.naming.frames import frame_parts
 from pyrometer.trace.program.rollup import above, is_repeated
-from pyrometer.trace.program.where import FRAME, place_names
-from pyrometer.trace.rows import pick
+from pyrometer.trace.program.where import place_names
+from pyrometer.trace.rows import mask_of, pick, positions
 from pyrometer.trace.trace import RankTrace
 
 LINE = ("file", "line", "function")
@@ -67,40 +68,34 @@ def _placed(trace: RankTrace) -> pl.DataFrame:
     places = place_names(trace).select(LINE)
     ops = op_rows(trace)
     op = np.append(ops.event, -1)[ops.of_event]
-    own = events["kind"]
-    host, device = (own.is_in([kind.value for kind in kinds]) for kinds in (HOST, DEVICE_WORK))
-    return places.with_columns(
-        op=pick(events["name"], op),
-        host_ns=pl.when(host).then(events["self_ns"]).otherwise(0),
-        device_ns=pl.when(device).then(events["dur_ns"]).otherwise(0),
-        is_op=pl.Series(np.isin(np.arange(len(op)), ops.event)),
-        is_kernel=own == Kind.KERNEL.value,
-        is_backward=pl.Series(trace.places.backward >= 0),
-        is_time=host | device,
-    ).filter(pl.col("file").is_not_null() & pl.col("is_time"))
+    return (
+        places.hstack(events.select("kind", "self_ns", "dur_ns"))
+        .with_columns(
+            op=pick(events["name"], op),
+            host_ns=pl.when(is_kind(*HOST)).then("self_ns").otherwise(0),
+            device_ns=pl.when(is_kind(*DEVICE_WORK)).then("dur_ns").otherwise(0),
+            is_op=pl.Series(np.isin(np.arange(len(op)), ops.event)),
+            is_kernel=is_kind(Kind.KERNEL),
+            is_backward=pl.Series(trace.places.backward >= 0),
+            is_time=is_kind(*HOST, *DEVICE_WORK),
+        )
+        .filter(pl.col("file").is_not_null() & pl.col("is_time"))
+    )
 
 
 def _calls(trace: RankTrace) -> pl.DataFrame:
     """Calls of each function, and their duration without what lies in another call of the same one."""
-    functions = (trace.events["kind"] == Kind.PYTHON_FUNCTION.value).to_numpy()
+    functions = mask_of(trace.events, is_kind(Kind.PYTHON_FUNCTION))
     rows = np.flatnonzero(functions)
-    index = np.full(len(functions) + 1, -1, np.int64)
-    index[rows] = np.arange(len(rows))
     names = trace.events.select("name", "dur_ns")[rows]
     key = names["name"].rank("dense").fill_null(0).to_numpy().astype(np.int64)
-    repeated = is_repeated(key, index[above(trace, functions)[rows]])
-    return (
+    repeated = is_repeated(key, positions(rows, len(functions))[above(trace, functions)[rows]])
+    summed = (
         names.with_columns(total_ns=pl.when(pl.Series(~repeated)).then("dur_ns").otherwise(0))
         .group_by("name", maintain_order=True)
         .agg(calls=pl.len(), total_ns=pl.col("total_ns").sum())
-        .select(
-            pl.col("name").str.extract_groups(FRAME).struct.unnest(),
-            "calls",
-            "total_ns",
-        )
-        .with_columns(pl.col("line").cast(pl.Int64, strict=False))
-        .drop_nulls("file")
     )
+    return frame_parts(summed["name"]).hstack(summed.drop("name")).drop_nulls("file")
 
 
 def _top_ops(placed: pl.DataFrame) -> pl.DataFrame:

@@ -13,8 +13,8 @@ from pyrometer.trace.costs.call import NotRecordedError, parse_call
 from pyrometer.trace.costs.movement import FREE
 from pyrometer.trace.costs.registry import Cost, cost_of, formula_of
 from pyrometer.trace.costs.tensors import DTYPES
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
-from pyrometer.trace.rows import IntArray, row_numbers
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.rows import IntArray, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 ARGUMENTS = ("name", "input_dims", "input_types", "input_strides", "concrete_inputs")
@@ -62,11 +62,9 @@ def _op_costs(trace: RankTrace) -> OpCosts:
     has_cost = np.array([one.cost is not None for one in kindreds] + [False], dtype=bool)[kindred]
     counted = _counted(trace, kindreds, kindred, has_cost)
     above = trace.nearest(counted)
-    kinds = events["kind"]
-    device = kinds.is_in([kind.value for kind in DEVICE_WORK]).to_numpy()
+    device = mask_of(events, is_kind(*DEVICE_WORK))
     has_device = bool(device.any())
-    chosen = device if has_device else (kinds == Kind.CPU_OP.value).to_numpy()
-    work = np.flatnonzero(chosen)
+    work = np.flatnonzero(device if has_device else mask_of(events, is_kind(Kind.CPU_OP)))
     op = row_numbers(events["op"])[work]
     owner = np.full(len(kindred), -1, np.int64)
     owner[work] = np.where(op >= 0, above[np.maximum(op, 0)], -1) if len(kindred) else -1

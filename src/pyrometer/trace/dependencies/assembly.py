@@ -18,6 +18,7 @@ from pyrometer.trace.dependencies.threads import Threads, threads
 from pyrometer.trace.dependencies.waits import Waits, host_waits
 from pyrometer.trace.dependencies.work import NEVER, Work, device_work
 from pyrometer.trace.kinds import HOST, Kind, is_kind
+from pyrometer.trace.linking.tree import NO_PIECES
 from pyrometer.trace.naming.patterns import is_step_mark
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.intervals import union
@@ -93,7 +94,8 @@ def _is_possible(trace: RankTrace) -> bool:
 def _find(trace: RankTrace, events: pl.DataFrame) -> Found:
     low, high = trace.activity.start_ns, trace.activity.end_ns
     work = device_work(events)
-    segments = host_segments(events, low, high)
+    pieces = trace.links.pieces if events.height else NO_PIECES
+    segments = host_segments(events["track"].to_numpy(), pieces, low, high)
     syncs = _sync_records(trace)
     waits = host_waits(events, syncs, work)
     usual = find_latencies(events, work, waits)

@@ -14,7 +14,7 @@ from pyrometer.trace.naming.patterns import (
     is_data_loading,
     is_host_communication,
 )
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, nullable, ranges
 from pyrometer.trace.trace import RankTrace
 
 CLASSES = (
@@ -107,8 +107,7 @@ def _path_pieces(trace: RankTrace) -> pl.DataFrame:
     pieces = path_walk(trace)
     classes = event_classes(trace, graph)
     start, end, code, event = _merged(*_filled(graph, *_expand(graph, pieces, classes)))
-    rows = pl.Series("event", event)
-    known = rows.set(rows < 0, None).cast(pl.UInt32)
+    known = nullable(event)
     return pl.DataFrame(
         {
             "start_ns": start,
@@ -156,8 +155,7 @@ def _cut(
     first = np.searchsorted(ends, lane * width + (start - graph.low), side="right")
     last = np.searchsorted(begins, lane * width + (stop - graph.low), side="left")
     count = np.maximum(last - first, 0)
-    piece = np.repeat(np.arange(len(lane)), count)
-    which = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
+    piece, which = ranges(first, count)
     event = segments.event[which]
     code = np.where(event >= 0, classes[event], UNTRACED) if len(classes) else event
     low, high = np.maximum(segments.start[which], start[piece]), np.minimum(segments.end[which], stop[piece])

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
-from pyrometer.trace.kinds import HOST, is_kind
-from pyrometer.trace.linking.tree import nest
+from pyrometer.trace.linking.tree import Pieces
 from pyrometer.trace.rows import IntArray
 
 
@@ -21,28 +19,30 @@ class Segments(NamedTuple):
     event: IntArray  # the innermost host event, a row of `events`; -1 where nothing is recorded between two events
 
 
-def host_segments(events: pl.DataFrame, low: int, high: int) -> Segments:
-    """Cut the time of every host thread within `[low, high)` at each start and end of an event.
+def host_segments(track: IntArray, pieces: Pieces, low: int, high: int) -> Segments:
+    """The time of every host thread within `[low, high)`, cut wherever another event becomes the innermost.
 
-    Time belongs to the innermost event, as in `linking.tree`, so that the segments of an event sum to its `self_ns`;
-    between the first and the last event of a thread no time is left out.
+    The segments of an event that lies within sum to its `self_ns`; between the first and the last event of a thread no
+    time is left out.
+
+    Args:
+        track: of each event.
+        pieces: `Links.pieces` of the same events.
+        low: start of the span.
+        high: its end.
     """
-    host = events.filter(is_kind(*HOST) & pl.col("track").is_not_null()).select(
-        "event", "track", "start_ns", "end_ns"
-    )
-    row, track = (host[name].to_numpy().astype(np.int64) for name in ("event", "track"))
-    start, end = (np.clip(host[name].to_numpy(), low, high) for name in ("start_ns", "end_ns"))
-    pieces = nest(track, start, end).pieces
-    lane = track[pieces.event]
-    gap = np.flatnonzero((lane[1:] == lane[:-1]) & (pieces.start[1:] > pieces.end[:-1]))
-    where = np.append(np.arange(len(lane)), gap)
-    begins = np.append(pieces.start, pieces.end[gap])
-    order = np.lexsort((begins, lane[where]))
+    start, end = np.clip(pieces.start, low, high), np.clip(pieces.end, low, high)
+    held = end > start
+    start, end, event = start[held], end[held], pieces.event[held]
+    lane = np.asarray(track[event], np.int64)
+    gap = np.flatnonzero((lane[1:] == lane[:-1]) & (start[1:] > end[:-1]))
+    lanes, begins = np.append(lane, lane[gap]), np.append(start, end[gap])
+    order = np.lexsort((begins, lanes))
     return Segments(
-        lane[where][order],
+        lanes[order],
         begins[order],
-        np.append(pieces.end, pieces.start[gap + 1])[order],
-        np.append(row[pieces.event], np.full(len(gap), -1, np.int64))[order],
+        np.append(end, start[gap + 1])[order],
+        np.append(event, np.full(len(gap), -1, np.int64))[order],
     )
 
 

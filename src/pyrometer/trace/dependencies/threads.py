@@ -11,11 +11,11 @@ import polars as pl
 from pyrometer.trace.dependencies.segments import Segments
 from pyrometer.trace.dependencies.work import CALLS
 from pyrometer.trace.kinds import Kind
+from pyrometer.trace.naming.patterns import BACKWARD, is_step_mark
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.intervals import union
 
 ENGINE_THREAD = r"pt_autograd"
-ENGINE_OP = r"^autograd::engine::evaluate_function"
 PAUSE_NS = 100_000
 """A thread that did nothing for this long had nothing to do; a shorter pause is its own unrecorded work."""
 
@@ -86,7 +86,7 @@ def _counts(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, lanes
         engine=pl.col("thread_name").str.contains(ENGINE_THREAD).fill_null(value=False),
         first=(pl.col("pid") == pl.col("tid")).fill_null(value=False),
     )
-    is_backward = (pl.col("forward_thread").fill_null(0) != 0) | pl.col("name").str.contains(ENGINE_OP)
+    is_backward = (pl.col("forward_thread").fill_null(0) != 0) | pl.col("name").str.contains(BACKWARD)
     return (
         events.filter(pl.col("track").is_in(lanes.tolist()))
         .select("event", "kind", "track", "name", "dur_ns")
@@ -95,7 +95,7 @@ def _counts(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, lanes
         .agg(
             forward=((pl.col("sequence") >= 0) & ~is_backward).sum(),
             backward=is_backward.sum(),
-            steps=pl.col("name").str.starts_with("ProfilerStep").sum(),
+            steps=is_step_mark().sum(),
             calls=pl.col("kind").is_in([Kind.CPU_OP.value, *CALLS]).sum(),
             events=pl.len(),
         )

@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, Kind
-from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.naming.patterns import is_module
-from pyrometer.trace.rows import IntArray, row_numbers
+from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.naming.patterns import MODULE, is_module, is_step_mark
+from pyrometer.trace.rows import IntArray, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 FloatArray = npt.NDArray[np.float64]
@@ -46,19 +45,14 @@ def build_call_tree(trace: RankTrace) -> CallTree:
     """
     events = trace.events
     names = _comparable_names(events)
-    is_device = events["kind"].is_in([kind.value for kind in DEVICE_WORK]).to_numpy()
-    host = (
-        events["kind"].is_in([Kind.CPU_OP.value, Kind.USER_ANNOTATION.value])
-        | events.select(is_module().fill_null(value=False)).to_series()
-    ).to_numpy() & ~events["name"].str.contains(MARK).fill_null(value=False).to_numpy()
+    is_device = mask_of(events, is_kind(*DEVICE_WORK))
+    host = mask_of(events, (is_kind(Kind.CPU_OP, Kind.USER_ANNOTATION) | is_module()) & ~is_step_mark())
     step = row_numbers(events["step"]) if trace.steps.height else None
     if step is not None:
         host, is_device = host & (step >= 0), is_device & (step >= 0)
     above = _node_above(trace, host)
     rows = np.flatnonzero(host | is_device)
-    path, parent = _paths(
-        rows, above, names.rank("dense").to_numpy(), events["depth"].to_numpy().astype(np.int64)
-    )
+    path, parent = _paths(rows, above, names.rank("dense").to_numpy(), row_numbers(events["depth"]))
     number = len(parent)
     when = np.zeros(len(rows), np.int64) if step is None else step[rows]
     width = max(trace.steps.height, 1)
@@ -88,7 +82,7 @@ def _comparable_names(events: pl.DataFrame) -> pl.Series:
     return events.select(
         pl.when(name.str.starts_with("enumerate(DataLoader)#"))
         .then(pl.lit("enumerate(DataLoader)#__next__"))
-        .when((pl.col("kind") == Kind.USER_ANNOTATION.value) & ~name.str.starts_with("module:"))
+        .when((pl.col("kind") == Kind.USER_ANNOTATION.value) & ~name.str.starts_with(MODULE))
         .then(numbered)
         .otherwise(cleaned)
         .alias("name")

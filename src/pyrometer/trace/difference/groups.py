@@ -12,8 +12,7 @@ import polars as pl
 from pyrometer.trace.difference.change import change
 from pyrometer.trace.difference.record import GroupChange, NamedChange, Status
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
-from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.naming.patterns import is_data_loading
+from pyrometer.trace.naming.patterns import is_data_loading, is_step_mark
 from pyrometer.trace.program.where import place_names
 from pyrometer.trace.trace import RankTrace
 
@@ -56,9 +55,7 @@ def compare_groups(a: RankTrace, b: RankTrace, top: int) -> list[GroupChange]:
 def _operator_time(trace: RankTrace) -> pl.DataFrame:
     events = trace.events
     held = events.filter(
-        pl.col("op").is_not_null()
-        & ~pl.col("name").str.contains(MARK).fill_null(value=False)
-        & is_kind(Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
+        pl.col("op").is_not_null() & ~is_step_mark() & is_kind(Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER)
     )
     return held.select(
         events["name"].gather(held["op"].cast(pl.UInt32)).alias("name"),

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.kinds import Kind
+from pyrometer.trace.naming.copy_names import copy_direction
 from pyrometer.trace.timing.intervals import union
 from pyrometer.trace.trace import RankTrace
 
@@ -55,8 +56,7 @@ def _bandwidth(trace: RankTrace) -> Iterator[Series]:
     copies = trace.detail("copies").filter(
         (pl.col("kind") == Kind.MEMCPY.value) & (pl.col("dur_ns") > 0) & (pl.col("bytes") > 0)
     )
-    direction = pl.col("name").str.extract(r"(?i)(HtoD|DtoH|DtoD|HtoH|PtoP)").fill_null("copy")
-    for (way,), rows in copies.group_by(direction, maintain_order=True):
+    for (way,), rows in copies.group_by(copy_direction().fill_null("copy"), maintain_order=True):
         rate = (rows["bytes"] / rows["dur_ns"]).to_numpy()  # bytes per ns are GB/s
         at = np.concatenate([rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()])
         yield _summed(f"{way} bandwidth", "GB/s", at, np.concatenate([rate, -rate]))

@@ -8,8 +8,8 @@ import polars as pl
 
 from pyrometer.trace.kinds import HOST, Kind, is_kind
 from pyrometer.trace.linking.tree import TOLERANCE_NS
+from pyrometer.trace.naming.frames import frame_parts
 from pyrometer.trace.placing import place_slices
-from pyrometer.trace.program.where import FRAME
 from pyrometer.trace.trace import RankTrace
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -78,9 +78,9 @@ def _frames(slices: pl.DataFrame) -> tuple[list[dict[str, Any]], pl.Series]:
     """The distinct names with file and line where they have one, and the number of each slice's."""
     names = slices.select(pl.col("name").fill_null("(unnamed)"))
     distinct = names.unique(maintain_order=True).with_row_index("frame")
-    parsed = distinct.with_columns(pl.col("name").str.extract_groups(FRAME).struct.unnest())
+    parsed = distinct.hstack(frame_parts(distinct["name"]))
     frames = [
-        {"name": name} if file is None else {"name": name, "file": file, "line": int(line)}
+        {"name": name} if file is None else {"name": name, "file": file, "line": line}
         for name, file, line in parsed.select("name", "file", "line").iter_rows()
     ]
     return frames, names.join(distinct, on="name", how="left", maintain_order="left")["frame"]

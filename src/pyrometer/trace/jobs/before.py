@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import HOST, Kind
-from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.naming.patterns import is_blocking_call, is_communication
+from pyrometer.trace.naming.patterns import is_blocking_call, is_communication, is_step_mark
+from pyrometer.trace.program.where import place_names
 from pyrometer.trace.timing.intervals import Intervals, covered, merge, union
 from pyrometer.trace.trace import RankTrace
 
@@ -62,7 +62,9 @@ def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
     work = trace.device_work.filter(~is_communication().fill_null(value=False))
     place = np.searchsorted(timed["start_ns"].to_numpy(), work["start_ns"].to_numpy(), side="right")
     ops = trace.events["name"].gather(work["op"].cast(pl.UInt32))
-    phases = _phases(trace).gather(work.select(pl.coalesce("parent", "op").cast(pl.UInt32)).to_series())
+    phases = place_names(trace)["phase"].gather(
+        work.select(pl.coalesce("parent", "op").cast(pl.UInt32)).to_series()
+    )
     rows = work.select(
         name=pl.Series(ops).zip_with(ops.is_not_null(), work["name"]),
         phase=phases,
@@ -73,8 +75,7 @@ def _on_device(trace: RankTrace, timed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.DataFrame:
-    marked = (pl.col("kind") == Kind.USER_ANNOTATION.value) & pl.col("name").str.contains(MARK)
-    host = trace.of_kind(*HOST).filter(~marked.fill_null(value=False))
+    host = trace.of_kind(*HOST).filter(~((pl.col("kind") == Kind.USER_ANNOTATION.value) & is_step_mark()))
     at = launched["at"].to_numpy()
     place = np.searchsorted(at, host["start_ns"].to_numpy(), side="right")
     inside = (place < len(at)) & (host["end_ns"].to_numpy() <= at[np.minimum(place, len(at) - 1)])
@@ -84,20 +85,16 @@ def _on_host(trace: RankTrace, launched: pl.DataFrame, runs: Intervals) -> pl.Da
     bare = np.maximum(at - low, 0) - covered(busy, low, np.maximum(at, low))
     waits = pl.col("name").str.contains(WAITING) | is_communication() | is_blocking_call()
     own = host.filter(~waits.fill_null(value=False))
-    rows = own.select("name", phase=_phases(trace).gather(own["event"]), ns="self_ns", place="place")
+    rows = own.select(
+        "name", phase=place_names(trace)["phase"].gather(own["event"]), ns="self_ns", place="place"
+    )
     rest = pl.DataFrame({"place": np.arange(len(at), dtype=np.int64), "ns": bare}).select(
         name=pl.lit(BETWEEN),
-        phase=_phases(trace).gather(launched["launch"].cast(pl.UInt32)),
+        phase=place_names(trace)["phase"].gather(launched["launch"].cast(pl.UInt32)),
         ns="ns",
         place="place",
     )
     return _sum(pl.concat([rows, rest], how="vertical_relaxed"), launched, "host")
-
-
-def _phases(trace: RankTrace) -> pl.Series:
-    """Phase of every event of the trace."""
-    rows = pl.Series(trace.places.phase)
-    return trace.events["name"].gather(rows.set(rows < 0, None).cast(pl.UInt32)).str.strip_prefix("phase:")
 
 
 def _sum(rows: pl.DataFrame, calls: pl.DataFrame, side: str) -> pl.DataFrame:

@@ -13,23 +13,11 @@ from pyrometer.trace.jobs.facts import CALLS, describe
 from pyrometer.trace.jobs.pairing import pair_workers
 from pyrometer.trace.jobs.semantics import canonical
 from pyrometer.trace.kinds import Kind
-from pyrometer.trace.naming.patterns import is_communication
+from pyrometer.trace.naming.patterns import BACKEND, HOST_BACKEND, MAY_WAIT, is_communication
 from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.schema import dtypes
 from pyrometer.trace.timing.intervals import Intervals, covered, union
 from pyrometer.trace.trace import RankTrace
-
-BACKEND = r"^(nccl|gloo|rccl|hccl|xccl|ucc|mpi):"
-"""Annotations in which a backend runs or enqueues a collective."""
-
-RUNS_ON_HOST = r"^(gloo|mpi|ucc):"
-"""Of those, the ones that last as long as the collective itself."""
-
-NOT_COMPUTE = (
-    r"^autograd::engine|AccumulateGrad|^record_param_comms$|^c10d::|^_c10d_functional|^symm_mem::|wait_tensor"
-    r"|^DistributedDataParallel"
-)
-"""Operators in which a thread may only wait for a collective: they do not count as computing."""
 
 
 @analysis("collective_calls")
@@ -69,7 +57,7 @@ def _computing(trace: RankTrace, device: int | None) -> Intervals:
         return trace.activity.compute
     if device is None:
         work = trace.of_kind(Kind.CPU_OP)
-        waiting = pl.col("name").str.contains(NOT_COMPUTE)
+        waiting = pl.col("name").str.contains(MAY_WAIT)
     else:
         work = trace.of_kind(Kind.KERNEL).filter(pl.col("device").fill_null(-1) == device)
         waiting = is_communication()
@@ -157,7 +145,7 @@ def _gather(
         num_kernels=pl.col("num_kernels").fill_null(0),
     )
     return pair_workers(
-        trace, rows.with_columns(launch=pl.Series(_outermost(trace, at, above))), RUNS_ON_HOST
+        trace, rows.with_columns(launch=pl.Series(_outermost(trace, at, above))), HOST_BACKEND
     )
 
 

@@ -13,8 +13,8 @@ from pyrometer.trace.kinds import DEVICE_WORK, HOST, Kind
 from pyrometer.trace.linking.launches import find_launches
 from pyrometer.trace.linking.nearest import nearest
 from pyrometer.trace.linking.steps import find_steps, step_of
-from pyrometer.trace.linking.tree import nest
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.linking.tree import Pieces, nest
+from pyrometer.trace.rows import nullable
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Links:
     steps: pl.DataFrame  # `schema.STEPS`
     num_orphans: int  # device work whose launch is not in the trace
     num_nesting_violations: int  # host events that overlap another without nesting
+    pieces: Pieces  # of the time of host threads: which event was the innermost one, a row of `events`
 
 
 def link(tables: Mapping[str, pl.DataFrame]) -> Links:
@@ -52,20 +53,16 @@ def link(tables: Mapping[str, pl.DataFrame]) -> Links:
     step[launches.work] = step[launches.call]
     columns = pl.DataFrame(
         {
-            "parent": _nullable(parent),
+            "parent": nullable(parent),
             "depth": depth,
             "self_ns": own,
-            "op": _nullable(op),
-            "step": _nullable(step),
+            "op": nullable(op),
+            "step": nullable(step),
         },
     ).cast(schema.dtypes(schema.LINKS))  # type: ignore[arg-type]
-    return Links(columns, steps, int((work & (parent < 0)).sum()), tree.violations)
+    pieces = tree.pieces._replace(event=host[tree.pieces.event])
+    return Links(columns, steps, int((work & (parent < 0)).sum()), tree.violations, pieces)
 
 
 def _codes(*kinds: Kind) -> list[int]:
     return [list(Kind).index(kind) for kind in kinds]
-
-
-def _nullable(values: IntArray) -> pl.Series:
-    series = pl.Series(values)
-    return series.set(series < 0, None)

@@ -10,9 +10,9 @@ import polars as pl
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.backward import forward_of, is_backward
 from pyrometer.trace.linking.nearest import nearest
-from pyrometer.trace.linking.steps import MARK as STEP_MARK
-from pyrometer.trace.naming.patterns import frame_kinds, is_module, is_phase
-from pyrometer.trace.rows import IntArray, Mask, row_numbers
+from pyrometer.trace.naming.frames import frame_kinds
+from pyrometer.trace.naming.patterns import is_module, is_phase, is_step_mark
+from pyrometer.trace.rows import IntArray, Mask, mask_of, row_numbers
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Places:
 def find_places(events: pl.DataFrame, ops: pl.DataFrame) -> Places:
     """Find the places of all events of one rank; `events` is linked."""
     parent = row_numbers(events["parent"])
-    depth = events["depth"].to_numpy().astype(np.int64)
+    depth = row_numbers(events["depth"])
     direct = forward_of(ops, events["start_ns"].to_numpy())
     source = nearest(parent, depth, direct >= 0)
     forward = np.where(source >= 0, direct[source], -1)
@@ -44,7 +44,7 @@ def find_places(events: pl.DataFrame, ops: pl.DataFrame) -> Places:
     frame = place(user)
     if library.any() and (frame < 0).any():
         frame = np.where(frame >= 0, frame, place(library))
-    phase = nearest(parent, depth, _rows(events, is_phase()))
+    phase = nearest(parent, depth, mask_of(events, is_phase()))
     return Places(
         frame=frame,
         module=place(module_calls(events)),
@@ -74,13 +74,9 @@ def through_forward(found: IntArray, depth: IntArray, source: IntArray, forward:
 
 def module_calls(events: pl.DataFrame) -> Mask:
     """Calls of modules; where the capture named them itself, only those, so that no call counts twice."""
-    calls = _rows(events, is_module())
+    calls = mask_of(events, is_module())
     named = calls & (events["kind"] == Kind.USER_ANNOTATION.value).to_numpy()
     return named if named.any() else calls
-
-
-def _rows(events: pl.DataFrame, wanted: pl.Expr) -> Mask:
-    return events.select(wanted.fill_null(value=False)).to_series().to_numpy()
 
 
 def _frames(events: pl.DataFrame) -> tuple[Mask, Mask]:
@@ -97,7 +93,7 @@ def _frames(events: pl.DataFrame) -> tuple[Mask, Mask]:
 def _with_stack(events: pl.DataFrame, ops: pl.DataFrame) -> Mask:
     """Operators that name their call stack; that of a step's mark is only where the profiler was told of it."""
     named = ops.filter(pl.col("call_stack").fill_null("") != "")["event"]
-    marks = events.select("event", "name")[named.to_numpy()].filter(pl.col("name").str.contains(STEP_MARK))
+    marks = events.select("event", "name")[named.to_numpy()].filter(is_step_mark())
     held = np.zeros(events.height, bool)
     held[named.to_numpy()] = True
     held[marks["event"].to_numpy()] = False
@@ -107,7 +103,7 @@ def _with_stack(events: pl.DataFrame, ops: pl.DataFrame) -> Mask:
 def _across_threads(phase: IntArray, backward: IntArray, events: pl.DataFrame, root: IntArray) -> IntArray:
     """Backward work on a thread of autograd belongs to the phase that is open on the thread which waits for it."""
     lost = np.flatnonzero((phase < 0) & (backward >= 0))
-    marks = np.flatnonzero(_rows(events, is_phase()))
+    marks = np.flatnonzero(mask_of(events, is_phase()))
     if not len(lost) or not len(marks):
         return phase
     start, end = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()

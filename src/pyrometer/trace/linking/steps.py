@@ -29,19 +29,19 @@ from pyrometer.trace import schema
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
 from pyrometer.trace.linking.cycles import Cycle, find_cycle, find_cycle_of_runs
 from pyrometer.trace.linking.launches import Launches
+from pyrometer.trace.naming.copy_names import between_host_and_device
 from pyrometer.trace.naming.patterns import (
-    STEP_MARK,
     is_blocking_call,
     is_communication,
     is_host_communication,
     is_module,
+    is_step_mark,
 )
 from pyrometer.trace.rows import IntArray
 from pyrometer.workload.script.cycles import closings
 
 Source = Literal["profiler", "optimizer", "loader", "annotation", "cycle"]
 
-MARK = STEP_MARK
 OPTIMIZER = r"^Optimizer\.step#"
 LOADER = r"^enumerate\(DataLoader\)#.*__next__"
 
@@ -64,7 +64,6 @@ MAIN_SHARE = 0.25
 """A thread that does less than this share of the busiest one's work does not say what a step is."""
 
 MAX_LEVELS = 4
-HOST_COPY = r"(?i)(HtoD|DtoH|HostToDevice|DeviceToHost|Host -> Device|Device -> Host)"
 
 
 def find_steps(events: pl.DataFrame, launches: Launches | None = None) -> pl.DataFrame:
@@ -110,8 +109,7 @@ def _table(
 def _marked(events: pl.DataFrame) -> pl.DataFrame:
     """The profiler's marks, of one thread, without overlap."""
     named = events.filter(
-        is_kind(Kind.USER_ANNOTATION, Kind.CPU_OP, Kind.GPU_USER_ANNOTATION)
-        & pl.col("name").str.contains(MARK)
+        is_kind(Kind.USER_ANNOTATION, Kind.CPU_OP, Kind.GPU_USER_ANNOTATION) & is_step_mark()
     )
     host = named.filter(pl.col("kind") != Kind.GPU_USER_ANNOTATION.value)
     marks = host if host.height else named
@@ -208,7 +206,7 @@ def _talks_to_host(events: pl.DataFrame, bounds: IntArray) -> bool:
     """Whether the host copies or waits in nearly every repetition."""
     calls = events.filter(
         (is_kind(Kind.RUNTIME, Kind.DRIVER, Kind.CPU_OP) & is_blocking_call())
-        | ((pl.col("kind") == Kind.MEMCPY.value) & pl.col("name").str.contains(HOST_COPY))
+        | ((pl.col("kind") == Kind.MEMCPY.value) & between_host_and_device())
     )
     held = np.histogram(calls["start_ns"].to_numpy(), bounds)[0]
     return bool((held > 0).mean() >= ENOUGH)
@@ -281,9 +279,10 @@ def _launched(events: pl.DataFrame, launches: Launches | None) -> pl.DataFrame:
     if launches is not None and len(launches.work):
         calls = events[launches.call].select("track", "start_ns", "end_ns")
         work = events[launches.work].select("name", "kind")
-        return calls.hstack(work).filter(_is_work()).sort("start_ns", maintain_order=True).select(columns)
-    return events.filter(_is_work()).select(columns)
-
-
-def _is_work() -> pl.Expr:
-    return is_kind(*DEVICE_WORK)
+        return (
+            calls.hstack(work)
+            .filter(is_kind(*DEVICE_WORK))
+            .sort("start_ns", maintain_order=True)
+            .select(columns)
+        )
+    return events.filter(is_kind(*DEVICE_WORK)).select(columns)

@@ -31,7 +31,7 @@ class Tree(NamedTuple):
     pieces: Pieces
 
 
-NONE = Pieces(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+NO_PIECES = Pieces(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
@@ -61,7 +61,7 @@ def nest(track: IntArray, start: IntArray, end: IntArray) -> Tree:
     whole = (
         Pieces(*(np.concatenate([*column, np.empty(0, np.int64)]) for column in zip(*cut, strict=True)))
         if cut
-        else NONE
+        else NO_PIECES
     )
     whole = _joined(whole)
     own = np.zeros(len(start), np.int64)

@@ -6,7 +6,7 @@ unknown collective counts as compute, an unknown call as runtime.
 
 from __future__ import annotations
 
-import sys
+import re
 
 import polars as pl
 
@@ -18,17 +18,32 @@ PHASE = "phase:"
 MODULE = "module:"
 """Captured modules are annotations with this prefix: `module:encoder.layers.0`."""
 
+TRACED_MODULE = "nn.Module: "
+"""Calls of modules, as the profiler's Python tracer names them: `nn.Module: Linear_0`."""
+
 COMMUNICATION = (
     r"(?i)^nccl|ncclDevKernel|ncclKernel|^rccl|^hccl|^gloo:|^mscclpp|cross_device_reduce|multimem|nvshmem|deep_ep|deepep"
     r"|symm_mem|one_shot_all_reduce|two_shot_all_reduce|allreduce_fusion|quick_reduce|^c10d::|^_c10d_functional::"
 )
 """Kernels that move data between devices: NCCL and its kin, and custom collectives of serving engines."""
 
-HOST_COMMUNICATION = r"^(gloo|mpi|ucc):|^_c10d_functional::wait_tensor$|^c10d::monitored_barrier_$"
-"""Collectives that a host thread runs or waits for: annotations of backends that work on the CPU, and waiting operators.
+BACKEND = r"^(nccl|gloo|rccl|hccl|xccl|ucc|mpi):"
+"""Annotations in which a backend runs or enqueues a collective."""
+
+HOST_BACKEND = r"^(gloo|mpi|ucc):"
+"""Of these, the ones of backends that work on the CPU: they last as long as the collective itself."""
+
+HOST_COMMUNICATION = rf"{HOST_BACKEND}|^_c10d_functional::wait_tensor$|^c10d::monitored_barrier_$"
+"""Collectives that a host thread runs or waits for, as its own time tells: what lasts as long as the collective.
 
 The operators `c10d::…` and `record_param_comms` only enqueue, and are not among them.
 """
+
+MAY_WAIT = (
+    r"^autograd::engine|AccumulateGrad|^record_param_comms$|^c10d::|^_c10d_functional|^symm_mem::|wait_tensor"
+    r"|^DistributedDataParallel"
+)
+"""Operators in which a host thread may do nothing but wait for a collective that another thread runs: no computing."""
 
 BLOCKING = (
     r"^(cuda|hip|xpu|mtia)(Device|Stream|Event|Ctx)Synchronize|^cu(Ctx|Stream|Event)Synchronize|^hipMemcpyWithStream$"
@@ -41,108 +56,6 @@ STEP_MARK = r"^ProfilerStep[#*]?\s*\d+$"
 
 DATA_LOADING = r"enumerate\(DataLoader\)|DataLoader.*__next__|dataloader\.py\(\d+\): __next__|^phase:data$"
 """Annotations and functions in which a step waits for its data."""
-
-_OFTEN_USERS = frozenset({"chunk", "cmd", "code", "profile", "test", "trace"})
-_STANDARD = "|".join(sorted(sys.stdlib_module_names - _OFTEN_USERS))
-
-CORE_FRAME = (
-    r"^<(built-in|frozen|eval_with_key|__array_function__|attrs generated)|^<string>\(\d+\): (__\w+__|<lambda>)$|^nn\.Module: |^\.\.\."
-    r"|^Python GC$|^(torch|functorch|torchgen|triton|pyrometer|click|typing_extensions)(/|\.py\()"
-    r"|/(site|dist)-packages/(torch|functorch|torchgen|triton|pyrometer)/|/pytorch/torch/|/python/triton/"
-    r"|/src/pyrometer/|/_pyrometer_inside/|^pyrometer\(\d+\): <module>$|(^|/)torchinductor_[^/]*/|(^|/)torch_compile_debug/"
-    r"|/lib(64)?/python3[.\d]*/[\w/]+\.py\(|/lib(64)?/python3[.\d]*\.zip/"
-    rf"|^({_STANDARD})(/|\.py\()|(^|/)torchrun\(\d+\): <module>$"
-)
-"""Python functions of Python itself, of torch and its compilers, of this tool and what starts it: never where a user would look.
-
-The profiler cuts the entries of `sys.path` off, so that the standard library shows as `enum.py(…)` and a package as
-`numpy/…`. Names of the standard library that users often give to their own files are not taken for it.
-"""
-
-LIBRARIES = (
-    "IPython",
-    "PIL",
-    "_pytest",
-    "accelerate",
-    "aiter",
-    "albumentations",
-    "apex",
-    "bitsandbytes",
-    "cloudpickle",
-    "csrc",
-    "cv2",
-    "datasets",
-    "deepspeed",
-    "diffusers",
-    "dill",
-    "einops",
-    "fairscale",
-    "fbgemm_gpu",
-    "flash_attn",
-    "flashinfer",
-    "fsspec",
-    "huggingface_hub",
-    "hydra",
-    "ignite",
-    "ipykernel",
-    "joblib",
-    "kornia",
-    "lightning",
-    "lightning_fabric",
-    "lightning_utilities",
-    "matplotlib",
-    "mlflow",
-    "mmcv",
-    "mmengine",
-    "monai",
-    "msgspec",
-    "numpy",
-    "omegaconf",
-    "open_clip",
-    "pandas",
-    "peft",
-    "pluggy",
-    "polars",
-    "pyarrow",
-    "pydantic",
-    "pytest",
-    "pytorch_lightning",
-    "ray",
-    "requests",
-    "rich",
-    "safetensors",
-    "scipy",
-    "sentence_transformers",
-    "sgl_kernel",
-    "sklearn",
-    "tensorboard",
-    "timm",
-    "tokenizers",
-    "torch_geometric",
-    "torch_scatter",
-    "torchao",
-    "torchaudio",
-    "torchdata",
-    "torchmetrics",
-    "torchrec",
-    "torchtext",
-    "torchvision",
-    "tornado",
-    "tqdm",
-    "traitlets",
-    "transformer_engine",
-    "transformers",
-    "trl",
-    "urllib3",
-    "wandb",
-    "xformers",
-    "yaml",
-    "zmq",
-)
-"""Packages whose functions are skipped where a user's own is above them; programs such as serving engines are users."""
-
-LIBRARY_FRAME = rf"{CORE_FRAME}|/(site|dist)-packages/|^({'|'.join(LIBRARIES)})(/|\.py\(|\(\d+\): <module>$)"
-"""Python functions of libraries: not where a user would look for a line to change."""
 
 BACKWARD = r"^autograd::engine::evaluate_function"
 """Operators in which autograd runs one node of the backward pass."""
@@ -175,33 +88,22 @@ def is_step_mark() -> pl.Expr:
     return pl.col("name").str.contains(STEP_MARK).fill_null(value=False)
 
 
-def is_library_frame() -> pl.Expr:
-    """Python functions outside the user's own code."""
-    return pl.col("name").str.contains(LIBRARY_FRAME)
-
-
-def frame_kinds(names: pl.Series) -> pl.DataFrame:
-    """Each distinct function `name`, whether it `is_user`, and whether it `is_library` other than Python and torch.
-
-    >>> frame_kinds(pl.Series(["numpy/linalg.py(3): norm", "enum.py(7): f", "net.py(9): forward"])).rows()
-    [('numpy/linalg.py(3): norm', False, True), ('enum.py(7): f', False, False), ('net.py(9): forward', True, False)]
-    """
-    core = pl.col("name").str.contains(CORE_FRAME)
-    return (
-        names.unique(maintain_order=True)
-        .drop_nulls()
-        .to_frame("name")
-        .select("name", is_user=~is_library_frame(), is_library=is_library_frame() & ~core)
-    )
-
-
 def is_module() -> pl.Expr:
     """Calls of an `nn.Module`, as the profiler's Python tracer or our own capture marks them."""
     return (
-        (pl.col("kind") == Kind.PYTHON_FUNCTION.value) & pl.col("name").str.starts_with("nn.Module: ")
+        (pl.col("kind") == Kind.PYTHON_FUNCTION.value) & pl.col("name").str.starts_with(TRACED_MODULE)
     ) | ((pl.col("kind") == Kind.USER_ANNOTATION.value) & pl.col("name").str.starts_with(MODULE))
 
 
 def is_phase() -> pl.Expr:
     """Phases of a step, as our own capture marks them."""
     return (pl.col("kind") == Kind.USER_ANNOTATION.value) & pl.col("name").str.starts_with(PHASE)
+
+
+def module_names(names: pl.Series) -> pl.Series:
+    """Names of modules, without what marks calls of them.
+
+    >>> module_names(pl.Series(["module:encoder.0", "nn.Module: Linear_0"])).to_list()
+    ['encoder.0', 'Linear_0']
+    """
+    return names.str.replace(rf"^({re.escape(TRACED_MODULE)}|{MODULE})", "")

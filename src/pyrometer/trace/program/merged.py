@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.kinds import DEVICE_WORK, HOST
+from pyrometer.trace.kinds import DEVICE_WORK, HOST, is_kind
 from pyrometer.trace.linking.nearest import by_level
-from pyrometer.trace.linking.steps import MARK
+from pyrometer.trace.naming.patterns import is_step_mark
 from pyrometer.trace.program.rollup import codes, gather_into, roll_up
-from pyrometer.trace.rows import IntArray, row_numbers
+from pyrometer.trace.rows import IntArray, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 ALL = "(all)"
@@ -57,10 +57,7 @@ def merged(trace: RankTrace) -> Merged:
 
 def _merge(trace: RankTrace) -> Merged:
     events = trace.events
-    host, device = (
-        np.flatnonzero(events["kind"].is_in([kind.value for kind in kinds]).to_numpy())
-        for kinds in (HOST, DEVICE_WORK)
-    )
+    host, device = (np.flatnonzero(mask_of(events, is_kind(*kinds))) for kinds in (HOST, DEVICE_WORK))
     rows = np.concatenate([host, device])
     labels, code = _labels(events[rows])
     parent = row_numbers(trace.events["parent"])
@@ -109,7 +106,7 @@ def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
     """The distinct pairs of name and kind, and which of them each event has."""
     rows, code = np.unique(codes(events.select("name", "kind")), return_inverse=True)
     cut = events.select("name", "kind")[rows].select(
-        name=pl.when(pl.col("name").str.contains(MARK))
+        name=pl.when(is_step_mark())
         .then(pl.lit("ProfilerStep"))
         .otherwise(pl.col("name").str.replace(r" at 0x[0-9a-fA-F]+", ""))
         .fill_null("(unnamed)"),

@@ -23,6 +23,7 @@ import polars as pl
 
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.places import module_calls
+from pyrometer.trace.naming.copy_names import copy_direction
 from pyrometer.trace.naming.patterns import PHASE, is_data_loading
 from pyrometer.trace.program.rollup import above, is_operator
 from pyrometer.trace.rows import IntArray, Mask, pick, row_numbers
@@ -40,7 +41,6 @@ OWN_NAME = (
 WAITS_FOR_AUTOGRAD = (
     r"(^|/)torch/(_tensor|autograd/__init__|autograd/graph)\.py\(\d+\): (backward|_engine_run_backward)$"
 )
-TO_DEVICE = r"(?i)HtoD|HostToDevice|Host -> Device"
 
 
 class PhaseLabels(NamedTuple):
@@ -103,7 +103,7 @@ class _Builder:
 
 def _annotated(trace: RankTrace) -> PhaseLabels:
     at = trace.places.phase
-    names = trace.events["name"].gather(pl.Series(np.maximum(at, 0), dtype=pl.UInt32)).str.strip_prefix(PHASE)
+    names = pick(trace.events["name"], at).str.strip_prefix(PHASE)
     builder = _Builder(len(at))
     table = pl.DataFrame({"row": np.arange(len(at)), "name": names}).filter(pl.Series(at >= 0))
     for name, part in table.group_by("name", maintain_order=True):
@@ -161,7 +161,7 @@ def _mark(trace: RankTrace, builder: _Builder) -> None:
 
 def _copying(trace: RankTrace, outermost: IntArray) -> Mask:
     """Which events lie at or below an outermost operator that copies from host to device."""
-    copies = trace.of_kind(Kind.MEMCPY).filter(pl.col("name").str.contains(TO_DEVICE).fill_null(value=False))
+    copies = trace.of_kind(Kind.MEMCPY).filter(copy_direction() == "H2D")
     copying = np.zeros(len(outermost) + 1, bool)
     copying[outermost[copies["event"].to_numpy()]] = True
     copying[-1] = False

@@ -6,26 +6,22 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pyrometer.trace.kinds import Kind
-from pyrometer.trace.linking.nearest import by_level, nearest
-from pyrometer.trace.linking.steps import MARK
-from pyrometer.trace.rows import IntArray, Mask, row_numbers
+from pyrometer.trace.kinds import Kind, is_kind
+from pyrometer.trace.linking.nearest import by_level
+from pyrometer.trace.naming.patterns import is_step_mark
+from pyrometer.trace.rows import IntArray, Mask, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 
 def above(trace: RankTrace, wanted: Mask) -> IntArray:
     """For each event the innermost wanted one strictly above it, as a row; -1 where there is none."""
-    parent = row_numbers(trace.events["parent"])
-    found = nearest(parent, row_numbers(trace.events["depth"]), wanted)
+    parent, found = row_numbers(trace.events["parent"]), trace.nearest(wanted)
     return np.asarray(np.where(parent >= 0, found[parent], -1), np.int64)
 
 
 def is_operator(trace: RankTrace) -> Mask:
     """Which events are operators; marks of steps, which old files write as operators, are none."""
-    found = np.array((trace.events["kind"] == Kind.CPU_OP.value).to_numpy(), np.bool_)
-    marks = trace.events.filter(pl.Series(found) & pl.col("name").str.contains(MARK).fill_null(value=False))
-    found[marks["event"].to_numpy()] = False
-    return found
+    return mask_of(trace.events, is_kind(Kind.CPU_OP) & ~is_step_mark())
 
 
 def gather_into(target: IntArray, owner: IntArray, values: IntArray) -> IntArray:

@@ -7,8 +7,9 @@ import polars as pl
 
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.linking.places import through_forward
+from pyrometer.trace.naming.patterns import TRACED_MODULE
 from pyrometer.trace.program.rollup import above
-from pyrometer.trace.rows import IntArray, row_numbers
+from pyrometer.trace.rows import IntArray, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 
@@ -21,9 +22,9 @@ def python_stacks(trace: RankTrace, events: IntArray) -> pl.Series:
     functions = (
         (pl.col("kind") == Kind.PYTHON_FUNCTION.value)
         & ~pl.col("name").str.starts_with("<built-in")
-        & ~pl.col("name").str.starts_with("nn.Module: ")
+        & ~pl.col("name").str.starts_with(TRACED_MODULE)
     )
-    wanted = trace.events.select(functions.fill_null(value=False)).to_series().to_numpy()
+    wanted = mask_of(trace.events, functions)
     if not wanted.any():
         return _named(trace, events)
     forward = trace.places.forward

@@ -8,11 +8,10 @@ import numpy as np
 import polars as pl
 
 from pyrometer.record import Record, doc
-from pyrometer.trace.naming.patterns import frame_kinds
+from pyrometer.trace.naming.frames import frame_kinds, frame_parts
+from pyrometer.trace.naming.patterns import PHASE, module_names
 from pyrometer.trace.rows import IntArray, pick, row_numbers
 from pyrometer.trace.trace import RankTrace
-
-FRAME = r"^(?<file>.*)\((?<line>\d+)\): (?<function>.*)$"
 
 
 class Where(Record, frozen=True, kw_only=True):
@@ -43,11 +42,10 @@ def place_names(trace: RankTrace) -> pl.DataFrame:
 def _find_names(trace: RankTrace) -> pl.DataFrame:
     names = trace.events["name"]
     at = trace.places
-    ops = row_numbers(trace.events["op"])
     return _frames(trace).with_columns(
-        module=pick(names, at.module).str.replace(r"^(nn\.Module: |module:)", ""),
-        op=pick(names, ops),
-        phase=pick(names, at.phase).str.strip_prefix("phase:"),
+        module=module_names(pick(names, at.module)),
+        op=pick(names, row_numbers(trace.events["op"])),
+        phase=pick(names, at.phase).str.strip_prefix(PHASE),
     )
 
 
@@ -59,8 +57,7 @@ def _frames(trace: RankTrace) -> pl.DataFrame:
         stacks, row_of = _stack_frames(trace)
         which = np.where(trace.places.frame >= 0, which, len(rows) + row_of)
         texts = texts.append(stacks)
-    parsed = texts.to_frame("frame").select(pl.col("frame").str.extract_groups(FRAME).struct.unnest())
-    return parsed.with_columns(pl.col("line").cast(pl.Int64, strict=False))[which]
+    return frame_parts(texts)[which]
 
 
 def where(trace: RankTrace, event: int) -> Where:

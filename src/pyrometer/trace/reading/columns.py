@@ -12,6 +12,8 @@ import polars as pl
 
 from pyrometer.trace.reading.shapes import NOTHING
 
+_LIMITS = {pl.Int32: 2**31, pl.Int64: 2**63}
+
 ABSENT_TEXT = ("", "null")
 
 
@@ -26,9 +28,10 @@ def column(name: str, values: Sequence[Any], dtype: Any) -> tuple[pl.Series, int
         return _triples(name, values), 0
     try:
         return pl.Series(name, values, dtype=dtype), 0
-    except (TypeError, OverflowError):
-        found = pl.Series(name, values, dtype=dtype, strict=False)
-        return found, found.null_count() - values.count(None)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        limit = _LIMITS[dtype]
+        fitting = [value if value is not None and -limit <= value < limit else None for value in values]
+        return pl.Series(name, fitting, dtype=dtype), fitting.count(None) - values.count(None)
 
 
 def whole_numbers(values: Sequence[int | str | None]) -> Sequence[int | None]:
@@ -78,4 +81,8 @@ def _triples(name: str, values: Sequence[Any]) -> pl.Series:
     except (ValueError, OverflowError):
         return pl.Series(name, values, dtype=pl.List(pl.Int64), strict=False)
     found = pl.Series(name, flat, dtype=pl.Array(pl.Int64, 3)).arr.to_list()
-    return found if whole else found.set(pl.Series([value is None for value in values]), None)
+    if whole:
+        return found
+    held = pl.Series([value is not None for value in values])
+    there: pl.DataFrame = found.to_frame().select(pl.when(held).then(pl.first()))
+    return there.to_series()

@@ -15,7 +15,7 @@ Shape: TypeAlias = type[Event] | type[ExactEvent]
 
 T = TypeVar("T")
 
-DECODE_ERRORS = (ValueError, RecursionError)
+DECODE_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)
 """What msgspec raises for text that is damaged, not UTF-8, of another type, or nested too deeply."""
 
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")

@@ -100,7 +100,7 @@ def _synchronisation(report: RankReport) -> Cause | None:
         if costly or (often and waited.would_stall):
             share = format_percent(point.stalled_ns / max(report.span_ns, 1))
             cost = "would each wait for a device" if waited.would_stall else f"hold the host up for {share}"
-            calls = f"{significant(point.num_calls / steps)} calls of {point.name} per step"
+            calls = f"{point.num_calls / steps:,.4g} calls of {point.name} per step"
             said = " ".join(part for part in (calls, spot(point.where), cost) if part)
             return Cause(code="synchronisation", sentence=said, where=point.where)
     return None

@@ -79,7 +79,9 @@ class TraceVerdict(Record, frozen=True, kw_only=True):
     bound: Annotated[Bound, doc("class with the largest part of the time")]
     share: Annotated[float, doc("of the span")]
     sentence: Annotated[str, doc("for people")]
-    causes: Annotated[list[Cause], doc("what it comes from, where that is plain; the sentence tells the first")] = []
+    causes: Annotated[
+        list[Cause], doc("what it comes from, where that is plain; the sentence tells the first")
+    ] = []
     recoverable: Annotated[list[Recoverable], doc("the three largest predicted gains")] = []
 
 

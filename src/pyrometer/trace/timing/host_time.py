@@ -52,8 +52,7 @@ def host_time(trace: RankTrace, track: IntArray, low: IntArray, high: IntArray) 
     Where nothing was recorded on that thread for most of a window, it is attributed on the thread that did the most in
     it, of those that run operators or runtime calls: it is what the first one waited for.
     """
-    every = trace.events.select(low=pl.col("start_ns").min(), high=pl.col("end_ns").max()).row(0)
-    pieces = innermost(trace.events, every[0] or 0, every[1] or 0)
+    pieces = innermost(trace)
     kinds, shown = _kinds(trace)
     track = track.copy()
     amounts = _amounts(pieces.within(track, low, high), kinds, high - low)

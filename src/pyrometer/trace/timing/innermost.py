@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pyrometer.trace.dependencies.segments import host_segments
-from pyrometer.trace.rows import IntArray
+from pyrometer.trace.rows import IntArray, ranges
 from pyrometer.trace.timing.intervals import Lanes
+from pyrometer.trace.trace import RankTrace
 
 
 @dataclass(frozen=True)
-class Pieces:
+class Innermost:
     """Disjoint pieces of host time in order of thread and time; `start` and `end` lie on the axis of `lanes`."""
 
     lanes: Lanes
@@ -27,8 +27,7 @@ class Pieces:
         first = np.searchsorted(self.end, begin, side="right")
         stop = np.searchsorted(self.start, finish, side="left")
         count = np.maximum(stop - first, 0)
-        window = np.repeat(np.arange(len(begin)), count)
-        piece = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
+        window, piece = ranges(first, count)
         ns = np.minimum(self.end[piece], finish[window]) - np.maximum(self.start[piece], begin[window])
         return Overlaps(window, self.event[piece], ns)
 
@@ -42,13 +41,12 @@ class Overlaps:
     ns: IntArray
 
 
-def innermost(events: pl.DataFrame, low: int, high: int) -> Pieces:
-    """Cut up the time of all host threads of one rank; `events` is linked, and all times lie in `[low, high]`.
+def innermost(trace: RankTrace) -> Innermost:
+    """Cut up the time of all host threads of one rank.
 
-    The pieces of an event sum to its `self_ns`, but for times that were rounded when they were written; those of a thread
-    sum to the time in which anything runs on it.
+    The pieces of an event sum to its `self_ns`; those of a thread sum to the time in which anything runs on it.
     """
-    lanes, segments = Lanes(low, high), host_segments(events, low, high)
-    held = segments.event >= 0
-    lane, start, end, event = (column[held] for column in segments)
-    return Pieces(lanes, lanes.place(lane, start), lanes.place(lane, end), event)
+    ends = trace.events.select(pl.col("start_ns").min().fill_null(0), pl.col("end_ns").max().fill_null(0))
+    lanes, pieces = Lanes(*ends.row(0)), trace.links.pieces
+    track = trace.events["track"].to_numpy()[pieces.event]
+    return Innermost(lanes, lanes.place(track, pieces.start), lanes.place(track, pieces.end), pieces.event)

@@ -14,6 +14,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pyrometer.trace.rows import ranges
+
 Nanoseconds: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -68,8 +70,7 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
     first = np.searchsorted(b.end, a.start, side="right")
     stop = np.searchsorted(b.start, a.end, side="left")
     count = np.maximum(stop - first, 0)
-    mine = np.repeat(np.arange(len(a.start)), count)
-    theirs = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
+    mine, theirs = ranges(first, count)
     return Intervals(np.maximum(a.start[mine], b.start[theirs]), np.minimum(a.end[mine], b.end[theirs]))
 
 

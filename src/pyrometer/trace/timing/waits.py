@@ -5,11 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from pyrometer.trace.kinds import Kind, is_kind
+from pyrometer.trace.naming.copy_names import UNPINNED
 from pyrometer.trace.naming.patterns import is_blocking_call
 from pyrometer.trace.trace import RankTrace
-
-PAGEABLE = r"Pageable|-> Host\)|\(Host ->"
-"""Copies from or to memory that is not pinned, or of which the file does not say."""
 
 SCOPES = (
     (r"Memcpy|memcpy", "copy"),
@@ -38,7 +36,7 @@ def _find(events: pl.DataFrame) -> pl.DataFrame:
     copies = events.filter(
         (pl.col("kind") == Kind.MEMCPY.value)
         & pl.col("parent").is_not_null()
-        & pl.col("name").str.contains(PAGEABLE)
+        & pl.col("name").str.contains(UNPINNED)
     )
     ended = copies.group_by(pl.col("parent").cast(pl.UInt32).alias("event")).agg(
         copied_ns=pl.col("end_ns").max()

@@ -1,0 +1,180 @@
+"""The sentence about a trace: what bounds it, what that comes from, and who makes others wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from pyrometer.trace.analysis.breakdown import Parts
+from pyrometer.trace.jobs.job import Job
+from pyrometer.trace.jobs.stragglers import Straggler
+from pyrometer.trace.program.where import Where
+from pyrometer.trace.reporting.causes import find_causes, spot
+from pyrometer.trace.reporting.rank_report import RankReport, report_rank
+from pyrometer.trace.reporting.verdict import TraceVerdict, bound_of, judge, judge_all
+
+
+def judged(builder: Any) -> TraceVerdict:
+    return judge(report_rank(builder.read()))
+
+
+def test_kernels_that_fill_the_time_are_compute_bound(builder: Any) -> None:
+    builder.op("aten::mm", 0, 20)
+    builder.launch("gemm", 5, 20, 980)
+    verdict = judged(builder)
+    assert (verdict.bound, verdict.share) == ("compute", 0.98)
+    assert verdict.sentence.startswith("compute-bound: kernels run 98 % of the time")
+    assert "aten::mm takes 98 %" in verdict.sentence
+
+
+def test_copies_that_nothing_hides_bound(builder: Any) -> None:
+    builder.op("aten::to", 0, 20)
+    builder.launch("Memcpy HtoD (Pageable -> Device)", 5, 20, 900, cat="gpu_memcpy")
+    builder.launch("gemm", 10, 920, 80)
+    assert judged(builder).bound == "copies"
+
+
+def test_communication_that_nothing_hides_bounds(builder: Any) -> None:
+    builder.op("aten::mm", 0, 20)
+    builder.launch("gemm", 5, 20, 100)
+    builder.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 10, 120, 880, stream=20)
+    verdict = judged(builder)
+    assert verdict.bound == "communication"
+    assert "88 % of the time goes to communication that nothing hides" in verdict.sentence
+
+
+def test_a_host_that_waits_for_an_empty_device_is_synchronisation_bound(builder: Any) -> None:
+    builder.op("aten::mm", 0, 20)
+    builder.launch("gemm", 5, 20, 30)
+    builder.call("cudaDeviceSynchronize", 40, 900)
+    builder.op("aten::mm", 950, 20)
+    builder.launch("gemm", 960, 970, 30)
+    assert judged(builder).bound == "synchronisation"
+
+
+def test_a_step_without_data_is_data_bound(builder: Any) -> None:
+    builder.annotate("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 900)
+    builder.python("dataset.py(7): decode", 10, 880)
+    builder.op("aten::mm", 910, 20)
+    builder.launch("gemm", 915, 930, 70)
+    verdict = judged(builder)
+    assert verdict.bound == "data"
+    assert verdict.sentence.startswith("data-bound: 90 % of the time the step waits for its data")
+    assert "loading is mostly in decode (dataset.py:7)" in verdict.sentence
+    assert verdict.causes[0].where.line == 7
+
+
+def test_a_device_that_waits_for_operators_is_host_bound(builder: Any) -> None:
+    for at in range(0, 1000, 100):
+        builder.op("aten::add", at, 95)
+        builder.launch("add", at + 5, at + 15, 5)
+    assert judged(builder).bound == "host"
+
+
+def test_without_a_device_operators_or_python_bound(builder: Any) -> None:
+    builder.python("train.py(3): main", 0, 1000)
+    builder.op("aten::sort", 0, 700)
+    builder.op("aten::add", 990, 10)
+    verdict = judged(builder)
+    assert (verdict.bound, verdict.share) == ("operators", 0.71)
+    assert verdict.sentence == "operators take 71 % of the time; aten::sort takes 70 % in main (train.py:3)"
+
+
+def test_python_between_operators_bounds(builder: Any) -> None:
+    builder.python("train.py(3): main", 0, 1000)
+    builder.op("aten::add", 0, 10)
+    builder.op("aten::add", 990, 10)
+    verdict = judged(builder)
+    assert verdict.bound == "python"
+    assert verdict.sentence.startswith(
+        "Python-bound: 98 % of the time runs Python outside of operators; 100 % in main"
+    )
+
+
+def test_scalars_that_are_read_in_each_step_are_named(builder: Any) -> None:
+    for step in range(3):
+        at = step * 1000
+        builder.annotate(f"ProfilerStep#{step}", at, 1000)
+        builder.python("train.py(8): log", at, 990)
+        for i in range(20):
+            builder.op("aten::item", at + 40 * i, 10)
+    (cause,) = judged(builder).causes
+    assert cause.code == "synchronisation"
+    assert (
+        cause.sentence == "20 calls of aten::item per step in log (train.py:8) would each wait for a device"
+    )
+
+
+def test_a_few_scalars_are_not(builder: Any) -> None:
+    for step in range(3):
+        builder.annotate(f"ProfilerStep#{step}", step * 1000, 1000)
+        builder.op("aten::add", step * 1000, 900)
+        builder.op("aten::item", step * 1000 + 950, 2)
+    assert "synchronisation" not in {cause.code for cause in judged(builder).causes}
+
+
+def test_an_empty_trace_has_a_verdict(builder: Any) -> None:
+    verdict = judged(builder)
+    assert (verdict.share, verdict.causes, verdict.recoverable) == (0.0, [], [])
+    assert verdict.sentence
+
+
+@pytest.fixture
+def reports(builder: Any) -> list[RankReport]:
+    builder.op("aten::mm", 0, 20)
+    builder.launch("gemm", 5, 20, 980)
+    one = report_rank(builder.read())
+    return [msgspec.structs.replace(one, rank=rank) for rank in range(3)]
+
+
+def job(*late: int) -> Job:
+    stragglers = [
+        Straggler(
+            rank=rank, caused_wait_ns=2_500_000, delay_ns=900_000, gain_ns=800_000, num_last=9, share=0.9, num_steps=5,
+            persistence=1.0,
+        )
+        for rank in late
+    ]  # fmt: skip
+    return Job(ranks=[], stragglers=stragglers)
+
+
+def test_of_a_job_the_rank_that_others_wait_for_is_judged(reports: list[RankReport]) -> None:
+    verdict = judge_all(reports, job(2, 1))
+    assert verdict is not None
+    assert verdict.rank == 2
+    assert verdict.sentence.startswith("rank 2 makes the others wait 2.50 ms; on it, compute-bound: ")
+
+
+def test_of_a_job_in_step_the_first_rank_is_judged(reports: list[RankReport]) -> None:
+    assert judge_all(reports, job()) == judge(reports[0])
+    assert judge_all(reports, None) == judge(reports[0])
+    assert judge_all([], None) is None
+
+
+def test_the_largest_class_bounds() -> None:
+    parts = Parts(compute=4, exposed_comm=3, runtime=2, host=2, other=1)
+    assert bound_of(parts, has_device=True) == ("host", 5 / 12)
+    assert bound_of(Parts(), has_device=False)[1] == 0
+
+
+def test_a_place_is_said_as_far_as_it_is_known() -> None:
+    assert spot(Where(file="/a/b/net.py", line=3, function="forward")) == "in forward (net.py:3)"
+    assert spot(Where(module="0")) == "in module 0"
+    assert spot(Where(op="aten::mm")) == ""
+
+
+def test_causes_of_real_traces_are_plain(real_trace: Any) -> None:
+    from pyrometer.trace.reading.read import read_trace
+
+    report = report_rank(read_trace(real_trace).ranks[0])
+    verdict = judge(report)
+    causes = find_causes(report)
+    assert verdict.causes == causes
+    assert len({cause.code for cause in causes}) == len(causes)
+    for cause in causes:
+        assert cause.sentence == cause.sentence.strip()
+        assert "None" not in cause.sentence
+        assert "  " not in cause.sentence
+    assert len(verdict.sentence) < 400
