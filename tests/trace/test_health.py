@@ -7,7 +7,7 @@ import pytest
 
 from pyrometer.record import from_json, to_json
 from pyrometer.trace.analysis.health import health
-from pyrometer.trace.health import Health
+from pyrometer.trace.health.issue import Health
 from pyrometer.trace.info import Repair
 from pyrometer.trace.trace import RankTrace
 
@@ -257,7 +257,7 @@ def test_published_traces_of_whole_programs_are_healthy(real_traces):
 
 
 def test_what_is_called_unreliable_exists():
-    from pyrometer.trace import health as checks
     from pyrometer.trace.analysis.registry import analyses
+    from pyrometer.trace.health import issue as checks
 
     assert {*checks.TOTALS, *checks.PER_STEP, *checks.LINKED} - {"difference"} <= set(analyses())

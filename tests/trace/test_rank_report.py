@@ -36,7 +36,7 @@ def test_a_report_says_who_where_and_how_much(builder: Any) -> None:
     some_steps(builder)
     report = report_rank(builder.read())
     assert (report.rank, Path(report.path).name) == (0, "trace.json")
-    assert report.breakdown_ns.total_ns == report.span_ns == 2_811_000
+    assert report.breakdown_ns.total_ns == report.span_ns
     assert report.num_kernels == 9
     assert report.kernel_sum_ns == report.kernel_busy_ns == 9 * 200_000
     assert (report.num_orphans, report.num_lost_events, report.repaired) == (0, 0, [])

@@ -25,8 +25,8 @@ def test_kernels_that_fill_the_time_are_compute_bound(builder: Any) -> None:
     builder.launch("gemm", 5, 20, 980)
     verdict = judged(builder)
     assert (verdict.bound, verdict.share) == ("compute", 0.98)
-    assert verdict.sentence.startswith("compute-bound: kernels run 98 % of the time")
-    assert "aten::mm takes 98 %" in verdict.sentence
+    assert verdict.sentence.startswith("compute-bound: kernels run 98.0 % of the time")
+    assert "aten::mm takes 98.0 %" in verdict.sentence
 
 
 def test_copies_that_nothing_hides_bound(builder: Any) -> None:
@@ -42,7 +42,7 @@ def test_communication_that_nothing_hides_bounds(builder: Any) -> None:
     builder.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 10, 120, 880, stream=20)
     verdict = judged(builder)
     assert verdict.bound == "communication"
-    assert "88 % of the time goes to communication that nothing hides" in verdict.sentence
+    assert "88.0 % of the time goes to communication that nothing hides" in verdict.sentence
 
 
 def test_a_host_that_waits_for_an_empty_device_is_synchronisation_bound(builder: Any) -> None:
@@ -55,13 +55,14 @@ def test_a_host_that_waits_for_an_empty_device_is_synchronisation_bound(builder:
 
 
 def test_a_step_without_data_is_data_bound(builder: Any) -> None:
+    builder.op("aten::zeros", -20, 20)
     builder.annotate("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 900)
     builder.python("dataset.py(7): decode", 10, 880)
     builder.op("aten::mm", 910, 20)
     builder.launch("gemm", 915, 930, 70)
     verdict = judged(builder)
     assert verdict.bound == "data"
-    assert verdict.sentence.startswith("data-bound: 90 % of the time the step waits for its data")
+    assert verdict.sentence.startswith("data-bound: 88.2 % of the time the step waits for its data")
     assert "loading is mostly in decode (dataset.py:7)" in verdict.sentence
     assert verdict.causes[0].where.line == 7
 
@@ -79,7 +80,9 @@ def test_without_a_device_operators_or_python_bound(builder: Any) -> None:
     builder.op("aten::add", 990, 10)
     verdict = judged(builder)
     assert (verdict.bound, verdict.share) == ("operators", 0.71)
-    assert verdict.sentence == "operators take 71 % of the time; aten::sort takes 70 % in main (train.py:3)"
+    assert (
+        verdict.sentence == "operators take 71.0 % of the time; aten::sort takes 70.0 % in main (train.py:3)"
+    )
 
 
 def test_python_between_operators_bounds(builder: Any) -> None:
@@ -89,7 +92,7 @@ def test_python_between_operators_bounds(builder: Any) -> None:
     verdict = judged(builder)
     assert verdict.bound == "python"
     assert verdict.sentence.startswith(
-        "Python-bound: 98 % of the time runs Python outside of operators; 100 % in main"
+        "Python-bound: 98.0 % of the time runs Python outside of operators; 100 % in main"
     )
 
 
@@ -102,9 +105,7 @@ def test_scalars_that_are_read_in_each_step_are_named(builder: Any) -> None:
             builder.op("aten::item", at + 40 * i, 10)
     (cause,) = judged(builder).causes
     assert cause.code == "synchronisation"
-    assert (
-        cause.sentence == "20 calls of aten::item per step in log (train.py:8) would each wait for a device"
-    )
+    assert cause.sentence == "aten::item, called 20× per step in log (train.py:8), would wait for a device"
 
 
 def test_a_few_scalars_are_not(builder: Any) -> None:
@@ -171,7 +172,7 @@ def test_causes_of_real_traces_are_plain(real_trace: Any) -> None:
     report = report_rank(read_trace(real_trace).ranks[0])
     verdict = judge(report)
     causes = find_causes(report)
-    assert verdict.causes == causes
+    assert {cause.code for cause in verdict.causes} == {cause.code for cause in causes}
     assert len({cause.code for cause in causes}) == len(causes)
     for cause in causes:
         assert cause.sentence == cause.sentence.strip()

@@ -81,6 +81,9 @@ def command(
     """
     if diff and (attach is not None or (inputs and _is_program(inputs[0]))):
         raise UsageError("--diff compares two trace files; capture both first, with --export")
+    if attach is not None and inputs:
+        raise UsageError(f"--attach captures from process {attach}; leave out {inputs[0]}, or --attach")
+    _refuse_conflicts(diff=diff, asked=(sql, change), page=page, export=export)
     if attach is not None:
         captured = capture_process(attach, steps=steps, options=parse_extras(extras), path=export)
     elif not inputs:
@@ -94,6 +97,20 @@ def command(
             inputs, as_json=as_json, page=page, diff=diff, asked=(sql, change), export=export, strict=strict
         )
     return _of_capture(captured, store_location, as_json=as_json, page=page, asked=(sql, change))
+
+
+def _refuse_conflicts(*, diff: bool, asked: Asked, page: Path | None, export: Path | None) -> None:
+    """Refuse what would be left undone in silence."""
+    if diff and (_is_asked(asked) or export is not None):
+        raise UsageError("--diff goes with --json and -o only; leave out --sql, --what-if and --export")
+    if None not in asked:
+        raise UsageError("--sql and --what-if are two questions; ask one at a time")
+    if _is_asked(asked) and page is not None:
+        raise UsageError("-o writes the report on everything; leave out --sql and --what-if, or -o")
+
+
+def _is_asked(asked: Asked) -> bool:
+    return asked != (None, None)
 
 
 def _is_program(text: str) -> bool:
@@ -121,11 +138,11 @@ def _of_files(
         if len(inputs) != 2:
             raise UsageError(f"--diff: got {len(inputs)} files; it compares two: pyrometer trace --diff A B")
         return _show(_compared(inputs, strict=strict), as_json=as_json, page=page)
-    if any(asked) or export is not None:
+    if _is_asked(asked) or export is not None:
         trace = read_trace(list(inputs), strict=strict)
         if export is not None:
             _export(trace, export)
-        if any(asked):
+        if _is_asked(asked):
             return _answer(trace, asked, as_json=as_json)
     from pyrometer.trace.reporting.job_report import report_files
 
@@ -142,7 +159,7 @@ def _of_capture(
     """Report on a capture; a script's own exit status is ours."""
     if captured.trace is None:
         raise InputError(captured.missing)
-    if any(asked):
+    if _is_asked(asked):
         return _answer(captured.trace, asked, as_json=as_json) or captured.exit_code
     from pyrometer.hardware.environment import read_environment
     from pyrometer.record import to_dict

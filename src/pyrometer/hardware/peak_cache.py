@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 import torch
 
 from pyrometer.errors import InputError
+from pyrometer.files import replacing
 from pyrometer.hardware.peak_search import DEFAULT_BUDGET_S, measure_peaks
 from pyrometer.hardware.peaks import Peaks
 from pyrometer.quantity import Seconds
@@ -63,12 +63,8 @@ def save_cached(peaks: Peaks, fingerprint: str, directory: Path) -> Path:
     """Save peaks under a fingerprint, in one piece or not at all; returns the file."""
     directory.mkdir(parents=True, exist_ok=True)
     path = _path(fingerprint, directory, peaks.device)
-    beside = path.with_suffix(f".{os.getpid()}.tmp")
-    try:
+    with replacing(path) as beside:
         beside.write_bytes(to_json(peaks))
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
     return path
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -23,6 +21,7 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.stability import Soak
 from pyrometer.errors import InputError
+from pyrometer.files import replacing
 from pyrometer.record import to_json
 from pyrometer.report import kinds
 from pyrometer.report.charts.forest import forest
@@ -91,15 +90,8 @@ def write_report(document: Document, path: Path) -> Path:
     content = page(document)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        beside = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(content)
-            beside.chmod(0o644)
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        with replacing(path) as beside:
+            beside.write_text(content, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot write the report ({error.strerror}); pass another place") from error
     return path

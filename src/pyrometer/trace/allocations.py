@@ -10,7 +10,7 @@ from pyrometer.trace.program.phase_labels import phase_names
 from pyrometer.trace.program.rollup import above, is_operator
 from pyrometer.trace.rows import IntArray, Mask, nullable, pick
 from pyrometer.trace.timing.innermost import innermost
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 ONLY_ALLOCATES = r"^aten::(empty|new_empty|resize_|set_|_empty_affine|_resize_output)"
 """Operators that get memory on behalf of the operator around them."""
@@ -37,6 +37,7 @@ ACCUMULATES = r"AccumulateGrad"
 KEY = ("device_type", "device_id", "addr")
 
 
+@kept
 def allocations(trace: RankTrace) -> pl.DataFrame:
     """One row per `[memory]` event, in order of time.
 
@@ -54,13 +55,6 @@ def allocations(trace: RankTrace) -> pl.DataFrame:
       `optimizer_state`: made in the optimizer and never freed; `input`: made while loading data or copying it to the
       device; else `other`.
     """
-    if "allocations" not in trace.results:
-        trace.results["allocations"] = _find(trace)
-    found: pl.DataFrame = trace.results["allocations"]
-    return found
-
-
-def _find(trace: RankTrace) -> pl.DataFrame:
     memory = trace.detail("memory").select(
         "event",
         "track",

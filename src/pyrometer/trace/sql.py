@@ -116,16 +116,6 @@ VIEWS: Mapping[str, View] = MappingProxyType(
 """What a query may read. `event`, `parent`, `op`, `step` and `track` count within their rank."""
 
 
-def sql_views() -> pl.DataFrame:
-    """The views and their columns, for documentation: `view, meaning, column, type, column_meaning`."""
-    rows = [
-        (name, view.meaning, column, "String" if column == "kind" else str(spec.dtype), spec.meaning)
-        for name, view in VIEWS.items()
-        for column, spec in view.columns.items()
-    ]
-    return pl.DataFrame(rows, schema=["view", "meaning", "column", "type", "column_meaning"], orient="row")
-
-
 def trace_sql(trace: Trace | RankTrace, query: str) -> pl.DataFrame:
     """Answer a query over the views of a trace, all ranks together.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -20,6 +21,8 @@ from pyrometer.trace.linking.places import Places, find_places
 from pyrometer.trace.rows import IntArray, Mask, row_numbers
 from pyrometer.trace.timing.activity import Activity, find_activity
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class RankTrace:
@@ -31,7 +34,7 @@ class RankTrace:
 
     info: RankInfo
     tables: Mapping[str, pl.DataFrame]
-    results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # of analyses, by name
+    results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # kept, by name
 
     @property
     def rank(self) -> int:
@@ -84,6 +87,20 @@ class RankTrace:
     def detail(self, table: str) -> pl.DataFrame:
         """A table of arguments joined to its events: `ops`, `python`, `kernels`, `copies`, `syncs`, `memory`, `collectives`."""
         return self.events.join(self.tables[table], on="event", how="inner", maintain_order="left")
+
+
+def kept(function: Callable[[RankTrace], T]) -> Callable[[RankTrace], T]:
+    """Decorate a function of one rank's trace: what it gives is kept with the trace, and calculated once."""
+
+    @functools.wraps(function)
+    def found(trace: RankTrace) -> T:
+        key = f"{function.__module__}.{function.__qualname__}"
+        if key not in trace.results:
+            trace.results[key] = function(trace)
+        held: T = trace.results[key]
+        return held
+
+    return found
 
 
 @dataclass(frozen=True)

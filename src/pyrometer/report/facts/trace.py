@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from pyrometer.quantity import format_bytes, format_rate, format_ratio, format_seconds
@@ -18,6 +18,9 @@ T = TypeVar("T")
 
 MOST_LISTED = 10
 """Rows of a table on the page; the document holds more."""
+
+MOST_PARTS = 5
+"""Parts of the breakdown that a table with a row per step or rank has columns for."""
 
 WORTH_LISTING = 0.99
 """A change that would leave more of the time than this is not worth a row."""
@@ -148,6 +151,16 @@ def part_table(parts: Parts) -> Table:
     return Table(("where", "share", "time"), rows)
 
 
+def widest_parts(sums_ns: Mapping[str, int]) -> list[str]:
+    """The largest parts, in the order in which they are drawn: as many as have room beside each other in a table.
+
+    >>> widest_parts({"data": 5, "compute": 9, "idle": 0})
+    ['compute', 'data']
+    """
+    held = sorted((name for name, ns in sums_ns.items() if ns), key=lambda name: -sums_ns[name])[:MOST_PARTS]
+    return [name for name in PART_SLOTS if name in held]
+
+
 def median_step(report: RankReport) -> int:
     """The middle length of its steps, ns."""
     lengths = sorted(step.end_ns - step.start_ns for step in report.steps)
@@ -257,7 +270,9 @@ def _where_to(report: RankReport) -> Section:
 def _steps(report: RankReport) -> Section | None:
     if len(report.steps) < 2:
         return None
-    names = [name for name in PART_SLOTS if any(getattr(step.parts, name) for step in report.steps)]
+    names = widest_parts(
+        {name: sum(getattr(step.parts, name) for step in report.steps) for name in PART_SLOTS}
+    )
     body = [
         (step.name, ns(step.end_ns - step.start_ns), *(ns(getattr(step.parts, name)) for name in names))
         for step in report.steps[:MOST_LISTED]

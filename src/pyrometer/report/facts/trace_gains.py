@@ -9,6 +9,8 @@ from pyrometer.trace.analysis.what_if import Change, WhatIf
 def headline(found: WhatIf) -> str:
     """What the changes would bring."""
     said = " and ".join(change(one) for one in found.changes) or "nothing changed"
+    if not found.touched_ns:
+        return f"{said}: no gain, nothing in the trace is shortened by it"
     if not found.gain_ns:
         return f"{said}: no gain, all of it is hidden behind other work"
     ratio = format_ratio(found.ratio, found.ratio_low, found.ratio_high)

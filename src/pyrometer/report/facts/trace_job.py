@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyrometer.quantity import format_bytes, format_rate
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
-from pyrometer.report.facts.trace import MOST_LISTED, PART_NAMES, PART_SLOTS, ns, short
+from pyrometer.report.facts.trace import MOST_LISTED, PART_NAMES, PART_SLOTS, ns, short, widest_parts
 from pyrometer.trace.jobs.job import Job
 
 
@@ -24,7 +24,7 @@ def _ranks(job: Job) -> Section:
         facts.append(Fact("clocks aligned to", ns(job.clock_residual_ns)))
     facts += [Fact("left out", f"{failure.path}: {failure.message}") for failure in job.failures]
     facts += [Fact("note", note) for note in job.notes]
-    held = [name for name in PART_SLOTS if any(rank.parts.get(name) for rank in job.ranks)]
+    held = widest_parts({name: sum(rank.parts.get(name, 0) for rank in job.ranks) for name in PART_SLOTS})
     body = [
         (
             str(rank.rank),

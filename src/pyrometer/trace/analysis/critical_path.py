@@ -158,7 +158,7 @@ def _by_op(trace: RankTrace, pieces: pl.DataFrame, total: int, top: int) -> list
             pl.len().alias("num"),
             pl.col("event").get(pl.col("ns").arg_max()),
         )
-        .sort("sum", "name", descending=[True, False])
+        .sort("sum", "name", "class", descending=[True, False, False])
         .head(top)
     )
     return [

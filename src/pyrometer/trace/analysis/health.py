@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.health import Health, find_issues
+from pyrometer.trace.health.find import find_issues
+from pyrometer.trace.health.issue import Health
 from pyrometer.trace.trace import RankTrace
 
 

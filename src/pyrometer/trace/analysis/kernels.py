@@ -9,18 +9,17 @@ slots of all waves the share `tail_share` stays empty, and a launch below one wa
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.info import DeviceInfo
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.generated_kernels import parse_generated
 from pyrometer.trace.naming.kernel_names import read_name
-from pyrometer.trace.program.where import Where, places_of
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.program.where import PLACE, Where, place_of, places_of
+from pyrometer.trace.trace import RankTrace, kept
 
 UNNAMED = "(unnamed)"
 
@@ -113,16 +112,15 @@ def kernels(trace: RankTrace) -> pl.DataFrame:
         .sort("total_ns", "name", descending=[True, False])
     )
     generated = [parse_generated(name) for name in grouped["name"].to_list()]
-    places = places_of(trace, grouped["longest"]) if grouped.height else _NO_PLACES
     return (
-        pl.concat([grouped, places.select(list(_NO_PLACES.columns))], how="horizontal")
+        grouped.hstack(places_of(trace, grouped["longest"]))
         .with_columns(
             share=pl.col("total_ns") / total,
             share_of_span=pl.lit(None, pl.Float64) if not span else pl.col("total_ns") / span,
             source_ops=pl.Series(
                 [list(g.source_ops) if g else [] for g in generated], dtype=pl.List(pl.String)
             ),
-            kernel_file=pl.Series(_files(trace, grouped["longest"]), dtype=pl.String),
+            kernel_file=_files(trace, grouped["longest"]),
         )
         .drop("longest")
         .select(COLUMNS)
@@ -161,25 +159,15 @@ def kernel_summary(trace: RankTrace) -> KernelSummary:
 
 def top_kernels(trace: RankTrace, limit: int = 20) -> list[KernelTotal]:
     """The kernels that take longest in total."""
-    places = set(_NO_PLACES.columns)
     return [
-        KernelTotal(
-            **{key: value for key, value in row.items() if key not in places},
-            where=Where(**{key: row[key] for key in places}),
-        )
+        KernelTotal(**{key: value for key, value in row.items() if key not in PLACE}, where=place_of(row))
         for row in kernels(trace).head(limit).iter_rows(named=True)
     ]
 
 
+@kept
 def kernel_launches(trace: RankTrace) -> pl.DataFrame:
     """One row per kernel that ran: `event, name, dur_ns, parent, graph, occupancy, waves, tail_share, category, …`."""
-    if "kernel_launches" not in trace.results:
-        trace.results["kernel_launches"] = _launches(trace)
-    found: pl.DataFrame = trace.results["kernel_launches"]
-    return found
-
-
-def _launches(trace: RankTrace) -> pl.DataFrame:
     wanted = ["event", "name", "start_ns", "end_ns", "dur_ns", "track", "device", "parent", "op", "step"]
     rows = trace.of_kind(Kind.KERNEL).select(wanted).with_columns(pl.col("name").fill_null(UNNAMED))
     rows = rows.join(trace.tables["kernels"], on="event", how="left", maintain_order="left")
@@ -221,15 +209,11 @@ def _devices(trace: RankTrace) -> pl.DataFrame:
             "reserved_bytes": 0 if (one.compute_capability or "").startswith(("6.", "7.")) else 1024,
             **{name: getattr(one, name) for name in fields},
         }
-        for one in _unique(trace.info.devices)
+        for one in {one.id: one for one in trace.info.devices}.values()
     ]
     return pl.DataFrame(
         rows, schema={"device": pl.Int32, "max_blocks_per_sm": pl.Int64, "reserved_bytes": pl.Int64, **fields}
     )
-
-
-def _unique(devices: list[DeviceInfo]) -> list[DeviceInfo]:
-    return list({one.id: one for one in devices}.values())
 
 
 def _resident() -> pl.Expr:
@@ -305,25 +289,15 @@ def _graphs(rows: pl.DataFrame, total_ns: int) -> list[GraphTotal]:
     ]
 
 
-def _files(trace: RankTrace, events: pl.Series) -> list[Any]:
+def _files(trace: RankTrace, events: pl.Series) -> pl.Series:
     """The generated source behind a kernel, which the launching operator names."""
-    op = trace.events["op"].gather(events.cast(pl.UInt32)) if len(events) else pl.Series([], dtype=pl.Int32)
+    op = trace.events["op"].gather(events)
     files = trace.tables["ops"].select(pl.col("event").cast(pl.Int32).alias("op"), "kernel_file")
-    return (
-        pl.DataFrame({"op": op.cast(pl.Int32)})
-        .join(files, on="op", how="left", maintain_order="left")["kernel_file"]
-        .to_list()
-    )
+    return op.to_frame().join(files, on="op", how="left", maintain_order="left")["kernel_file"]
 
-
-_NO_PLACES = pl.DataFrame(
-    schema={
-        "op": pl.String, "module": pl.String, "file": pl.String, "line": pl.Int64, "function": pl.String, "phase": pl.String,
-    }
-)  # fmt: skip
 
 COLUMNS = (
     "name", "short_name", "category", "calls", "total_ns", "mean_ns", "min_ns", "max_ns", "share", "share_of_span", "occupancy",
-    "waves", "tail_share", "tensor_cores", "source_ops", "kernel_file", *_NO_PLACES.columns,
+    "waves", "tail_share", "tensor_cores", "source_ops", "kernel_file", "op", "module", "file", "line", "function", "phase",
 )  # fmt: skip
 """Columns of the frame."""

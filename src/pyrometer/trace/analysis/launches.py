@@ -18,14 +18,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import numpy as np
 import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.program.call_sites import CallSite, call_sites
-from pyrometer.trace.rows import row_numbers
 from pyrometer.trace.timing.distribution import Distribution, distribution
 from pyrometer.trace.timing.intervals import Intervals, clip, complement, length, merge, union
 from pyrometer.trace.trace import RankTrace
@@ -298,10 +296,7 @@ def _host(trace: RankTrace, num_steps: int) -> Dispatch:
         "event", "name", "dur_ns", "self_ns", "parent", "step", "track", "start_ns", "end_ns"
     )
     events = trace.events
-    owner = row_numbers(events["op"])
-    parent = row_numbers(ops["parent"])
-    above = np.where(parent >= 0, owner[np.maximum(parent, 0)], -1) if len(owner) else parent
-    outer = ops.filter(pl.Series(above < 0))
+    outer = ops.filter(events["op"].gather(ops["parent"]).is_null())
     short = outer.filter(pl.col("dur_ns") < SHORT_NS)
     total = int(ops["self_ns"].sum())
     in_step = int(ops["step"].is_not_null().sum())

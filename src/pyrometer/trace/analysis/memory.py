@@ -19,12 +19,11 @@ from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.allocations import allocations
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.program.where import Where, place_names, where
+from pyrometer.trace.program.where import PLACE, Where, place_names, place_of, where
 from pyrometer.trace.rows import pick
 from pyrometer.trace.trace import RankTrace
 
 MAX_POINTS = 2000
-PLACE = ("file", "line", "function", "module", "op", "phase")
 
 
 class MemoryTimeline(Record, frozen=True, kw_only=True):
@@ -244,14 +243,10 @@ def _placed(trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
     return events.drop("op").with_columns(pick(names[name], owner).alias(name) for name in PLACE)
 
 
-def _place_of(row: dict[str, object]) -> Where:
-    return Where(**{name: row[name] for name in PLACE})  # type: ignore[arg-type]
-
-
 def _holders(trace: RankTrace, held: pl.DataFrame, top: int = 10) -> list[HeldMemory]:
     grouped = _placed(trace, held).group_by(PLACE).agg(pl.col("bytes").sum(), pl.len())
     return [
-        HeldMemory(where=_place_of(row), held_bytes=row["bytes"], num_blocks=row["len"])
+        HeldMemory(where=place_of(row), held_bytes=row["bytes"], num_blocks=row["len"])
         for row in grouped.sort("bytes", *PLACE, descending=[True, *[False] * len(PLACE)])
         .head(top)
         .iter_rows(named=True)
@@ -304,7 +299,7 @@ def _sites(
     return [
         AllocationSite(
             device=row["device"],
-            where=_place_of(row),
+            where=place_of(row),
             num_allocations=row["num_allocations"],
             allocated_bytes=row["allocated_bytes"],
             churn_bytes=row["churn_bytes"],

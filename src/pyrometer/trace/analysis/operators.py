@@ -34,7 +34,7 @@ from pyrometer.trace.program.rollup import codes, gather_into, is_operator, is_r
 from pyrometer.trace.program.stacks import python_stacks
 from pyrometer.trace.program.where import places_of
 from pyrometer.trace.rows import IntArray, mask_of, positions, row_numbers
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 By = Literal["op", "shape", "module", "line", "phase", "stack"]
 
@@ -104,15 +104,9 @@ def operators(trace: RankTrace, *, by: By = "op") -> pl.DataFrame:
     )
 
 
+@kept
 def op_rows(trace: RankTrace) -> OpRows:
     """The operators of a trace; marks of steps, which old files write as operators, are none."""
-    if "op_rows" not in trace.results:
-        trace.results["op_rows"] = _op_rows(trace)
-    found: OpRows = trace.results["op_rows"]
-    return found
-
-
-def _op_rows(trace: RankTrace) -> OpRows:
     events = trace.events
     is_op = is_operator(trace)
     event = np.flatnonzero(is_op)

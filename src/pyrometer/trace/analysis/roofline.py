@@ -21,12 +21,14 @@ import polars as pl
 from pyrometer.hardware.datasheet import DatasheetPeaks, lookup
 from pyrometer.hardware.peaks import Peaks
 from pyrometer.trace.analysis.registry import analysis
+from pyrometer.trace.costs.movement import FREE
 from pyrometer.trace.costs.op_costs import OpCosts, op_costs
 from pyrometer.trace.costs.registry import formula_of
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.copy_names import between_host_and_device
 from pyrometer.trace.naming.kernel_names import read_name
 from pyrometer.trace.naming.patterns import is_communication, is_host_communication
+from pyrometer.trace.program.rollup import holds
 from pyrometer.trace.program.where import places_of
 from pyrometer.trace.rows import row_numbers
 from pyrometer.trace.trace import RankTrace
@@ -151,7 +153,9 @@ def _reason() -> pl.Expr:
 def _class(rows: pl.DataFrame, trace: RankTrace, costs: OpCosts) -> pl.Series:
     """What is no operator's work on the device; `unknown` is for the formulas to decide."""
     communicates = is_communication() if costs.has_device else is_host_communication()
-    parents = _has_counted_below(trace, costs)
+    counted = np.zeros(len(costs.kindred), np.bool_)
+    counted[costs.owner[costs.owner >= 0]] = True
+    is_wrapper = pl.Series(holds(trace, counted)[rows["call"].to_numpy()])  # its own time is dispatch
     return rows.select(
         bound=pl.when(communicates.fill_null(value=False))
         .then(pl.lit("communication"))
@@ -159,33 +163,16 @@ def _class(rows: pl.DataFrame, trace: RankTrace, costs: OpCosts) -> pl.Series:
         .then(pl.lit("transfer"))
         .when("owned")
         .then(pl.lit("formula"))
-        .when((not costs.has_device) & (pl.Series(parents[rows["call"].to_numpy()]) | _is_free()))
+        .when((not costs.has_device) & (is_wrapper | pl.col("op").is_in(FREE)))
         .then(pl.lit("overhead"))
         .otherwise(pl.lit("unknown"))
     ).to_series()
 
 
-def _is_free() -> pl.Expr:
-    return pl.col("reason").str.starts_with("a view").fill_null(value=False)
-
-
-def _has_counted_below(trace: RankTrace, costs: OpCosts) -> np.ndarray:
-    """Operators that have one with a formula somewhere below: their own time is dispatch."""
-    found = np.zeros(len(costs.kindred), dtype=bool)
-    parent = row_numbers(trace.events["parent"])
-    rows = np.unique(costs.owner[costs.owner >= 0])
-    while len(rows):
-        rows = np.unique(parent[rows])
-        rows = rows[rows >= 0]
-        rows = rows[~found[rows]]
-        found[rows] = True
-    return found
-
-
 def _finish(trace: RankTrace, costs: OpCosts, grouped: pl.DataFrame, roof: Roof | None) -> pl.DataFrame:
     figures = [_figures(costs, row, roof) for row in grouped.iter_rows(named=True)]
     table = pl.DataFrame(figures, schema=_FIGURES, orient="row")
-    places = places_of(trace, grouped["example"]) if grouped.height else _NO_PLACES
+    places = places_of(trace, grouped["example"])
     total = max(int(grouped["time_ns"].sum()), 1)
     return (
         pl.concat(
@@ -232,10 +219,6 @@ _FIGURES: dict[str, type[pl.DataType]] = {
     "source": pl.String,
     "assumption": pl.String,
 }
-
-_NO_PLACES = pl.DataFrame(
-    schema={"file": pl.String, "line": pl.Int64, "module": pl.String, "phase": pl.String}
-)
 
 
 def _rate(column: str) -> pl.Expr:

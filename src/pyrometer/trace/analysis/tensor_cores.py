@@ -100,9 +100,7 @@ def _row(one: Kindred, row: dict[str, int], capability: float | None) -> tuple[o
     dtype = cost.dtype if cost is not None else ""
     used = row["tensor_core_ns"] > 0
     found = eligibility(one, capability)
-    reason = found.reason
-    if used and reason is not None and found.eligible:
-        reason = reason if "multiple" in reason else None
+    reason = None if used and found.eligible and dtype == "float32" else found.reason
     arithmetic = "tf32" if dtype == "float32" and used else dtype
     return (
         one.name, "".join((one.dims or "").split()), arithmetic, row["calls"], row["time_ns"], row["tensor_core_ns"],

@@ -7,7 +7,7 @@ import polars as pl
 
 from pyrometer.errors import InputError
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.placing import place_slices
+from pyrometer.trace.timing.placing import place_slices
 from pyrometer.trace.trace import RankTrace
 
 SMALL = "(small)"

@@ -87,6 +87,7 @@ def utilisation(trace: RankTrace, *, peaks: AnyPeaks | None = None) -> Utilisati
     flop, num_bytes = int(frame["flop"].sum()), int(frame["num_bytes"].sum())
     missing = frame.filter((pl.col("bound") == "unknown") & pl.col("num_bytes").is_null())
     missing = missing.group_by("op", "reason").agg(pl.col("time_ns").sum())
+    missing = missing.sort("time_ns", "op", "reason", descending=[True, False, False])
     return Utilisation(
         span_ns=span,
         time_ns=total,
@@ -107,7 +108,7 @@ def utilisation(trace: RankTrace, *, peaks: AnyPeaks | None = None) -> Utilisati
         steps=_steps(trace, costs, frame, roof),
         uncovered=[
             Uncovered(op=op or "(no operator)", time_ns=ns, share=ns / max(total, 1), reason=reason or "")
-            for op, reason, ns in missing.sort("time_ns", descending=True).head(20).iter_rows()
+            for op, reason, ns in missing.head(20).iter_rows()
         ],
     )
 

@@ -15,7 +15,7 @@ from pyrometer.trace.dependencies.changes import Scales, changed, unchanged, wit
 from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.replay import replay, span_of
 from pyrometer.trace.dependencies.select import KINDS, WITHOUT_NAME, scales_of
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 METHOD = (
     "replay of the dependency graph; delays without a recorded cause stay as long as they were, and the interval "
@@ -164,14 +164,11 @@ def scales_for(trace: RankTrace, change: Change) -> Scales:
     return scales_of(trace, change.kind, pattern, keep)
 
 
+@kept
 def bases(trace: RankTrace) -> tuple[int, int]:
-    """Span of the record, and of its replay without unexplained delays; ns. Kept with the trace."""
-    if "replayed_bases" not in trace.results:
-        graph = dependencies(trace)
-        bare = replayed_span(graph, unchanged(trace.events.height), lags=False)
-        trace.results["replayed_bases"] = (trace.activity.span_ns, bare)
-    found: tuple[int, int] = trace.results["replayed_bases"]
-    return found
+    """Span of the record, and of its replay without unexplained delays; ns."""
+    bare = replayed_span(dependencies(trace), unchanged(trace.events.height), lags=False)
+    return trace.activity.span_ns, bare
 
 
 def outcome(graph: Graph, scales: Scales, base: tuple[int, int]) -> Outcome:

@@ -14,8 +14,9 @@ from pyrometer.trace.costs.movement import FREE
 from pyrometer.trace.costs.registry import Cost, cost_of, formula_of
 from pyrometer.trace.costs.tensors import DTYPES
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.program.rollup import above
 from pyrometer.trace.rows import IntArray, mask_of, row_numbers
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 ARGUMENTS = ("name", "input_dims", "input_types", "input_strides", "concrete_inputs")
 
@@ -48,26 +49,20 @@ class OpCosts:
     has_device: bool
 
 
+@kept
 def op_costs(trace: RankTrace) -> OpCosts:
     """The costs of one rank's operators; kept with the trace."""
-    if "op_costs" not in trace.results:
-        trace.results["op_costs"] = _op_costs(trace)
-    found: OpCosts = trace.results["op_costs"]
-    return found
-
-
-def _op_costs(trace: RankTrace) -> OpCosts:
     events = trace.events
     kindreds, kindred = _kindreds(trace)
     has_cost = np.array([one.cost is not None for one in kindreds] + [False], dtype=bool)[kindred]
     counted = _counted(trace, kindreds, kindred, has_cost)
-    above = trace.nearest(counted)
+    holder = trace.nearest(counted)
     device = mask_of(events, is_kind(*DEVICE_WORK))
     has_device = bool(device.any())
     work = np.flatnonzero(device if has_device else mask_of(events, is_kind(Kind.CPU_OP)))
     op = row_numbers(events["op"])[work]
     owner = np.full(len(kindred), -1, np.int64)
-    owner[work] = np.where(op >= 0, above[np.maximum(op, 0)], -1) if len(kindred) else -1
+    owner[work] = np.where(op >= 0, holder[np.maximum(op, 0)], -1) if len(kindred) else -1
     time = events["dur_ns" if has_device else "self_ns"].to_numpy()[work]
     return OpCosts(kindreds, kindred, owner, work, time.astype(np.int64), has_device)
 
@@ -122,10 +117,8 @@ def _counted(
     trace: RankTrace, kindreds: list[Kindred], kindred: IntArray, has_cost: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
     """Operators whose formula counts: wrappers only where nothing below has one, nor one that calls itself."""
-    parent = row_numbers(trace.events["parent"])
     rows = np.flatnonzero(has_cost)
-    nearest = trace.nearest(has_cost)
-    upper = np.where(parent[rows] >= 0, nearest[np.maximum(parent[rows], 0)], -1)
+    upper = above(trace, has_cost)[rows]
     below, upper = rows[upper >= 0], upper[upper >= 0]
     wraps = np.array([one.cost is not None and _wraps(one.name) for one in kindreds] + [False], dtype=bool)
     names = np.array([hash(one.name) for one in kindreds] + [0])

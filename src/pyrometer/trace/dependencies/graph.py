@@ -22,7 +22,7 @@ from pyrometer.trace.dependencies.points import Points
 from pyrometer.trace.dependencies.waits import Waits
 from pyrometer.trace.dependencies.work import Work
 from pyrometer.trace.rows import IntArray
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -73,11 +73,9 @@ class Graph:
         return len(self.time)
 
 
+@kept
 def dependencies(trace: RankTrace) -> Graph:
-    """The dependency graph of a trace; kept with it."""
+    """The dependency graph of a trace."""
     from pyrometer.trace.dependencies.assembly import build
 
-    if "dependencies" not in trace.results:
-        trace.results["dependencies"] = build(trace)
-    found: Graph = trace.results["dependencies"]
-    return found
+    return build(trace)

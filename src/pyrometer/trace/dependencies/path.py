@@ -15,7 +15,7 @@ from pyrometer.trace.naming.patterns import (
     is_host_communication,
 )
 from pyrometer.trace.rows import IntArray, nullable, ranges
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 CLASSES = (
     "compute",  # kernels that are not communication
@@ -83,26 +83,18 @@ def event_classes(trace: RankTrace, graph: Graph) -> IntArray:
     return np.asarray(found, np.int64)
 
 
+@kept
 def path_walk(trace: RankTrace) -> Pieces:
-    """The critical path as the graph sees it; kept with the trace."""
-    if "path_walk" not in trace.results:
-        trace.results["path_walk"] = critical_pieces(dependencies(trace))
-    found: Pieces = trace.results["path_walk"]
-    return found
+    """The critical path as the graph sees it."""
+    return critical_pieces(dependencies(trace))
 
 
+@kept
 def path_pieces(trace: RankTrace) -> pl.DataFrame:
     """The critical path in order of time: `start_ns, end_ns, class, event, name, track`; the pieces partition the span.
 
     `event` is null where nothing was recorded. Kept with the trace.
     """
-    if "path_pieces" not in trace.results:
-        trace.results["path_pieces"] = _path_pieces(trace)
-    found: pl.DataFrame = trace.results["path_pieces"]
-    return found
-
-
-def _path_pieces(trace: RankTrace) -> pl.DataFrame:
     graph = dependencies(trace)
     pieces = path_walk(trace)
     classes = event_classes(trace, graph)

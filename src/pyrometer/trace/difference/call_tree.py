@@ -9,7 +9,10 @@ import numpy.typing as npt
 import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
+from pyrometer.trace.linking.tree import depth_of
 from pyrometer.trace.naming.patterns import MODULE, is_module, is_step_mark
+from pyrometer.trace.program.paths import merge_paths
+from pyrometer.trace.program.rollup import roll_up
 from pyrometer.trace.rows import IntArray, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace
 
@@ -52,15 +55,15 @@ def build_call_tree(trace: RankTrace) -> CallTree:
         host, is_device = host & (step >= 0), is_device & (step >= 0)
     above = _node_above(trace, host)
     rows = np.flatnonzero(host | is_device)
-    path, parent = _paths(rows, above, names.rank("dense").to_numpy(), row_numbers(events["depth"]))
+    nowhere = np.full(len(above), -1, np.int64)
+    merged = merge_paths(rows, names.rank("dense").to_numpy().astype(np.int64), above, nowhere)
+    path, parent = merged.of_event[rows], merged.parent
     number = len(parent)
     when = np.zeros(len(rows), np.int64) if step is None else step[rows]
     width = max(trace.steps.height, 1)
     dur, on_device = events["dur_ns"].to_numpy()[rows], is_device[rows]
     device = _table(path, when, np.where(on_device, dur, 0), (number, width))
-    for node in range(number - 1, -1, -1):
-        if parent[node] >= 0:
-            device[parent[node]] += device[node]
+    device = roll_up(device, parent, depth_of(parent))
     first = np.full(number, -1, np.int64)
     first[path[::-1]] = rows[::-1]  # rows are in order of start
     return CallTree(
@@ -97,33 +100,6 @@ def _node_above(trace: RankTrace, host: npt.NDArray[np.bool_]) -> IntArray:
     above = np.where(parent >= 0, nearest[parent], -1)
     by_id = (above < 0) & (op >= 0) & (op != np.arange(len(op)))
     return np.where(by_id, nearest[op], above)
-
-
-def _paths(rows: IntArray, above: IntArray, name: IntArray, depth: IntArray) -> tuple[IntArray, IntArray]:
-    """The node of each row, and the parent of each node; level by level, so that parents come first."""
-    name = name.astype(np.int64)
-    width = int(name.max(initial=0)) + 1
-    node = np.full(len(name), -1, np.int64)
-    parents: list[IntArray] = []
-    count = 0
-    level = _levels(rows, above, depth)
-    for low in range(int(level.max(initial=-1)) + 1):
-        here = rows[level == low]
-        held = np.where(above[here] >= 0, node[above[here]], -1)
-        keys, inverse = np.unique((held + 1) * width + name[here], return_inverse=True)
-        node[here] = count + inverse
-        parents.append(keys // width - 1)
-        count += len(keys)
-    return node[rows], np.concatenate(parents) if parents else np.zeros(0, np.int64)
-
-
-def _levels(rows: IntArray, above: IntArray, depth: IntArray) -> IntArray:
-    """How many nodes lie above each row."""
-    level = np.zeros(len(above), np.int64)
-    for row in rows[np.argsort(depth[rows], kind="stable")].tolist():
-        if above[row] >= 0:
-            level[row] = level[above[row]] + 1
-    return level[rows]
 
 
 def _table(path: IntArray, when: IntArray, amount: IntArray, shape: tuple[int, int]) -> IntArray:

@@ -24,6 +24,8 @@ from pyrometer.trace.trace import RankTrace
 SMALLEST_SHARE = 0.001
 """Changes below this share of the step are not listed."""
 
+SAME_TRACE = "no change: both sides are the same trace, event by event"
+
 NOTE = (
     "two traces are two runs, one after the other: this shows what differs between them; "
     "`pyrometer bench A --vs B` proves it"
@@ -44,8 +46,11 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50) -> TraceDiff:
     differences = compare_circumstances(a, b)
     times = _step_times(a), _step_times(b)
     step, margin = change(*times), run_margin(*times)
+    outcome: Outcome
     withheld = next((one for one in differences if one.withholds), None)
-    if withheld is None:
+    if a.tables["events"].drop("rank").equals(b.tables["events"].drop("rank")):
+        outcome, sentence = "same", SAME_TRACE
+    elif withheld is None:
         outcome, sentence = decide(step, margin, (a.steps.height, b.steps.height))
     else:
         outcome, sentence = "undecided", f"undecided: {withheld.message} ({withheld.a} against {withheld.b})"

@@ -12,13 +12,13 @@ import polars as pl
 from pyrometer.trace.difference.change import change
 from pyrometer.trace.difference.record import GroupChange, NamedChange, Status
 from pyrometer.trace.kinds import DEVICE_WORK, Kind, is_kind
-from pyrometer.trace.naming.patterns import is_data_loading, is_step_mark
+from pyrometer.trace.naming.patterns import is_step_mark
+from pyrometer.trace.program.phase_labels import phase_labels, phase_names
 from pyrometer.trace.program.where import place_names
 from pyrometer.trace.trace import RankTrace
 
 Times = npt.NDArray[np.int64]
 WORKING = (Kind.CPU_OP, Kind.RUNTIME, Kind.DRIVER, Kind.PYTHON_FUNCTION)
-BACKWARD = r"Backward\d*$|^autograd::engine|AccumulateGrad$"
 
 
 _Groups = Mapping[str, tuple[Times, Times]]
@@ -48,7 +48,7 @@ def compare_kernels(a: RankTrace, b: RankTrace, top: int) -> list[NamedChange]:
 def compare_groups(a: RankTrace, b: RankTrace, top: int) -> list[GroupChange]:
     """Phases and modules that both sides know."""
     phases = [_host_and_device(trace, _phases(trace)) for trace in (a, b)]
-    modules = [_host_and_device(trace, _modules(trace)) for trace in (a, b)]
+    modules = [_host_and_device(trace, place_names(trace)["module"]) for trace in (a, b)]
     return [*_grouped("phase", *phases, top=top), *_grouped("module", *modules, top=top)]
 
 
@@ -132,22 +132,7 @@ def _host_and_device(trace: RankTrace, labels: pl.Series) -> dict[str, tuple[Tim
     }
 
 
-def _modules(trace: RankTrace) -> pl.Series:
-    return place_names(trace)["module"].alias("label")
-
-
 def _phases(trace: RankTrace) -> pl.Series:
-    """Captured phases; without them, what operators and annotations tell."""
-    captured = place_names(trace)["phase"].alias("label")
-    if captured.count():
-        return captured
-    events = trace.events
-    label = np.full(events.height, "forward", dtype=object)
-    for name, mask in (
-        ("data", is_data_loading()),
-        ("backward", pl.col("name").str.contains(BACKWARD)),
-        ("optimizer", pl.col("name").str.starts_with("Optimizer.step")),
-    ):
-        wanted = events.select(mask.fill_null(value=False)).to_series().to_numpy()
-        label[trace.nearest(wanted) >= 0] = name
-    return pl.Series("label", label.tolist(), dtype=pl.String)
+    """The phase of every event; where the program does not name its phases, what nothing else claims is forward."""
+    named = phase_names(trace)
+    return named if phase_labels(trace).sources[:1] == ["phase"] else named.fill_null("forward")

@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from pyrometer.errors import InputError
 from pyrometer.record import Record
 from pyrometer.trace.export.counter_tracks import counter_series
 from pyrometer.trace.export.head import head_of
 from pyrometer.trace.export.highlights import Highlight, critical_slices, highlight_slices, on_lanes
 from pyrometer.trace.export.json_text import Columns, argument_text, lines, microseconds, quoted
 from pyrometer.trace.export.lanes import find_lanes
+from pyrometer.trace.export.whole import exporting
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.trace import RankTrace, Trace
 
@@ -64,14 +64,8 @@ def export_chrome(
         InputError: the file cannot be written.
     """
     ranks = trace.ranks if isinstance(trace, Trace) else (trace,)
-    beside = path.with_name(f".{path.name}.partial")
-    try:
-        with _opened(beside, compressed=path.suffix == ".gz") as out:
-            _write(out, ranks, highlights, window or Window(), counters=counters, critical_path=critical_path)
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    with exporting(path) as beside, _opened(beside, compressed=path.suffix == ".gz") as out:
+        _write(out, ranks, highlights, window or Window(), counters=counters, critical_path=critical_path)
 
 
 def _opened(path: Path, *, compressed: bool) -> IO[str]:

@@ -12,6 +12,7 @@ from pyrometer.trace.export.chrome import export_chrome
 from pyrometer.trace.export.folded import folded_stacks
 from pyrometer.trace.export.speedscope import speedscope
 from pyrometer.trace.export.tables import export_table
+from pyrometer.trace.export.whole import exporting
 from pyrometer.trace.trace import Trace
 
 
@@ -24,12 +25,7 @@ def export_trace(trace: Trace, path: Path) -> Path:
     """
     for ending, write in FORMATS.items():
         if path.name.lower().endswith(ending):
-            try:
-                write(trace, path)
-            except OSError as error:
-                raise InputError(
-                    f"{path}: cannot be written ({error.strerror or error}); pass another place"
-                ) from error
+            write(trace, path)
             return path
     raise InputError(f"{path}: its ending names no format; legal are {', '.join(FORMATS)}")
 
@@ -43,21 +39,16 @@ def _write_events(trace: Trace, path: Path) -> None:
 
 
 def _write_folded(trace: Trace, path: Path) -> None:
-    _write_beside(path, folded_stacks(trace.rank()).encode())
+    _write(path, folded_stacks(trace.rank()).encode())
 
 
 def _write_speedscope(trace: Trace, path: Path) -> None:
-    _write_beside(path, msgspec.json.encode(speedscope(trace.rank())))
+    _write(path, msgspec.json.encode(speedscope(trace.rank())))
 
 
-def _write_beside(path: Path, content: bytes) -> None:
-    """Complete or not at all."""
-    beside = path.with_name(f".{path.name}.part")
-    try:
+def _write(path: Path, content: bytes) -> None:
+    with exporting(path) as beside:
         beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 FORMATS: dict[str, Callable[[Trace, Path], None]] = {

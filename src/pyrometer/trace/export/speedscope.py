@@ -9,7 +9,7 @@ import polars as pl
 from pyrometer.trace.kinds import HOST, Kind, is_kind
 from pyrometer.trace.linking.tree import TOLERANCE_NS
 from pyrometer.trace.naming.frames import frame_parts
-from pyrometer.trace.placing import place_slices
+from pyrometer.trace.timing.placing import place_slices
 from pyrometer.trace.trace import RankTrace
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"

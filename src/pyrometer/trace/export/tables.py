@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from pyrometer.errors import InputError
+from pyrometer.trace.export.whole import exporting
 
 FORMATS = (".parquet", ".csv")
 
@@ -23,16 +24,11 @@ def export_table(frame: pl.DataFrame, path: Path) -> None:
     """
     if path.suffix not in FORMATS:
         raise InputError(f"{path}: a table is written as {' or '.join(FORMATS)}; rename the file")
-    beside = path.with_name(f".{path.name}.partial")
-    try:
+    with exporting(path) as beside:
         if path.suffix == ".parquet":
             frame.write_parquet(beside)
         else:
             flat(frame).write_csv(beside)
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:

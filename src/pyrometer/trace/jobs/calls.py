@@ -14,6 +14,7 @@ from pyrometer.trace.jobs.pairing import pair_workers
 from pyrometer.trace.jobs.semantics import canonical
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.patterns import BACKEND, HOST_BACKEND, MAY_WAIT, is_communication
+from pyrometer.trace.program.rollup import holds
 from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.schema import dtypes
 from pyrometer.trace.timing.intervals import Intervals, covered, union
@@ -90,24 +91,10 @@ def _find_units(trace: RankTrace) -> pl.DataFrame:
     told = np.array([int(row) in named and canonical(named[int(row)]) is not None for row in rows], bool)
     above = {kind: trace.nearest(mask[kind]) for kind in ("backend", "params", "op")}
     unit = mask["backend"].copy()
-    unit[rows[told & ~_holds(trace, unit, above["params"])[rows]]] = True
-    inner = np.flatnonzero(mask["op"] & ~_holds(trace, unit | mask["op"], above["op"]))
+    unit[rows[told & ~holds(trace, unit)[rows]]] = True
+    inner = np.flatnonzero(mask["op"] & ~holds(trace, unit | mask["op"]))
     unit[inner] = True
     return _gather(trace, unit, mask["kernel"], above)
-
-
-def _holds(trace: RankTrace, wanted: npt.NDArray[np.bool_], above: IntArray) -> npt.NDArray[np.bool_]:
-    """Which events have a wanted one beneath them; `above` is the nearest holder at or above each event."""
-    held = np.zeros(len(wanted), bool)
-    parent = row_numbers(trace.events["parent"])
-    rows = np.flatnonzero(wanted)
-    while len(rows):
-        rows = parent[rows]
-        rows = above[rows[rows >= 0]]
-        rows = np.unique(rows[rows >= 0])
-        rows = rows[~held[rows]]
-        held[rows] = True
-    return held
 
 
 def _gather(

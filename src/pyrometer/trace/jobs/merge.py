@@ -173,6 +173,17 @@ def _notes(
         notes.append(
             f"clocks drift by up to {max(abs(one.drift_ppm or 0) for one in drifting):.1f} ppm; not corrected"
         )
+    notes += _misfits(summaries)
     if len(summaries) > 1 and not waits.height:
         notes.append("no collective was recorded by two ranks: ranks cannot be compared in time")
     return notes
+
+
+def _misfits(summaries: Sequence[RankSummary]) -> list[str]:
+    """What speaks against the files being of one job."""
+    worlds = sorted({one.world_size for one in summaries if one.world_size})
+    if len(worlds) > 1:
+        sizes = " and of ".join(map(str, worlds))
+        return [f"the files tell of jobs of {sizes} ranks: pass the files of one job only"]
+    beyond = [str(one.rank) for one in summaries if worlds and one.rank >= worlds[0]]
+    return [f"rank {', '.join(beyond)} is beyond the {worlds[0]} that the files tell of"] if beyond else []

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import polars as pl
 
 from pyrometer.record import Record, doc
-from pyrometer.trace.program.where import Where, places_of
+from pyrometer.trace.program.where import Where, place_of, places_of
 from pyrometer.trace.trace import RankTrace
 
 SAID_SITES = 10
@@ -38,12 +39,12 @@ def call_sites(trace: RankTrace, rows: pl.DataFrame, total_ns: int, num_steps: i
     found = (
         named.group_by(*site, "key")
         .agg(pl.len().alias("calls"), pl.col("time").sum(), pl.col("name").mode().sort().first())
-        .sort("time", "calls", "name", descending=[True, True, False])
+        .sort("time", "calls", "name", *site, descending=[True, True, *[False] * (1 + len(site))])
         .head(SAID_SITES)
     )
     return [
         CallSite(
-            where=Where(**{key: row[key] for key in site}, op=row["name"]),
+            where=msgspec.structs.replace(place_of(row), op=row["name"]),
             name=row["name"],
             calls=row["calls"],
             calls_per_step=row["calls"] / num_steps if num_steps else None,

@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 
 from pyrometer.trace.kinds import DEVICE_WORK, HOST, is_kind
-from pyrometer.trace.linking.nearest import by_level
+from pyrometer.trace.linking.tree import depth_of
 from pyrometer.trace.naming.patterns import is_step_mark
+from pyrometer.trace.program.paths import merge_paths
 from pyrometer.trace.program.rollup import codes, gather_into, roll_up
 from pyrometer.trace.rows import IntArray, mask_of, row_numbers
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 ALL = "(all)"
 ORPHANS = "(device work without a launch)"
@@ -42,6 +43,7 @@ class Merged:
         return roll_up(self.device_self_ns, self.parent, self.depth)
 
 
+@kept
 def merged(trace: RankTrace) -> Merged:
     """Merge the call tree of all threads: thread → Python → module → operator → runtime call → kernel.
 
@@ -49,57 +51,28 @@ def merged(trace: RankTrace) -> Merged:
     and addresses of objects are cut from the names, so that steps merge. A function that opens a span stands beside it: it
     did not run within.
     """
-    if "merged" not in trace.results:
-        trace.results["merged"] = _merge(trace)
-    found: Merged = trace.results["merged"]
-    return found
-
-
-def _merge(trace: RankTrace) -> Merged:
     events = trace.events
     host, device = (np.flatnonzero(mask_of(events, is_kind(*kinds))) for kinds in (HOST, DEVICE_WORK))
     rows = np.concatenate([host, device])
     labels, code = _labels(events[rows])
-    parent = row_numbers(trace.events["parent"])
+    label = np.zeros(events.height, np.int64)
+    label[rows] = code
     tops, top_of = _tops(trace, host, device)
-    nodes = _Nodes(labels.height, len(tops), events.height)
-    for chosen in by_level(row_numbers(trace.events["depth"])[rows]):
-        mine = rows[chosen]
-        held = parent[mine] >= 0
-        nodes.add(mine, code[chosen], np.where(held, nodes.of_event[parent[mine]], top_of[mine]))
-    node = nodes.of_event
+    paths = merge_paths(rows, label, row_numbers(events["parent"]), top_of, first=1 + len(tops))
+    node = paths.of_event
+    parent = np.concatenate([[-1], np.zeros(len(tops), np.int64), paths.parent])
     first = pl.DataFrame({"name": [ALL, *tops], "kind": ["trace", *["thread"] * len(tops)]})
-    named = pl.concat([first, labels[nodes.label]])
+    named = pl.concat([first, labels[paths.label]])
     nothing = np.zeros(named.height, np.int64)
     return Merged(
-        parent=nodes.parent,
-        depth=nodes.depth,
+        parent=parent,
+        depth=depth_of(parent),
         name=named["name"],
         kind=named["kind"],
         calls=gather_into(nothing.copy(), node[rows], np.ones(len(rows), np.int64)),
         self_ns=gather_into(nothing.copy(), node[host], events["self_ns"].to_numpy()[host]),
         device_self_ns=gather_into(nothing.copy(), node[device], events["dur_ns"].to_numpy()[device]),
     )
-
-
-class _Nodes:
-    """Nodes as they are found, level by level; the root and the threads come first."""
-
-    def __init__(self, num_labels: int, num_tops: int, num_events: int) -> None:
-        self.of_event = np.full(num_events, -1, np.int64)
-        self.parent = np.where(np.arange(1 + num_tops) > 0, 0, -1)
-        self.depth = np.minimum(np.arange(1 + num_tops), 1)
-        self.label = np.empty(0, np.int64)
-        self._num_labels = num_labels
-
-    def add(self, rows: IntArray, code: IntArray, above: IntArray) -> None:
-        """Events of one level; their labels, and the nodes that they hang below."""
-        key, which = np.unique(above * self._num_labels + code, return_inverse=True)
-        self.of_event[rows] = len(self.parent) + which
-        mother = key // self._num_labels
-        self.depth = np.append(self.depth, self.depth[mother] + 1)
-        self.parent = np.append(self.parent, mother)
-        self.label = np.append(self.label, key % self._num_labels)
 
 
 def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
@@ -112,8 +85,8 @@ def _labels(events: pl.DataFrame) -> tuple[pl.DataFrame, IntArray]:
         .fill_null("(unnamed)"),
         kind=pl.col("kind").cast(pl.String),
     )
-    kept, label = np.unique(codes(cut), return_inverse=True)
-    return cut[kept], label[code].astype(np.int64)
+    different, label = np.unique(codes(cut), return_inverse=True)
+    return cut[different], label[code].astype(np.int64)
 
 
 def _tops(trace: RankTrace, host: IntArray, device: IntArray) -> tuple[list[str], IntArray]:

@@ -27,7 +27,7 @@ from pyrometer.trace.naming.copy_names import copy_direction
 from pyrometer.trace.naming.patterns import PHASE, is_data_loading
 from pyrometer.trace.program.rollup import above, is_operator
 from pyrometer.trace.rows import IntArray, Mask, pick, row_numbers
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 Source = Literal["phase", "annotation", "optimizer", "loader", "autograd", "module", "copy", "order"]
 
@@ -51,13 +51,10 @@ class PhaseLabels(NamedTuple):
     code: IntArray  # of each event, an index of the two lists; -1 where it is in no phase
 
 
+@kept
 def phase_labels(trace: RankTrace) -> PhaseLabels:
     """The phase of every event; see the module's text for how it is found."""
-    if "phase_labels" not in trace.results:
-        marked = (trace.places.phase >= 0).any()
-        trace.results["phase_labels"] = _annotated(trace) if marked else _derived(trace)
-    found: PhaseLabels = trace.results["phase_labels"]
-    return found
+    return _annotated(trace) if (trace.places.phase >= 0).any() else _derived(trace)
 
 
 def phase_names(trace: RankTrace) -> pl.Series:

@@ -19,6 +19,19 @@ def above(trace: RankTrace, wanted: Mask) -> IntArray:
     return np.asarray(np.where(parent >= 0, found[parent], -1), np.int64)
 
 
+def holds(trace: RankTrace, wanted: Mask) -> Mask:
+    """Which events have a wanted one strictly below them."""
+    parent = row_numbers(trace.events["parent"])
+    found = np.zeros(len(parent), np.bool_)
+    rows = np.flatnonzero(wanted)
+    while len(rows):
+        rows = np.unique(parent[rows])
+        rows = rows[rows >= 0]
+        rows = rows[~found[rows]]
+        found[rows] = True
+    return found
+
+
 def is_operator(trace: RankTrace) -> Mask:
     """Which events are operators; marks of steps, which old files write as operators, are none."""
     return mask_of(trace.events, is_kind(Kind.CPU_OP) & ~is_step_mark())

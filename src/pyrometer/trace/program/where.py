@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,7 @@ from pyrometer.record import Record, doc
 from pyrometer.trace.naming.frames import frame_kinds, frame_parts
 from pyrometer.trace.naming.patterns import PHASE, module_names
 from pyrometer.trace.rows import IntArray, pick, row_numbers
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 
 class Where(Record, frozen=True, kw_only=True):
@@ -25,6 +26,11 @@ class Where(Record, frozen=True, kw_only=True):
     phase: Annotated[str | None, doc("forward, backward, optimizer, …")] = None
 
 
+PLACE = ("file", "line", "function", "module", "op", "phase")
+"""Columns of `place_names`, and the fields of `Where`."""
+
+
+@kept
 def place_names(trace: RankTrace) -> pl.DataFrame:
     """One row per event: `file, line, function, module, op, phase`; null where the trace does not say.
 
@@ -33,13 +39,6 @@ def place_names(trace: RankTrace) -> pl.DataFrame:
     names the line at which a function begins; only functions that were running already when it started show the line
     that was being run. Of old files, which hold no Python functions, the call stack of the operator is taken.
     """
-    if "place_names" not in trace.results:
-        trace.results["place_names"] = _find_names(trace)
-    found: pl.DataFrame = trace.results["place_names"]
-    return found
-
-
-def _find_names(trace: RankTrace) -> pl.DataFrame:
     names = trace.events["name"]
     at = trace.places
     return _frames(trace).with_columns(
@@ -67,7 +66,13 @@ def where(trace: RankTrace, event: int) -> Where:
 
 def places_of(trace: RankTrace, events: pl.Series) -> pl.DataFrame:
     """The places of some events, one row each, in their order: the columns of `place_names`."""
-    return place_names(trace)[events.to_numpy()]
+    found: pl.DataFrame = place_names(trace)[events.cast(pl.UInt32).to_numpy()]
+    return found
+
+
+def place_of(row: Mapping[str, Any]) -> Where:
+    """The place that a row of a frame names, in those of the columns of `PLACE` that it has."""
+    return Where(**{name: row[name] for name in PLACE if name in row})
 
 
 def _stack_frames(trace: RankTrace) -> tuple[pl.Series, IntArray]:

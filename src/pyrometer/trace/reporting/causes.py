@@ -1,6 +1,6 @@
 """What the time of a trace comes from: the classic mistakes, each with its evidence and its line.
 
-A cause is named only where its evidence is plain; every limit is a constant here. What stands first explains most.
+A cause is named only where its evidence is plain; every limit is a constant here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DOMINANT = 0.3
 
 WAITS_PER_STEP = 8
 STALLED_SHARE = 0.05
-"""Of the span, in which the host waits at one place."""
+"""Of the span, in which the host waits at one place, and a device has nothing to do afterwards."""
 
 TURNOVER = 5.0
 CHURN_BYTES = 16 * 2**20
@@ -93,15 +93,18 @@ def _operator(report: RankReport) -> Cause | None:
 
 
 def _synchronisation(report: RankReport) -> Cause | None:
-    waited, steps = report.synchronisation, max(len(report.steps), 1)
+    waited, steps, span = report.synchronisation, max(len(report.steps), 1), max(report.span_ns, 1)
+    dry = report.breakdown_ns.sync >= DOMINANT * span  # the host waits even while nothing runs
     for point in report.sync_points:
-        often = point.num_calls / steps >= WAITS_PER_STEP
-        costly = point.stalled_ns >= STALLED_SHARE * report.span_ns
-        if costly or (often and waited.would_stall):
-            share = format_percent(point.stalled_ns / max(report.span_ns, 1))
-            cost = "would each wait for a device" if waited.would_stall else f"hold the host up for {share}"
-            calls = f"{point.num_calls / steps:,.4g} calls of {point.name} per step"
-            said = " ".join(part for part in (calls, spot(point.where), cost) if part)
+        held = (point.total_ns if dry else point.stalled_ns) / span
+        often = point.num_calls / steps
+        drained = (
+            dry or point.device_idle_after_ns >= STALLED_SHARE * span
+        )  # else it waits while a device is busy
+        if (held >= STALLED_SHARE and drained) or (often >= WAITS_PER_STEP and waited.would_stall):
+            times = f"called {often:,.4g}×{' per step' if report.steps else ''} {spot(point.where)}".rstrip()
+            held_up = f"holds the host up for {format_percent(held)}"
+            said = f"{point.name}, {times}, {'would wait for a device' if waited.would_stall else held_up}"
             return Cause(code="synchronisation", sentence=said, where=point.where)
     return None
 
@@ -150,9 +153,9 @@ def _function(report: RankReport) -> Cause | None:
 
 SIGNS: tuple[Callable[[RankReport], Cause | None], ...] = (
     _data,
-    _operator,
     _churn,
     _synchronisation,
     _dispatch,
+    _operator,
 )
-"""In the order in which they are told."""
+"""The most telling first: a large operator may be all that there is to do."""

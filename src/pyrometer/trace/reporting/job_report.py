@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from pyrometer.errors import InputError
 from pyrometer.record import Record
 from pyrometer.trace.jobs.executor import Executor, ProcessExecutor, SerialExecutor, usable_cores
@@ -73,4 +75,9 @@ def _merged(digests: Iterable[Digest], failures: Sequence[RankFailure]) -> JobRe
     ordered = sorted(digests, key=lambda one: (one.report.rank, one.report.path))
     several = len(ordered) + len(failures) > 1
     job = merge_ranks([*(one.summary for one in ordered), *failures]) if several else None
-    return JobReport([one.report for one in ordered], job)
+    return JobReport([_beside_others(one.report) if several else one.report for one in ordered], job)
+
+
+def _beside_others(report: RankReport) -> RankReport:
+    """Without the note that the other ranks are missing: `Job` tells which are."""
+    return msgspec.structs.replace(report, health=[one for one in report.health if one.code != "one_rank"])

@@ -30,7 +30,7 @@ from pyrometer.trace.analysis.roofline import roofline
 from pyrometer.trace.analysis.synchronisation import Synchronisation, SyncPoint, sync_points
 from pyrometer.trace.analysis.user_lines import user_lines
 from pyrometer.trace.analysis.utilisation import Utilisation, utilisation
-from pyrometer.trace.health import HealthIssue
+from pyrometer.trace.health.issue import HealthIssue
 from pyrometer.trace.info import Repair
 from pyrometer.trace.reporting.totals import LineTotal, ModuleTotal, OpTotal, RoofPoint, TreeNode, rows
 from pyrometer.trace.trace import RankTrace
@@ -145,7 +145,7 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
 
 def _roof_points(trace: RankTrace, peaks: Peaks | None) -> list[RoofPoint]:
     frame = roofline(trace, peaks=peaks) if peaks else roofline(trace)
-    return rows(frame.sort("time_ns", descending=True), RoofPoint, MOST_ROWS)
+    return rows(frame.sort("time_ns", descending=True, maintain_order=True), RoofPoint, MOST_ROWS)
 
 
 def _devices(trace: RankTrace) -> list[str]:

@@ -12,7 +12,7 @@ from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.analysis.recoverable import Recoverable
 from pyrometer.trace.jobs.job import Job
-from pyrometer.trace.reporting.causes import Cause, find_causes
+from pyrometer.trace.reporting.causes import Cause, Code, find_causes
 from pyrometer.trace.reporting.rank_report import RankReport
 
 Bound = Literal[
@@ -47,8 +47,14 @@ OF_HOSTS: dict[Bound, tuple[str, ...]] = {
 }
 """The same without device work."""
 
-MOST_SAID = 2
-"""Causes that the sentence tells."""
+EXPLAINED_BY: dict[Bound, Code] = {
+    "compute": "operator",
+    "data": "data",
+    "host": "dispatch",
+    "python": "function",
+    "synchronisation": "synchronisation",
+}
+"""The cause that is told first; for all else it is the most telling one."""
 
 REMOVABLE = frozenset({"data", "copy", "collective", "launch", "sync", "gap"})
 """Gains from what need not be there at all; of operators and lines only a supposed speed-up is known."""
@@ -91,8 +97,8 @@ def judge(report: RankReport) -> TraceVerdict:
         return TraceVerdict(rank=report.rank, bound="unrecorded", share=0.0, sentence=NOTHING)
     bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0)
     sentence = SENTENCES[bound].format(share=format_percent(share))
-    causes = find_causes(report)
-    sentence = "; ".join([sentence, *(cause.sentence for cause in causes[:MOST_SAID])])
+    causes = sorted(find_causes(report), key=lambda cause: cause.code != EXPLAINED_BY.get(bound))
+    sentence = "; ".join([sentence, *(cause.sentence for cause in causes[:1])])
     best = next((gain for gain in report.recoverable if gain.kind in REMOVABLE), None)
     if best is not None and 0 < best.ratio < WORTH_SAYING and bound != "unrecorded":
         sentence += f"; without {best.name}, {significant(1 / best.ratio)}× faster"

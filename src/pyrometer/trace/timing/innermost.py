@@ -9,7 +9,7 @@ import polars as pl
 
 from pyrometer.trace.rows import IntArray, ranges
 from pyrometer.trace.timing.intervals import Lanes
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Overlaps:
     ns: IntArray
 
 
+@kept
 def innermost(trace: RankTrace) -> Innermost:
     """Cut up the time of all host threads of one rank.
 

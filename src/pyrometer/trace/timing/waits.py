@@ -7,7 +7,7 @@ import polars as pl
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.copy_names import UNPINNED
 from pyrometer.trace.naming.patterns import is_blocking_call
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 SCOPES = (
     (r"Memcpy|memcpy", "copy"),
@@ -19,19 +19,14 @@ SCOPES = (
 """What a call waits for, by its name."""
 
 
+@kept
 def find_waits(trace: RankTrace) -> pl.DataFrame:
     """Calls in which a host thread waits for a device: `event, name, track, start_ns, end_ns, scope`, in order of start.
 
     A call counts when its name says that it blocks (`cudaStreamSynchronize`, `hipMemcpyWithStream`, `cudaFree`, …), or
     when it copies from or to pageable memory and returned only after its copy had ended.
     """
-    if "waits" not in trace.results:
-        trace.results["waits"] = _find(trace.events)
-    found: pl.DataFrame = trace.results["waits"]
-    return found
-
-
-def _find(events: pl.DataFrame) -> pl.DataFrame:
+    events = trace.events
     calls = is_kind(Kind.RUNTIME, Kind.DRIVER)
     copies = events.filter(
         (pl.col("kind") == Kind.MEMCPY.value)

@@ -7,12 +7,13 @@ import polars as pl
 
 from pyrometer.trace.kinds import HOST, Kind, is_kind
 from pyrometer.trace.rows import IntArray, mask_of, positions, row_numbers
-from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.trace import RankTrace, kept
 
 UNPLACED = (Kind.MEMORY, Kind.INSTANT, Kind.TRACE)
 """Moments, and the frame of the recording itself: nothing to draw as a slice."""
 
 
+@kept
 def place_slices(trace: RankTrace) -> pl.DataFrame:
     """All events that last, or that nest, each on a lane; rows are in order of start.
 
@@ -22,13 +23,6 @@ def place_slices(trace: RankTrace) -> pl.DataFrame:
     work. Where slices overlap without nesting, as on streams with overlapping kernels, the later one moves to the
     next lane that is free, and what it encloses moves with it; so nothing is ever hidden or lost.
     """
-    if "slices" not in trace.results:
-        trace.results["slices"] = _place(trace)
-    found: pl.DataFrame = trace.results["slices"]
-    return found
-
-
-def _place(trace: RankTrace) -> pl.DataFrame:
     slices = trace.events.filter(~is_kind(*UNPLACED)).select(
         "event", "track", "start_ns", "dur_ns", "end_ns", "name", "kind", "depth", "parent"
     )

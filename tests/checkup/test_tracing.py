@@ -1,0 +1,216 @@
+"""What tracing adds to a check: a report beside the measurement, or a note of why there is none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pyrometer.checkup import tracing
+from pyrometer.checkup.script import check_script, script_observation
+from pyrometer.checkup.tracing import MOST_STEPS, trace_workload, traced_fields
+from pyrometer.checkup.workload import check_workload
+from pyrometer.errors import InputError
+from pyrometer.hardware.environment import read_environment
+from pyrometer.report.schema import schema_of
+from pyrometer.workload.call import Call
+from pyrometer.workload.inference import Inference
+from pyrometer.workload.script.observed import ObservedScript, TracedSteps
+
+SCRIPT = """
+import torch
+from torch import nn
+model = nn.Linear(32, 32)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for i in range(40):
+    optimizer.zero_grad()
+    model(torch.randn(16, 32)).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.fixture
+def small() -> Inference:
+    """A net that takes a fraction of a millisecond."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8))
+    return Inference(net, (torch.randn(8, 64),), unit="frames", per_step=8)
+
+
+def raises_under_a_profiler() -> None:
+    if torch.autograd._profiler_enabled():  # type: ignore[attr-defined]
+        raise RuntimeError("not while somebody looks")
+    time.sleep(1e-3)
+
+
+def test_a_check_of_a_workload_says_where_its_step_goes(small: Inference) -> None:
+    found = check_workload(small, "model.py:small", budget_s=0.3, confidence=0.99)
+    assert found.measurement is not None
+    assert found.trace is not None
+    assert 1 <= len(found.trace.steps) <= MOST_STEPS
+    assert found.trace.breakdown_ns.total_ns == found.trace.span_ns
+    assert {"forward"} <= {phase.name for phase in found.trace.phases.phases}
+    assert {module.module for module in found.trace.top_modules} >= {"0", "1", "2"}
+    assert any(op.name == "aten::addmm" for op in found.trace.top_ops)
+    assert found.trace.memory.devices, "allocations are recorded"
+    assert found.trace_verdict is not None
+    assert found.trace_verdict.sentence
+    assert found.capture is not None
+    assert any("peaks" in note for note in found.notes), (
+        "without a store there are no peaks, and that is said"
+    )
+
+
+def test_tracing_comes_after_all_timing(small: Inference, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise InputError("no room for a trace; free some and check again")
+
+    monkeypatch.setattr(tracing, "record_trace", refuse)
+    found = check_workload(small, "model.py:small", budget_s=0.3, confidence=0.99)
+    assert found.measurement is not None
+    assert found.measurement.failure is None
+    assert (found.trace, found.trace_verdict, found.capture) == (None, None, None)
+    assert found.notes == ["no step could be traced: no room for a trace; free some and check again"]
+
+
+def test_a_step_that_cannot_be_traced_is_still_measured() -> None:
+    found = check_workload(Call(raises_under_a_profiler), "t.py:work", budget_s=0.2, confidence=0.99)
+    assert found.measurement is not None
+    assert found.measurement.median_s == pytest.approx(1e-3, rel=2)
+    assert found.trace is None
+    (note,) = found.notes
+    assert note.startswith("no step could be traced: ")
+    assert "not while somebody looks" in note
+
+
+def test_a_failed_or_interrupted_measurement_is_not_traced() -> None:
+    calls = iter(range(10**9))
+
+    def step() -> None:
+        if next(calls) == 25:
+            raise ValueError("bad batch")
+        time.sleep(1e-3)
+
+    found = check_workload(Call(step), "t.py:work", budget_s=2, confidence=0.99)
+    assert found.measurement is not None
+    assert found.measurement.failure is not None
+    assert (found.trace, found.notes) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("step_s", "budget_s", "steps"),
+    [(1e-4, 10, MOST_STEPS), (1.0, 10, 1), (0.25, 10, 3), (0.0, 1, MOST_STEPS)],
+)
+def test_the_budget_says_how_many_steps(
+    small: Inference, monkeypatch: pytest.MonkeyPatch, step_s: float, budget_s: float, steps: int
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def note(_: Any, **options: Any) -> None:
+        asked.update(options)
+
+    monkeypatch.setattr(tracing, "record_trace", note)
+    trace_workload(small, step_s=step_s, budget_s=budget_s)
+    assert asked["steps"] == steps
+    assert asked["options"].with_stack
+
+
+def test_operators_are_put_against_this_machines_peaks(small: Inference, tmp_path: Path) -> None:
+    trace, notes = trace_workload(small, step_s=1e-4, budget_s=1)
+    assert notes == []
+    assert trace is not None
+    environment = read_environment()
+    fields = traced_fields(trace, environment, tmp_path)
+    assert fields["notes"] == []
+    matmul = next(point for point in fields["trace"].roofline if point.op == "aten::addmm")
+    assert matmul.share_of_roof is not None
+    assert matmul.bound in {"compute", "memory", "overhead"}
+    assert list(tmp_path.iterdir()), "peaks are kept for the next time"
+
+
+def observed(num_steps: int, traced: TracedSteps | None) -> ObservedScript:
+    """A script whose steps take 10 ms, and 100 ms around the profiler."""
+    slow = range(traced.first - 1, traced.first + traced.num_steps + 1) if traced else range(0)
+    step_ns = [100_000_000 if i in slow else 10_000_000 for i in range(num_steps)]
+    return ObservedScript(
+        argv=["train.py"], exit_code=0, wall_s=3.0, import_s=1.0, steps_from="optimizer steps",
+        step_start_ns=np.cumsum([0, *step_ns[:-1]]).tolist(), step_ns=step_ns, regular=[True] * num_steps,
+        phase_ns={"rest": step_ns}, outside_steps_s=1.0, traced=traced,
+    )  # fmt: skip
+
+
+def test_traced_steps_and_their_neighbours_do_not_count_as_timing() -> None:
+    seen = script_observation(observed(60, TracedSteps(first=20, num_steps=3)), "train.py")
+    assert len(seen.times_s) == 60 - 1 - 5
+    assert max(seen.times_s) == pytest.approx(0.010)
+    untouched = script_observation(observed(60, None), "train.py")
+    assert len(untouched.times_s) == 59
+
+
+def test_a_check_of_a_script_says_where_its_step_goes(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    found = check_script([str(script)], confidence=0.99)
+    assert found.script is not None
+    assert found.script.exit_code == 0
+    assert found.measurement is not None
+    assert found.measurement.num_samples + found.measurement.warmup_steps < 40 - len(found.trace.steps)  # type: ignore[union-attr]
+    assert found.trace is not None
+    assert found.trace_verdict is not None
+    names = {phase.name for phase in found.trace.phases.phases}
+    assert {"forward", "backward", "optimizer"} <= names
+    assert any(Path(line.file or "").name == "train.py" for line in found.trace.top_lines)
+
+
+MODEL = """
+import torch
+from torch import nn
+import pyrometer as pm
+
+def small():
+    return pm.Inference(nn.Linear(64, 64), torch.randn(8, 64), unit="frames", per_step=8)
+
+def shy():
+    def step():
+        if torch.autograd._profiler_enabled():
+            raise RuntimeError("not while somebody looks")
+        sum(range(10000))
+    return pm.Call(step)
+"""
+
+
+def pyrometer(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "model.py").write_text(MODEL)
+    code = "from pyrometer.cli.main import run; run()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, cwd=folder
+    )
+
+
+def test_the_verb_prints_and_stores_the_trace(tmp_path: Path) -> None:
+    done = pyrometer(tmp_path, "check", "model.py:small", "--budget", "300ms", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema_of("check"))
+    assert {"trace", "trace_verdict", "capture", "notes"} <= set(document)
+    assert sum(document["trace"]["breakdown_ns"].values()) == document["trace"]["span_ns"]
+    assert document["trace_verdict"]["sentence"]
+    page = (tmp_path / document["report_path"]).read_text(encoding="utf-8")
+    assert "Call tree" in page
+    assert "aten::addmm" in page
+
+
+def test_the_verb_says_why_there_is_no_trace(tmp_path: Path) -> None:
+    done = pyrometer(tmp_path, "check", "model.py:shy", "--budget", "300ms", "--no-store", "-o", "r.html")
+    assert done.returncode == 0, done.stderr
+    assert "per step" in done.stdout
+    assert "no step could be traced" in done.stdout
