@@ -189,9 +189,7 @@ def measure(events: list[Event], windows: list[tuple[int, int]]) -> Truth:
 
 def span(events: list[Event]) -> tuple[int, int]:
     """From the first to the last operator or device work."""
-    counted = [
-        event for name, event in classes(events) if name == "host" or event.kind in DEVICE
-    ] or events
+    counted = [event for name, event in classes(events) if name == "host" or event.kind in DEVICE] or events
     if not counted:
         return 0, 0
     return min(event.start for event in counted), max(event.end for event in counted)

@@ -26,6 +26,7 @@ from pyrometer.trace.kinds import Kind
 from pyrometer.trace.program.call_sites import CallSite, call_sites
 from pyrometer.trace.timing.distribution import Distribution, distribution
 from pyrometer.trace.timing.intervals import Intervals, clip, complement, length, merge, union
+from pyrometer.trace.timing.queues import launched, queue_depth
 from pyrometer.trace.trace import RankTrace
 
 SHORT_NS = 10_000
@@ -122,55 +123,6 @@ def launches(trace: RankTrace) -> LaunchReport:
         num_steps=num_steps,
         device=_device(trace, work, num_steps) if work.height else None,
         host=_host(trace, num_steps),
-    )
-
-
-def launched(trace: RankTrace) -> pl.DataFrame:
-    """Device work and the call that launched it: `event, device, stream, start_ns, …, call, call_start_ns, call_end_ns`."""
-    columns = [
-        "event",
-        "kind",
-        "name",
-        "device",
-        "stream",
-        "track",
-        "start_ns",
-        "end_ns",
-        "dur_ns",
-        "step",
-        "parent",
-    ]
-    work = trace.device_work.select(columns)
-    calls = trace.of_kind(Kind.RUNTIME, Kind.DRIVER).select(
-        pl.col("event").cast(pl.Int32).alias("parent"),
-        pl.col("start_ns").alias("call_start_ns"),
-        pl.col("end_ns").alias("call_end_ns"),
-    )
-    return work.join(calls, on="parent", how="left", maintain_order="left").rename({"parent": "call"})
-
-
-def queue_depth(trace: RankTrace) -> pl.DataFrame:
-    """How much work waits per stream, as steps: `device, stream, ts_ns, depth`, each until the next row of its stream."""
-    linked = launched(trace).filter(pl.col("call_start_ns").is_not_null())
-    waits = linked.select(
-        "device",
-        "stream",
-        "track",
-        lower="call_start_ns",
-        upper=pl.max_horizontal("start_ns", "call_start_ns"),
-    )
-    edges = pl.concat(
-        [
-            waits.select("device", "stream", "track", pl.col("lower").alias("ts_ns"), change=pl.lit(1)),
-            waits.select("device", "stream", "track", pl.col("upper").alias("ts_ns"), change=pl.lit(-1)),
-        ]
-    )
-    return (
-        edges.group_by("track", "ts_ns")
-        .agg(pl.col("device", "stream").first(), pl.col("change").sum())
-        .sort("track", "ts_ns")
-        .with_columns(depth=pl.col("change").cum_sum().over("track"))
-        .select("track", "device", "stream", "ts_ns", "depth")
     )
 
 

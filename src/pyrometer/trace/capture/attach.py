@@ -6,14 +6,13 @@ import contextlib
 import os
 import socket
 from pathlib import Path
-from statistics import median
 
 import msgspec
 
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.quantity import Seconds
 from pyrometer.record import from_json, to_json
-from pyrometer.trace.capture.overhead import CONFIDENCE, overhead
+from pyrometer.trace.capture.overhead import step_cost
 from pyrometer.trace.capture.record import Capture, CaptureOptions, require_count
 from pyrometer.trace.capture.rendezvous import TraceAnswer, TraceOrder, address, candidate_folders
 from pyrometer.trace.capture.writing import destination, finish, partial, reopened
@@ -124,19 +123,12 @@ def _unreachable(pid: int) -> str:
 
 
 def _capture(answer: TraceAnswer, options: CaptureOptions, steps: int | None) -> Capture:
-    found = overhead(answer.untraced_s, answer.traced_s)
     return Capture(
         source="process",
         options=msgspec.structs.replace(options, with_modules=False),  # their names are not known here
         asked_steps=steps,
         num_steps=len(answer.traced_s),
-        step_untraced_s=median(answer.untraced_s) if answer.untraced_s else None,
-        step_traced_s=median(answer.traced_s) if answer.traced_s else None,
-        num_untraced=len(answer.untraced_s),
-        overhead_ratio=found and found.ratio,
-        overhead_low=found and found.low,
-        overhead_high=found and found.high,
-        confidence=CONFIDENCE if found and found.low is not None else None,
+        **step_cost(answer.untraced_s, answer.traced_s),
         raw_bytes=answer.raw_bytes,
         file_bytes=0,
         num_events=0,

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple
+from statistics import median
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
 from pyrometer.quantity import Ratio, Seconds
 
 CONFIDENCE = 0.95
+
+MOST_STEPS = 20
+"""On either side; more would make the overhead no surer, and its exact interval slow."""
 
 
 class Overhead(NamedTuple):
@@ -19,6 +23,32 @@ class Overhead(NamedTuple):
     ratio: Ratio
     low: Ratio | None
     high: Ratio | None
+
+
+class StepCost(TypedDict):
+    """The fields of `Capture` that tell what tracing did to a step."""
+
+    step_untraced_s: Seconds | None
+    step_traced_s: Seconds | None
+    num_untraced: int
+    overhead_ratio: Ratio | None
+    overhead_low: Ratio | None
+    overhead_high: Ratio | None
+    confidence: float | None
+
+
+def step_cost(untraced_s: list[Seconds], traced_s: list[Seconds]) -> StepCost:
+    """Compare steps without and under the profiler; of many, the interval rests on the last ones."""
+    found = overhead(untraced_s[-MOST_STEPS:], traced_s[-MOST_STEPS:])
+    return {
+        "step_untraced_s": median(untraced_s) if untraced_s else None,
+        "step_traced_s": median(traced_s) if traced_s else None,
+        "num_untraced": len(untraced_s),
+        "overhead_ratio": found and found.ratio,
+        "overhead_low": found and found.low,
+        "overhead_high": found and found.high,
+        "confidence": CONFIDENCE if found and found.low is not None else None,
+    }
 
 
 def overhead(untraced_s: list[Seconds], traced_s: list[Seconds]) -> Overhead | None:

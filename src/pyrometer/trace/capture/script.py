@@ -6,20 +6,17 @@ import dataclasses
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 import msgspec
 
 from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Seconds
-from pyrometer.trace.capture.overhead import CONFIDENCE, overhead
+from pyrometer.trace.capture.overhead import step_cost
 from pyrometer.trace.capture.record import Capture, CaptureOptions, require_count
 from pyrometer.trace.capture.writing import destination, finish, partial, reopened
 from pyrometer.trace.trace import Trace
 from pyrometer.workload.script.observe import observe
 from pyrometer.workload.script.observed import ObservedScript, TraceRequest
-
-MOST_STEPS = 20  # on either side; more would make the overhead no surer, and its exact interval slow
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,6 @@ def _capture(observed: ObservedScript, options: CaptureOptions, steps: int) -> C
     usable = [i for i, regular in enumerate(observed.regular) if regular and i > 0]
     bare_s = [observed.step_ns[i] * 1e-9 for i in usable if i not in between]
     traced_s = [observed.step_ns[i] * 1e-9 for i in usable if i in span]
-    found = overhead(bare_s[-MOST_STEPS:], traced_s[-MOST_STEPS:])
     notes = list(observed.notes)
     if traced.num_steps < steps:
         notes.append(
@@ -131,13 +127,7 @@ def _capture(observed: ObservedScript, options: CaptureOptions, steps: int) -> C
         options=options,
         asked_steps=steps,
         num_steps=traced.num_steps,
-        step_untraced_s=median(bare_s) if bare_s else None,
-        step_traced_s=median(traced_s) if traced_s else None,
-        num_untraced=len(bare_s),
-        overhead_ratio=found and found.ratio,
-        overhead_low=found and found.low,
-        overhead_high=found and found.high,
-        confidence=CONFIDENCE if found and found.low is not None else None,
+        **step_cost(bare_s, traced_s),
         raw_bytes=0,
         file_bytes=0,
         num_events=0,

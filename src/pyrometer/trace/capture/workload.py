@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from torch import nn
 
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.quantity import Bytes, Seconds, format_bytes
-from pyrometer.trace.capture.overhead import CONFIDENCE, overhead
+from pyrometer.trace.capture.overhead import step_cost
 from pyrometer.trace.capture.phase_spans import PhaseSpans
 from pyrometer.trace.capture.record import Capture, CaptureOptions, require_count
 from pyrometer.trace.capture.step_times import StepTimes
@@ -113,19 +112,12 @@ class _Recorder:
             bare_s += _timed(session, run.learn, min(steps, MOST_BARE_STEPS))
         if run.deviated:
             self._note("the phases changed from step to step, so that a span may bear another one's name")
-        found = overhead(bare_s, traced_s)
         return Capture(
             source="workload",
             options=self._options,
             asked_steps=steps,
             num_steps=len(traced_s),
-            step_untraced_s=median(bare_s),
-            step_traced_s=median(traced_s),
-            num_untraced=len(bare_s),
-            overhead_ratio=found and found.ratio,
-            overhead_low=found and found.low,
-            overhead_high=found and found.high,
-            confidence=CONFIDENCE if found and found.low is not None else None,
+            **step_cost(bare_s, traced_s),
             predicted_bytes=predicted,
             raw_bytes=0,
             file_bytes=0,

@@ -48,12 +48,12 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50) -> TraceDiff:
     step, margin = change(*times), run_margin(*times)
     outcome: Outcome
     withheld = next((one for one in differences if one.withholds), None)
-    if a.tables["events"].drop("rank").equals(b.tables["events"].drop("rank")):
-        outcome, sentence = "same", SAME_TRACE
-    elif withheld is None:
-        outcome, sentence = decide(step, margin, (a.steps.height, b.steps.height))
-    else:
+    if withheld is not None:
         outcome, sentence = "undecided", f"undecided: {withheld.message} ({withheld.a} against {withheld.b})"
+    elif a.tables["events"].drop("rank").equals(b.tables["events"].drop("rank")):
+        outcome, sentence = "same", SAME_TRACE
+    else:
+        outcome, sentence = decide(step, margin, (a.steps.height, b.steps.height))
     return TraceDiff(
         outcome=outcome,
         sentence=sentence,

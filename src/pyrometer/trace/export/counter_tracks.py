@@ -12,6 +12,7 @@ import polars as pl
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.copy_names import copy_direction
 from pyrometer.trace.timing.intervals import union
+from pyrometer.trace.timing.queues import queue_depth
 from pyrometer.trace.trace import RankTrace
 
 
@@ -34,13 +35,9 @@ def counter_series(trace: RankTrace) -> Iterator[Series]:
 
 def _queues(trace: RankTrace) -> Iterator[Series]:
     """Per stream the work that is launched and has not begun."""
-    work = trace.device_work.filter(pl.col("parent").is_not_null())
-    launched = trace.events["start_ns"].gather(work["parent"].cast(pl.UInt32))
-    waiting = work.with_columns(launch_ns=pl.min_horizontal(launched, "start_ns"))
-    for (device, stream), rows in waiting.group_by("device", "stream", maintain_order=True):
-        at = np.concatenate([rows["launch_ns"].to_numpy(), rows["start_ns"].to_numpy()])
-        change = np.repeat([1, -1], rows.height)
-        yield _summed(f"queue of stream {stream} on device {device}", "launched", at, change)
+    for (device, stream), rows in queue_depth(trace).group_by("device", "stream", maintain_order=True):
+        at, depth = rows["ts_ns"].to_numpy(), rows["depth"].to_numpy().astype(np.float64)
+        yield Series(f"queue of stream {stream} on device {device}", "launched", at, depth)
 
 
 def _busy(trace: RankTrace) -> Iterator[Series]:

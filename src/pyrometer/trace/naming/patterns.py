@@ -11,12 +11,7 @@ import re
 import polars as pl
 
 from pyrometer.trace.kinds import Kind, is_kind
-
-PHASE = "phase:"
-"""Captured phases are annotations with this prefix: `phase:forward`."""
-
-MODULE = "module:"
-"""Captured modules are annotations with this prefix: `module:encoder.layers.0`."""
+from pyrometer.workload.script.startup._pyrometer_inside.kineto import MODULE, PHASE
 
 TRACED_MODULE = "nn.Module: "
 """Calls of modules, as the profiler's Python tracer names them: `nn.Module: Linear_0`."""
@@ -89,14 +84,14 @@ def is_step_mark() -> pl.Expr:
 
 
 def is_module() -> pl.Expr:
-    """Calls of an `nn.Module`, as the profiler's Python tracer or our own capture marks them."""
+    """Calls of an `nn.Module`, as the profiler's Python tracer or our own capture (`module:encoder.layers.0`) marks them."""
     return (
         (pl.col("kind") == Kind.PYTHON_FUNCTION.value) & pl.col("name").str.starts_with(TRACED_MODULE)
     ) | ((pl.col("kind") == Kind.USER_ANNOTATION.value) & pl.col("name").str.starts_with(MODULE))
 
 
 def is_phase() -> pl.Expr:
-    """Phases of a step, as our own capture marks them."""
+    """Phases of a step, as our own capture marks them: `phase:forward`."""
     return (pl.col("kind") == Kind.USER_ANNOTATION.value) & pl.col("name").str.starts_with(PHASE)
 
 
