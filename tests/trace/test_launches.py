@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyrometer.record import from_json, to_json
-from pyrometer.trace.analysis.launches import LaunchReport, launches, queue_depth
+from pyrometer.trace.analysis.launches import LaunchReport, launches
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.timing.distribution import distribution
+from pyrometer.trace.timing.queues import queue_depth
 
 
 def test_delays_are_exact_from_both_ends_of_the_call(builder):

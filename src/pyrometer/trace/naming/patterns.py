@@ -11,7 +11,13 @@ import re
 import polars as pl
 
 from pyrometer.trace.kinds import Kind, is_kind
-from pyrometer.workload.script.startup._pyrometer_inside.kineto import MODULE, PHASE
+from pyrometer.workload.script.startup._pyrometer_inside import kineto
+
+PHASE = kineto.PHASE
+"""Captured phases are annotations with this prefix: `phase:forward`."""
+
+MODULE = kineto.MODULE
+"""Captured modules are annotations with this prefix: `module:encoder.layers.0`."""
 
 TRACED_MODULE = "nn.Module: "
 """Calls of modules, as the profiler's Python tracer names them: `nn.Module: Linear_0`."""

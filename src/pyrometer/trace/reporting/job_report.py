@@ -10,12 +10,13 @@ import msgspec
 
 from pyrometer.errors import InputError
 from pyrometer.record import Record
-from pyrometer.trace.jobs.executor import Executor, ProcessExecutor, SerialExecutor, usable_cores
+from pyrometer.trace.jobs.executor import Executor, ProcessExecutor, usable_cores
 from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.jobs.merge import merge_ranks
 from pyrometer.trace.jobs.reduce import reduce_rank
 from pyrometer.trace.jobs.summary import RankFailure, RankSummary
 from pyrometer.trace.reading.ledger import refuse
+from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import RankReport, report_rank
 from pyrometer.trace.trace import RankTrace, Trace
 
@@ -58,8 +59,9 @@ def report_files(
     Raises:
         InputError: no file could be used, or `strict` met damage.
     """
-    if executor is None:
-        executor = SerialExecutor() if len(paths) == 1 else ProcessExecutor(min(usable_cores(), len(paths)))
+    if executor is None and len(paths) == 1:  # nothing is left if it fails, so that its own error tells most
+        return report_trace(read_trace(paths[0], strict=strict))
+    executor = executor or ProcessExecutor(min(usable_cores(), len(paths)))
     outcomes = list(executor.map_ranks(paths, digest))
     digests = [one for one in outcomes if isinstance(one, Digest)]
     failures = [one for one in outcomes if isinstance(one, RankFailure)]
