@@ -209,6 +209,7 @@ def test_the_verb_prints_and_stores_the_trace(tmp_path: Path) -> None:
     assert "aten::addmm" in page
 
 
+@pytest.mark.slow
 def test_the_verb_says_why_there_is_no_trace(tmp_path: Path) -> None:
     done = pyrometer(tmp_path, "check", "model.py:shy", "--budget", "300ms", "--no-store", "-o", "r.html")
     assert done.returncode == 0, done.stderr

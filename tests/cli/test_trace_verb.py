@@ -454,6 +454,7 @@ def shown(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_capture_that_is_not_to_be_stored_is_not(tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(WORK)
     done = pyrometer(tmp_path, "trace", "work.py:small", "--steps", "1", "--with", "none", "--no-store")
@@ -479,6 +480,7 @@ def test_a_script_keeps_its_output_and_its_exit_code(tmp_path: Path) -> None:
     assert "optimizer" in done.err
 
 
+@pytest.mark.slow
 def test_a_script_with_json_prints_one_document(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     done = pyrometer(tmp_path, "trace", "train.py", "--json", "--steps", "2", "--no-store", "--", "0")

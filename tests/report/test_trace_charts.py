@@ -85,6 +85,18 @@ def test_callers_that_only_pass_through_are_one_box() -> None:
     assert [(box.depth, box.label) for box in sorted(placed)] == [(0, "n3"), (1, "n4"), (1, "n5")]
 
 
+def test_what_measures_is_not_drawn() -> None:
+    tool = {"kind": "python_function", "name": "pyrometer/trace/capture/workload.py(199): _profile"}
+    nodes = [node(0, None, 100), node(1, 0, 80, **tool), node(2, 1, 50), node(3, 1, 20), node(4, 0, 10)]
+    placed = sorted(boxes(nodes, device=False), key=lambda box: (box.depth, box.start))
+    assert [(box.label, box.depth, round(box.width, 3)) for box in placed] == [
+        ("n0", 0, 1.0),
+        ("n2", 1, 0.5),
+        ("n3", 1, 0.2),
+        ("n4", 1, 0.1),
+    ]
+
+
 def test_a_device_has_weights_of_its_own() -> None:
     nodes = [node(0, None, 100, device=10), node(1, 0, 90, device=2), node(2, 0, 5, device=8)]
     placed = {box.label: box.width for box in boxes(nodes, device=True)}

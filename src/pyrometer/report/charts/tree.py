@@ -26,6 +26,9 @@ SLOTS = {
 
 FUNCTION = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.*)")
 
+OWN_FRAME = re.compile(r"^(pyrometer|click)/|/src/pyrometer/|_pyrometer_inside/|^torch/profiler/")
+"""Functions of this tool, of what starts it and of the profiler, which run around the program and within it."""
+
 DEEPEST = 16
 CHAIN = 0.995
 """A node whose only large child takes this share of it is drawn as that child: it has nothing of its own to show."""
@@ -41,9 +44,7 @@ def boxes(nodes: Sequence[TreeNode], *, device: bool) -> list[Box]:
     if not nodes:
         return []
     weight = {node.node: node.device_ns if device else node.total_ns for node in nodes}
-    below: dict[int | None, list[TreeNode]] = {}
-    for node in nodes:
-        below.setdefault(node.parent, []).append(node)
+    below = _shown_below(nodes)
     for siblings in below.values():
         siblings.sort(key=lambda node: -weight[node.node])
     whole = max(weight[nodes[0].node], 1)
@@ -60,6 +61,19 @@ def boxes(nodes: Sequence[TreeNode], *, device: bool) -> list[Box]:
             waiting.append((child, depth + 1, start))
             start += weight[child.node] / whole
     return made
+
+
+def _shown_below(nodes: Sequence[TreeNode]) -> dict[int | None, list[TreeNode]]:
+    """The nodes to draw, by the one to draw them below: what measures is not part of the program."""
+    stands_for: dict[int | None, int | None] = {}
+    below: dict[int | None, list[TreeNode]] = {}
+    for node in nodes:
+        above = stands_for.get(node.parent)
+        hidden = node.kind == "python_function" and OWN_FRAME.search(node.name) is not None
+        stands_for[node.node] = above if hidden else node.node
+        if not hidden:
+            below.setdefault(above, []).append(node)
+    return below
 
 
 def _end_of_chain(
