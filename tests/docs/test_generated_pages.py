@@ -14,10 +14,11 @@ import pyrometer as pm
 from pyrometer.report.facts import trace as chapters_of_rank
 from pyrometer.report.facts import trace_diff as chapters_of_diff
 from pyrometer.report.facts import trace_job as chapters_of_job
-from pyrometer.trace import health, schema
+from pyrometer.trace import schema
 from pyrometer.trace.analysis.registry import analyses
 from pyrometer.trace.analysis.what_if import KINDS
 from pyrometer.trace.export.formats import FORMATS
+from pyrometer.trace.health import contents, recording, times
 from pyrometer.trace.sql import VIEWS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -80,8 +81,9 @@ def test_every_chapter_of_a_report_is_explained(guide):
 
 
 def test_every_health_code_is_explained(guide):
-    codes = set(re.findall(r'(?:code=|_limit\(\s*|else )"(\w+)"', inspect.getsource(health)))
-    codes |= set(re.findall(r'code="(\w+)" if', inspect.getsource(health)))
+    source = "".join(inspect.getsource(module) for module in (recording, times, contents))
+    codes = set(re.findall(r'(?:code=|_limit\(\s*|else )"(\w+)"', source))
+    codes |= set(re.findall(r'code="(\w+)" if', source))
     assert first_column(guide, "Health") == codes - {"warning", "info", "error", "high"}
 
 

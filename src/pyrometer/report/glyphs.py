@@ -33,7 +33,7 @@ _LEVELS = " ▁▂▃▄▅▆▇█"
 
 _ASCII = str.maketrans(
     {
-        **dict(zip("▁▂▃▄▅▆▇█▤▓▒▚░▥▞▦▧", "._-:=+*#=%+@.H/&%", strict=True)),
+        **dict(zip("▁▂▃▄▅▆▇█▤▓▒▚░▥▞▦▧", "._-:=+*#=%+@.H/&$", strict=True)),
         **dict(zip("·–×µ→…−─━●│", "|-xu>.--=o|", strict=True)),
         "±": "+-",
         "≥": ">=",

@@ -1,9 +1,4 @@
-"""How full a kernel's launch makes a device: resident blocks, occupancy, and waves with their tail.
-
-Waves. A multiprocessor holds as many blocks at a time as its threads, registers and shared memory allow (`resident`);
-`blocks / (multiprocessors · resident)` is how many times the device is filled. The last wave is seldom full: of the
-slots of all waves the share `tail_share` stays empty, and a launch below one wave leaves that much of the device unused.
-"""
+"""Occupancy of kernels, and the waves in which their blocks run; `analysis.kernels` says what these mean."""
 
 from __future__ import annotations
 

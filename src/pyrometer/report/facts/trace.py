@@ -652,8 +652,8 @@ def _collectives(report: RankReport) -> Section | None:
             f"{group.name} {group.dtype or ''}".strip(),
             f"{group.num_calls:,}",
             "–" if group.bytes is None else format_bytes(group.bytes),
-            ns(group.total_ns),
-            ns(group.exposed_ns),
+            ns(group.total_ns) if group.num_timed else "–",
+            ns(group.exposed_ns) if group.num_timed else "–",
             format_rate(group.bus_bandwidth, "B/s") if group.bus_bandwidth else "–",
             place(group.where),
         )

@@ -1,6 +1,10 @@
 """Kernels by name: time, occupancy, waves, use of matrix units, and which operator and line launched them.
 
 Shares of kernel time are of the sum over all kernels, which exceeds busy time where streams overlap.
+
+Waves. A multiprocessor holds as many blocks at a time as its threads, registers and shared memory allow (`resident`);
+`blocks / (multiprocessors · resident)` is how many times the device is filled. The last wave is seldom full: of the
+slots of all waves the share `tail_share` stays empty, and a launch below one wave leaves that much of the device unused.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def _class(rows: pl.DataFrame, trace: RankTrace, costs: OpCosts) -> pl.Series:
         .then(pl.lit("transfer"))
         .when("owned")
         .then(pl.lit("formula"))
-        .when((not costs.has_device) & (is_wrapper | pl.col("op").is_in(FREE)))
+        .when(pl.lit(not costs.has_device) & (pl.col("op").is_in(sorted(FREE)) | pl.lit(is_wrapper)))
         .then(pl.lit("overhead"))
         .otherwise(pl.lit("unknown"))
     ).to_series()

@@ -145,9 +145,11 @@ def _by_order(calls: pl.DataFrame) -> pl.DataFrame:
     within = ("name", "at_step")
     calls = calls.with_columns(nth=_turn(*within), n=pl.len().over("rank", "key", *within))
     same = pl.col("bytes").fill_null(-1).n_unique().over("key", *within, "nth") == 1
-    fits = same | ~pl.col("name").is_in(SAME_SIZE)
-    agree = (pl.col("n").n_unique().over("key", *within) == 1) & fits.all().over("key", *within)
-    sized = calls.with_columns(agree=agree, by_size=_turn(*within, "bytes")).with_columns(
+    calls = calls.with_columns(fits=same | ~pl.col("name").is_in(SAME_SIZE))
+    agree = (pl.col("n").n_unique() == 1) & pl.col("fits").all()
+    sized = calls.with_columns(
+        agree=agree.over("key", *within), by_size=_turn(*within, "bytes")
+    ).with_columns(
         size=pl.when("agree").then(pl.lit(-1)).otherwise("bytes"),
         turn=pl.when("agree").then("nth").otherwise("by_size"),
     )

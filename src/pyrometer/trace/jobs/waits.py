@@ -54,7 +54,7 @@ def with_waits(calls: pl.DataFrame) -> pl.DataFrame:
         wait_ns=pl.min_horizontal(start.max().over("match") - start, "dur_ns"),
         late_ns=start - start.sort().get((pl.len() - 1) // 2).over("match"),
         delay_ns=pl.min_horizontal(
-            start.max().over("match") - start.sort().get(-2).over("match"),
+            start.max().over("match") - start.top_k(2).min().over("match"),
             pl.col("dur_ns").max().over("match"),
         ),
         is_last=start == start.max().over("match"),
