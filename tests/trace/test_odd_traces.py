@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pyrometer.cli.main import main
+from pyrometer.errors import InputError
 from pyrometer.files import replacing
 from pyrometer.report.html import page
 from pyrometer.trace.difference.compare import diff_traces
@@ -292,3 +293,19 @@ def test_a_job_can_be_drawn_even_if_a_rank_holds_nothing(tmp_path: Path) -> None
     found = report_trace(Trace((of_rank(tmp_path, 0, 2), empty)))
     text = page(TraceDocument(target="both", ranks=found.ranks, job=found.job))
     assert "Rank" in text
+
+
+def test_a_pipe_is_refused_in_one_line(tmp_path):
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match=r"is a pipe or a terminal.*write it to a file first"):
+        read_trace(pipe)
+
+
+def test_numbers_of_the_head_that_no_table_holds_count_as_missing(builder):
+    builder.op("aten::mm", 0, 10)
+    builder.head["deviceProperties"] = [{"id": 0, "name": "GPU", "numSms": 2**63, "totalGlobalMem": -(2**70)}]
+    builder.head["distributedInfo"] = {"rank": 0, "pg_config": [{"pg_name": "0", "ranks": [0, None, 2**65]}]}
+    info = builder.read().info
+    assert (info.devices[0].num_sms, info.devices[0].total_memory_bytes) == (None, None)
+    assert info.groups[0].ranks == [0]

@@ -33,6 +33,9 @@ from pyrometer.trace.reading.whereabouts import Whereabouts
 ON_DEVICE = frozenset({*DEVICE_WORK, Kind.SYNC, Kind.DEVICE_EVENT, Kind.GPU_USER_ANNOTATION})
 KIND_VALUES = pl.Series([kind.value for kind in KINDS], dtype=schema.KIND)
 
+NAMELESS = "(no name)"
+"""Stands for the name of an event that has none."""
+
 CLAMPED_GAP_NS = 3600 * 10**9
 """An event at 0 while all others begin an hour later was put there by the profiler."""
 
@@ -116,7 +119,10 @@ class Collector:
                     "event": rows,
                     "kind": KIND_VALUES.gather(entries.roles),
                     "cat": categories.gather(entries.sorts),
-                    "name": pl.Series([event.name for event in entries.events], dtype=pl.String),
+                    "name": pl.Series(
+                        [NAMELESS if event.name is None else event.name for event in entries.events],
+                        dtype=pl.String,
+                    ),
                     "track": self._track_of(entries),
                     "start_ns": entries.start,
                     "dur_ns": dur,

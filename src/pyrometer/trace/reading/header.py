@@ -198,7 +198,9 @@ def _group(one: Mapping[str, Any]) -> ProcessGroup:
         description=str(one.get("pg_desc") or ""),
         backend=str(one.get("backend_config") or one.get("backend") or ""),
         size=_whole(one.get("pg_size") or one.get("group_size")),
-        ranks=[int(rank) for rank in members] if isinstance(members, list) else [],
+        ranks=[rank for one in members if (rank := _whole(one)) is not None]
+        if isinstance(members, list)
+        else [],
     )
 
 
@@ -206,16 +208,20 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+LARGEST = 2**63
+"""Beyond this a number of the head is damage: tables hold 64 bits."""
+
+
 def _whole(value: Any) -> int | None:
-    """A whole number, also where it is quoted or written as a float or a boolean."""
+    """A whole number of 64 bits, also where it is quoted or written as a float or a boolean."""
     if isinstance(value, str):
         try:
-            return int(value)
+            value = int(value)
         except ValueError:
             return {"true": 1, "false": 0}.get(value.lower())
-    if isinstance(value, float) and not value.is_integer():
+    if not isinstance(value, (int, float)) or (isinstance(value, float) and not value.is_integer()):
         return None
-    return int(value) if isinstance(value, (int, float)) else None
+    return int(value) if -LARGEST <= value < LARGEST else None
 
 
 def _text(value: Any) -> str | None:

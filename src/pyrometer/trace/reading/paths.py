@@ -27,6 +27,11 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
     for one in given:
         for path in _files(Path(one).expanduser()):
             found.setdefault(path.resolve(), path)
+    for path in found.values():
+        if path.is_fifo() or path.is_char_device():
+            raise InputError(
+                f"{path}: is a pipe or a terminal, and a trace is read more than once; write it to a file first"
+            )
     return list(found.values())
 
 

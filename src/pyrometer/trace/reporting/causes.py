@@ -144,7 +144,7 @@ def _function(report: RankReport) -> Cause | None:
         (line.device_share if device else line.host_share, i) for i, line in enumerate(report.top_lines)
     ]
     share, i = max(shares, default=(0.0, 0))
-    if share < DOMINANT:
+    if not DOMINANT <= share <= 1:  # threads that run at once can take more than the whole: that says nothing
         return None
     line = report.top_lines[i]
     place = Where(file=line.file, line=line.line, function=line.function)

@@ -120,7 +120,8 @@ def judge_all(reports: Sequence[RankReport], job: Job | None) -> TraceVerdict | 
     if job is None or not job.stragglers:
         return verdict
     worst = job.stragglers[0]
-    said = f"rank {worst.rank} makes the others wait {format_seconds(worst.caused_wait_ns * 1e-9)}; on it, {verdict.sentence}"
+    known = f"of the {len(job.ranks)} ranks here, " if job.missing_ranks else ""
+    said = f"{known}rank {worst.rank} makes the others wait {format_seconds(worst.caused_wait_ns * 1e-9)}; on it, {verdict.sentence}"
     return msgspec.structs.replace(verdict, sentence=said)
 
 
