@@ -44,9 +44,9 @@ MAX_PAUSE_NS = 10_000
 """What of a pause fusing can save at most: about the cost of a launch."""
 
 FUSIBLE = frozenset({"elementwise", "reduction", "norm", "softmax", "copy", "triton"})
-ANCHORS = frozenset({"gemm", "conv", "attention"})
+LEADING = frozenset({"gemm", "conv", "attention"})
 FUSIBLE_FAMILIES = frozenset({"elementwise", "reduction", "normalisation", "movement", "generated", "loss"})
-ANCHOR_FAMILIES = frozenset({"matmul", "convolution", "attention"})
+LEADING_FAMILIES = frozenset({"matmul", "convolution", "attention"})
 
 
 class Sequence(Record, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class Line:
     time: IntArray
     pause: IntArray  # to the next, ns; what a sequence cannot cross is -1
     fusible: npt.NDArray[np.bool_]
-    anchor: npt.NDArray[np.bool_]
+    leads: npt.NDArray[np.bool_]
     num_bytes: IntArray  # read and written; -1 where not known
     written: IntArray
     op: IntArray  # the operator that launched it; -1 if none
@@ -127,7 +127,7 @@ def _line(trace: RankTrace) -> Line:
         gap = start[1:] - end[:-1]
         track = rows["track"].to_numpy()
         pause[:-1] = np.where((track[1:] == track[:-1]) & (gap <= BREAK_NS), np.maximum(gap, 0), -1)
-    fusible, anchor = _roles(names, has_device=costs.has_device)
+    fusible, leads = _roles(names, has_device=costs.has_device)
     copies = (rows["kind"] != Kind.KERNEL.value).to_numpy() & costs.has_device
     num_bytes, written = _traffic(costs, event)
     return Line(
@@ -137,7 +137,7 @@ def _line(trace: RankTrace) -> Line:
         rows["time"].to_numpy(),
         pause,
         fusible[codes] & ~copies,
-        anchor[codes] & ~copies,
+        leads[codes] & ~copies,
         num_bytes,
         written,
         row_numbers(rows["op"]),
@@ -152,10 +152,10 @@ def _roles(names: list[str], *, has_device: bool) -> tuple[npt.NDArray[np.bool_]
     """Which names can be fused, and which can begin a fused sequence as its matrix product."""
     if has_device:
         kinds = [read_name(name).category for name in names]
-        pair = [(kind in FUSIBLE, kind in ANCHORS) for kind in kinds]
+        pair = [(kind in FUSIBLE, kind in LEADING) for kind in kinds]
     else:
         families = [found.family if (found := formula_of(name)) else "" for name in names]
-        pair = [(family in FUSIBLE_FAMILIES, family in ANCHOR_FAMILIES) for family in families]
+        pair = [(family in FUSIBLE_FAMILIES, family in LEADING_FAMILIES) for family in families]
     table = np.array(pair, dtype=bool).reshape(len(names), 2)
     return table[:, 0], table[:, 1]
 
@@ -181,7 +181,7 @@ def _candidates(line: Line) -> list[tuple[int, IntArray]]:
     ways: list[tuple[float, int, IntArray]] = []
     code = line.label.copy()
     num = len(line.names)
-    starts = np.flatnonzero(line.fusible | line.anchor)
+    starts = np.flatnonzero(line.fusible | line.leads)
     prefix = np.concatenate([[0], np.cumsum(line.time)])
     pauses = np.concatenate([[0], np.cumsum(np.minimum(np.maximum(line.pause, 0), MAX_PAUSE_NS))])
     for length in range(2, MAX_LENGTH + 1):
@@ -228,14 +228,14 @@ def _sequence(trace: RankTrace, line: Line, starts: IntArray, length: int, total
     parts = starts[:, None] + np.arange(length)
     time = line.time[parts]
     pause = int(np.minimum(line.pause[parts[:, :-1]], MAX_PAUSE_NS).sum())
-    anchored = bool(line.anchor[starts[0]])
+    is_led = bool(line.leads[starts[0]])
     repeated = bool((line.label[parts[0]] == line.label[parts[0, 0]]).all())
-    low, high, handed = (0, 0, None) if repeated else _gain(line, parts, time, anchored=anchored)
+    low, high, handed = (0, 0, None) if repeated else _gain(line, parts, time, is_led=is_led)
     events = trace.events
     return Sequence(
         parts=[line.names[i] for i in line.label[parts[0]].tolist()],
         ops=[events["name"][row] if row >= 0 else None for row in line.op[parts[0]].tolist()],
-        kind="repeated" if repeated else "epilogue" if anchored else "chain",
+        kind="repeated" if repeated else "epilogue" if is_led else "chain",
         count=len(starts),
         total_ns=int(time.sum()),
         share=float(time.sum()) / total_ns,
@@ -248,15 +248,15 @@ def _sequence(trace: RankTrace, line: Line, starts: IntArray, length: int, total
     )
 
 
-def _gain(line: Line, parts: IntArray, time: IntArray, *, anchored: bool) -> tuple[int, int, int | None]:
+def _gain(line: Line, parts: IntArray, time: IntArray, *, is_led: bool) -> tuple[int, int, int | None]:
     """Time of the traffic that fusing saves, at least and at most, and the bytes handed on."""
-    rest = time[:, 1:] if anchored else time
+    rest = time[:, 1:] if is_led else time
     if (line.num_bytes[parts] < 0).any():
-        longest = 0 if anchored else rest.max(axis=1).sum()
+        longest = 0 if is_led else rest.max(axis=1).sum()
         return 0, int(rest.sum() - longest), None
     read = line.num_bytes[parts] - line.written[parts]
     handed = np.minimum(line.written[parts[:, :-1]], read[:, 1:])  # no more than the next part reads at all
-    moved = line.num_bytes[parts[:, 1:] if anchored else parts]
+    moved = line.num_bytes[parts[:, 1:] if is_led else parts]
     rate = rest.sum() / max(int(moved.sum()), 1)  # ns per byte of the memory-bound parts
     once = int(min(handed.sum() * rate, rest.sum()))
     return once, int(min(2 * handed.sum() * rate, rest.sum())), int(handed.sum())

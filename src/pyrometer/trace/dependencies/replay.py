@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     before: IntArray  # (2, kept): the same as nodes, before they were moved to the last kept one
     points: IntArray  # nodes that are points, in order of thread and time
     follows: BoolArray  # of these, the ones that are not kept
-    anchor: IntArray  # per node: the kept node that it moves with, as an index of `kept`
+    leader_of: IntArray  # per node: the kept node that it moves with, as an index of `kept`
     rank: IntArray  # per node: its place in `points`; behind the last of them for device work
     first: IntArray  # per node: the place in `points` of the node that it moves with
 
@@ -54,12 +54,12 @@ def plan(graph: Graph) -> Plan:
     stays[points[follows]] = False
     kept = np.flatnonzero(stays)
     index = np.cumsum(stays) - 1
-    anchor, first = index.copy(), rank.copy()
-    anchor[points] = index[points[leader]]
+    leader_of, first = index.copy(), rank.copy()
+    leader_of[points] = index[points[leader]]
     first[points] = leader
     before = graph.source[:, kept]
-    one, other = anchor[before].tolist()
-    return Plan(kept, (one, other), before, points, follows, anchor, rank, first)
+    one, other = leader_of[before].tolist()
+    return Plan(kept, (one, other), before, points, follows, leader_of, rank, first)
 
 
 def replay(graph: Graph, durations: Durations) -> IntArray:
@@ -81,7 +81,7 @@ def replay(graph: Graph, durations: Durations) -> IntArray:
     ):
         a, b = ends[u] + w, ends[v] + x
         add((a if a > b else b) + more)  # noqa: FURB136 - max() would double the time of this loop
-    return np.asarray(np.array(ends, np.int64)[steps.anchor] + offset, np.int64)
+    return np.asarray(np.array(ends, np.int64)[steps.leader_of] + offset, np.int64)
 
 
 def _plan_of(graph: Graph) -> Plan:

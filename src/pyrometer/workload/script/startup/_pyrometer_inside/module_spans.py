@@ -95,8 +95,9 @@ class ModuleSwitch:
         """Begin or end; calls that are under way in the meantime end as they began, or unseen."""
         if self._instrumented is not None:
             self._instrumented(on)
-            # A call on another thread may still be on its way out and look for it.
-            self._call.__globals__[OBSERVER] = self.spans
+            if not on and threading.active_count() > 1:
+                # A call on another thread may still be on its way out and look for it.
+                self._call.__globals__[OBSERVER] = self.spans
         elif self._both is not None:
             self._both.is_on = on
             self._call.__globals__[OBSERVER] = self._both if on else self._both.observer
