@@ -12,6 +12,7 @@ import pytest
 
 import pyrometer as pm
 from pyrometer.report.facts import trace as chapters_of_rank
+from pyrometer.report.facts import trace_device as chapters_of_device
 from pyrometer.report.facts import trace_diff as chapters_of_diff
 from pyrometer.report.facts import trace_job as chapters_of_job
 from pyrometer.trace import schema
@@ -70,7 +71,7 @@ def test_every_chapter_of_a_report_is_explained(guide):
     told = set()
     for heading in ("The report, chapter by chapter", "Several ranks", "Compare two traces"):
         told |= {name.lower() for name in first_column(guide, heading)}
-    source = "\n".join(map(inspect.getsource, (chapters_of_rank, chapters_of_job)))
+    source = "\n".join(map(inspect.getsource, (chapters_of_rank, chapters_of_device, chapters_of_job)))
     slugs = set(re.findall(r'\bSection\(\s*"(\w+)"', source))
     slugs |= {"evidence", "parts", "nodes", "groups", "operators", "kernels"}
     assert len(slugs) > 20

@@ -35,7 +35,7 @@ from pyrometer.report.facts import cold as of_cold
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import soak as of_soak
-from pyrometer.report.facts import surroundings
+from pyrometer.report.facts import surroundings, trace_words
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import trace_gains as of_gains
@@ -180,7 +180,7 @@ def what_if_view(found: WhatIf) -> RenderableType:
 def _section(report: RankReport | None, section: Section) -> RenderableType:
     parts: list[RenderableType] = [_facts(section.facts)] if section.facts else []
     if section.slug == "breakdown" and report is not None:
-        shares = of_rank.part_shares(report.breakdown_ns)
+        shares = trace_words.part_shares(report.breakdown_ns)
         parts.append(ShareBar([part.share for part in shares], [part.slot for part in shares]))
         parts.append(_legend(shares))
     elif section.table is not None:

@@ -11,7 +11,7 @@ from pyrometer.report.charts.icicle import icicle
 from pyrometer.report.charts.roofline import Point, roofline
 from pyrometer.report.charts.shares import share_bar, share_strip
 from pyrometer.report.charts.tree import boxes
-from pyrometer.report.facts import trace as of_rank
+from pyrometer.report.facts import trace_words
 from pyrometer.report.facts.trace_document import Part
 from pyrometer.trace.reporting.rank_report import RankReport
 
@@ -22,7 +22,7 @@ MOST_RANKS = 8
 def part_context(part: Part) -> dict[str, Any]:
     """Fills one part of `trace_sections.html.j2`."""
     report = part.report
-    shares = of_rank.part_shares(report.breakdown_ns) if report is not None else []
+    shares = trace_words.part_shares(report.breakdown_ns) if report is not None else []
     return {
         "title": part.title,
         "anchor": f"-{report.rank}" if report is not None else "",
@@ -41,13 +41,13 @@ def _strip(report: RankReport) -> Markup | None:
     found = report.over_time
     if report.span_ns <= 0:
         return None
-    names = [name for name in of_rank.PART_SLOTS if name in found.parts]
+    names = [name for name in trace_words.PART_SLOTS if name in found.parts]
     widths = [end - start for start, end in pairwise(found.edges_ns)]
     columns = [[found.parts[name][i] / width for name in names] for i, width in enumerate(widths)]
-    whole = of_rank.ns(report.span_ns)
+    whole = trace_words.ns(report.span_ns)
     return share_strip(
         columns,
-        [of_rank.PART_SLOTS[name] for name in names],
+        [trace_words.PART_SLOTS[name] for name in names],
         f"The same over time: {whole} from left to right",
     )
 

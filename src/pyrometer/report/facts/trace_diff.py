@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyrometer.quantity import format_ratio
 from pyrometer.report.facts.layout import Fact, Section, Table
-from pyrometer.report.facts.trace import MOST_LISTED, PART_NAMES, ns, short
+from pyrometer.report.facts.trace_words import MOST_LISTED, PART_NAMES, ns, short
 from pyrometer.trace.difference.record import NamedChange, NodeChange, TimeChange, TraceDiff
 
 

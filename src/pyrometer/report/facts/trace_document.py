@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.facts import trace as of_rank
-from pyrometer.report.facts import trace_diff, trace_job
+from pyrometer.report.facts import trace_diff, trace_job, trace_words
 from pyrometer.report.facts.layout import Section, counted
 from pyrometer.trace.reporting.rank_report import RankReport
 
@@ -32,9 +32,11 @@ def subtitle(document: TraceDocument) -> str:
     if document.diff is None and len(document.ranks) > 1:
         told.append(f"{len(document.ranks)} ranks")
     for report in [] if document.diff is not None else document.ranks[:1]:
-        told.append(f"{of_rank.ns(report.span_ns)} traced")
+        told.append(f"{trace_words.ns(report.span_ns)} traced")
         if report.steps:
-            told.append(f"{counted(len(report.steps), 'step')} of {of_rank.ns(of_rank.median_step(report))}")
+            told.append(
+                f"{counted(len(report.steps), 'step')} of {trace_words.ns(trace_words.median_step(report))}"
+            )
         told.append(f"{report.num_events:,} events")
         told += sorted(set(report.devices)) or ["no device work"]
         told.append(f"confidence {report.confidence}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyrometer.quantity import format_bytes, format_rate
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
-from pyrometer.report.facts.trace import MOST_LISTED, PART_NAMES, PART_SLOTS, ns, short, widest_parts
+from pyrometer.report.facts.trace_words import MOST_LISTED, PART_NAMES, PART_SLOTS, ns, short, widest_parts
 from pyrometer.trace.jobs.job import Job
 
 

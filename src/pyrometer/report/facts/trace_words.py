@@ -1,0 +1,151 @@
+"""Names, times and places of traces, as all chapters about them write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyrometer.quantity import format_seconds
+from pyrometer.report.charts.shares import Share
+from pyrometer.report.facts.layout import Table, percent
+from pyrometer.trace.analysis.breakdown import Parts
+from pyrometer.trace.program.where import Where
+from pyrometer.trace.reporting.rank_report import RankReport
+
+MOST_LISTED = 10
+"""Rows of a table on the page; the document holds more."""
+
+MOST_PARTS = 5
+"""Parts of the breakdown that a table with a row per step or rank has columns for."""
+
+PART_SLOTS = {
+    "compute": 2,
+    "exposed_comm": 3,
+    "exposed_memcpy": 1,
+    "memset": 7,
+    "sync": 6,
+    "runtime": 8,
+    "data": 0,
+    "host": 4,
+    "other": 9,
+    "idle": 5,
+}
+"""Parts of the breakdown, and their place in the palette."""
+
+PART_NAMES = {
+    "compute": "compute",
+    "exposed_comm": "exposed communication",
+    "exposed_memcpy": "exposed copies",
+    "memset": "fills",
+    "sync": "synchronisation",
+    "runtime": "launching",
+    "data": "data loading",
+    "host": "operators on the host",
+    "other": "Python",
+    "idle": "nothing recorded",
+}
+
+
+IDLE_CAUSES = {
+    "sync_drain": "the host had waited for the device",
+    "launch_starvation": "nothing was launched in time",
+    "turnaround": "the device's turn-around",
+    "dependency": "waited for an event or another stream",
+    "unknown": "the launch is not in the trace",
+    "no_operator": "no operator ran",
+}
+
+HOST_DOINGS = {
+    "data_loading": "loaded data",
+    "garbage_collection": "collected garbage",
+    "allocator": "allocated device memory",
+    "sync": "waited for the device",
+    "runtime": "launched",
+    "operator": "ran operators",
+    "python": "ran Python",
+    "annotation": "was between operators",
+    "nothing": "nothing recorded",
+}
+
+
+PATH_CLASSES = {
+    "memcpy": "copies",
+    "memset": "fills",
+    "launch": "launch latency",
+    "sync": "waiting in a call",
+    "host_op": "operators on the host",
+    "python": "Python",
+    "untraced": "nothing recorded",
+}
+
+
+def short(text: str | None, most: int = 60) -> str:
+    """A name that fits a table: the end of a long one is cut.
+
+    >>> short("a" * 70)[-3:], short(None)
+    ('aa…', '')
+    """
+    return "" if text is None else text if len(text) <= most else text[: most - 1] + "…"
+
+
+def ns(value: float | None) -> str:
+    """Nanoseconds with a fitting unit.
+
+    >>> ns(1500), ns(None)
+    ('1.50 µs', '–')
+    """
+    return format_seconds(None if value is None else value * 1e-9)
+
+
+def place(where: Where) -> str:
+    """A place in one line: the source line if it is known, else module or operator.
+
+    >>> place(Where(file="train.py", line=12, function="step", op="aten::item"))
+    'train.py:12 step'
+    >>> place(Where(module="Linear_0")), place(Where(module="3")), place(Where())
+    ('Linear_0', 'module 3', '')
+    """
+    if where.file is not None:
+        return f"{short_path(where.file)}:{where.line} {where.function or ''}".rstrip()
+    module = f"module {where.module}" if (where.module or "").isdigit() else where.module
+    return module or where.op or where.phase or ""
+
+
+def short_path(path: str) -> str:
+    """The end of a long path.
+
+    >>> short_path("a/b.py"), short_path("/home/me/project/src/model/layers.py")
+    ('a/b.py', '…/model/layers.py')
+    """
+    parts = path.split("/")
+    return path if len(parts) <= 3 else "…/" + "/".join(parts[-2:])
+
+
+def part_shares(parts: Parts) -> list[Share]:
+    """The parts that are not empty, in the order in which they are drawn."""
+    total = parts.total_ns
+    found = [(name, getattr(parts, name)) for name in PART_SLOTS]
+    return [
+        Share(PART_NAMES[name], value / total, ns(value), PART_SLOTS[name]) for name, value in found if value
+    ]
+
+
+def part_table(parts: Parts) -> Table:
+    """The same as a table."""
+    rows = [(share.name, percent(share.share), share.said) for share in part_shares(parts)]
+    return Table(("where", "share", "time"), rows)
+
+
+def widest_parts(sums_ns: Mapping[str, int]) -> list[str]:
+    """The largest parts, in the order in which they are drawn: as many as have room beside each other in a table.
+
+    >>> widest_parts({"data": 5, "compute": 9, "idle": 0})
+    ['compute', 'data']
+    """
+    held = sorted((name for name, ns in sums_ns.items() if ns), key=lambda name: -sums_ns[name])[:MOST_PARTS]
+    return [name for name in PART_SLOTS if name in held]
+
+
+def median_step(report: RankReport) -> int:
+    """The middle length of its steps, ns."""
+    lengths = sorted(step.end_ns - step.start_ns for step in report.steps)
+    return lengths[len(lengths) // 2]
