@@ -16,7 +16,7 @@ import pytest
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace, Trace
 
-REAL = Path(os.environ.get("PYROMETER_TRACES", "../shared/traces"))
+REAL = Path(os.environ.get("PYROMETER_TRACES") or "../shared/traces")
 LARGE_BYTES = 700_000
 HOST_PID = 100
 MAIN = 100
