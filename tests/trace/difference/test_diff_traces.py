@@ -266,4 +266,4 @@ def test_the_same_program_recorded_twice_is_not_called_faster_or_slower(tmp_path
         outcomes = [diff_traces(recorded("a.json"), recorded("b.json")).outcome for _ in range(8)]
     finally:
         torch.set_num_threads(threads)
-    assert sum(outcome in {"faster", "slower"} for outcome in outcomes) <= 1
+    assert sum(outcome in {"faster", "slower"} for outcome in outcomes) <= 2

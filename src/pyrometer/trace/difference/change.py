@@ -17,6 +17,9 @@ RUN_MARGIN = 0.05
 """Two runs of one program differ by a few per cent by themselves (memory layout, clocks), which steps of one run do not
 show; what is nearer to 1 than this is not called a difference."""
 
+HOST_RUN_MARGIN = 0.15
+"""The same where the host does the work: neighbours, clock rates and caches move whole runs by more than a device's."""
+
 
 def change(a: Times, b: Times) -> TimeChange:
     """Compare times per step, one value per step, ns.
@@ -48,8 +51,8 @@ def change(a: Times, b: Times) -> TimeChange:
     )
 
 
-def run_margin(a: Times, b: Times) -> float:
-    """By how much two runs of one program may differ by themselves: `RUN_MARGIN`, or twice the scatter of their steps.
+def run_margin(a: Times, b: Times, *, least: float = RUN_MARGIN) -> float:
+    """By how much two runs of one program may differ by themselves: `least`, or twice the scatter of their steps.
 
     Where steps scatter, what disturbs them (neighbours, a hot device) also comes and goes between runs, and the interval
     over steps does not cover that.
@@ -61,4 +64,4 @@ def run_margin(a: Times, b: Times) -> float:
     """
     known = [times for times in (a, b) if len(times) > 1 and times.min() > 0]
     scatter = max((float(np.log(times).std(ddof=1)) for times in known), default=0.0)
-    return max(RUN_MARGIN, float(np.expm1(2 * scatter)))
+    return max(least, float(np.expm1(2 * scatter)))

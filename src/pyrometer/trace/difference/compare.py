@@ -9,7 +9,7 @@ from pyrometer.quantity import format_percent, format_ratio, significant
 from pyrometer.trace.analysis.breakdown import breakdown
 from pyrometer.trace.difference.alignment import Pair, align_trees
 from pyrometer.trace.difference.call_tree import CallTree, build_call_tree
-from pyrometer.trace.difference.change import CONFIDENCE, MIN_STEPS, RUN_MARGIN, change, run_margin
+from pyrometer.trace.difference.change import CONFIDENCE, HOST_RUN_MARGIN, MIN_STEPS, RUN_MARGIN, change, run_margin
 from pyrometer.trace.difference.comparability import compare_circumstances
 from pyrometer.trace.difference.groups import compare_groups, compare_kernels, compare_operators
 from pyrometer.trace.difference.record import (
@@ -45,7 +45,9 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50) -> TraceDiff:
     """
     differences = compare_circumstances(a, b)
     times = _step_times(a), _step_times(b)
-    step, margin = change(*times), run_margin(*times)
+    on_device = a.activity.has_device and b.activity.has_device
+    step = change(*times)
+    margin = run_margin(*times, least=RUN_MARGIN if on_device else HOST_RUN_MARGIN)
     outcome: Outcome
     withheld = next((one for one in differences if one.withholds), None)
     if withheld is not None:
