@@ -1,0 +1,1 @@
+"""What to write instead: a rewrite for each common break."""

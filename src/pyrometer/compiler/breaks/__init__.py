@@ -1,0 +1,1 @@
+"""Where graphs broke, which frames were given up, and why."""

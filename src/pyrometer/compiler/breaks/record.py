@@ -1,0 +1,63 @@
+"""Records of graph breaks and skipped frames."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pyrometer.compiler.place import Place
+from pyrometer.quantity import Seconds
+from pyrometer.record import Record, doc
+
+
+class Rewrite(Record, frozen=True, kw_only=True):
+    """What to write instead, for this very code."""
+
+    title: Annotated[str, doc("the change in a few words")]
+    why: Annotated[str, doc("one or two sentences")]
+    before: Annotated[str, doc("the user's line or lines; empty when the source is not known")] = ""
+    after: Annotated[str, doc("the same, rewritten; empty where only a setting changes")] = ""
+    setting: Annotated[str, doc("a line of Python that sets something instead; empty when there is none")] = (
+        ""
+    )
+    exactness: Annotated[str, doc("exact, tolerance or semantic: what may change in the results")] = "exact"
+
+
+class Break(Record, frozen=True, kw_only=True):
+    """One place in the user's program at which a graph had to end."""
+
+    id: Annotated[str | None, doc("torch's stable id such as gb0170; null when torch gave none")]
+    reason: Annotated[str, doc("what it is, in a line")]
+    explanation: str = ""
+    hints: Annotated[list[str], doc("torch's own advice")] = []
+    file: Annotated[str, doc("of the innermost line that is the user's own")]
+    line: int
+    function: str = ""
+    source: Annotated[str, doc("text of the line; empty when unknown or withheld")] = ""
+    user_stack: Annotated[list[Place], doc("the outermost first")] = []
+    count: Annotated[int, doc("how often it was met, over all compilations")] = 1
+    chained: Annotated[bool, doc("follows from another break in the same frame, and goes away with it")] = (
+        False
+    )
+    chained_to: Annotated[str | None, doc("file:line of the break that it follows from")] = None
+    skips_frame: Annotated[bool, doc("the whole function then runs eagerly")] = False
+    compile_ids: list[str] = []
+    lost_ops: Annotated[
+        int | None, doc("tensor operations of the frame that stayed out of any graph; null if unknown")
+    ] = None
+    price_s: Annotated[
+        Seconds | None, doc("measured time per step that the break costs; null where no rewrite was run")
+    ] = None
+    advice: list[Rewrite] = []
+    context: Annotated[str, doc("torch's developer context")] = ""
+
+
+class SkippedFrame(Record, frozen=True, kw_only=True):
+    """A function that was given up and runs eagerly."""
+
+    compile_id: str
+    function: str
+    file: str
+    line: int
+    reason: str
+    kind: Annotated[str, doc("break, recompile_limit, error or rule: what ended it")]
+    num_breaks: Annotated[int, doc("breaks that led to it")] = 0

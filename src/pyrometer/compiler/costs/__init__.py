@@ -1,0 +1,1 @@
+"""What compiling cost: phases, passes, caches, and the code that came out."""

@@ -1,0 +1,1 @@
+"""FX graphs at each stage, as records and as pictures."""

@@ -1,0 +1,1 @@
+"""Running a workload to see what compiling it costs and brings."""

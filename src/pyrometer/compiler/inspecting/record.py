@@ -1,0 +1,82 @@
+"""Records of what only running shows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pyrometer.quantity import Bytes, Seconds
+from pyrometer.record import Record, doc
+
+
+class GraphRuntime(Record, frozen=True, kw_only=True):
+    """How much one compilation is used."""
+
+    compile_id: str
+    calls: Annotated[int, doc("in the steps that were profiled")]
+    total_s: Annotated[Seconds, doc("inside the compiled region, on the host")]
+    calls_per_step: float
+    mean_s: Seconds
+    share: Annotated[float, doc("of the time of all compiled regions")]
+    cache_key: str = ""
+    compile_s: Annotated[Seconds | None, doc("what it took to compile")] = None
+    pays: Annotated[
+        bool | None, doc("whether its calls would have saved its compile time over a run; null if unknown")
+    ] = None
+
+
+class SilentEager(Record, frozen=True, kw_only=True):
+    """Calls that fit no compilation and were run eagerly without a word."""
+
+    function: str
+    file: str
+    line: int
+    calls: int
+    failing: Annotated[list[str], doc("the guards that failed")]
+
+
+class Runtime(Record, frozen=True, kw_only=True):
+    """A few steady steps under the profiler."""
+
+    num_steps: int = 0
+    graphs: list[GraphRuntime] = []
+    lookup_s: Annotated[
+        Seconds | None, doc("per step: looking for the compilation that fits, guards included")
+    ] = None
+    wrapper_s: Annotated[
+        Seconds | None, doc("per step: AOTAutograd's wrappers and bytecode before the graph")
+    ] = None
+    silent_eager: list[SilentEager] = []
+
+
+class ModeResult(Record, frozen=True, kw_only=True):
+    """The workload in one mode of torch.compile, against eager."""
+
+    mode: str
+    latency_s: Seconds | None = None
+    p99_over_mean: Annotated[float | None, doc("jitter")] = None
+    throughput_per_s: float | None = None
+    peak_bytes: Bytes | None = None
+    device_utilization: Annotated[
+        float | None, doc("share of time with work on the device; null on a CPU")
+    ] = None
+    compile_s: Seconds | None = None
+    artifact_bytes: Bytes | None = None
+    max_abs: float | None = None
+    max_rel: float | None = None
+    cosine: float | None = None
+    outcome: Annotated[
+        str, doc("faster, slower, same or undecided, paired with eager; reference for eager; failed")
+    ] = "undecided"
+    ratio: Annotated[float | None, doc("new over old time")] = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    break_even_steps: int | None = None
+    failure: Annotated[str | None, doc("why there is no figure")] = None
+
+
+class Evaluation(Record, frozen=True, kw_only=True):
+    """Eager against modes, in one table."""
+
+    modes: list[ModeResult]
+    best: Annotated[str, doc("the mode to use; eager when nothing was shown to be faster")]
+    sentence: Annotated[str, doc("the verdict in one line")]

@@ -1,0 +1,1 @@
+"""Guards, which of them failed, and what changed."""

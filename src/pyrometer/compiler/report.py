@@ -1,0 +1,65 @@
+"""`CompileReport`: what torch.compile did with one program."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.compiler.breaks.record import Break, SkippedFrame
+from pyrometer.compiler.costs.record import (
+    CacheSummary,
+    Compilation,
+    CompileCost,
+    GeneratedCode,
+    KernelOrigin,
+    PassEffect,
+)
+from pyrometer.compiler.fusion.record import Folding, FusedGroup, MemoryPlan, NotFused
+from pyrometer.compiler.graphs.record import Graph
+from pyrometer.compiler.inspecting.record import Evaluation, Runtime
+from pyrometer.compiler.recompiles.record import GuardSummary, LimitReached, Recompile, SymbolicSize
+from pyrometer.quantity import Bytes
+from pyrometer.record import Record, doc
+
+
+class CompileReport(Record, frozen=True, kw_only=True):
+    """Graphs, breaks, recompilations, guards, costs, fusions and caches of one program.
+
+    A frame is a function that Dynamo looked at; it yields no graph (empty, or skipped) or one per compilation. A function
+    with breaks leaves further frames, one for the rest behind each break.
+    """
+
+    graphs: Annotated[int, doc("graphs that were compiled, over all compilations")]
+    frames: Annotated[int, doc("distinct frames that were compiled or tried, rests behind breaks included")]
+    skipped_frames: Annotated[int, doc("frames that were given up and run eagerly")]
+    breaks: list[Break]
+    skips: Annotated[list[SkippedFrame], doc("the skipped frames")] = []
+    recompiles: list[Recompile]
+    limit_reached: Annotated[
+        bool, doc("whether a frame hit the recompile limit and now runs eagerly in silence")
+    ]
+    limits: list[LimitReached] = []
+    guards: GuardSummary
+    symbols: Annotated[list[SymbolicSize], doc("sizes that were kept open")] = []
+    cost: CompileCost
+    passes: list[PassEffect] = []
+    fusions: list[FusedGroup] = []
+    not_fused: list[NotFused] = []
+    not_fused_reasons: dict[str, int] = {}
+    memory_plans: list[MemoryPlan] = []
+    folded: list[Folding] = []
+    layouts: dict[str, int] = {}
+    cache: CacheSummary
+    code: Annotated[list[GeneratedCode], doc("files that Inductor wrote")] = []
+    origins: Annotated[list[KernelOrigin], doc("kernel, operators and user lines")] = []
+    artifact_bytes: Annotated[Bytes, doc("size of the generated code")]
+    error: Annotated[
+        OutputError | None, doc("compiled against eager; null where it was not, or could not be, compared")
+    ] = None
+    compilations: list[Compilation] = []
+    graph_records: Annotated[list[Graph], doc("the graphs themselves, stage by stage")] = []
+    runtime: Annotated[Runtime | None, doc("null when no step was profiled")] = None
+    evaluation: Annotated[Evaluation | None, doc("eager against modes, where that was asked for")] = None
+    resets: Annotated[int, doc("times that torch._dynamo.reset() was called meanwhile")] = 0
+    unavailable: Annotated[list[str], doc("what this torch, or this way of recording, does not tell")] = []
+    notes: list[str] = []

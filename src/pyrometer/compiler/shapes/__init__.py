@@ -1,0 +1,1 @@
+"""Varying sizes with few compiled graphs: buckets, masks, batches of like length."""
