@@ -11,8 +11,8 @@ from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.log import LogEntry
 from pyrometer.compiler.private.trace_log import CONTEXT
 
-FRAME_BEGINS = ('"entire_frame_compile"', '"ph": "B"')
-"""What the payload of the event holds with which the compilation of a frame begins."""
+FRAME_SPANS = ('"name": "dynamo"', '"name": "entire_frame_compile"')
+"""What the payloads of the events hold with which the compilation of a frame begins, and ends."""
 
 
 def entry_of(
@@ -85,7 +85,11 @@ def payload_json(entry: LogEntry) -> Any:
 def _begins(entry: LogEntry) -> bool:
     if entry.kind == "dynamo_start":
         return entry.attempt == 0
-    return entry.kind == "chromium_event" and all(part in entry.payload for part in FRAME_BEGINS)
+    return (
+        entry.kind == "chromium_event"
+        and '"ph": "B"' in entry.payload
+        and any(name in entry.payload for name in FRAME_SPANS)
+    )
 
 
 def _compile_id(metadata: Mapping[str, Any]) -> CompileId | None:
