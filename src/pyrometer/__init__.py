@@ -26,6 +26,17 @@ if TYPE_CHECKING:
     from pyrometer.bench.comparison.verdict import Verdict as Verdict
     from pyrometer.bench.measure import measure as measure
     from pyrometer.bench.measurement import Measurement as Measurement
+    from pyrometer.compiler.budget import CompileBudget as CompileBudget
+    from pyrometer.compiler.budget import assert_compile_budget as assert_compile_budget
+    from pyrometer.compiler.difference import diff_compile as diff_compile
+    from pyrometer.compiler.inspecting.evaluation import evaluate_modes as evaluate_modes
+    from pyrometer.compiler.inspecting.inspect import inspect_compile as inspect_compile
+    from pyrometer.compiler.inspecting.observe import observe_compile as observe_compile
+    from pyrometer.compiler.report import CompileReport as CompileReport
+    from pyrometer.compiler.shapes.buckets import ShapeBuckets as ShapeBuckets
+    from pyrometer.compiler.shapes.packing import pack_sequences as pack_sequences
+    from pyrometer.compiler.shapes.recommend import recommend_shapes as recommend_shapes
+    from pyrometer.compiler.shapes.sampler import BucketBatchSampler as BucketBatchSampler
     from pyrometer.hardware.environment import Environment as Environment
     from pyrometer.hardware.environment import read_environment as read_environment
     from pyrometer.trace.analysis.registry import analyses as analyses
@@ -47,29 +58,40 @@ if TYPE_CHECKING:
     from pyrometer.workload.workload import Workload as Workload
 
 _HOMES = {
-    "Call": "pyrometer.workload.call",
+    "BucketBatchSampler": "pyrometer.compiler.shapes.sampler",
     "Calibration": "pyrometer.bench.calibration",
+    "Call": "pyrometer.workload.call",
     "CaptureOptions": "pyrometer.trace.capture.record",
+    "CompileBudget": "pyrometer.compiler.budget",
+    "CompileReport": "pyrometer.compiler.report",
     "Environment": "pyrometer.hardware.environment",
     "Inference": "pyrometer.workload.inference",
     "Measurement": "pyrometer.bench.measurement",
+    "ShapeBuckets": "pyrometer.compiler.shapes.buckets",
     "Trace": "pyrometer.trace.trace",
     "Training": "pyrometer.workload.training",
     "Verdict": "pyrometer.bench.comparison.verdict",
     "Workload": "pyrometer.workload.workload",
     "analyses": "pyrometer.trace.analysis.registry",
     "analyze": "pyrometer.trace.analysis.registry",
+    "assert_compile_budget": "pyrometer.compiler.budget",
     "attach": "pyrometer.trace.capture.attach",
     "calibrate": "pyrometer.bench.calibrate",
     "compare": "pyrometer.bench.comparison.compare",
     "compare_many": "pyrometer.bench.comparison.compare",
+    "diff_compile": "pyrometer.compiler.difference",
     "diff_traces": "pyrometer.trace.difference.compare",
     "disable_attach": "pyrometer.trace.capture.listening",
     "enable_attach": "pyrometer.trace.capture.listening",
+    "evaluate_modes": "pyrometer.compiler.inspecting.evaluation",
     "export_trace": "pyrometer.trace.export.formats",
+    "inspect_compile": "pyrometer.compiler.inspecting.inspect",
     "measure": "pyrometer.bench.measure",
+    "observe_compile": "pyrometer.compiler.inspecting.observe",
+    "pack_sequences": "pyrometer.compiler.shapes.packing",
     "read_environment": "pyrometer.hardware.environment",
     "read_trace": "pyrometer.trace.reading.read",
+    "recommend_shapes": "pyrometer.compiler.shapes.recommend",
     "record_trace": "pyrometer.trace.capture.workload",
     "span": "pyrometer.trace.span",
     "trace_script": "pyrometer.trace.capture.script",

@@ -8,6 +8,7 @@
     │   └── TargetError            2   a TARGET that does not lead to a workload
     ├── IncomparableError          2   a comparison across machines or settings, refused
     ├── StoreError                 2   the store cannot be read or written
+    ├── BudgetExceededError        1   more than was allowed; an AssertionError too, so that tests fail by it
     └── UserProgramError           4   the user's own model, factory or script failed
 
 Only the command line's `main` prints; libraries raise. A message says what happened, the value, what is legal
@@ -57,6 +58,12 @@ class IncomparableError(PyrometerError):
 
 class StoreError(PyrometerError):
     """The store cannot be opened, read or written."""
+
+
+class BudgetExceededError(PyrometerError, AssertionError):
+    """A result is over the limits that were set for it."""
+
+    exit_code = ExitCode.FOUND
 
 
 class UserProgramError(PyrometerError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
+from pyrometer.compiler.report import CompileReport
 from pyrometer.hardware.environment import Environment
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
@@ -42,4 +43,7 @@ class Checkup(Record, frozen=True, kw_only=True):
     trace: Annotated[RankReport | None, doc("where the step goes; null when no step could be traced")] = None
     trace_verdict: Annotated[TraceVerdict | None, doc("what bounds it")] = None
     capture: Annotated[Capture | None, doc("how the trace was taken, and at what cost")] = None
+    compiled: Annotated[
+        CompileReport | None, doc("what torch.compile did; null where nothing was compiled")
+    ] = None
     notes: Annotated[list[str], doc("what could not be observed, and why")] = []

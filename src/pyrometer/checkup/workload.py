@@ -9,7 +9,9 @@ import msgspec
 from pyrometer.bench.measure import Progress, measure
 from pyrometer.bench.quality import Circumstances
 from pyrometer.checkup.checkup import Checkup
+from pyrometer.checkup.compiling import compiled_by_itself, try_compile
 from pyrometer.checkup.tracing import trace_workload, traced_fields
+from pyrometer.compiler.collecting.collector import collect
 from pyrometer.hardware.environment import read_environment
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Workload
@@ -23,8 +25,9 @@ def check_workload(
     confidence: float,
     progress: Progress | None = None,
     peaks_folder: Path | None = None,
+    compiling: bool = False,
 ) -> Checkup:
-    """Measure a workload with its phases and memory, then trace a few of its steps.
+    """Measure a workload with its phases and memory, then trace a few of its steps; say what it compiled meanwhile.
 
     Args:
         work: what to check.
@@ -33,14 +36,16 @@ def check_workload(
         confidence: of intervals.
         progress: told of the share done.
         peaks_folder: where measured peaks of machines are kept; without it there is no roofline on a CPU.
+        compiling: try torch.compile on a program that does not use it.
 
     Raises:
         UserProgramError: the very first step raised.
     """
     asked = Circumstances(command=f"pyrometer check {target}", budget_s=budget_s)
-    measurement = measure(
-        work, budget_s=budget_s, confidence=confidence, circumstances=asked, progress=progress
-    )
+    with collect() as collector:
+        measurement = measure(
+            work, budget_s=budget_s, confidence=confidence, circumstances=asked, progress=progress
+        )
     environment = read_environment()
     found = Checkup(
         target=target,
@@ -48,12 +53,18 @@ def check_workload(
         phases=measurement.phases,
         memory=measurement.memory,
         environment=environment,
+        compiled=compiled_by_itself(collector.log(), measurement),
     )
     if measurement.failure is not None or measurement.interrupted:
         return found
     if progress is not None:
         progress(1.0, "tracing a few steps")
     trace, notes = trace_workload(work, step_s=measurement.median_s, budget_s=budget_s)
-    if trace is None:
-        return msgspec.structs.replace(found, notes=notes)
-    return msgspec.structs.replace(found, **traced_fields(trace, environment, peaks_folder))
+    more = {} if trace is None else traced_fields(trace, environment, peaks_folder)
+    notes = [*notes, *more.pop("notes", [])]
+    if compiling and found.compiled is None:
+        if progress is not None:
+            progress(1.0, "trying torch.compile")
+        more["compiled"], why_not = try_compile(work, budget_s=budget_s)
+        notes += why_not
+    return msgspec.structs.replace(found, **more, notes=notes)

@@ -15,7 +15,7 @@ from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, save_run, store_options
-from pyrometer.errors import ExitCode, InputError
+from pyrometer.errors import ExitCode, InputError, UsageError
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ FALLBACK_REPORT = "pyrometer-report.html"
     type=click.Path(path_type=Path, dir_okay=False),
     help="Where to write the HTML report.  [default: in the store]",
 )
+@click.option("--try-compile", is_flag=True, help="Also try torch.compile where the program does not use it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
 def command(
@@ -44,6 +45,7 @@ def command(
     arguments: tuple[str, ...],
     budget: float | None,
     output: Path | None,
+    try_compile: bool,
     as_json: bool,
 ) -> int:
     """Measure and observe TARGET, and write a report.
@@ -58,8 +60,12 @@ def command(
 
     parsed = parse_target(target, arguments)
     is_script = parsed.kind == "script"
+    if is_script and try_compile:
+        raise UsageError(
+            f"--try-compile: {target} runs as it is; it goes with a workload, as in model.py:workload"
+        )
     peaks = None if store_location is None else Path(store_location) / "peaks"
-    checkup = _checkup(parsed, budget, peaks, quiet=as_json or not is_script)
+    checkup = _checkup(parsed, budget, peaks, compiling=try_compile, quiet=as_json or not is_script)
     fields = {name: getattr(checkup, name) for name in checkup.__struct_fields__}
     document = CheckDocument(**fields, report_path=None)
     run = save_run(
@@ -88,7 +94,9 @@ def command(
     return _exit_code(checkup)
 
 
-def _checkup(target: Target, budget_s: float | None, peaks: Path | None, *, quiet: bool) -> Checkup:
+def _checkup(
+    target: Target, budget_s: float | None, peaks: Path | None, *, compiling: bool, quiet: bool
+) -> Checkup:
     settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=budget_s)
     with contextlib.ExitStack() as stack:
         if quiet:
@@ -112,6 +120,7 @@ def _checkup(target: Target, budget_s: float | None, peaks: Path | None, *, quie
             confidence=settings.confidence,
             progress=progress,
             peaks_folder=peaks,
+            compiling=compiling,
         )
 
 

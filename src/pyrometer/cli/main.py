@@ -17,6 +17,7 @@ VERBS = {
     "check": "the main job: measure and observe a program; terminal summary and one HTML file",
     "bench": "time a workload, compare two, or fill a matrix of configurations",
     "trace": "where the time goes: analyse traces of one or many ranks, or capture one",
+    "compile": "what torch.compile does: graphs, breaks and their rewrites, recompilations, costs",
     "calibrate": "what difference this machine can resolve; its compute and bandwidth peaks",
     "runs": "list what the store holds",
     "show": "look at a stored run again",

@@ -6,7 +6,7 @@ leave it alone.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pyrometer.bench.calibration import Calibration
 from pyrometer.bench.cold import ColdStarts
@@ -15,8 +15,11 @@ from pyrometer.bench.matrix.matrix import Matrix
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.bench.stability import Soak
 from pyrometer.checkup.checkup import ScriptOutcome
+from pyrometer.compiler.difference import CompileDiff
+from pyrometer.compiler.report import CompileReport
+from pyrometer.compiler.shapes.record import ShapeAdvice
 from pyrometer.hardware.environment import Environment
-from pyrometer.record import Record, doc
+from pyrometer.record import Record, doc, joined
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.jobs.job import Job
@@ -71,6 +74,9 @@ class CheckDocument(TargetDocument, frozen=True, kw_only=True):
     trace: Annotated[RankReport | None, doc("where the step goes; null when no step could be traced")] = None
     trace_verdict: Annotated[TraceVerdict | None, doc("what bounds it")] = None
     capture: Annotated[Capture | None, doc("how the trace was taken, and at what cost")] = None
+    compiled: Annotated[
+        CompileReport | None, doc("what torch.compile did; null where nothing was compiled")
+    ] = None
     notes: Annotated[list[str], doc("what could not be observed, and why")] = []
     report_path: Annotated[str | None, doc("the HTML file")]
 
@@ -85,6 +91,27 @@ class TraceDocument(Document, frozen=True, kw_only=True):
     ranks: list[RankReport] = []
     job: Annotated[Job | None, doc("the ranks beside each other; with several files")] = None
     diff: Annotated[TraceDiff | None, doc("with --diff only; the ranks are then the two sides")] = None
+
+
+class _CompileHead(Document, frozen=True, kw_only=True):
+    target: Annotated[str, doc("what was run, or the log that was read")]
+    environment: Annotated[
+        Environment | None, doc("null for a log: it does not say all of its machine's")
+    ] = None
+    over_budget: Annotated[
+        list[str], doc("limits that were asked for and are exceeded, a sentence each")
+    ] = []
+    shapes: Annotated[ShapeAdvice | None, doc("with --shapes only")] = None
+    diff: Annotated[CompileDiff | None, doc("with --diff only")] = None
+
+
+if TYPE_CHECKING:  # a record cannot have two bases, a type can
+
+    class CompileDocument(_CompileHead, CompileReport, frozen=True, kw_only=True):
+        """`pyrometer compile … --json`."""
+
+else:
+    CompileDocument = joined("CompileDocument", _CompileHead, CompileReport, "`pyrometer compile … --json`.")
 
 
 class CalibrationDocument(TargetDocument, frozen=True, kw_only=True):

@@ -30,10 +30,12 @@ from pyrometer.report.charts.line import memory_line
 from pyrometer.report.charts.stacked_bar import stacked_bar
 from pyrometer.report.charts.strip import steady_strip, warmup_scale, warmup_strip
 from pyrometer.report.charts.windows import window_line
+from pyrometer.report.compile_context import compile_parts
 from pyrometer.report.documents import (
     BenchDocument,
     CalibrationDocument,
     CheckDocument,
+    CompileDocument,
     Document,
     MatrixDocument,
     TargetDocument,
@@ -41,6 +43,7 @@ from pyrometer.report.documents import (
 )
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
+from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import soak as of_soak
@@ -121,6 +124,7 @@ def bench_context(document: BenchDocument) -> Context:
         "bound": None,
         "whereabouts": None,
         "traced": [],
+        "compiled": None,
         "notes": [],
         **_surroundings(document),
     }
@@ -139,6 +143,9 @@ def check_context(document: CheckDocument) -> Context:
         "bound": document.trace_verdict.sentence if document.trace_verdict is not None else None,
         "whereabouts": traced,
         "traced": [traced] if traced is not None else [],
+        "compiled": compile_parts(document.compiled, of_compile.sections(document.compiled))
+        if document.compiled is not None
+        else None,
         "notes": document.notes,
         **_surroundings(document),
     }
@@ -177,14 +184,24 @@ def matrix_context(document: MatrixDocument) -> Context:
 
 def trace_context(document: TraceDocument) -> Context:
     """What the page of `pyrometer trace` shows."""
-    known = document.environment
     return {
         "headline": _headline(of_trace.headline(document)),
         "subtitle": of_trace.subtitle(document),
         "traced": [part_context(part) for part in of_trace.parts(document, most_ranks=MOST_RANKS)],
-        "environment": surroundings.environment_facts(known) if known is not None else [],
-        "settings": surroundings.settings_table(known) if known is not None else None,
-        "provenance": surroundings.provenance_facts(document, document.target),
+        **_whereabouts(document),
+    }
+
+
+def compile_context(document: CompileDocument) -> Context:
+    """What the page of `pyrometer compile` shows."""
+    return {
+        "headline": _headline(of_compile.headline(document)),
+        "subtitle": of_compile.subtitle(document),
+        "over_budget": document.over_budget,
+        "compiled": compile_parts(
+            document, of_compile.document_sections(document, document.diff, document.shapes)
+        ),
+        **_whereabouts(document),
     }
 
 
@@ -192,6 +209,7 @@ VIEWS: dict[str, tuple[str, Callable[[Any], Context]]] = {
     "bench": ("result.html.j2", bench_context),
     "calibration": ("calibration.html.j2", calibration_context),
     "check": ("result.html.j2", check_context),
+    "compile": ("compile.html.j2", compile_context),
     "matrix": ("matrix.html.j2", matrix_context),
     "trace": ("trace.html.j2", trace_context),
 }
@@ -276,6 +294,16 @@ def _surroundings(document: TargetDocument) -> Context:
         "environment_line": surroundings.environment_line(document.environment),
         "environment": surroundings.environment_facts(document.environment),
         "settings": surroundings.settings_table(document.environment),
+        "provenance": surroundings.provenance_facts(document, document.target),
+    }
+
+
+def _whereabouts(document: TraceDocument | CompileDocument) -> Context:
+    """The surroundings of what may have been read from files, which do not tell their machine."""
+    known = document.environment
+    return {
+        "environment": surroundings.environment_facts(known) if known is not None else [],
+        "settings": surroundings.settings_table(known) if known is not None else None,
         "provenance": surroundings.provenance_facts(document, document.target),
     }
 

@@ -13,6 +13,7 @@ from pyrometer.report.documents import (
     BenchDocument,
     CalibrationDocument,
     CheckDocument,
+    CompileDocument,
     Document,
     MatrixDocument,
     TraceDocument,
@@ -22,6 +23,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "bench": BenchDocument,
     "calibration": CalibrationDocument,
     "check": CheckDocument,
+    "compile": CompileDocument,
     "matrix": MatrixDocument,
     "trace": TraceDocument,
 }

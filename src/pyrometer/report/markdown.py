@@ -9,21 +9,24 @@ from typing import Any
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
+from pyrometer.compiler.report import CompileReport
 from pyrometer.report import kinds
 from pyrometer.report.documents import (
     BenchDocument,
     CalibrationDocument,
     CheckDocument,
+    CompileDocument,
     MatrixDocument,
     TargetDocument,
     TraceDocument,
 )
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
+from pyrometer.report.facts import compile as of_compile
+from pyrometer.report.facts import compile_breaks, surroundings
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import soak as of_soak
-from pyrometer.report.facts import surroundings
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
@@ -71,6 +74,9 @@ def check_blocks(document: CheckDocument) -> list[str]:
     if document.trace is not None:
         for section in of_rank.sections(document.trace, document.capture):
             blocks += section_blocks(section)
+    if document.compiled is not None:
+        blocks += [f"### torch.compile: {escape(of_compile.headline(document.compiled))}"]
+        blocks += _compiled_blocks(document.compiled, of_compile.sections(document.compiled))
     blocks += [escape(note) for note in document.notes]
     if document.script is not None:
         blocks += ["### Script", _facts(surroundings.script_facts(document.script))]
@@ -109,6 +115,38 @@ def trace_blocks(document: TraceDocument) -> list[str]:
     return blocks
 
 
+def compile_blocks(document: CompileDocument) -> list[str]:
+    """What `pyrometer compile` found, as blocks of Markdown."""
+    blocks = [f"## {escape(of_compile.headline(document))}", escape(of_compile.subtitle(document))]
+    blocks += [f"**{escape(line)}**" for line in document.over_budget]
+    chapters = of_compile.document_sections(document, document.diff, document.shapes)
+    return blocks + _compiled_blocks(document, chapters)
+
+
+def _compiled_blocks(report: CompileReport, chapters: Sequence[Section]) -> list[str]:
+    blocks: list[str] = []
+    for card in compile_breaks.cards(report):
+        blocks += [f"### {escape(card.place)}: {escape(card.title)}", escape(card.remark)]
+        for rewrite in card.rewrites:
+            blocks += [f"**{escape(rewrite.title)}**: {escape(rewrite.why)}"]
+            blocks += [code_block(code) for code in (rewrite.after, rewrite.setting) if code]
+    for section in chapters:
+        blocks += section_blocks(section)
+    return blocks
+
+
+def code_block(code: str) -> str:
+    """Python source, fenced so that nothing in it can end the fence.
+
+    >>> print(code_block("x = 1"))
+    ```python
+    x = 1
+    ```
+    """
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", code)), 3)
+    return f"{fence}python\n{code}\n{fence}"
+
+
 def section_blocks(section: Section) -> list[str]:
     """One chapter."""
     if section.slug in of_rank.DRAWN:
@@ -125,6 +163,7 @@ VIEWS: dict[str, Callable[[Any], list[str]]] = {
     "bench": bench_blocks,
     "calibration": calibration_blocks,
     "check": check_blocks,
+    "compile": compile_blocks,
     "matrix": matrix_blocks,
     "trace": trace_blocks,
 }

@@ -40,10 +40,19 @@ class Break(Record, frozen=True, kw_only=True):
     )
     chained_to: Annotated[str | None, doc("file:line of the break that it follows from")] = None
     skips_frame: Annotated[bool, doc("the whole function then runs eagerly")] = False
+    skips_rest: Annotated[
+        bool, doc("what is behind it in the function runs eagerly, as does the statement that led up to it")
+    ] = False
     compile_ids: list[str] = []
     lost_ops: Annotated[
         int | None, doc("tensor operations of the frame that stayed out of any graph; null if unknown")
     ] = None
+    left_eager: Annotated[
+        list[Place],
+        doc(
+            "functions of torch.nn around the break, such as that of nn.Sequential, that now run eagerly: torch never compiles them by themselves"
+        ),
+    ] = []
     price_s: Annotated[
         Seconds | None, doc("measured time per step that the break costs; null where no rewrite was run")
     ] = None
@@ -61,3 +70,13 @@ class SkippedFrame(Record, frozen=True, kw_only=True):
     reason: str
     kind: Annotated[str, doc("break, recompile_limit, error or rule: what ended it")]
     num_breaks: Annotated[int, doc("breaks that led to it")] = 0
+    count: Annotated[int, doc("compilations of the frame that ended so")] = 1
+    called_from: Annotated[
+        list[Place], doc("the outermost first; the call that was to be compiled is the last")
+    ] = []
+    raised: Annotated[
+        bool | None, doc("the caller got an exception, so that nothing ran eagerly; null if not told")
+    ] = None
+    lost_ops: Annotated[
+        int | None, doc("tensor operations of the frame that stayed out of any graph; null if unknown")
+    ] = None

@@ -17,12 +17,21 @@ class CompileCost(Record, frozen=True, kw_only=True):
     first_call_s: Annotated[Seconds | None, doc("the first step, compilation included")] = None
     steady_s: Annotated[Seconds | None, doc("median step once nothing is compiled any more")] = None
     eager_steady_s: Annotated[Seconds | None, doc("median step without torch.compile")] = None
+    outcome: Annotated[
+        str, doc("compiled against eager, paired: faster, slower, same or undecided; empty if not compared")
+    ] = ""
+    ci_low: Annotated[float | None, doc("interval of steady over eager time")] = None
+    ci_high: float | None = None
     compile_s: Annotated[Seconds, doc("time in which the program waited for the compiler")] = 0.0
     break_even_steps: Annotated[
         int | None, doc("steps after which compiling has paid; null if never, or unknown")
     ] = None
     phases_s: Annotated[
         dict[str, float], doc("own time of each phase, without the phases inside of it; adds up to compile_s")
+    ] = {}
+    background_s: Annotated[
+        dict[str, float],
+        doc("own time of phases on compile threads, beside the program and not part of compile_s"),
     ] = {}
     observing_s: Annotated[Seconds | None, doc("part of compile_s that recording it took, as torch says")] = (
         None
@@ -53,7 +62,7 @@ class CacheEvent(Record, frozen=True, kw_only=True):
     outcome: Annotated[str, doc("hit, miss or bypass")]
     key: str = ""
     saved_s: Annotated[Seconds | None, doc("compile time that a hit spared, as torch says")] = None
-    reason: Annotated[str, doc("of a bypass")] = ""
+    reason: Annotated[str, doc("of a bypass, or of a miss although the key was found")] = ""
     differs_from: Annotated[str | None, doc("key of the nearest other entry; of a miss")] = None
     differing: Annotated[list[str], doc("components of the key in which it differs from that entry")] = []
 
@@ -90,6 +99,7 @@ class KernelOrigin(Record, frozen=True, kw_only=True):
 
     compile_id: str
     kernel: str
+    call: Annotated[int | None, doc("which call of the generated code it is, counted from 1")] = None
     ops: Annotated[list[str], doc("nodes of the graph that it computes")]
     places: Annotated[list[str], doc("the user's lines, file:line")] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 
@@ -13,14 +14,29 @@ class GraphRuntime(Record, frozen=True, kw_only=True):
 
     compile_id: str
     calls: Annotated[int, doc("in the steps that were profiled")]
-    total_s: Annotated[Seconds, doc("inside the compiled region, on the host")]
+    total_s: Annotated[
+        Seconds,
+        doc(
+            "inside the compiled region and its backward, on the host, without compiled regions inside of it"
+        ),
+    ]
     calls_per_step: float
     mean_s: Seconds
     share: Annotated[float, doc("of the time of all compiled regions")]
     cache_key: str = ""
     compile_s: Annotated[Seconds | None, doc("what it took to compile")] = None
     pays: Annotated[
-        bool | None, doc("whether its calls would have saved its compile time over a run; null if unknown")
+        bool | None,
+        doc(
+            "whether its calls save its compile time over a run of `run_steps` steps like these, when what a step spares is "
+            "shared among its graphs by their time; false if never called; null if unknown"
+        ),
+    ] = None
+    break_even_calls: Annotated[
+        int | None, doc("calls that save its compile time, by the same rule; null if none do, or unknown")
+    ] = None
+    backward_s: Annotated[
+        Seconds | None, doc("part of total_s in the graph of its backward; null without one")
     ] = None
 
 
@@ -46,6 +62,16 @@ class Runtime(Record, frozen=True, kw_only=True):
         Seconds | None, doc("per step: AOTAutograd's wrappers and bytecode before the graph")
     ] = None
     silent_eager: list[SilentEager] = []
+    run_steps: Annotated[int, doc("length of the run that `pays` is told for")] = 1000
+    verdict: Annotated[
+        Verdict | None, doc("compiled against eager steps, in turn; null where they were not compared")
+    ] = None
+
+    @property
+    def dispatch_s(self) -> Seconds | None:
+        """Per step: all that stands before compiled code; `None` where the profile does not show it."""
+        parts = [part for part in (self.lookup_s, self.wrapper_s) if part is not None]
+        return sum(parts) if parts else None
 
 
 class ModeResult(Record, frozen=True, kw_only=True):

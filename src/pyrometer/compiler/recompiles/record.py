@@ -44,7 +44,10 @@ class Recompile(Record, frozen=True, kw_only=True):
     line: int
     causes: list[RecompileCause]
     changed_inputs: list[ChangedInput]
-    called_from: Annotated[list[Place], doc("the outermost first; the call that needed it is the last")] = []
+    called_from: Annotated[
+        list[Place],
+        doc("the outermost first; the call that needed it is the last, unless torch leaves it out"),
+    ] = []
     compile_s: Annotated[Seconds | None, doc("what this compilation took")] = None
 
 
@@ -56,6 +59,8 @@ class LimitReached(Record, frozen=True, kw_only=True):
     line: int
     limit: Annotated[int | None, doc("the limit in force; null if not told")] = None
     reason: str
+    compile_id: Annotated[str, doc("the compilation that was refused; empty if not told")] = ""
+    causes: Annotated[list[RecompileCause], doc("why none of the earlier compilations fitted")] = []
 
 
 class StrictGuard(Record, frozen=True, kw_only=True):
@@ -75,6 +80,9 @@ class FrameGuards(Record, frozen=True, kw_only=True):
     total: int
     by_type: dict[str, int]
     eval_s: Annotated[Seconds | None, doc("one evaluation of all of them; null if unknown")] = None
+    cold_eval_s: Annotated[
+        Seconds | None, doc("torch's own figure: one evaluation right after compiling, with cold caches")
+    ] = None
     slowest: Annotated[list[str], doc("the most expensive guards, where that was measured")] = []
 
 

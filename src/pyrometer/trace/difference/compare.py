@@ -9,7 +9,14 @@ from pyrometer.quantity import format_percent, format_ratio, significant
 from pyrometer.trace.analysis.breakdown import breakdown
 from pyrometer.trace.difference.alignment import Pair, align_trees
 from pyrometer.trace.difference.call_tree import CallTree, build_call_tree
-from pyrometer.trace.difference.change import CONFIDENCE, HOST_RUN_MARGIN, MIN_STEPS, RUN_MARGIN, change, run_margin
+from pyrometer.trace.difference.change import (
+    CONFIDENCE,
+    HOST_RUN_MARGIN,
+    MIN_STEPS,
+    RUN_MARGIN,
+    change,
+    run_margin,
+)
 from pyrometer.trace.difference.comparability import compare_circumstances
 from pyrometer.trace.difference.groups import compare_groups, compare_kernels, compare_operators
 from pyrometer.trace.difference.record import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ def observe(
     python: str = sys.executable,
     timeout_s: Seconds | None = None,
     trace_request: TraceRequest | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> ObservedScript:
     """Run a script unchanged in a Python of its own, and observe it.
 
@@ -37,6 +39,7 @@ def observe(
         python: the interpreter to run it with.
         timeout_s: end it after so long; what was seen until then is kept.
         trace_request: which of its steps to trace, and where to.
+        environment: variables to set for it, beside those of this process.
 
     Raises:
         TargetError: the script is missing, not a file, or not Python source text.
@@ -46,7 +49,8 @@ def observe(
     with tempfile.TemporaryDirectory(prefix="pyrometer-") as folder:
         log = Path(folder) / "events"
         request = None if trace_request is None else to_json(trace_request).decode()
-        ended = run_child([python, *argv], observed_environment(log, request), timeout_s)
+        surrounded = observed_environment(log, request) | dict(environment or {})
+        ended = run_child([python, *argv], surrounded, timeout_s)
         try:
             events = read_events(log)
         except InputError:

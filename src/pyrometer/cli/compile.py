@@ -1,0 +1,159 @@
+"""`pyrometer compile`: what torch.compile did with a program: graphs, breaks, recompilations, fusions, costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from pyrometer.cli.inspecting import Inspected, inspect_target
+from pyrometer.cli.limits import parse_limits
+from pyrometer.cli.parameters import DURATION
+from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.saving import provenance, save_run, store_options
+from pyrometer.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from pyrometer.compiler.budget import CompileBudget
+    from pyrometer.compiler.report import CompileReport
+    from pyrometer.report.documents import CompileDocument
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+@click.command()
+@click.argument("target", metavar="TARGET | SCRIPT [-- ARGUMENTS] | LOG")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--mode", type=click.Choice(MODES), help="Compile in this mode what does not compile by itself."
+)
+@click.option(
+    "--deep", is_flag=True, help="Compile afresh and record fusions, passes and kernel origins, too."
+)
+@click.option("--modes", is_flag=True, help="Measure eager against every mode of torch.compile.")
+@click.option(
+    "--shapes",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="JSON lines of input shapes: recommend static, buckets or dynamic, with figures.",
+)
+@click.option(
+    "--limit",
+    metavar="NAME=N",
+    multiple=True,
+    help="Exit with 1 above it: breaks=0,recompiles=2,compile=60s.",
+)
+@click.option(
+    "--diff", metavar="RUN|FILE", help="Compare with a stored run, or a document that --json printed."
+)
+@click.option(
+    "--export",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write graphs (SVG, DOT, text), code and a log for tlparse to this folder.",
+)
+@click.option("--no-source", is_flag=True, help="Leave source text and folders out of everything.")
+@click.option("--budget", type=DURATION, help="Time to spend on measuring, such as 20s.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "-o",
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the HTML report to this file.",
+)
+@store_options
+def command(
+    store_location: str | None,
+    *,
+    target: str,
+    arguments: tuple[str, ...],
+    as_json: bool,
+    page: Path | None,
+    **flags: Any,
+) -> int:
+    """Say what torch.compile does with TARGET: graphs, breaks, recompilations, guards, fusions, costs.
+
+    A TARGET that does not compile by itself is compiled. A SCRIPT runs unchanged, and only what it compiles is told.
+    LOG is a file or folder that TORCH_TRACE left.
+    """
+    if flags["no_source"] and flags["export"] is not None:
+        raise UsageError("--export writes source text; leave it out, or --no-source")
+    budget = parse_limits(flags.pop("limit"))
+    baseline = _baseline(flags["diff"], store_location) if flags["diff"] is not None else None
+    found = inspect_target(target, arguments, flags, quiet=as_json)
+    document = _document(found, budget, baseline, no_source=flags["no_source"])
+    if document.environment is not None:
+        from pyrometer.record import to_dict
+
+        run = save_run(
+            store_location,
+            kind="compile",
+            target=found.target,
+            document=to_dict(document),
+            environment=document.environment,
+        )
+        document = msgspec.structs.replace(document, **provenance(run))
+    if flags["export"] is not None:
+        _export(found, flags["export"])
+    if page is not None:
+        from pyrometer.report.html import write_report
+
+        write_report(document, page)
+    if as_json:
+        print_document(document)
+    else:
+        from pyrometer.report.terminal import VIEWS
+
+        print_view(VIEWS["compile"](document), stderr=found.is_script)
+    if found.exit_code:
+        return found.exit_code
+    return ExitCode.FOUND if document.over_budget else ExitCode.OK
+
+
+def _baseline(reference: str, store_location: str | None) -> CompileReport:
+    """What to compare with: a document in a file, or a stored run."""
+    from pyrometer.compiler.report import CompileReport
+    from pyrometer.record import from_dict, from_json
+    from pyrometer.store.store import Store
+
+    if Path(reference).is_file():
+        return from_json(CompileReport, Path(reference).read_bytes())
+    if store_location is None:
+        raise UsageError(
+            f"--diff {reference}: no such file, and with --no-store there are no runs; name a file"
+        )
+    run = Store.open(store_location, create=False).load(reference)
+    if run.kind != "compile":
+        raise UsageError(
+            f"--diff {reference}: it is a run of pyrometer {run.kind}; name one of pyrometer compile"
+        )
+    return from_dict(CompileReport, run.document)
+
+
+def _document(
+    found: Inspected, budget: CompileBudget | None, baseline: CompileReport | None, *, no_source: bool
+) -> CompileDocument:
+    from pyrometer.compiler.budget import check_budget
+    from pyrometer.compiler.collecting.redaction import redacted
+    from pyrometer.compiler.difference import diff_compile
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.report.documents import CompileDocument
+
+    report = redacted(found.report) if no_source else found.report
+    document = CompileDocument(
+        target=found.target,
+        environment=read_environment() if found.was_run else None,
+        over_budget=[] if budget is None else check_budget(report, budget),
+        shapes=found.shapes,
+        diff=None if baseline is None else diff_compile(baseline, report),
+        **{name: getattr(report, name) for name in report.__struct_fields__},
+    )
+    return msgspec.structs.replace(document, **provenance(None))
+
+
+def _export(found: Inspected, folder: Path) -> None:
+    from pyrometer.compiler.exporting import export_compile
+
+    written = export_compile(found.report.graph_records, found.log, folder)
+    click.echo(f"wrote {len(written)} files; for tlparse: {written[-1]}", err=True)

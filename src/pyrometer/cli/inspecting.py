@@ -1,0 +1,113 @@
+"""Finding out what torch.compile does, for a verb: with a workload, a script, or from logs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from pyrometer.cli.progress import progress_bar
+from pyrometer.errors import ExitCode, UsageError
+from pyrometer.settings import load_settings, with_flags
+
+if TYPE_CHECKING:
+    from pyrometer.compiler.log import CompileLog
+    from pyrometer.compiler.report import CompileReport
+    from pyrometer.compiler.shapes.record import ShapeAdvice
+    from pyrometer.workload.target import Target
+
+LOG_SUFFIXES = (".log", ".log.gz", ".txt")
+
+
+class Inspected(NamedTuple):
+    """What was found, and the log that it was found in."""
+
+    target: str
+    report: CompileReport
+    log: CompileLog
+    shapes: ShapeAdvice | None = None
+    was_run: bool = True  # here, not somewhere else long ago
+    exit_code: int = ExitCode.OK  # of a script
+    is_script: bool = False
+
+
+def inspect_target(
+    target: str, arguments: tuple[str, ...], flags: dict[str, Any], *, quiet: bool
+) -> Inspected:
+    """Inspect a TARGET, a script or a log.
+
+    Args:
+        target: as it was typed.
+        arguments: of a script.
+        flags: `mode`, `deep`, `modes`, `shapes` and `budget` of the command line.
+        quiet: keep stdout free of what a script prints.
+
+    Raises:
+        UsageError: a flag that needs a workload, and there is none.
+    """
+    if Path(target).is_dir() or target.endswith(LOG_SUFFIXES):
+        _require_workload(flags, f"{target} is a log")
+        return _of_log(target)
+    from pyrometer.workload.target import parse_target
+
+    parsed = parse_target(target, arguments)
+    if parsed.kind == "script":
+        _require_workload(flags, f"{target} runs as it is")
+        return _of_script([target, *arguments], quiet=quiet)
+    return _of_workload(parsed, flags)
+
+
+def _require_workload(flags: dict[str, Any], why: str) -> None:
+    for name in ("mode", "deep", "modes", "shapes"):
+        if flags[name]:
+            raise UsageError(f"--{name}: {why}; it goes with a workload, as in model.py:workload")
+
+
+def _of_log(place: str) -> Inspected:
+    from pyrometer.compiler.build import build_report
+    from pyrometer.compiler.collecting.files import read_logs
+    from pyrometer.compiler.inspecting.ranks import compare_ranks
+
+    logs = read_logs(place)
+    return Inspected(place, build_report(logs[0], notes=compare_ranks(logs)), logs[0], was_run=False)
+
+
+def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
+    from pyrometer.compiler.inspecting.script import inspect_script
+    from pyrometer.workload.output import stdout_to_stderr
+
+    with stdout_to_stderr() if quiet else contextlib.nullcontext():
+        found = inspect_script(argv)
+    code = found.observed.exit_code
+    return Inspected(
+        shlex.join(argv), found.report, found.log, exit_code=code if code >= 0 else 128 - code, is_script=True
+    )
+
+
+def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
+    from pyrometer.compiler.collecting.collector import collect
+    from pyrometer.compiler.inspecting.evaluation import evaluate_modes
+    from pyrometer.compiler.inspecting.inspect import DEFAULT_BUDGET_S, inspect_compile
+    from pyrometer.compiler.shapes.recommend import recommend_shapes
+    from pyrometer.workload.loading import load_workload
+    from pyrometer.workload.output import stdout_to_stderr
+
+    settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=flags["budget"])
+    budget_s = settings.budget_s or DEFAULT_BUDGET_S
+    shapes = None
+    with stdout_to_stderr(), progress_bar() as progress:
+        work = load_workload(target)
+        with collect() as collector:
+            report = inspect_compile(
+                work, mode=flags["mode"], deep=flags["deep"], budget_s=budget_s, progress=progress
+            )
+        log = collector.log()
+        if flags["modes"]:
+            report = msgspec.structs.replace(report, evaluation=evaluate_modes(target, progress=progress))
+        if flags["shapes"] is not None:
+            shapes = recommend_shapes(work, flags["shapes"], mode=flags["mode"], progress=progress)
+    return Inspected(target.text, report, log, shapes)

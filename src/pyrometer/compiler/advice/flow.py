@@ -1,0 +1,189 @@
+"""Where the values of a function go: which names hold tensors, and where a number taken out of a tensor ends up.
+
+A number may stay a tensor of one element if all that becomes of it is arithmetic with tensors. As soon as it is returned,
+stored, compared in a test, or handed to a function, it may be needed as a number.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pyrometer.compiler.advice.expressions import REDUCTIONS, is_number, operation
+from pyrometer.compiler.advice.site import Site
+
+ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+ABSORBING = frozenset(["add", "sub", "mul", "div", "where", "add_", "sub_", "mul_", "div_"])
+"""Functions of tensors that take a number or a tensor of one element alike."""
+
+MAKERS = frozenset(
+    f"torch.{name}"
+    for name in (
+        "arange",
+        "cat",
+        "empty",
+        "full",
+        "ones",
+        "rand",
+        "randn",
+        "stack",
+        "tensor",
+        "where",
+        "zeros",
+    )
+)
+"""Functions that give a tensor, whatever they are given."""
+
+NEW = (ast.BinOp, ast.UnaryOp)
+
+
+class Flow:
+    """The names of one function; of the whole file where the code stands in none."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.scope: ast.AST = site.function or site.tree or ast.Module([], [])
+        self.parent = {child: node for node in ast.walk(self.scope) for child in ast.iter_child_nodes(node)}
+        self.tensors = self._tensors()
+
+    def is_tensor(self, node: ast.AST) -> bool:
+        """Whether an expression is a tensor, as far as the function shows."""
+        match node:
+            case ast.Name(id=name):
+                return name in self.tensors
+            case ast.BinOp(left=left, right=right):
+                return self.is_tensor(left) or self.is_tensor(right)
+            case ast.UnaryOp(operand=operand):
+                return self.is_tensor(operand)
+            case ast.Subscript(value=value):
+                return self.is_tensor(value)
+        found = operation(self.site, node)
+        if found is None or found[0] in {"item", "tolist", "size", "dim", "numel"}:
+            return False
+        return found[0] in REDUCTIONS or self._is_of_torch(node) or any(map(self.is_tensor, found[1][:1]))
+
+    def absorbed(self, node: ast.AST, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether a number, were it a tensor of one element, would only enter arithmetic with tensors."""
+        above, found = self.parent.get(node), False
+        match above:
+            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, ARITHMETIC):
+                other = right if left is node else left
+                found = self.is_tensor(other) or (not _is_sequence(other) and self.absorbed(above, seen))
+            case ast.UnaryOp(op=ast.USub()):
+                found = self.absorbed(above, seen)
+            case ast.Compare(left=left, ops=[_], comparators=[right]):
+                found = self.is_tensor(right if left is node else left) and not self._is_test(above)
+            case ast.Assign(targets=[ast.Name(id=name)]) if not isinstance(node, ast.Name):
+                found = self._name_absorbed(name, seen)
+            case ast.AugAssign(target=ast.Name(id=name), op=op) if isinstance(op, ARITHMETIC):
+                found = name in self.tensors or self._name_absorbed(name, seen)
+            case ast.Call():
+                called = operation(self.site, above)
+                others = [each for each in called[1] if each is not node] if called else []
+                found = called is not None and called[0] in ABSORBING and any(map(self.is_tensor, others))
+        return found
+
+    def loads(self, name: str) -> Iterator[ast.Name]:
+        """Every place that reads a name."""
+        return (
+            node
+            for node in ast.walk(self.scope)
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        )
+
+    def bindings(self, name: str) -> list[ast.AST]:
+        """Statements and other places that give a name its value, arguments apart."""
+        return [
+            self.parent.get(node, node)
+            for node in ast.walk(self.scope)
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store | ast.Del)
+        ]
+
+    def arguments(self) -> set[str]:
+        """Names of the function's arguments."""
+        arguments = getattr(self.scope, "args", None)
+        return {node.arg for node in ast.walk(arguments) if isinstance(node, ast.arg)} if arguments else set()
+
+    def is_shared(self, name: str) -> bool:
+        """Whether a name is declared global or nonlocal somewhere."""
+        return any(
+            isinstance(node, ast.Global | ast.Nonlocal) and name in node.names
+            for node in ast.walk(self.scope)
+        )
+
+    def is_own(self, name: str, before: int) -> bool:
+        """Whether a name holds a new result of arithmetic there, that no other name shares: it may be changed in place."""
+        earlier = [node for node in self.bindings(name) if getattr(node, "lineno", before) < before]
+        last = max(earlier, key=lambda node: getattr(node, "lineno", 0), default=None)
+        aliased = any(
+            isinstance(self.parent.get(load), ast.Assign | ast.Tuple | ast.List) for load in self.loads(name)
+        )
+        return isinstance(last, ast.Assign) and isinstance(last.value, NEW) and not aliased
+
+    def is_bound(self, name: str, before: int) -> bool:
+        """Whether a name has a value at a line: an argument, or bound above it without a condition."""
+        block, _ = self.site.siblings(self.site.statement) if self.site.statement else ([], 0)
+        return name in self.arguments() or any(
+            isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
+            and node.lineno < before
+            and self._is_certain(node, block)
+            for node in self.bindings(name)
+        )
+
+    def _is_certain(self, node: ast.stmt, block: list[ast.stmt]) -> bool:
+        return node in block or node in getattr(self.scope, "body", [])
+
+    def _name_absorbed(self, name: str, seen: frozenset[str]) -> bool:
+        if name in seen:
+            return True
+        return not self.is_shared(name) and all(
+            self.absorbed(load, seen | {name}) for load in self.loads(name)
+        )
+
+    def _is_test(self, node: ast.AST) -> bool:
+        above = self.parent.get(node)
+        if isinstance(above, ast.BoolOp | ast.UnaryOp):
+            return self._is_test(above) or isinstance(above, ast.BoolOp) or isinstance(above.op, ast.Not)
+        return node is getattr(above, "test", None)
+
+    def _is_of_torch(self, node: ast.AST) -> bool:
+        name = self.site.full_name(node.func) if isinstance(node, ast.Call) else ""
+        return name.startswith("torch.nn.functional.") or name in MAKERS
+
+    def _tensors(self) -> set[str]:
+        self.tensors = set(self._annotated()) | set(self._reduced())
+        while True:  # what is computed from tensors is one
+            grown = self.tensors | {
+                node.targets[0].id
+                for node in ast.walk(self.scope)
+                if isinstance(node, ast.Assign)
+                and isinstance(node.targets[0], ast.Name)
+                and self.is_tensor(node.value)
+            }
+            if grown == self.tensors:
+                return grown
+            self.tensors = grown
+
+    def _annotated(self) -> Iterator[str]:
+        for node in ast.walk(self.scope):
+            if isinstance(node, ast.arg) and node.annotation is not None:
+                text = ast.unparse(node.annotation).strip("'\"")
+                if text.rpartition(".")[2] in {"Tensor", "FloatTensor", "LongTensor"}:
+                    yield node.arg
+
+    def _reduced(self) -> Iterator[str]:
+        """Names on which a reduction is called: `x.abs().max()` tells of `x`."""
+        for node in ast.walk(self.scope):
+            found = operation(self.site, node)
+            if found is not None and found[0] in REDUCTIONS and found[1]:
+                root = found[1][0]
+                while (inner := operation(self.site, root)) is not None and inner[1]:
+                    root = inner[1][0]
+                if isinstance(root, ast.Name) and not self.site.is_imported(root):
+                    yield root.id
+
+
+def _is_sequence(node: ast.AST) -> bool:
+    if isinstance(node, ast.List | ast.Tuple | ast.JoinedStr | ast.ListComp | ast.Dict):
+        return True
+    return isinstance(node, ast.Constant) and not is_number(node)

@@ -1,0 +1,99 @@
+"""Classes, modules and copies that are made anew in every call."""
+
+from __future__ import annotations
+
+import ast
+
+from pyrometer.compiler.advice.flow import Flow
+from pyrometer.compiler.advice.registry import advises
+from pyrometer.compiler.advice.site import FUNCTIONS, Site
+from pyrometer.compiler.breaks.record import Rewrite
+
+CLASS = Rewrite(
+    title="define the class outside",
+    why="A class statement runs code that torch does not trace. Define the class once, outside of the function.",
+)
+MODULE = Rewrite(
+    title="make modules and parameters once",
+    why="A parameter made inside the function would be a new one in every call. Make the module in `__init__`.",
+)
+COPY = Rewrite(
+    title="clone the tensor",
+    why="torch does not trace copy.deepcopy. `x.detach().clone()` copies the tensor in the graph.",
+    exactness="semantic",
+)
+
+
+@advises("gb8977", "gb0075", "gb0162")
+def class_in_function(site: Site) -> list[Rewrite]:
+    """The class moved in front of the function, where it reads nothing of it."""
+    statement, function = site.statement, site.function
+    if site.found.id == "gb0162":
+        return [CLASS]
+    if (
+        not isinstance(statement, ast.ClassDef)
+        or function is None
+        or function not in getattr(site.tree, "body", [])
+    ):
+        return [CLASS]
+    flow = Flow(site)
+    own = flow.arguments() | {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    reads = {
+        node.id
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    defined = {
+        node.name
+        for node in ast.walk(site.tree or ast.Module([], []))
+        if isinstance(node, (ast.ClassDef, *FUNCTIONS)) and node is not statement
+    }
+    whole, block = site.block(function), site.block(statement)
+    rest = None if whole is None else _without(site, function, statement)
+    if reads & own or statement.name in defined or block is None or rest is None:
+        return [CLASS]
+    return [*site.replaced(function, f"{block}\n\n\n{rest}", CLASS), CLASS]
+
+
+@advises("gb0264", "gb0225", "gb0226", "gb0228", "gb0235", "gb0237", "gb0119")
+def module_in_function(site: Site) -> list[Rewrite]:
+    """Words on modules and parameters that are made in `forward`."""
+    del site
+    return [MODULE]
+
+
+@advises("gb4198", "gb0179")
+def deep_copy(site: Site) -> list[Rewrite]:
+    """`x.detach().clone()` where the copy is of a tensor."""
+    statement = site.statement
+    copies = [
+        call for call in site.calls if site.full_name(call.func) == "copy.deepcopy" and len(call.args) == 1
+    ]
+    flow = Flow(site)
+    if statement is None or not copies or not all(flow.is_tensor(call.args[0]) for call in copies):
+        return [COPY]
+    edits = [
+        (call, f"{site.source(call.args[0])}.detach().clone()")
+        for call in copies
+        if isinstance(call.args[0], ast.Name)
+    ]
+    return [
+        *site.edited(statement, edits if len(edits) == len(copies) else [], COPY),
+        COPY,
+    ]
+
+
+def _without(site: Site, function: ast.stmt, inner: ast.stmt) -> str | None:
+    """The text of a function without one of its statements; `None` if none would be left."""
+    body = getattr(function, "body", [])
+    whole = site.block(function)
+    if inner not in body or len(body) < 2 or whole is None:
+        return None
+    start = min([function.lineno, *(each.lineno for each in getattr(function, "decorator_list", []))])
+    first = min([inner.lineno, *(each.lineno for each in getattr(inner, "decorator_list", []))]) - start
+    lines = whole.split("\n")
+    return "\n".join([*lines[:first], *lines[(inner.end_lineno or inner.lineno) - start + 1 :]])

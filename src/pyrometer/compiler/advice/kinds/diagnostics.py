@@ -1,0 +1,144 @@
+"""`print`, logging and warnings: they change no result, and end the graph all the same."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from pyrometer.compiler.advice.expressions import REDUCTIONS, has_effects
+from pyrometer.compiler.advice.registry import advises
+from pyrometer.compiler.advice.site import Site
+from pyrometer.compiler.breaks.record import Rewrite
+
+SILENT = frozenset(
+    [
+        "print",
+        "warnings.warn",
+        "sys.stdout.write",
+        "sys.stdout.flush",
+        "sys.stderr.write",
+        "sys.stderr.flush",
+        "pprint.pprint",
+        "gc.collect",
+        "torch.cuda.empty_cache",
+        "torch.cuda.reset_peak_memory_stats",
+        "torch.cuda.synchronize",
+        "breakpoint",
+        "pdb.set_trace",
+    ]
+)
+"""Functions after which every result is as without them."""
+
+LEVELS = frozenset(["debug", "info", "warning", "warn", "error", "exception", "critical", "log"])
+LOGGERS = frozenset(["log", "logger", "logging", "_log", "_logger"])
+PURE = REDUCTIONS | frozenset(
+    [
+        "len",
+        "str",
+        "repr",
+        "float",
+        "int",
+        "bool",
+        "round",
+        "type",
+        "abs",
+        "format",
+        "item",
+        "tolist",
+        "detach",
+        "cpu",
+        "numpy",
+        "size",
+        "dim",
+        "numel",
+        "shape",
+        "isnan",
+        "isinf",
+        "norm",
+        "join",
+        "getLogger",
+        "get_rank",
+    ]
+)
+"""Functions that may stand in what is printed: to leave them out changes nothing."""
+
+REORDERABLE = frozenset({"print", "warnings.warn"})
+TYPES = re.compile(r"argument types \[(.*?)\]")
+HELD = frozenset({"'str'", "'Tensor'", "'int'", "'float'", "'bool'", ""})
+"""Types of arguments with which torch can put a call off."""
+
+GUARDED = Rewrite(
+    title="not in compiled code",
+    why="The call changes no result but ends the graph. Behind this test it happens in eager runs, and is left out of compiled code.",
+)
+
+
+@advises()
+def output_to_people(site: Site) -> list[Rewrite]:
+    """Say it only where nothing is compiled; or have torch put it off, or drop it, by a setting."""
+    match site.statement:
+        case ast.Expr(value=ast.Call() as call):
+            name = site.full_name(call.func)
+        case _:
+            return []
+    level = _level(name)
+    if name not in SILENT and not level:
+        return []
+    return [*_guarded(site, call), *_settings(site, name, level)]
+
+
+def _guarded(site: Site, call: ast.Call) -> list[Rewrite]:
+    statement = site.statement
+    block = site.block(statement) if statement is not None else None
+    if statement is None or block is None or site.torch is None or not _is_pure(call):
+        return []
+    body = "\n".join("    " + line if line else "" for line in block.split("\n"))
+    return site.replaced(
+        statement,
+        f"if not {site.torch}.compiler.is_compiling():\n{body}",
+        GUARDED,
+    )
+
+
+def _settings(site: Site, name: str, level: str) -> list[Rewrite]:
+    if name in REORDERABLE and _can_wait(site.found.explanation, site.found.id):
+        return [
+            Rewrite(
+                title="put it off until the graph has run",
+                why="With this setting the call is taken out of the graph and made after it, with the same values.",
+                setting=f"torch._dynamo.config.reorderable_logging_functions.add({name})",
+            )
+        ]
+    if not level:
+        return []
+    function = name if name.startswith("logging.") else f"logging.Logger.{level}"
+    return [
+        Rewrite(
+            title="drop it from compiled code",
+            why="With this setting compiled code leaves the call out.",
+            setting=f"torch._dynamo.config.ignore_logging_functions.add({function})",
+        )
+    ]
+
+
+def _level(name: str) -> str:
+    """The level of a call to a logger; empty if it is none."""
+    owner, _, level = name.rpartition(".")
+    return level if level in LEVELS and owner.rpartition(".")[2].lower() in LOGGERS else ""
+
+
+def _is_pure(call: ast.Call) -> bool:
+    """Whether nothing but the call itself is lost with its arguments."""
+    inside = [part for argument in [*call.args, *call.keywords] for part in ast.walk(argument)]
+    calls = [part for part in inside if isinstance(part, ast.Call)]
+    names = {
+        part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
+        for part in calls
+    }
+    return names <= PURE and not any(map(has_effects, inside))
+
+
+def _can_wait(explanation: str, gb_id: str | None) -> bool:
+    found = TYPES.search(explanation)
+    types = {each.strip() for each in found[1].split(",")} if found else set()
+    return gb_id != "gb0296" and types <= HELD

@@ -1,0 +1,112 @@
+"""Numbers taken out of tensors: `.item()`, `float(t)`, `int(t)`, `.tolist()`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pyrometer.compiler.advice.expressions import bracketed, is_reduction
+from pyrometer.compiler.advice.flow import Flow
+from pyrometer.compiler.advice.registry import advises
+from pyrometer.compiler.advice.site import Site
+from pyrometer.compiler.breaks.record import Rewrite
+
+DTYPES = {"int": ".long()", "float": ".double()"}
+"""What brings a tensor to what the conversion would give; `.long()` cuts towards zero, as `int` does."""
+
+SETTING = Rewrite(
+    title="let numbers into the graph",
+    why="With this setting `.item()` becomes part of the graph. Where the number is an index, the length of a loop or decides "
+    "a branch, torch compiles one graph for each of its values; a test of a floating-point number still ends the graph.",
+    setting="torch._dynamo.config.capture_scalar_outputs = True",
+)
+LIST = Rewrite(
+    title="keep the list as a tensor",
+    why="Every element becomes a Python number, which needs the tensor's values. Index the tensor, or iterate over "
+    "`x.unbind()`, which gives tensors of one element.",
+    exactness="tolerance",
+)
+
+KEPT = Rewrite(
+    title="keep it as a tensor",
+    why="The number is only used in arithmetic with tensors, and a tensor of one element does there as well. Detached, as a number "
+    "would be; arithmetic among such numbers now rounds as tensors do.",
+    exactness="tolerance",
+)
+UNBOUND = Rewrite(
+    title="iterate over the tensor",
+    why="The elements are only used in arithmetic with tensors, and tensors of one element do there as well.",
+    exactness="tolerance",
+)
+
+
+@advises("gb0124")
+def number_from_tensor(site: Site) -> list[Rewrite]:
+    """Keep it a tensor of one element where only arithmetic follows; otherwise let the number into the graph."""
+    statement = site.statement
+    edits = _edits(site) if statement is not None and not isinstance(statement, ast.If | ast.While) else []
+    kept = site.edited(statement, edits, KEPT) if statement is not None and edits else []
+    return [*kept, *([] if _decides(site) else [SETTING])]
+
+
+@advises("gb0033", "gb0109", "gb0124")
+def list_from_tensor(site: Site) -> list[Rewrite]:
+    """`for v in x.tolist()` over tensors instead."""
+    statement = site.statement
+    calls = [
+        node for node in site.calls if isinstance(node.func, ast.Attribute) and node.func.attr == "tolist"
+    ]
+    if statement is None or len(calls) != 1:
+        return []
+    call = calls[0]
+    found: list[Rewrite] = []
+    if isinstance(statement, ast.For) and statement.iter is call and isinstance(statement.target, ast.Name):
+        flow = Flow(site)
+        if all(flow.absorbed(load) for load in flow.loads(statement.target.id)) and isinstance(
+            call.func, ast.Attribute
+        ):
+            found = site.edited(
+                statement, [(call, f"{site.source(call.func.value)}.detach().unbind()")], UNBOUND
+            )
+    setting = [] if site.found.id == "gb0109" else [SETTING]
+    return [*found, *setting, LIST]
+
+
+def _edits(site: Site) -> list[tuple[ast.AST, str]]:
+    """What to write for each number taken in a statement; empty if one of them must stay a number."""
+    flow = Flow(site)
+    found = list(_taken(site))
+    inner = {id(part) for node, *_ in found for part in ast.walk(node) if part is not node}
+    outer = [each for each in found if id(each[0]) not in inner]
+    sure = len(outer) == 1 or all(flow.is_tensor(value) for _, value, _ in outer)
+    if not sure or not all(flow.absorbed(node) for node, _, _ in outer):
+        return []
+    return [(node, _tensor(site, value, convert)) for node, value, convert in outer]
+
+
+def _taken(site: Site) -> Iterator[tuple[ast.AST, ast.expr, str]]:
+    """Every call that takes a number out of something: the call, the something, and the conversion in it."""
+    for node in site.calls:
+        match node:
+            case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[]):
+                yield node, value, ""
+            case ast.Call(func=ast.Name(id="int" | "float" as name), args=[value], keywords=[]):
+                match value:
+                    case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
+                        yield node, inner, DTYPES[name]
+                    case _:
+                        yield node, value, DTYPES[name]
+
+
+def _tensor(site: Site, value: ast.expr, convert: str) -> str:
+    text = bracketed(site.source(value))
+    own = "" if is_reduction(site, value) else ".clone().reshape(())"
+    return f"{text}.detach(){own}{convert}"
+
+
+def _decides(site: Site) -> bool:
+    """Whether the number decides a branch, an index of a list or the length of a loop: letting it into the graph is no help."""
+    statement = site.statement
+    return isinstance(statement, ast.If | ast.While | ast.Assert) or any(
+        isinstance(node, ast.IfExp) for node in site.nodes
+    )

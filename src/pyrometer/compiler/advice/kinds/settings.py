@@ -1,0 +1,35 @@
+"""Breaks that a setting of torch takes away."""
+
+from __future__ import annotations
+
+from pyrometer.compiler.advice.registry import advises
+from pyrometer.compiler.advice.site import Site
+from pyrometer.compiler.breaks.record import Rewrite
+
+SETTINGS = {
+    "gb0014": (
+        "let recurrent networks in",
+        "torch leaves RNN, GRU and LSTM modules out by default, because graphs of long sequences are slow to compile.",
+        "allow_rnn",
+    ),
+    "gb0123": (
+        "trace the backward call",
+        "Backward calls inside of compiled code are traced by this setting.",
+        "trace_autograd_ops",
+    ),
+    "gb9186": (
+        "trace autograd.grad",
+        "torch.autograd.grad inside of compiled code is traced by this setting.",
+        "trace_autograd_ops",
+    ),
+}
+"""By id: title, reason, and the setting to switch on."""
+
+
+@advises(*SETTINGS)
+def switched_off(site: Site) -> list[Rewrite]:
+    """The setting, where this torch has it."""
+    title, why, name = SETTINGS[str(site.found.id)]
+    return [
+        Rewrite(title=title, why=why, setting=f"torch._dynamo.config.{name} = True", exactness="tolerance")
+    ]

@@ -1,0 +1,271 @@
+"""The code at which a graph broke: its statement, what surrounds it, and how to write a part of it anew.
+
+Only text that is still what ran is looked at: the file's line must read as the break says. A block that shares its lines
+with other statements, or holds text over several lines, is not rewritten: indentation there is not ours to change.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import linecache
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeAlias
+
+import msgspec
+
+from pyrometer.compiler.breaks.record import Break, Rewrite
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Edits: TypeAlias = Sequence[tuple[ast.AST, str]]
+"""Nodes, and what to write in their place."""
+
+
+class Site:
+    """A break's place in its file. Everything is `None` or empty where the source is not at hand."""
+
+    def __init__(self, found: Break, text: str | None = None) -> None:
+        self.found = found
+        self.text, self.line = _text(found) if text is None else (text, found.line)
+        self.tree = _parsed(self.text)
+        self.parents = _path(self.tree, self.line) if self.tree is not None else ()
+        """From the module down to the innermost statement."""
+
+    @classmethod
+    def of_text(cls, text: str, line: int = 1) -> Site:
+        """A place in a text that stands in no file."""
+        return cls(Break(id=None, reason="", file="", line=line), text)
+
+    @property
+    def statement(self) -> ast.stmt | None:
+        """The innermost statement of the line."""
+        return next((node for node in reversed(self.parents) if isinstance(node, ast.stmt)), None)
+
+    @property
+    def function(self) -> Function | None:
+        """The innermost function around the statement."""
+        return next((node for node in reversed(self.parents[:-1]) if isinstance(node, FUNCTIONS)), None)
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """The nodes of the statement itself, without the statements inside of it."""
+        found: list[ast.AST] = [self.statement] if self.statement is not None else []
+        for node in found:
+            found += [
+                child
+                for child in ast.iter_child_nodes(node)
+                if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case)
+            ]
+        return found
+
+    @property
+    def calls(self) -> list[ast.Call]:
+        """The calls in the statement itself."""
+        return [node for node in self.nodes if isinstance(node, ast.Call)]
+
+    def everywhere(self) -> Iterator[ast.AST]:
+        """Every node of the file."""
+        return ast.walk(self.tree) if self.tree is not None else iter(())
+
+    @property
+    def loops(self) -> list[ast.stmt]:
+        """Loops of that function around the statement, the outermost first; the statement itself may be one."""
+        inside = self.parents[self.parents.index(self.function) :] if self.function else self.parents
+        return [node for node in inside if isinstance(node, ast.For | ast.While | ast.AsyncFor)]
+
+    @cached_property
+    def torch(self) -> str | None:
+        """What the file calls torch; `None` if it does not import it under a name of its own."""
+        return self.alias("torch")
+
+    def alias(self, module: str) -> str | None:
+        """What the file calls a module."""
+        imports = (node for node in self.everywhere() if isinstance(node, ast.Import))
+        for node in imports:
+            for name in node.names:
+                if name.name == module:
+                    return name.asname or module
+                if name.asname is None and name.name.startswith(module + "."):
+                    return module
+        return None
+
+    def full_name(self, node: ast.AST) -> str:
+        """A dotted name with the modules' own names in it: `np.random.rand` is `numpy.random.rand`."""
+        dotted = _dotted(node)
+        first, _, rest = dotted.partition(".")
+        full = self._imported.get(first, first)
+        return f"{full}.{rest}" if rest else full
+
+    def is_imported(self, node: ast.AST) -> bool:
+        """Whether a dotted name begins with a module, or with something out of one."""
+        return _dotted(node).partition(".")[0] in {*self._imported, *self._modules}
+
+    def siblings(self, node: ast.AST) -> tuple[list[ast.stmt], int]:
+        """The block that a statement stands in, and its place there."""
+        above = self.parents[self.parents.index(node) - 1] if node in self.parents[1:] else self.tree
+        for _, block in ast.iter_fields(above) if above is not None else ():
+            if isinstance(block, list) and node in block:
+                return block, block.index(node)
+        return [], 0
+
+    def source(self, node: ast.AST) -> str:
+        """The text of a node, on one line; in brackets if it was on several."""
+        text = ast.get_source_segment(self.text, node) if hasattr(node, "lineno") else None
+        return text if text and "\n" not in text else ast.unparse(node)
+
+    def is_elif(self, node: ast.If) -> bool:
+        """Whether an `if` is written as an `elif`: a part of the one above, not a statement of its own."""
+        return self.text.split("\n")[node.lineno - 1].lstrip().startswith("elif")
+
+    def unused_name(self, wanted: str) -> str:
+        """A name like the wanted one that the file does not use."""
+        used = {getattr(node, "id", getattr(node, "arg", "")) for node in self.everywhere()}
+        names = (wanted if not number else f"{wanted}_{number}" for number in itertools.count())
+        return next(name for name in names if name not in used)
+
+    def block(self, first: ast.stmt, last: ast.stmt | None = None) -> str | None:
+        """The lines of statements without their indentation; `None` if they cannot be replaced as lines."""
+        return self._edited(first, last or first, ())
+
+    def replaced(
+        self, first: ast.stmt, after: str, about: Rewrite, last: ast.stmt | None = None
+    ) -> list[Rewrite]:
+        """A rewrite of whole statements, from the first to the last; none if that cannot be done safely.
+
+        Args:
+            first: statement to replace.
+            after: what to write instead, not indented.
+            about: title, reason and exactness.
+            last: statement to replace; those between go too.
+        """
+        return _rewrites(self.block(first, last), after, about)
+
+    def edited(self, statement: ast.stmt, edits: Edits, about: Rewrite) -> list[Rewrite]:
+        """A rewrite of parts of one statement; all else in it stays, comments too."""
+        return _rewrites(self.block(statement), self._edited(statement, statement, edits), about)
+
+    @cached_property
+    def _imported(self) -> dict[str, str]:
+        """Names that imports anywhere in the file define, and what they stand for."""
+        found: dict[str, str] = {}
+        for node in self.everywhere():
+            if isinstance(node, ast.Import):
+                found |= {name.asname: name.name for name in node.names if name.asname}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found |= {name.asname or name.name: f"{node.module}.{name.name}" for name in node.names}
+        return found
+
+    @cached_property
+    def _modules(self) -> set[str]:
+        """Modules that the file imports under their own names."""
+        return {
+            name.name.partition(".")[0]
+            for node in self.everywhere()
+            if isinstance(node, ast.Import)
+            for name in node.names
+            if not name.asname
+        }
+
+    def _edited(self, first: ast.stmt, last: ast.stmt, edits: Edits) -> str | None:
+        lines = self.text.split("\n")
+        top, bottom = _first_line(first) - 1, (last.end_lineno or last.lineno) - 1
+        indent = _chars(lines[top], first.col_offset)
+        tail = lines[bottom][len(_chars(lines[bottom], last.end_col_offset or 0)) :].strip()
+        if (
+            indent.strip()
+            or (tail and not tail.startswith("#"))
+            or (indent and self._has_long_text(top, bottom))
+        ):
+            return None
+        for node, new in sorted(edits, key=lambda edit: (edit[0].lineno, edit[0].col_offset), reverse=True):  # type: ignore[attr-defined]
+            lines = _with_edit(lines, node, new)
+        shift = len(lines) - len(self.text.split("\n"))
+        block = lines[top : bottom + 1 + shift]
+        if any(line.strip() and not line.startswith(indent) for line in block):
+            return None
+        return "\n".join(line[len(indent) :] if line.strip() else "" for line in block)
+
+    def _has_long_text(self, top: int, bottom: int) -> bool:
+        """Whether a string between two lines spans several: to indent it would change it."""
+        return any(
+            isinstance(node, ast.Constant | ast.JoinedStr)
+            and top < node.lineno != node.end_lineno
+            and node.lineno <= bottom + 1
+            for node in self.everywhere()
+        )
+
+
+def _text(found: Break) -> tuple[str, int]:
+    """The file, or the one line that is known; and the break's line in it."""
+    if not found.source:
+        return "", 0
+    lines = linecache.getlines(found.file)
+    if 0 < found.line <= len(lines) and lines[found.line - 1].strip() == found.source.strip():
+        return "".join(lines), found.line
+    return found.source.strip(), 1
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text) if text else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _path(tree: ast.Module, line: int) -> tuple[ast.AST, ...]:
+    """Nodes around a line, down to its innermost statement; empty if there is none."""
+    path: list[ast.AST] = [tree]
+    while True:
+        outer = path[-1]
+        inner = next((node for node in _statements(outer) if _holds(node, line)), None)
+        if inner is None or (outer is not tree and inner.lineno == outer.lineno):  # type: ignore[attr-defined]
+            return tuple(path) if len(path) > 1 else ()  # `if a: b` on one line: the break may lie in either
+        path.append(inner)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt | ast.ExceptHandler]:
+    """The statements right below a node, and the handlers of a `try`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler):
+            yield child
+        elif isinstance(child, ast.match_case):
+            yield from child.body
+
+
+def _holds(node: ast.stmt | ast.ExceptHandler, line: int) -> bool:
+    return _first_line(node) <= line <= (node.end_lineno or node.lineno)
+
+
+def _first_line(node: ast.AST) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min(int(each.lineno) for each in (node, *decorators))  # type: ignore[attr-defined]
+
+
+def _dotted(node: ast.AST) -> str:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=attr):
+            before = _dotted(value)
+            return f"{before}.{attr}" if before else ""
+    return ""
+
+
+def _chars(line: str, num_bytes: int) -> str:
+    """Python counts columns in bytes of UTF-8."""
+    return line.encode()[:num_bytes].decode(errors="ignore")
+
+
+def _with_edit(lines: list[str], node: ast.AST, new: str) -> list[str]:
+    top, bottom = node.lineno - 1, (node.end_lineno or node.lineno) - 1  # type: ignore[attr-defined]
+    head = _chars(lines[top], node.col_offset)  # type: ignore[attr-defined]
+    tail = lines[bottom][len(_chars(lines[bottom], node.end_col_offset)) :]  # type: ignore[attr-defined]
+    return [*lines[:top], *(head + new + tail).split("\n"), *lines[bottom + 1 :]]
+
+
+def _rewrites(before: str | None, after: str | None, about: Rewrite) -> list[Rewrite]:
+    if not before or not after or before == after or _parsed(after) is None:
+        return []
+    return [msgspec.structs.replace(about, before=before, after=after)]

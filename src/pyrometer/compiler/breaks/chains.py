@@ -1,0 +1,54 @@
+"""Which breaks follow from another one, and go away with it.
+
+Dynamo tells in three ways. One text may hold a break and what handling it ran into. While it compiles up to a break, it may
+meet another one, at the same line. And an unsupported context manager may be one that a call on the same line, itself a
+break, has made. Everything else is a root cause.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from pyrometer.compiler.breaks.met import Met
+from pyrometer.compiler.compile_id import CompileId
+
+CONTEXT_MANAGER = "Unsupported context manager"
+
+
+def roots(met: Iterable[Met]) -> list[Met | None]:
+    """For each break the one that it follows from; `None` for root causes."""
+    of_compilation: dict[CompileId, list[Met]] = defaultdict(list)
+    at_line: dict[tuple[object, ...], Met] = {}
+    found: list[Met | None] = []
+    for one in met:
+        before = of_compilation[one.compiled.compile_id]
+        if one.position > 0:
+            found.append(_of_text(one, before))
+            continue
+        found.append(_while_compiling(one, before) or _made_here(one, at_line.get(_line(one))))
+        before.append(one)
+        at_line[_line(one)] = one
+    return found
+
+
+def _of_text(one: Met, before: Sequence[Met]) -> Met | None:
+    root = before[-1] if before else None
+    return root if root is not None and root.key != one.key else None
+
+
+def _while_compiling(one: Met, before: Sequence[Met]) -> Met | None:
+    for other in before:
+        is_same_line = bool(one.way and other.way) and one.way[0].text == other.way[0].text
+        if other.attempt < one.attempt and other.key != one.key and (one.cause.may_follow or is_same_line):
+            return other
+    return None
+
+
+def _made_here(one: Met, earlier: Met | None) -> Met | None:
+    is_manager = one.cause.reason == CONTEXT_MANAGER and one.compiled.rest_of_line == one.place.line
+    return earlier if is_manager and earlier is not None and earlier.key != one.key else None
+
+
+def _line(met: Met) -> tuple[object, ...]:
+    return met.compiled.compile_id.epoch, met.compiled.file, met.compiled.own_function, met.place.text

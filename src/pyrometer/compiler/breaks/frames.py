@@ -1,0 +1,160 @@
+"""What became of every frame: graphs, none, or given up.
+
+A frame is a function that Dynamo looked at, or what is left of it behind a break. Each of its compilations ends with
+compilation metrics that name the failure, if there was one. A compilation may be begun anew; graphs of its last attempt
+count, and only if it did not fail after that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from pyrometer.compiler.breaks.stack import line_of, logged_stack, own_name, resumes_at
+from pyrometer.compiler.compile_id import CompileId
+from pyrometer.compiler.log import CompileLog, LogEntry
+from pyrometer.compiler.place import Place
+
+KINDS = ("dynamo_start", "dynamo_output_graph", "compilation_metrics", "dynamo_error")
+
+_ASSIGNED = re.compile(r'^\s+\w+(?::\s*"[^"]*")? = (?P<value>[^;\n]+)', re.MULTILINE)
+_NO_CALL = re.compile(r"^[\w.]+$")
+
+
+class FrameKey(NamedTuple):
+    """A frame, over all of its compilations."""
+
+    epoch: int
+    frame: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One compilation of one frame."""
+
+    compile_id: CompileId
+    function: str = ""
+    """As Dynamo calls it: of the rest behind a break torch_dynamo_resume_in_…"""
+    file: str = ""
+    line: int = 0
+    called_from: tuple[Place, ...] = ()
+    """The stack above it, the outermost first."""
+    graphs: tuple[str, ...] = ()
+    """Those of the last attempt, as printed."""
+    failure: str | None = None
+    """Name of the exception."""
+    failure_text: str = ""
+    failure_place: Place | None = None
+    error_text: str = ""
+    """The exception as it was printed, with the user's stack at the end."""
+    suppresses_errors: bool | None = None
+    declined: bool = False
+    """The backend asked to leave the frame alone."""
+
+    @property
+    def key(self) -> FrameKey:
+        """Its frame."""
+        return FrameKey(self.compile_id.epoch, self.compile_id.frame or 0)
+
+    @property
+    def own_function(self) -> str:
+        """The user's function."""
+        return own_name(self.function)
+
+    @property
+    def rest_of_line(self) -> int | None:
+        """The line behind whose break it goes on; `None` for whole functions."""
+        return resumes_at(self.function)
+
+    @property
+    def num_graphs(self) -> int:
+        """Graphs that are in use."""
+        return 0 if self.failure is not None or self.declined else len(self.graphs)
+
+    @property
+    def num_ops(self) -> int:
+        """Of all of its graphs, in use or not."""
+        return sum(num_calls(graph) for graph in self.graphs)
+
+
+class FrameCounts(NamedTuple):
+    """How many graphs came out of how many frames, and how many frames were given up."""
+
+    graphs: int
+    frames: int
+    skipped: int
+
+
+def compiled_frames(log: CompileLog) -> dict[CompileId, Compiled]:
+    """Every compilation of a frame, in the order in which they began; those of backward graphs alone are none."""
+    entries: dict[CompileId, list[LogEntry]] = defaultdict(list)
+    for entry in log.of(*KINDS):
+        if entry.compile_id is not None and entry.compile_id.frame is not None:
+            entries[entry.compile_id].append(entry)
+    found = {compile_id: _compiled(compile_id, made) for compile_id, made in entries.items()}
+    return _with_names(found)
+
+
+def num_calls(code: str) -> int:
+    r"""How many nodes of a printed graph compute; inputs and attributes do not.
+
+    >>> num_calls("    def forward(self, L_x_: 'f32[3]'):\n        l_x_ = L_x_\n        y = l_x_.sin();  l_x_ = None\n")
+    1
+    """
+    values = (match["value"].strip() for match in _ASSIGNED.finditer(code))
+    return sum(not _NO_CALL.match(value) for value in values)
+
+
+def _compiled(compile_id: CompileId, entries: Sequence[LogEntry]) -> Compiled:
+    metrics = _metadata(entries, "compilation_metrics")
+    stack = _frames(_metadata(entries, "dynamo_start").get("stack"))
+    frame = stack[-1] if stack else {}
+    last = max(entry.attempt for entry in entries)
+    graphs = [entry for entry in entries if entry.kind == "dynamo_output_graph" and entry.attempt == last]
+    failure = metrics.get("fail_type")
+    return Compiled(
+        compile_id=compile_id,
+        function=str(metrics.get("co_name") or frame.get("name") or ""),
+        file=str(metrics.get("co_filename") or frame.get("filename") or ""),
+        line=line_of(metrics.get("co_firstlineno") or frame.get("line")),
+        called_from=logged_stack(stack[:-1]),
+        graphs=tuple(entry.payload for entry in graphs),
+        failure=None if failure is None else str(failure),
+        failure_text=str(metrics.get("fail_reason") or ""),
+        failure_place=_failure_place(metrics),
+        error_text="".join(entry.payload for entry in entries if entry.kind == "dynamo_error"),
+        suppresses_errors=metrics.get("config_suppress_errors"),
+        # Metrics of a compilation that nothing came of name no operators.
+        declined=failure is None and bool(graphs) and metrics.get("graph_op_count", 0) is None,
+    )
+
+
+def _with_names(compiled: Mapping[CompileId, Compiled]) -> dict[CompileId, Compiled]:
+    """A frame at its recompile limit is not named again: its earlier compilations are."""
+    named = {made.key: made for made in reversed(list(compiled.values())) if made.function}
+    return {
+        compile_id: made if made.function or made.key not in named else _named_as(made, named[made.key])
+        for compile_id, made in compiled.items()
+    }
+
+
+def _named_as(made: Compiled, other: Compiled) -> Compiled:
+    return replace(made, function=other.function, file=other.file, line=other.line)
+
+
+def _metadata(entries: Iterable[LogEntry], kind: str) -> dict[str, Any]:
+    """Of the last entry of a kind; empty when there is none."""
+    found = [entry.metadata for entry in entries if entry.kind == kind and isinstance(entry.metadata, dict)]
+    return found[-1] if found else {}
+
+
+def _frames(stack: object) -> list[dict[str, Any]]:
+    return [frame for frame in stack if isinstance(frame, dict)] if isinstance(stack, list) else []
+
+
+def _failure_place(metrics: Mapping[str, Any]) -> Place | None:
+    file = metrics.get("fail_user_frame_filename")
+    return Place(file=str(file), line=line_of(metrics.get("fail_user_frame_lineno"))) if file else None

@@ -1,0 +1,101 @@
+"""How many tensor operations stayed out of any graph, where the log lets that be known.
+
+torch does not write down what it had traced of a function when it gave the function up. So that this is known only of some
+breaks, by their nature; of graphs that a backend failed on; and of frames that compiled before they reached their limit.
+
+Nor does torch say that a break inside a module of `torch.nn` takes that module out of the graph: behind a break every
+function is to be compiled by itself, and those of `torch.nn` never are. An `nn.Sequential` with a break in one of its parts
+runs eagerly, with all parts that are torch's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from pyrometer.compiler.breaks.frames import Compiled
+from pyrometer.compiler.breaks.met import SOFT_FAILURES, Met, is_limit
+from pyrometer.compiler.breaks.user_code import origin_of
+from pyrometer.compiler.compile_id import CompileId
+from pyrometer.compiler.place import Place
+
+BY_NATURE: Mapping[str, int] = {
+    "gb0025": 0,  # torch._dynamo.graph_break()
+    "gb0170": 0,  # the branch itself; its condition is in the graph before it
+    "gb0033": 1,  # the data-dependent operator itself
+    "gb0036": 1,  # the operator with a data-dependent size itself: nonzero, x[mask]
+    "gb0037": 1,
+    "gb0124": 1,  # Tensor.item()
+}
+"""Operations that a break with an id keeps out of graphs when the function goes on behind it."""
+
+BUILTIN = "gb0059"
+WITHOUT_TENSORS = frozenset({"print", "open", "input"})
+"""Builtin functions that are no tensor operations, whatever they are given."""
+
+_PLUMBING = re.compile(r"/torch/(?:nn/modules/module\.py$|_dynamo/)")
+"""Functions between a module and its `forward`, or of Dynamo's own: they compute nothing."""
+
+_MODULES = re.compile(r"/torch/nn/")
+_BUILTIN = re.compile(r"^builtin (\w+) ")
+
+
+def lost_at(met: Sequence[Met]) -> int | None:
+    """Operations that one break, as met in one or more compilations, keeps out of graphs; `None` if unknown."""
+    found = [_lost_at(one) for one in met]
+    known = [count for count in found if count is not None]
+    # What a break is by nature holds where the function that breaks was a frame of its own, and nothing of torch's around it.
+    is_seen = any(len(one.way) == 1 for one in met) and not any(_passed(met))
+    if len(known) < len(found) or not (is_seen or all(_fails(one) for one in met)):
+        return None
+    return max(known, default=None)
+
+
+def lost_in(made: Compiled, compiled: Mapping[CompileId, Compiled]) -> int | None:
+    """Operations of a frame that was given up; `None` if unknown."""
+    if made.graphs:
+        return made.num_ops
+    if not is_limit(made):
+        return None
+    earlier = [other for other in compiled.values() if other.key == made.key and other.num_graphs]
+    return earlier[-1].num_ops if earlier else None
+
+
+def modules_left_eager(met: Sequence[Met]) -> list[Place]:
+    """Functions of `torch.nn` that ran eagerly between two frames which met the same break."""
+    modules = (place for place in _passed(met) if _MODULES.search(_path(place)))
+    return list({(place.file, place.function): place for place in modules}.values())
+
+
+def _passed(met: Sequence[Met]) -> Iterator[Place]:
+    """Functions of torch's own between a frame, and a function that it inlined and that became a frame by itself.
+
+    Compilations of the outer frame do not show them: Dynamo goes through modules without a trace of it. They are
+    on the stack when the inner function is compiled.
+    """
+    outer = {(one.compiled.file, one.compiled.own_function) for one in met if len(one.way) > 1}
+    for one in met:
+        stack = one.compiled.called_from
+        frames = [number for number, place in enumerate(stack) if (place.file, place.function) in outer]
+        for place in stack[frames[0] + 1 :] if frames else ():
+            if origin_of(place.file) == "torch" and not _PLUMBING.search(_path(place)):
+                yield place
+
+
+def _lost_at(one: Met) -> int | None:
+    if _fails(one):
+        return one.compiled.num_ops if one.compiled.graphs else None
+    if one.gives_up_rest or one.position or not one.way:
+        return None
+    if one.cause.id == BUILTIN:
+        builtin = _BUILTIN.match(one.cause.context)
+        return 0 if builtin is not None and builtin[1] in WITHOUT_TENSORS else None
+    return BY_NATURE.get(one.cause.id or "")
+
+
+def _fails(one: Met) -> bool:
+    return one.gives_up or one.compiled.failure in SOFT_FAILURES
+
+
+def _path(place: Place) -> str:
+    return place.file.replace("\\", "/")

@@ -1,0 +1,145 @@
+"""Every break as it was met: in this compilation, at this place, for this cause.
+
+Two sources make the whole truth. torch writes a text for every break behind which something goes on, and for functions that
+it gives up. A break that ends in an error (`fullgraph=True`) has no such text: the metrics of the failed compilation hold
+the cause, and the error holds the user's stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pyrometer.compiler.breaks.frames import Compiled
+from pyrometer.compiler.breaks.text import BreakText, Cause, parse_break, parse_causes, user_stack
+from pyrometer.compiler.breaks.user_code import origin_of, own_place, own_stack, with_source
+from pyrometer.compiler.compile_id import CompileId
+from pyrometer.compiler.log import CompileLog
+from pyrometer.compiler.place import Place
+
+SOFT_FAILURES = frozenset({"Unsupported", "UserError"})
+"""Exceptions that are breaks; any other is an error of the user's, of a backend or of the compiler."""
+
+RAISED_LIMIT = "FailOnRecompileLimitHit"
+
+_LIMIT = re.compile(r"^Dynamo (?:recompile|cache) limit exceeded|_limit reached\b")
+"""Begins the text of a failure for too many compilations, or stands in it in torch before 2.7."""
+
+
+@dataclass(frozen=True)
+class Met:
+    """One break, met once."""
+
+    compiled: Compiled
+    attempt: int
+    position: int
+    """In its text: 0 is the root cause."""
+    cause: Cause
+    place: Place
+    """The innermost line that is the user's own."""
+    inside: Place
+    """The same, or the line of a library that it called."""
+    way: tuple[Place, ...]
+    """From the frame down through the functions that it inlined, torch's own included; empty if not told."""
+    stack: tuple[Place, ...]
+    gives_up: bool = False
+    """The function runs eagerly, for this break or for one that it led to in the same compilation."""
+    gives_up_rest: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The same for one break in all compilations: what, and which line."""
+        return self.cause.id or self.cause.reason, self.place.text, self.inside.text
+
+
+def is_limit(compiled: Compiled) -> bool:
+    """Whether the compilation failed for there being too many of its frame."""
+    return compiled.failure == RAISED_LIMIT or (
+        compiled.failure is not None and bool(_LIMIT.search(compiled.failure_text.partition("\n")[0]))
+    )
+
+
+def breaks_met(log: CompileLog, compiled: Mapping[CompileId, Compiled]) -> list[Met]:
+    """Every break, in the order in which they were met."""
+    is_live = log.source == "process"
+    texts = _texts(log)
+    found: list[Met] = []
+    for compile_id, attempt, text in texts:
+        made = compiled.get(compile_id, Compiled(compile_id))
+        found += _met(made, attempt, text, is_live=is_live)
+    told = {compile_id for compile_id, _, _ in texts}
+    for compile_id, made in compiled.items():
+        if made.failure in SOFT_FAILURES and compile_id not in told and not is_limit(made):
+            found += _met(made, 0, _failure(made), is_live=is_live)
+    given_up = {one.compiled.compile_id for one in found if one.gives_up}
+    return [replace(one, gives_up=one.compiled.compile_id in given_up) for one in found]
+
+
+def _texts(log: CompileLog) -> list[tuple[CompileId, int, BreakText]]:
+    """The texts of the log, without those that say in other words what a further one says."""
+    found = [
+        (entry.compile_id, entry.attempt, parse_break(entry.payload))
+        for entry in log.of("dynamo_graph_break_reason")
+        if entry.compile_id is not None
+    ]
+    explained = {compile_id for compile_id, _, text in found if not text.is_backend}
+    return [
+        (compile_id, attempt, text)
+        for compile_id, attempt, text in found
+        if not (text.is_backend and compile_id in explained)
+    ]
+
+
+def _failure(made: Compiled) -> BreakText:
+    """What a text would have said of a break that ended in an error."""
+    stack = user_stack(made.error_text)
+    if not stack and made.failure_place is not None:
+        stack = (made.failure_place,)
+    lines = made.failure_text.strip().split("\n")
+    return BreakText(
+        causes=parse_causes(made.failure_text) or (Cause(lines[0] or "unknown"),),
+        stack=(*made.called_from, *stack),
+        place=made.failure_place,
+        gives_up=False,
+        gives_up_rest=False,
+    )
+
+
+def _met(made: Compiled, attempt: int, text: BreakText, *, is_live: bool) -> Iterator[Met]:
+    stack = tuple(with_source(place, is_live=is_live) for place in own_stack(_whole_stack(made, text)))
+    place = own_place(stack) or Place(file=made.file, line=made.line, function=made.own_function)
+    inside = stack[-1] if stack and origin_of(stack[-1].file) != "torch" else place
+    for position, cause in enumerate(text.causes):
+        yield Met(
+            compiled=made,
+            attempt=attempt,
+            position=position,
+            cause=cause,
+            place=place,
+            inside=inside,
+            way=_way(made, text),
+            stack=stack,
+            gives_up=text.gives_up,
+            gives_up_rest=text.gives_up_rest,
+        )
+
+
+def _whole_stack(made: Compiled, text: BreakText) -> tuple[Place, ...]:
+    """The stack, down to where torch says that the break is: while a graph is built, the frame itself is not on it."""
+    last, stated = text.stack[-1] if text.stack else None, text.place
+    if stated is None or (last is not None and last.text == stated.text):
+        return text.stack
+    in_frame = stated.file == made.file
+    return (
+        *text.stack,
+        Place(file=stated.file, line=stated.line, function=made.own_function if in_frame else ""),
+    )
+
+
+def _way(made: Compiled, text: BreakText) -> tuple[Place, ...]:
+    own = (made.file, made.own_function)
+    frames = [
+        number for number, place in enumerate(text.stack) if made.file and (place.file, place.function) == own
+    ]
+    return text.stack[frames[-1] :] if frames else ()

@@ -1,0 +1,82 @@
+"""From the log to graph breaks, skipped frames, and how many graphs came out of how many frames.
+
+What counts is what torch wrote about each break together with the compilations that failed. Neither torch's own counters nor
+`torch._dynamo.explain` see all of it: they miss functions that were given up whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyrometer.compiler.breaks.chains import roots
+from pyrometer.compiler.breaks.frames import FrameCounts, compiled_frames
+from pyrometer.compiler.breaks.lost_ops import lost_at, modules_left_eager
+from pyrometer.compiler.breaks.met import Met, breaks_met
+from pyrometer.compiler.breaks.record import Break, SkippedFrame
+from pyrometer.compiler.breaks.skips import skipped_frames
+from pyrometer.compiler.log import CompileLog
+from pyrometer.compiler.private import break_registry
+
+
+def read_breaks(log: CompileLog) -> list[Break]:
+    """The places at which graphs had to end, in the order in which they were first met.
+
+    A break that is met again, since its frame is compiled again or its function was inlined elsewhere, is one record with a
+    count: they are told apart by id, by the user's line, and by the line of a library below it. Breaks that only follow from
+    another one are listed too, as `chained`; without them the list holds what there is to repair.
+    """
+    met = breaks_met(log, compiled_frames(log))
+    found: dict[tuple[str, str, str], list[tuple[Met, Met | None]]] = {}
+    for one, root in zip(met, roots(met), strict=True):
+        found.setdefault(one.key, []).append((one, root))
+    return [_break(same) for same in found.values()]
+
+
+def read_skips(log: CompileLog) -> list[SkippedFrame]:
+    """The frames that were given up, and what for."""
+    compiled = compiled_frames(log)
+    skips = skipped_frames(log, compiled, breaks_met(log, compiled))
+    return [skip for of_frame in skips.values() for skip in of_frame]
+
+
+def count_frames(log: CompileLog) -> FrameCounts:
+    """Graphs in use, over all compilations; distinct frames that were tried; and distinct frames that were given up.
+
+    A frame without tensor operations is tried, and yields neither a graph nor a skip.
+    """
+    compiled = compiled_frames(log)
+    return FrameCounts(
+        graphs=sum(made.num_graphs for made in compiled.values()),
+        frames=len({made.key for made in compiled.values()}),
+        skipped=len(skipped_frames(log, compiled, breaks_met(log, compiled))),
+    )
+
+
+def _break(same: Sequence[tuple[Met, Met | None]]) -> Break:
+    met = [one for one, _ in same]
+    first = met[0]
+    cause = first.cause
+    known = break_registry.by_id(cause.id) if cause.id is not None else None
+    chained_to = [root for _, root in same if root is not None]
+    is_chained = len(chained_to) == len(same)
+    compile_ids = list(dict.fromkeys(one.compiled.compile_id.text for one in met))
+    return Break(
+        id=cause.id,
+        reason=cause.reason,
+        explanation=cause.explanation or (known.explanation if known is not None else ""),
+        hints=list(cause.hints or (known.hints if known is not None else ())),
+        file=first.place.file,
+        line=first.place.line,
+        function=first.place.function,
+        source=first.place.source,
+        user_stack=list(first.stack),
+        count=len(compile_ids),
+        chained=is_chained,
+        chained_to=chained_to[0].place.text if is_chained else None,
+        skips_frame=any(one.gives_up for one in met),
+        skips_rest=any(one.gives_up_rest for one in met),
+        compile_ids=compile_ids,
+        lost_ops=lost_at(met),
+        left_eager=modules_left_eager(met),
+        context=cause.context,
+    )

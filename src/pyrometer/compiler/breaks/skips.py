@@ -1,0 +1,114 @@
+"""Frames that were given up: for a break, the recompile limit, an error, or by a rule that leaves them alone."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from pyrometer.compiler.breaks.frames import Compiled, FrameKey
+from pyrometer.compiler.breaks.lost_ops import lost_in
+from pyrometer.compiler.breaks.met import RAISED_LIMIT, SOFT_FAILURES, Met, is_limit
+from pyrometer.compiler.breaks.record import SkippedFrame
+from pyrometer.compiler.breaks.text import parse_causes
+from pyrometer.compiler.breaks.user_code import own_stack
+from pyrometer.compiler.compile_id import CompileId
+from pyrometer.compiler.log import CompileLog
+
+RULES = frozenset({"gb4297", "gb9741"})
+"""Somebody decided to leave the frame alone: torch._dynamo.skip_frame(); within a transform of torch.func."""
+
+_LIMIT = re.compile(r"exceeding the (?P<name>\w+) cache size limit \(currently set to (?P<value>\d+)\)")
+
+_LINK = "For more details about this graph break, please visit"
+
+LONGEST_REASON = 300
+"""Characters; texts of exceptions may hold whole programs."""
+
+
+def skipped_frames(
+    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Met]
+) -> dict[FrameKey, list[SkippedFrame]]:
+    """By frame, in the order in which they were given up; the same reason once, with a count."""
+    found: dict[FrameKey, dict[tuple[str, str], SkippedFrame]] = defaultdict(dict)
+    for key, skip in _given_up(log, compiled, met):
+        same = (skip.kind, skip.reason)
+        known = found[key].get(same)
+        found[key][same] = skip if known is None else msgspec.structs.replace(known, count=known.count + 1)
+    return {key: list(skips.values()) for key, skips in found.items()}
+
+
+def _given_up(
+    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Met]
+) -> Iterator[tuple[FrameKey, SkippedFrame]]:
+    breaks: dict[CompileId, list[Met]] = defaultdict(list)
+    for one in met:
+        breaks[one.compiled.compile_id].append(one)
+    for compile_id, made in compiled.items():
+        if made.failure is not None or made.declined:
+            yield made.key, _skip(made, breaks[compile_id], lost_in(made, compiled))
+    for entry in log.of("bwd_compilation_metrics"):
+        metrics = entry.metadata if isinstance(entry.metadata, dict) else {}
+        forward = compiled.get(entry.compile_id) if entry.compile_id is not None else None
+        if metrics.get("fail_type") and forward is not None:
+            text = f"backward graph: {metrics['fail_type']}: {metrics.get('fail_reason')}"
+            yield forward.key, _record(forward, "error", _one_line(text), raised=True)
+
+
+def _skip(made: Compiled, breaks: Sequence[Met], lost: int | None) -> SkippedFrame:
+    kind, raised = _kind(made, breaks)
+    reason = breaks[0].cause.reason if kind in {"break", "rule"} and breaks else _reason(made)
+    skip = _record(made, kind, reason, raised=raised)
+    num_breaks = len({one.key for one in breaks}) if kind in {"break", "rule"} else 0
+    return msgspec.structs.replace(skip, num_breaks=num_breaks, lost_ops=lost)
+
+
+def _record(made: Compiled, kind: str, reason: str, *, raised: bool | None) -> SkippedFrame:
+    return SkippedFrame(
+        compile_id=made.compile_id.text,
+        function=made.own_function,
+        file=made.file,
+        line=made.line,
+        reason=reason,
+        kind=kind,
+        called_from=list(own_stack(made.called_from)),
+        raised=raised,
+    )
+
+
+def _kind(made: Compiled, breaks: Sequence[Met]) -> tuple[str, bool | None]:
+    """What ended it, and whether that was raised to the caller."""
+    if made.declined:
+        return "rule", False
+    if is_limit(made):
+        return "recompile_limit", made.failure == RAISED_LIMIT
+    if made.failure in SOFT_FAILURES:
+        kind = "rule" if any(one.cause.id in RULES for one in breaks) else "break"
+        return kind, _is_raised(made, breaks)
+    return "error", None if made.suppresses_errors is None else not made.suppresses_errors
+
+
+def _is_raised(made: Compiled, breaks: Sequence[Met]) -> bool | None:
+    """A break without a text of its own was raised; before texts held links, not every function given up had one."""
+    if any(one.gives_up for one in breaks):
+        return False
+    return True if _LINK in made.failure_text else None
+
+
+def _reason(made: Compiled) -> str:
+    if made.declined:
+        return "the backend asked to leave the frame alone"
+    limit = _LIMIT.search(made.failure_text)
+    if limit is not None and is_limit(made):
+        return f"{limit['name']} of {limit['value']} exceeded"
+    causes = parse_causes(made.failure_text)
+    if causes:
+        return _one_line(f"{causes[0].reason}: {causes[0].explanation}")
+    return _one_line(f"{made.failure}: {made.failure_text}")
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"

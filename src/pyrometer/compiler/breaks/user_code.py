@@ -1,0 +1,84 @@
+"""Which lines are the user's own: not torch's, and not a library's where the user's own code called it."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sysconfig
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from pyrometer.compiler.place import Place
+
+Origin = Literal["user", "library", "torch"]
+
+_TORCH = re.compile(r"(?:site|dist)-packages/torch/|/torch/_(?:dynamo|inductor|functorch|higher_order_ops)/")
+_LIBRARY = re.compile(
+    r"(?:site|dist)-packages/|/lib(?:64)?/python3(?:\.\d+)?t?/|/Python3\d+/Lib/|^<(?:frozen |string>|eval_with_key>)"
+)
+
+
+def origin_of(file: str) -> Origin:
+    """Whose a file is, by its path alone: logs may come from another machine.
+
+    >>> origin_of("/home/me/train.py"), origin_of("/venv/lib/python3.12/site-packages/timm/layers.py")
+    ('user', 'library')
+    >>> origin_of("/venv/lib/python3.12/site-packages/torch/optim/sgd.py"), origin_of("/usr/lib/python3.12/json/encoder.py")
+    ('torch', 'library')
+    """
+    path = file.replace("\\", "/")
+    torch_folders, library_folders = _folders()
+    if _TORCH.search(path) or path.startswith(torch_folders):
+        return "torch"
+    if _LIBRARY.search(path) or path.startswith(library_folders):
+        return "library"
+    return "user"
+
+
+def own_stack(stack: Sequence[Place]) -> tuple[Place, ...]:
+    """The frames of the user's, and those of libraries that the innermost of them called; the outermost first.
+
+    Without any frame of the user's: those of libraries; without these either: torch's.
+    """
+    outside = [place for place in stack if origin_of(place.file) != "torch"]
+    own = [place for place in outside if origin_of(place.file) == "user"]
+    if not own:
+        return tuple(outside or stack)
+    last = max(number for number, place in enumerate(outside) if place is own[-1])
+    return (*own, *outside[last + 1 :])
+
+
+def own_place(stack: Sequence[Place]) -> Place | None:
+    """The innermost line that is the user's own; of a library where there is none, of torch where there is nothing else."""
+    for wanted in ("user", "library", "torch"):
+        for place in reversed(stack):
+            if origin_of(place.file) == wanted:
+                return place
+    return None
+
+
+def with_source(place: Place, *, is_live: bool) -> Place:
+    """The same with the text of its line, if that was not logged and the file is the one that runs here."""
+    if place.source or not is_live:
+        return place
+    return msgspec.structs.replace(place, source=linecache.getline(place.file, place.line).strip())
+
+
+@lru_cache(maxsize=1)
+def _folders() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Where torch, and where libraries and we ourselves are installed here."""
+    spec = find_spec("torch")
+    torch_folders = (spec.submodule_search_locations if spec is not None else None) or []
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    libraries = {sysconfig.get_path(name) for name in names}
+    libraries.add(str(Path(__file__).parents[2]))
+    return _prefixes(torch_folders), _prefixes(folder for folder in libraries if folder)
+
+
+def _prefixes(folders: Iterable[str]) -> tuple[str, ...]:
+    return tuple(Path(folder).as_posix() + "/" for folder in folders)

@@ -1,0 +1,187 @@
+"""Limits for what torch.compile may do to a program, to be kept in a test or in CI."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+from typing import Annotated
+
+from pyrometer.compiler.breaks.record import Break
+from pyrometer.compiler.recompiles.record import Recompile
+from pyrometer.compiler.report import CompileReport
+from pyrometer.errors import BudgetExceededError, InputError
+from pyrometer.quantity import Seconds, format_seconds
+from pyrometer.record import Record, doc
+
+_NAMED = 5
+"""Offenders that a sentence names."""
+
+
+class CompileBudget(Record, frozen=True, kw_only=True):
+    """What is allowed at most; null allows anything.
+
+    Raises:
+        InputError: a limit is negative, not finite, or there is none at all.
+    """
+
+    max_graph_breaks: Annotated[int | None, doc("places at which a graph ends, chained ones included")] = None
+    max_recompiles: int | None = None
+    max_compile_s: Annotated[Seconds | None, doc("time in which the program waited for the compiler")] = None
+    max_graphs: Annotated[int | None, doc("compiled graphs, over all compilations")] = None
+    max_skipped_frames: Annotated[int | None, doc("functions that were given up and run eagerly")] = None
+
+    def __post_init__(self) -> None:
+        limits = {name: getattr(self, name) for name in self.__struct_fields__}
+        for name, limit in limits.items():
+            if limit is not None and not (math.isfinite(limit) and limit >= 0):
+                raise InputError(f"{name}={limit}: a limit is 0 or more; leave it out to allow anything")
+        if all(limit is None for limit in limits.values()):
+            raise InputError(f"a budget needs a limit; set one of {', '.join(limits)}")
+
+
+def check_budget(report: CompileReport, budget: CompileBudget) -> list[str]:
+    """One sentence for each limit that is not kept; empty when all are.
+
+    Args:
+        report: what torch.compile did.
+        budget: what it may do.
+
+    Returns:
+        Sentences such as `2 graph breaks, 0 allowed: model.py:41 (gb0170 Data-dependent branching), …`.
+    """
+    found = [
+        _over("graph break", len(report.breaks), budget.max_graph_breaks, map(break_text, report.breaks)),
+        _over(
+            "recompile", len(report.recompiles), budget.max_recompiles, map(recompile_text, report.recompiles)
+        ),
+        _over("graph", report.graphs, budget.max_graphs, _graph_texts(report)),
+        _over("skipped frame", report.skipped_frames, budget.max_skipped_frames, _skip_texts(report)),
+        _over_time(report, budget.max_compile_s),
+    ]
+    return [sentence for sentence in found if sentence]
+
+
+def assert_budget(
+    report: CompileReport,
+    *,
+    max_graph_breaks: int | None = None,
+    max_recompiles: int | None = None,
+    max_compile_s: Seconds | None = None,
+    max_graphs: int | None = None,
+    max_skipped_frames: int | None = None,
+) -> None:
+    """Fail where `check_budget` finds anything; the error is an `AssertionError` too.
+
+    Args:
+        report: what torch.compile did.
+        max_graph_breaks: as in `CompileBudget`, like the others.
+        max_recompiles: recompilations.
+        max_compile_s: seconds that the program waited for the compiler.
+        max_graphs: compiled graphs.
+        max_skipped_frames: functions that run eagerly.
+
+    Raises:
+        BudgetExceededError: a limit is not kept; a line for each.
+        InputError: a limit is negative, or there is none.
+    """
+    budget = CompileBudget(
+        max_graph_breaks=max_graph_breaks,
+        max_recompiles=max_recompiles,
+        max_compile_s=max_compile_s,
+        max_graphs=max_graphs,
+        max_skipped_frames=max_skipped_frames,
+    )
+    found = check_budget(report, budget)
+    if found:
+        raise BudgetExceededError("\n".join(found))
+
+
+def place_text(file: str, line: int) -> str:
+    """A line as sentences name it, with the file's name alone.
+
+    >>> place_text("/home/me/project/model.py", 41)
+    'model.py:41'
+    """
+    return f"{PurePath(file.replace(chr(92), '/')).name or 'unknown file'}:{line}"
+
+
+def break_text(found: Break) -> str:
+    """A break as sentences name it."""
+    what = " ".join(part for part in (found.id, found.reason.strip().partition("\n")[0]) if part)
+    follows = f", follows from {_short_place(found.chained_to)}" if found.chained_to else ""
+    return f"{place_text(found.file, found.line)} ({what}{follows})"
+
+
+def recompile_text(found: Recompile) -> str:
+    """A recompilation as sentences name it: the function, and what was different."""
+    changed = [
+        f"{one.name}: {', '.join(one.before)} → {one.after}" if one.before else f"{one.name}: {one.after}"
+        for one in found.changed_inputs
+    ]
+    guards = [cause.guard.partition("\n")[0] for cause in found.causes if cause.guard]
+    why = "; ".join(changed or guards[:1]) or "no reason told"
+    return f"{place_text(found.file, found.line)} {found.function} ({why})"
+
+
+def listed(texts: Iterable[str], named: int = _NAMED) -> str:
+    """The first of some texts, and how many more there are.
+
+    >>> listed(["a", "b", "c"], named=2)
+    'a, b and 1 more'
+    """
+    given = list(texts)
+    more = f" and {len(given) - named} more" if len(given) > named else ""
+    return ", ".join(given[:named]) + more
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "graph break"), counted(0, "graph")
+    ('1 graph break', '0 graphs')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _over(noun: str, number: int, limit: int | None, offenders: Iterable[str]) -> str:
+    if limit is None or number <= limit:
+        return ""
+    named = listed(offenders)
+    return f"{counted(number, noun)}, {limit} allowed" + (f": {named}" if named else "")
+
+
+def _over_time(report: CompileReport, limit: Seconds | None) -> str:
+    took = report.cost.compile_s
+    if limit is None or took <= limit:
+        return ""
+    timed = [(one.total_s, one) for one in report.compilations if one.total_s]
+    slowest = sorted(timed, key=lambda pair: -pair[0])
+    named = [
+        f"{place_text(one.file, one.line)} {one.function} {format_seconds(took_s)}" for took_s, one in slowest
+    ]
+    return f"{format_seconds(took)} of compiling, {format_seconds(limit)} allowed" + (
+        f": {listed(named, 3)}" if named else ""
+    )
+
+
+def _graph_texts(report: CompileReport) -> list[str]:
+    """The functions that have most graphs."""
+    counts: dict[str, int] = {}
+    for one in report.compilations:
+        if one.outcome == "compiled":
+            where = f"{place_text(one.file, one.line)} {one.function}"
+            counts[where] = counts.get(where, 0) + 1
+    return [f"{where} has {counts[where]}" for where in sorted(counts, key=lambda name: -counts[name])]
+
+
+def _skip_texts(report: CompileReport) -> Sequence[str]:
+    return [
+        f"{place_text(skip.file, skip.line)} {skip.function} ({skip.reason.strip().partition(chr(10))[0]})"
+        for skip in report.skips
+    ]
+
+
+def _short_place(place: str) -> str:
+    file, _, line = place.rpartition(":")
+    return place_text(file, int(line)) if file and line.isdigit() else place

@@ -1,0 +1,169 @@
+"""From a log to the report: every reader in turn, and what only running could tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import msgspec
+
+from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.compiler.advice.advise import with_advice
+from pyrometer.compiler.breaks.frames import FrameCounts
+from pyrometer.compiler.breaks.read import count_frames, read_breaks, read_skips
+from pyrometer.compiler.costs.caches import read_cache
+from pyrometer.compiler.costs.code import read_code, read_origins
+from pyrometer.compiler.costs.compilations import read_compilations
+from pyrometer.compiler.costs.cost import read_cost
+from pyrometer.compiler.costs.passes import read_passes
+from pyrometer.compiler.costs.record import CacheSummary, CompileCost
+from pyrometer.compiler.fusion.read import read_fusion
+from pyrometer.compiler.fusion.record import FusionReport
+from pyrometer.compiler.graphs.read import read_graphs
+from pyrometer.compiler.inspecting.record import Evaluation, Runtime
+from pyrometer.compiler.log import CompileLog
+from pyrometer.compiler.recompiles.guards import read_guards
+from pyrometer.compiler.recompiles.read import read_limits, read_recompiles
+from pyrometer.compiler.recompiles.record import GuardSummary
+from pyrometer.compiler.recompiles.symbols import read_symbols
+from pyrometer.compiler.report import CompileReport
+from pyrometer.quantity import Seconds
+from pyrometer.workload.failure import first_line
+
+T = TypeVar("T")
+
+NO_FRAMES = FrameCounts(graphs=0, frames=0, skipped=0)
+
+
+def build_report(
+    log: CompileLog,
+    *,
+    first_call_s: Seconds | None = None,
+    steady_s: Seconds | None = None,
+    eager_steady_s: Seconds | None = None,
+    error: OutputError | None = None,
+    runtime: Runtime | None = None,
+    evaluation: Evaluation | None = None,
+    guard_eval_s: Seconds | None = None,
+    notes: Iterable[str] = (),
+    unavailable: Iterable[str] = (),
+    strict: bool = False,
+) -> CompileReport:
+    """Read everything that a log tells, and put it together.
+
+    A reader that fails on something it has never met loses its own part only, which is then named in `unavailable`.
+
+    Args:
+        log: what the compiler said.
+        first_call_s: the first step, compilation included.
+        steady_s: median step once nothing is compiled any more.
+        eager_steady_s: median step without torch.compile.
+        error: compiled against eager outputs.
+        runtime: steady steps under the profiler.
+        evaluation: eager against modes.
+        guard_eval_s: one evaluation of all guards.
+        notes: what readers of the report should know.
+        unavailable: what could not be told, beside what the log itself says.
+        strict: let the exceptions of readers pass, for tests.
+    """
+    reading = _Reading(log, [*log.unavailable, *unavailable], strict)
+    counts = reading.part("numbers of graphs and frames", count_frames, NO_FRAMES)
+    breaks = reading.several("graph breaks", read_breaks)
+    limits = reading.several("recompile limits", read_limits)
+    code = reading.several("generated code", read_code)
+    fusion = reading.part("fusions", read_fusion, FusionReport())
+    guards = reading.part("guards", read_guards, GuardSummary())
+    times = CompileCost(
+        first_call_s=first_call_s,
+        steady_s=steady_s,
+        eager_steady_s=eager_steady_s,
+        dispatch_s=None if runtime is None else runtime.dispatch_s,
+    )
+    cost = reading.part("costs", lambda log: _cost(log, times), times)
+    report = CompileReport(
+        graphs=counts.graphs,
+        frames=counts.frames,
+        skipped_frames=counts.skipped,
+        breaks=reading.part("advice", lambda _: with_advice(breaks), breaks),
+        skips=reading.several("skipped frames", read_skips),
+        recompiles=reading.several("recompilations", read_recompiles),
+        limit_reached=bool(limits),
+        limits=limits,
+        guards=guards if guard_eval_s is None else msgspec.structs.replace(guards, eval_s=guard_eval_s),
+        symbols=reading.several("symbolic sizes", read_symbols),
+        cost=_compared(cost, None if runtime is None else runtime.verdict),
+        passes=reading.several("passes", read_passes),
+        fusions=fusion.groups,
+        not_fused=fusion.not_fused,
+        not_fused_reasons=fusion.reasons,
+        memory_plans=fusion.memory,
+        folded=fusion.folded,
+        layouts=fusion.layouts,
+        cache=reading.part("caches", read_cache, CacheSummary()),
+        code=code,
+        origins=reading.several("origins of kernels", read_origins),
+        artifact_bytes=sum(each.num_bytes for each in code),
+        error=error,
+        compilations=reading.several("compilations", read_compilations),
+        graph_records=reading.several("graphs", read_graphs),
+        runtime=runtime,
+        evaluation=evaluation,
+        resets=max((each.epoch for each in log.compile_ids()), default=0),
+        notes=list(notes),
+    )
+    return msgspec.structs.replace(report, unavailable=reading.unavailable())
+
+
+def _cost(log: CompileLog, times: CompileCost) -> CompileCost:
+    return read_cost(
+        log,
+        first_call_s=times.first_call_s,
+        steady_s=times.steady_s,
+        eager_steady_s=times.eager_steady_s,
+        dispatch_s=times.dispatch_s,
+    )
+
+
+def _compared(cost: CompileCost, verdict: Verdict | None) -> CompileCost:
+    """The cost with the paired comparison: what was not shown to be faster is not said to be repaid."""
+    if verdict is None:
+        return cost
+    return msgspec.structs.replace(
+        cost,
+        outcome=verdict.outcome,
+        ci_low=verdict.ci_low,
+        ci_high=verdict.ci_high,
+        break_even_steps=cost.break_even_steps if verdict.outcome == "faster" else None,
+    )
+
+
+class _Reading:
+    """Calls readers, and keeps what failed."""
+
+    def __init__(self, log: CompileLog, unavailable: list[str], strict: bool) -> None:
+        self._log = log
+        self._unavailable = unavailable
+        self._strict = strict
+
+    def several(self, what: str, read: Callable[[CompileLog], list[T]]) -> list[T]:
+        """What a reader of many records returns; none where it fails."""
+        return self.part(what, read, [])
+
+    def part(self, what: str, read: Callable[[CompileLog], T], otherwise: T) -> T:
+        """What a reader returns, or what stands for it."""
+        try:
+            return read(self._log)
+        except Exception as error:
+            if self._strict:
+                raise
+            self._unavailable.append(
+                f"{what}: torch's log was not understood ({type(error).__name__}: {first_line(error)})"
+            )
+            return otherwise
+
+    def unavailable(self) -> list[str]:
+        """Everything that is not told, each once."""
+        faults = self._log.num_faults
+        unread = [f"{faults} entries of torch's log: they could not be read"] if faults else []
+        return list(dict.fromkeys([*self._unavailable, *unread]))

@@ -1,0 +1,235 @@
+"""What a picture shows as one box: operations with their parameters; whole modules or lines where there are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Literal, NamedTuple
+
+from pyrometer.compiler.graphs.grouping import group_nodes, topological_order
+from pyrometer.compiler.graphs.read import unpackings
+from pyrometer.compiler.graphs.record import Graph, GraphNode
+
+Collapse = Literal["auto", "none", "module", "line"]
+MAX_BOXES = 60
+"""More are not legible at once."""
+_MANY_INPUTS = 12
+_FEW = 8
+"""Fewer show next to nothing of a large graph."""
+_TRIALS = 16
+_FOLDED = frozenset({"parameter", "buffer", "saved", "symbol"})
+
+
+class Collapsed(NamedTuple):
+    """Boxes as lists of nodes, in an order in which every edge leads forward."""
+
+    boxes: list[list[GraphNode]]
+    edges: dict[tuple[int, int], list[GraphNode]]
+    """The nodes whose results pass from box to box."""
+    by: str
+    """none, module, line or range."""
+    saved: frozenset[str]
+    """Nodes that are returned only for the backward graph; no edge leads from them to the output."""
+
+
+def collapse_graph(graph: Graph, collapse: Collapse = "auto", max_boxes: int = MAX_BOXES) -> Collapsed:
+    """Put the nodes of a graph together.
+
+    Parameters, buffers and what the forward graph saved stand in the box that reads them, if it is one; so do the parts of a
+    result in the box that computes it.
+
+    Args:
+        graph: the graph.
+        collapse: `none` keeps operations apart, `module` and `line` put together what comes from one; `auto` keeps them
+            apart as long as there are few, then opens as many modules as `max_boxes` allows.
+        max_boxes: how many boxes `auto` may leave.
+    """
+    nodes = _Nodes(graph)
+    if collapse == "none":
+        return nodes.grouped([None] * len(nodes.nodes), "none")
+    if collapse == "line":
+        return nodes.grouped([_line_key(node) for node in nodes.nodes], "line")
+    if collapse == "module":
+        return nodes.grouped([_module_key(node, None) for node in nodes.nodes], "module")
+    flat = nodes.grouped([None] * len(nodes.nodes), "none")
+    if len(flat.boxes) <= max_boxes:
+        return flat
+    return _automatic(nodes, max_boxes)
+
+
+def _automatic(nodes: _Nodes, max_boxes: int) -> Collapsed:
+    """As many modules open as fit; lines where there are no modules; stretches of either where even those are too many."""
+    opened, best, deeper = _opened_by_level(nodes, max_boxes)
+    closed = [module for module in nodes.modules if module not in opened]
+    for module in closed[:_TRIALS]:  # what still fits, the largest first
+        if module.rpartition(".")[0] in {"", *opened}:
+            found = nodes.by_modules(opened | {module})
+            if len(found.boxes) <= max_boxes:
+                opened, best = opened | {module}, found
+    if _FEW <= len(best.boxes) <= max_boxes:
+        return best
+    lines = nodes.grouped([_line_key(node) for node in nodes.nodes], "line")
+    if len(best.boxes) <= len(lines.boxes) <= max_boxes:
+        return lines
+    finer = [found for found in (deeper, lines, best) if found is not None and len(found.boxes) >= _FEW]
+    smallest = min(finer, key=lambda found: len(found.boxes), default=best)
+    return smallest if len(smallest.boxes) <= max_boxes else _ranges(smallest, max_boxes)
+
+
+def _opened_by_level(nodes: _Nodes, max_boxes: int) -> tuple[set[str], Collapsed, Collapsed | None]:
+    """Modules opened a level at a time; the last grouping that fits, and the first that does not."""
+    opened = set[str]()
+    best = nodes.by_modules(opened)
+    while True:
+        deeper = opened | {module for module in nodes.modules if module.rpartition(".")[0] in {"", *opened}}
+        if deeper == opened:
+            return opened, best, None
+        found = nodes.by_modules(deeper)
+        if len(found.boxes) > max_boxes:
+            return opened, best, found
+        opened, best = deeper, found
+
+
+class _Nodes:
+    """The nodes of one graph, and who reads whom."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.nodes = graph.nodes
+        number = {node.name: place for place, node in enumerate(graph.nodes)}
+        self.reads = [
+            [number[name] for name in node.inputs if number.get(name, place) < place]
+            for place, node in enumerate(graph.nodes)
+        ]
+        self.readers: list[list[int]] = [[] for _ in graph.nodes]
+        for place, node in enumerate(graph.nodes):
+            for source in self.reads[place]:
+                if node.op != "output" or not graph.nodes[source].saved:
+                    self.readers[source].append(place)
+        source_of = unpackings(graph.nodes)
+        self.home = list(range(len(graph.nodes)))
+        for place, node in enumerate(graph.nodes):
+            if node.name in source_of:
+                self.home[place] = self.home[number[source_of[node.name]]]
+        self.output = next((place for place, node in enumerate(graph.nodes) if node.op == "output"), None)
+        self.modules = self._modules()
+
+    def _modules(self) -> list[str]:
+        """Every module that nodes come from, and those around it; the one with the most nodes first."""
+        counts: dict[str, int] = {}
+        for node in self.nodes:
+            module = node.module
+            while module:
+                counts[module] = counts.get(module, 0) + 1
+                module = module.rpartition(".")[0]
+        return sorted(counts, key=lambda module: (-counts[module], module))
+
+    def by_modules(self, opened: set[str]) -> Collapsed:
+        return self.grouped([_module_key(node, opened) for node in self.nodes], "module")
+
+    def grouped(self, keys: Sequence[Hashable | None], by: str) -> Collapsed:
+        """Boxes by keys of nodes."""
+        places = range(len(self.nodes))
+        folded = [self._may_fold(place) for place in places]
+        apart = [place for place in places if not folded[place] and self.home[place] == place]
+        number = {place: index for index, place in enumerate(apart)}
+        inputs = self._input_keys(by)
+        groups = group_nodes(
+            [inputs.get(place, keys[place]) for place in apart],
+            [self._computed_reads(place, number) for place in apart],
+        )
+        box_of = dict(zip(apart, groups, strict=True))
+        for place in places:
+            if self.home[place] != place:
+                box_of[place] = box_of[self.home[place]]
+        for place in places:
+            if folded[place]:
+                box_of[place] = self._fold(place, box_of)
+        return self._collapsed(box_of, by)
+
+    def _computed_reads(self, place: int, number: dict[int, int]) -> list[int]:
+        homes = (self.home[source] for source in self.reads[place])
+        return [number[home] for home in homes if home in number]
+
+    def _fold(self, place: int, box_of: dict[int, int]) -> int:
+        """The box that reads an input, if it is one; inputs that nothing reads stand with the output."""
+        boxes = {box_of[reader] for reader in self.readers[place] if reader in box_of}
+        if len(boxes) == 1 or (boxes and self._is_symbol(place)):
+            return min(boxes)
+        if not boxes and self.output is not None:
+            return box_of[self.output]
+        return max(box_of.values(), default=-1) + 1
+
+    def _may_fold(self, place: int) -> bool:
+        node = self.nodes[place]
+        computes = any(self.nodes[reader].op != "output" for reader in self.readers[place])
+        return node.op == "attribute" or (node.op == "input" and (node.role in _FOLDED or not computes))
+
+    def _is_symbol(self, place: int) -> bool:
+        return self.nodes[place].op == "input" and bool(self.nodes[place].symbol)
+
+    def _input_keys(self, by: str) -> dict[int, Hashable]:
+        """Inputs stay apart unless there are many; nothing leads to them, so that one box for all is no cycle."""
+        shown = [place for place, node in enumerate(self.nodes) if node.op == "input"]
+        if by == "none" or len(shown) <= _MANY_INPUTS:
+            return dict.fromkeys(shown)
+        return {place: ("inputs", self.nodes[place].role) for place in shown}
+
+    def _collapsed(self, box_of: dict[int, int], by: str) -> Collapsed:
+        edges: dict[tuple[int, int], list[int]] = {}
+        for source, readers in enumerate(self.readers):
+            for reader in readers:
+                pair = (box_of[source], box_of[reader])
+                if pair[0] != pair[1] and not self._is_symbol(source):
+                    edges.setdefault(pair, []).append(source)
+        members: dict[int, list[int]] = {}
+        for place in range(len(self.nodes)):
+            members.setdefault(box_of[place], []).append(place)
+        dense = {box: index for index, box in enumerate(members)}
+        order = topological_order(len(dense), {(dense[a], dense[b]): None for a, b in edges})
+        position = {index: place for place, index in enumerate(order)}
+        rank = {box: position[index] for box, index in dense.items()}
+        by_rank = sorted(members, key=rank.__getitem__)
+        return Collapsed(
+            [[self.nodes[place] for place in members[box]] for box in by_rank],
+            {
+                (rank[a], rank[b]): [self.nodes[place] for place in dict.fromkeys(sources)]
+                for (a, b), sources in edges.items()
+            },
+            by,
+            frozenset(node.name for node in self.nodes if node.saved),
+        )
+
+
+def _module_key(node: GraphNode, opened: set[str] | None) -> Hashable | None:
+    """The outermost module around a node that is not opened; the line for what stands in an opened module itself."""
+    if node.op in {"input", "output"}:
+        return None
+    parts = node.module.split(".") if node.module else []
+    if opened is None:
+        return ("module", node.module) if parts else _line_key(node)
+    for depth in range(1, len(parts) + 1):
+        module = ".".join(parts[:depth])
+        if module not in opened:
+            return ("module", module)
+    return ("own", node.module, _line_key(node))
+
+
+def _line_key(node: GraphNode) -> Hashable | None:
+    """The user's line; without one the operation stands alone, except that nodes of one target go together."""
+    if node.op in {"input", "output"}:
+        return None
+    return ("line", node.file, node.line) if node.file else ("target", node.target)
+
+
+def _ranges(found: Collapsed, max_boxes: int) -> Collapsed:
+    """Boxes that follow each other put together: stretches of an order in which every edge leads forward."""
+    length = -(-len(found.boxes) // max(max_boxes, 1))
+    boxes = [
+        [node for box in found.boxes[start : start + length] for node in box]
+        for start in range(0, len(found.boxes), length)
+    ]
+    edges: dict[tuple[int, int], list[GraphNode]] = {}
+    for (source, target), nodes in found.edges.items():
+        pair = (source // length, target // length)
+        if pair[0] != pair[1]:
+            edges.setdefault(pair, []).extend(nodes)
+    return found._replace(boxes=boxes, edges=edges, by="range")

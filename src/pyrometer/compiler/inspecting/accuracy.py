@@ -1,0 +1,59 @@
+"""Does the compiled program compute what the eager one does?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+
+from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.bench.matrix.numerics import output_error, tolerance_for, with_fixed_inputs
+from pyrometer.compiler.inspecting.candidates import model_of
+from pyrometer.errors import PyrometerError
+from pyrometer.workload.inference import devices_of
+from pyrometer.workload.workload import Workload
+
+RANDOM = "numerics: the eager outputs differ from themselves under another random state, or hold no number"
+
+
+class Accuracy(NamedTuple):
+    """The error, or why there is none."""
+
+    error: OutputError | None
+    unavailable: str = ""
+
+
+def compare_outputs(
+    compiled: Workload, as_eager: Callable[[Workload], Workload], tolerance: float
+) -> Accuracy:
+    """Run both on the same inputs from the same random state.
+
+    Args:
+        compiled: the work as it is compiled.
+        as_eager: makes the eager reference of it, whose inputs are fixed by then.
+        tolerance: largest legal relative error.
+    """
+    try:
+        fixed = with_fixed_inputs(compiled)
+        error = output_error(fixed, as_eager(fixed), tolerance)
+    except PyrometerError as failure:
+        return Accuracy(None, f"numerics: {failure}")
+    return Accuracy(error, "" if error is not None else RANDOM)
+
+
+def tolerance_of(work: Workload) -> float:
+    """The tolerance of the coarsest dtype that a workload computes in."""
+    model = model_of(work)
+    device = next(iter(devices_of(model)), torch.device("cpu")) if model is not None else torch.device("cpu")
+    chosen = [name for name in (work.config.autocast, work.config.dtype) if name]
+    dtypes = chosen or _dtypes(work) or ["float32"]
+    return max(tolerance_for(dtype, device) for dtype in dtypes)
+
+
+def _dtypes(work: Workload) -> list[str]:
+    model = model_of(work)
+    tensors = [] if model is None else [*model.parameters(), *model.buffers()]
+    return sorted(
+        {str(tensor.dtype).removeprefix("torch.") for tensor in tensors if tensor.is_floating_point()}
+    )

@@ -1,0 +1,210 @@
+"""Running compiled steps: the first one, those until nothing compiles any more, steady ones, and a few under the profiler."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pyrometer.bench.clock import clock_for
+from pyrometer.bench.dynamo import compile_seconds
+from pyrometer.bench.measure import Progress
+from pyrometer.bench.sampling import step_failure
+from pyrometer.compiler.inspecting.eager import EagerSession, can_force_eager, stance_cost_s
+from pyrometer.compiler.inspecting.pairing import Paired, compare_sessions
+from pyrometer.compiler.inspecting.runtime import Profiled, can_profile, profile_steps
+from pyrometer.compiler.recompiles.silent import GuardWatch
+from pyrometer.errors import InputError, PyrometerError, UserProgramError
+from pyrometer.quantity import Seconds, format_seconds
+from pyrometer.workload.failure import user_code
+from pyrometer.workload.workload import Session, Workload
+
+QUIET_STEPS = 2
+MOST_STEPS = 20
+PROFILED_STEPS, MOST_PROFILED_STEPS, PROFILED_S = 5, 30, 0.5
+PROFILER_RUNS = (
+    "time per compiled graph: another profiler is running in this process, and there can be only one"
+)
+NO_STANCE = "eager step time: this torch has no torch.compiler.set_stance, and the work cannot be uncompiled from outside"
+
+
+@dataclass
+class Seen:
+    """What running showed; the log says the rest."""
+
+    work: Workload
+    """As it was compiled."""
+    first_call_s: Seconds | None = None
+    num_steps: int = 0
+    failure: UserProgramError | None = None
+    """What a compiled step raised."""
+    paired: Paired | None = None
+    profiled: Profiled | None = None
+    watch: GuardWatch | None = None
+    notes: list[str] = field(default_factory=list)
+    unavailable: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much to run."""
+
+    steps: int
+    cycle: int
+    budget_s: Seconds
+    progress: Progress
+
+    def profiled_steps(self, step_s: Seconds) -> int:
+        """Half a second of steps, but 5 at least and 30 at most; every input is met as often as the others."""
+        wanted = min(max(PROFILED_S / max(step_s, 1e-9), PROFILED_STEPS), MOST_PROFILED_STEPS)
+        return math.ceil(wanted / self.cycle) * self.cycle
+
+
+class CompiledRun:
+    """One workload in one open session.
+
+    Args:
+        work: as it is to be compiled.
+        plain: the same without compilation, where there is such a thing.
+        plan: how much to run.
+    """
+
+    def __init__(self, work: Workload, plain: Workload | None, plan: Plan) -> None:
+        self.seen = Seen(work)
+        self._plain = plain
+        self._plan = plan
+        self._step_s = 0.0
+
+    def go(self, *, is_last: bool) -> bool:
+        """Run everything.
+
+        A step that raises ends it, and stands in `seen.failure`.
+
+        Args:
+            is_last: go on also when nothing compiled.
+
+        Returns:
+            False when nothing is compiled, neither now nor before, and there is something else to try.
+
+        Raises:
+            InputError: the workload cannot be prepared.
+        """
+        with contextlib.ExitStack() as stack:
+            session = stack.enter_context(self.seen.work.open())
+            try:
+                if not self._first(session) and not is_last:
+                    return False
+                self._settle_watched(session)
+                self._profile(session)
+                self._pair(session, stack)
+            except UserProgramError as failure:
+                self.seen.failure = failure
+        return True
+
+    def _first(self, session: Session) -> bool:
+        """The first step; whether compiled code ran in it, or runs in the next."""
+        self._plan.progress(0.0, "first step")
+        clock, before_s = clock_for(session.device), compile_seconds()
+        session.activate()
+        with self._user_steps():
+            prepared = session.prepare()
+            clock.synchronize()
+            start_ns = clock.host_ns()
+            session.step(prepared)
+            clock.synchronize()
+        self.seen.first_call_s = (clock.host_ns() - start_ns) * 1e-9
+        if compile_seconds() != before_s:
+            return True
+        with self._user_steps():
+            if not runs_compiled(session):
+                return False
+        self.seen.notes.append(
+            "the first step compiled nothing: it had been compiled before in this process; "
+            "what stands here of graphs is of what was compiled anew"
+        )
+        return True
+
+    def _settle_watched(self, session: Session) -> None:
+        """Settle while guards are timed, and calls are looked for that run eagerly without a word."""
+        watch = GuardWatch(measure=True)
+        with watch:
+            self._settle(session)
+        self.seen.watch = watch
+        self.seen.unavailable += watch.unavailable
+
+    def _settle(self, session: Session) -> None:
+        plan, since = self._plan, 0
+        for number in range(1, max(plan.steps, MOST_STEPS, 3 * plan.cycle)):
+            if number >= plan.steps and since >= max(QUIET_STEPS, plan.cycle):
+                return
+            plan.progress(0.0, f"step {number + 1}")
+            before_s, start_s = compile_seconds(), time.perf_counter()
+            with self._user_steps():
+                session.step(session.prepare())
+            self._step_s = time.perf_counter() - start_s
+            since = since + 1 if compile_seconds() == before_s else 0
+        if since < QUIET_STEPS:
+            self.seen.notes.append(
+                f"something was still being compiled in step {self.seen.num_steps}: step times include it"
+            )
+
+    def _profile(self, session: Session) -> None:
+        if not can_profile():
+            self.seen.unavailable.append(PROFILER_RUNS)
+            return
+        self._plan.progress(0.0, "steps under the profiler")
+        num_steps = self._plan.profiled_steps(self._step_s)
+        with self._user_steps(num_steps):
+            self.seen.profiled = profile_steps(session, num_steps)
+
+    def _pair(self, session: Session, stack: contextlib.ExitStack) -> None:
+        eager = self._eager(session, stack)
+        if eager is None:
+            self.seen.unavailable.append(NO_STANCE)
+            return
+        before_s = compile_seconds()
+        self.seen.paired = compare_sessions(session, eager, self._plan.budget_s, self._plan.progress)
+        if compile_seconds() != before_s:
+            self.seen.notes.append(
+                "something was compiled while steps were timed: an input of a new kind came"
+            )
+
+    def _eager(self, session: Session, stack: contextlib.ExitStack) -> Session | None:
+        """A session of the plain work where that compiles nothing inside; else this very one, made to run eagerly."""
+        if self._plain is not None:
+            try:
+                plain = stack.enter_context(self._plain.open())
+            except InputError:  # a second session needs a copy, and not everything can be copied
+                plain = None
+            with user_code("an eager step"):
+                if plain is not None and not runs_compiled(plain):
+                    return plain
+        if not can_force_eager():
+            return None
+        self.seen.notes.append(
+            "eager steps are the compiled program under torch.compiler.set_stance('force_eager'), "
+            f"which adds {format_seconds(stance_cost_s())} to each"
+        )
+        return EagerSession(session)
+
+    @contextlib.contextmanager
+    def _user_steps(self, count: int = 1) -> Iterator[None]:
+        try:
+            yield
+        except PyrometerError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise step_failure(self.seen.num_steps + 1, error) from error
+        self.seen.num_steps += count
+
+
+def runs_compiled(session: Session) -> bool:
+    """Whether a step runs anything that was compiled, now or before; runs one step, and passes what it raises."""
+    before_s = compile_seconds()
+    session.activate()
+    if not can_profile():
+        session.step(session.prepare())
+        return compile_seconds() != before_s
+    return profile_steps(session, 1).ran_compiled or compile_seconds() != before_s

@@ -1,0 +1,201 @@
+"""What torch.profiler shows of compiled code: which compilation ran, for how long, and what stood before it.
+
+| range | meaning | where from |
+|---|---|---|
+| `Torch-Compiled Region: 0/1` | one call of the compilation 0/1 | Dynamo, around the compiled code; since torch 2.4 |
+| `## Call CompiledFxGraph <key> ##` | Inductor's code; the key is that of its cache | Inductor; not for graphs kept out of the cache |
+| `TorchDynamo Cache Lookup` | guards until one compilation fits | Dynamo |
+| `Pregraph bytecode`, `AOTDispatcher Runtime Wrapper Prologue` | what runs before the graph | Dynamo, AOTAutograd; since torch 2.6 or so |
+| `CompiledFunction`, `CompiledFunctionBackward` | AOTAutograd's graph and its backward; both bear the same sequence number | autograd |
+
+The names are read by profilers' users and by torch's own tests, but promised nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pyrometer.quantity import Seconds
+
+REGION = re.compile(r"Torch-Compiled Region: (?P<id>\S+)")
+GRAPH = re.compile(r"## Call CompiledFxGraph (?P<key>\S+) ##")
+LOOKUP = "TorchDynamo Cache Lookup"
+WRAPPERS = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
+FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
+
+
+class Range(NamedTuple):
+    """A named stretch of time on one thread."""
+
+    name: str
+    start_us: float
+    end_us: float
+    thread: int = 0
+    sequence: int = -1
+    """Joins a function of autograd with its backward; -1 where there is none."""
+
+    @property
+    def seconds(self) -> Seconds:
+        """How long it took."""
+        return (self.end_us - self.start_us) * 1e-6
+
+
+@dataclass
+class Region:
+    """The calls of one compilation."""
+
+    calls: int = 0
+    own_s: Seconds = 0.0
+    """Without the regions inside of it: what follows a graph break runs inside of the part before."""
+    backward_s: Seconds = 0.0
+    keys: list[str] = field(default_factory=list)
+    """Cache keys of Inductor's graphs that it called, the forward ones."""
+
+
+@dataclass
+class Regions:
+    """Compiled code in one recording."""
+
+    by_id: dict[str, Region]
+    """By compile ids as torch writes them."""
+    backward_by_key: dict[str, Seconds]
+    """Inductor's graphs outside of any region and of any known function of autograd, by cache key."""
+    lookup_s: Seconds | None
+    wrapper_s: Seconds | None
+
+
+def ranges_of(profiler: Any) -> list[Range]:
+    """The ranges on the host that have to do with compiled code, of a profiler that has stopped."""
+    from torch.autograd import DeviceType  # type: ignore[attr-defined]
+
+    return [
+        Range(
+            event.name,
+            event.time_range.start,
+            event.time_range.end,
+            event.thread,
+            getattr(event, "sequence_nr", -1),
+        )
+        for event in profiler.events()
+        if event.device_type == DeviceType.CPU and _is_told(event.name)
+    ]
+
+
+def busy_share(profiler: Any) -> float | None:
+    """Share of the recording in which something ran on a device; `None` where nothing ever did."""
+    from torch.autograd import DeviceType  # type: ignore[attr-defined]
+
+    events = list(profiler.events())
+    work = sorted(
+        (event.time_range.start, event.time_range.end)
+        for event in events
+        if event.device_type != DeviceType.CPU
+    )
+    if not work:
+        return None
+    covered, reached = 0.0, work[0][0]
+    for start, end in work:
+        covered += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    first = min(event.time_range.start for event in events)
+    last = max(event.time_range.end for event in events)
+    return min(covered / (last - first), 1.0) if last > first else None
+
+
+def read_regions(ranges: Iterable[Range]) -> Regions:
+    """Put ranges of one recording together by compilation.
+
+    >>> regions = read_regions([Range("Torch-Compiled Region: 0/0", 0, 9), Range("Torch-Compiled Region: 1/0", 2, 5)])
+    >>> {name: round(region.own_s * 1e6) for name, region in regions.by_id.items()}
+    {'0/0': 6, '1/0': 3}
+    """
+    gathering = _Gathering()
+    for each, around in _nested(ranges):
+        gathering.take(each, around)
+    lookups, wrappers = gathering.lookups, gathering.wrappers
+    return Regions(
+        dict(gathering.by_id),
+        dict(gathering.backward),
+        sum(lookups) if lookups else None,
+        sum(wrappers) if wrappers else None,
+    )
+
+
+def missing() -> list[str]:
+    """What this torch does not have of this, in words."""
+    import torch
+
+    release = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
+    return [] if release >= (2, 4) else ["time per compilation: this torch marks no compiled regions"]
+
+
+class _Gathering:
+    """Takes the ranges of one recording, one after the other."""
+
+    def __init__(self) -> None:
+        self.by_id = defaultdict[str, Region](Region)
+        self.backward = defaultdict[str, float](float)
+        self.lookups: list[Seconds] = []
+        self.wrappers: list[Seconds] = []
+        self._owners: dict[int, str] = {}
+
+    def take(self, each: Range, around: list[Range]) -> None:
+        inner = _innermost(around)
+        region, graph = REGION.match(each.name), GRAPH.match(each.name)
+        if region is not None:
+            self._take_region(each, region["id"], inner)
+        elif graph is not None:
+            self._take_graph(each, graph["key"], around)
+        elif each.name == FORWARD and inner is not None and each.sequence >= 0:
+            self._owners[each.sequence] = inner
+        elif each.name == BACKWARD and each.sequence in self._owners:
+            self.by_id[self._owners[each.sequence]].backward_s += each.seconds
+        elif each.name == LOOKUP:
+            self.lookups.append(each.seconds)
+        elif each.name in WRAPPERS:
+            self.wrappers.append(each.seconds)
+
+    def _take_region(self, each: Range, name: str, inner: str | None) -> None:
+        self.by_id[name].calls += 1
+        self.by_id[name].own_s += each.seconds
+        if inner is not None:
+            self.by_id[inner].own_s -= each.seconds
+
+    def _take_graph(self, each: Range, key: str, around: list[Range]) -> None:
+        inner = _innermost(around)
+        if inner is not None:
+            if key not in self.by_id[inner].keys:
+                self.by_id[inner].keys.append(key)
+        elif not any(outer.name == BACKWARD and outer.sequence in self._owners for outer in around):
+            self.backward[key] += each.seconds
+
+
+def _is_told(name: str) -> bool:
+    return name in {LOOKUP, FORWARD, BACKWARD, *WRAPPERS} or any(
+        shape.match(name) is not None for shape in (REGION, GRAPH)
+    )
+
+
+def _nested(ranges: Iterable[Range]) -> Iterator[tuple[Range, list[Range]]]:
+    """Every range with those around it on its thread, the outermost first; by start."""
+    open_by_thread = defaultdict[int, list[Range]](list)
+    for each in sorted(ranges, key=lambda one: (one.start_us, -one.end_us)):
+        around = open_by_thread[each.thread]
+        while around and around[-1].end_us <= each.start_us:
+            around.pop()
+        yield each, around
+        around.append(each)
+
+
+def _innermost(around: list[Range]) -> str | None:
+    for outer in reversed(around):
+        region = REGION.match(outer.name)
+        if region is not None:
+            return region["id"]
+        if outer.name == BACKWARD:
+            return None
+    return None

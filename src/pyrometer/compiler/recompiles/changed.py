@@ -1,0 +1,129 @@
+"""The inputs that changed between compilations of a frame, with the values that they had."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import structs
+
+from pyrometer.compiler.recompiles.facts import GLOBAL
+from pyrometer.compiler.recompiles.failing import Failure
+from pyrometer.compiler.recompiles.frames import CompilationLog
+from pyrometer.compiler.recompiles.kinds import in_words
+from pyrometer.compiler.recompiles.reason import Reported
+from pyrometer.compiler.recompiles.record import ChangedInput
+
+NOT_TOLD = "not told"
+_DTYPES = {"5": "float16", "6": "float32", "7": "float64", "15": "bfloat16"}
+"""Numbers under which torch writes dtypes in its global state."""
+
+
+def changed_inputs(
+    compilation: CompilationLog,
+    earlier: Sequence[CompilationLog],
+    failing: Iterable[tuple[Failure, Reported | None]],
+) -> list[ChangedInput]:
+    """One record per input of the failing guards, with the values of all earlier compilations.
+
+    Those that have a value which none of the earlier compilations was made for come first.
+
+    Args:
+        compilation: the new one.
+        earlier: those of the same frame before it.
+        failing: the guards that failed, with the reason that torch gave where it gave one.
+    """
+    found: dict[str, ChangedInput] = {}
+    for failure, reported in failing:
+        for subject in failure.subjects:
+            if subject not in found and _differs(subject, failure, compilation, earlier):
+                found[subject] = _changed(subject, failure.kind, compilation, earlier, reported)
+            elif subject in found and reported is not None:
+                found[subject] = _completed(found[subject], reported)
+    return sorted(_switched_over(found.values()), key=lambda changed: changed.after in changed.before)
+
+
+def _switched_over(inputs: Iterable[ChangedInput]) -> list[ChangedInput]:
+    """`train()` and `eval()` switch every module: modules with the same flags are one input."""
+    kept, flags = list[ChangedInput](), dict[tuple[str, ...], list[ChangedInput]]()
+    for changed in inputs:
+        if changed.kind != "training":
+            kept.append(changed)
+            continue
+        alike = flags.setdefault((*changed.before, changed.after), [])
+        if not alike:
+            kept.append(changed)
+        alike.append(changed)
+    more = {id(alike[0]): len(alike) - 1 for alike in flags.values()}
+    return [_named(changed, more.get(id(changed), 0)) for changed in kept]
+
+
+def _named(changed: ChangedInput, more: int) -> ChangedInput:
+    if not more:
+        return changed
+    return structs.replace(
+        changed, name=f"{changed.name}, and of {more} more module{'s' if more > 1 else ''}"
+    )
+
+
+def _differs(
+    subject: str, failure: Failure, compilation: CompilationLog, earlier: Sequence[CompilationLog]
+) -> bool:
+    """Of several values in one condition only those that changed count."""
+    if len(failure.subjects) == 1:
+        return True
+    now = compilation.facts.get(subject)
+    return now is None or any(one.facts.get(subject) not in (None, now) for one in earlier)
+
+
+def _changed(
+    subject: str,
+    kind: str,
+    compilation: CompilationLog,
+    earlier: Sequence[CompilationLog],
+    reported: Reported | None,
+) -> ChangedInput:
+    texts = [text for one in earlier if (text := one.facts.get(subject)) is not None]
+    now = compilation.facts.get(subject)
+    if reported is not None:
+        texts = texts or ([reported.before] if reported.before is not None else [])
+        now = reported.after if now is None else now
+    now = _of_type(subject, compilation) if now is None else now
+    shown = _shown(subject, [*texts, NOT_TOLD if now is None else now])
+    return ChangedInput(
+        source=subject.removeprefix(GLOBAL),
+        name=in_words(subject),
+        kind=kind,
+        before=list(dict.fromkeys(shown[:-1])),
+        after=shown[-1],
+        became_dynamic=subject in compilation.facts.open,
+    )
+
+
+def _of_type(subject: str, compilation: CompilationLog) -> str | None:
+    """Of a value that no guard tells, its type."""
+    source = subject.removeprefix("id(").removesuffix(")") if subject.startswith("id(") else subject
+    told = compilation.facts.get(f"type({source})")
+    return None if told is None else f"a value of type {_bare(told)}"
+
+
+def _bare(type_text: str) -> str:
+    return type_text.removeprefix("<class '").removeprefix("<enum '").removesuffix("'>")
+
+
+def _completed(changed: ChangedInput, reported: Reported) -> ChangedInput:
+    """With the earlier value that another cause names, where the log does not hold that compilation."""
+    if reported.before is None or changed.before:
+        return changed
+    return structs.replace(changed, before=[reported.before])
+
+
+def _shown(subject: str, texts: list[str]) -> list[str]:
+    """Values for people: objects are numbered in the order in which they came, types are bare names."""
+    if subject.startswith(("id(", "typeid(")):
+        numbers = {text: f"object {at}" for at, text in enumerate(dict.fromkeys(texts), 1)}
+        return [numbers[text] if text.isdigit() else text for text in texts]
+    if subject.startswith("type("):
+        return [_bare(text) for text in texts]
+    is_dtype = subject == f"{GLOBAL}default_dtype" or re.match(r"global\.autocast.*_dtype$", subject)
+    return [_DTYPES.get(text, text) for text in texts] if is_dtype else texts

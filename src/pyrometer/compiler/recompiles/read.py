@@ -1,0 +1,171 @@
+"""Recompilations of a log: every cause with all failing guards, and the inputs that changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pyrometer.compiler.compile_id import parse_compile_id
+from pyrometer.compiler.log import CompileLog
+from pyrometer.compiler.place import Place
+from pyrometer.compiler.recompiles.changed import changed_inputs
+from pyrometer.compiler.recompiles.failing import Failure, failures
+from pyrometer.compiler.recompiles.frames import (
+    CompilationLog,
+    FrameHistory,
+    frame_histories,
+    known_files,
+    places,
+)
+from pyrometer.compiler.recompiles.reason import Reported, read_reason
+from pyrometer.compiler.recompiles.record import LimitReached, Recompile, RecompileCause
+from pyrometer.compiler.recompiles.tree import Guard, origin
+
+_LIMIT = re.compile(r"currently set to (\d+)")
+_LIMIT_NAME = re.compile(r"Limit type: (\w+)")
+
+
+def read_recompiles(log: CompileLog) -> list[Recompile]:
+    """Every time that a frame was compiled once more, in order.
+
+    Torch reports the first failing guard of each earlier compilation; the others are found by comparing its guards with what
+    the new compilation's guards say of the values.
+    """
+    return recompiles_in(frame_histories(log), log)
+
+
+def recompiles_in(histories: Iterable[FrameHistory], log: CompileLog) -> list[Recompile]:
+    """The same from the frames of a log, where they were read before."""
+    files = known_files(log)
+    found = [
+        (compilation, _recompile(history, compilation, files))
+        for history in histories
+        for compilation in history.compilations
+        if not compilation.hit_limit and (compilation.reasons or _again(history, compilation))
+    ]
+    order = {number: place for place, number in enumerate(log.compile_ids())}
+    return [recompile for _, recompile in sorted(found, key=lambda pair: order[pair[0].id])]
+
+
+def read_limits(log: CompileLog) -> list[LimitReached]:
+    """The frames that torch gave up because they had been compiled too often."""
+    files = known_files(log)
+    limits = [
+        _limit(history, compilation, files)
+        for history in frame_histories(log)
+        for compilation in history.compilations
+        if compilation.hit_limit
+    ]
+    return list(
+        {(limit.function, limit.file, limit.line, limit.compile_id): limit for limit in limits}.values()
+    )
+
+
+def _again(history: FrameHistory, compilation: CompilationLog) -> bool:
+    """Whether there were compilations to use again, although torch gave no reason."""
+    return compilation.guards is not None and bool(history.before(compilation))
+
+
+def _recompile(history: FrameHistory, compilation: CompilationLog, files: Iterable[str]) -> Recompile:
+    causes, failing = _causes(history, compilation, frozenset(files))
+    return Recompile(
+        compile_id=compilation.id.text,
+        function=history.named("function", compilation),
+        file=history.named("file", compilation),
+        line=history.named("line", compilation),
+        causes=causes,
+        changed_inputs=changed_inputs(compilation, history.before(compilation), failing),
+        called_from=_callers(compilation),
+        compile_s=compilation.seconds,
+    )
+
+
+def _causes(
+    history: FrameHistory, compilation: CompilationLog, files: frozenset[str]
+) -> tuple[list[RecompileCause], list[tuple[Failure, Reported | None]]]:
+    """One cause per earlier compilation, in torch's order; and all that failed, for the inputs."""
+    earlier = {one.id.text: one for one in history.before(compilation)}
+    reasons = {_entry(reason, compilation): reason for reason in compilation.reasons}
+    causes, failing = list[RecompileCause](), list[tuple[Failure, Reported | None]]()
+    for entry in reasons or dict.fromkeys(reversed(earlier)):
+        old = earlier.get(entry)
+        guards = [] if old is None else old.guards or []
+        reported = read_reason(reasons[entry], guards, files) if entry in reasons else None
+        others = _others(guards, compilation, reported)
+        if reported is not None:
+            failing.append((_as_failure(reported), reported))
+        failing += [(failure, None) for failure in others]
+        if reported is not None or others:
+            causes.append(_cause(entry, reported, others, files))
+    return causes, failing
+
+
+def _others(guards: list[Guard], compilation: CompilationLog, reported: Reported | None) -> list[Failure]:
+    if compilation.guards is None:
+        return []
+    held = {(guard.type, guard.text) for guard in compilation.guards}
+    told = "" if reported is None else reported.guard.strip()
+    return [
+        failure
+        for failure in failures(guards, compilation.facts, held)
+        if failure.text.strip() != told and not (told and _same_guard(failure, told))
+    ]
+
+
+def _same_guard(failure: Failure, told: str) -> bool:
+    """Global state and aliasing are one guard each, of which torch words the parts in its own order."""
+    return any(
+        told.startswith(head) and failure.text.startswith(head)
+        for head in ("GLOBAL_STATE changed", "Duplicate tensors found")
+    )
+
+
+def _cause(
+    entry: str, reported: Reported | None, others: list[Failure], files: frozenset[str]
+) -> RecompileCause:
+    first = others[0] if reported is None else _as_failure(reported)
+    texts = ([] if reported is None else [reported.guard]) + [failure.text for failure in others]
+    place: Place | None = origin(others[0].guard.comment, files) if reported is None else reported.place
+    return RecompileCause(
+        entry=entry,
+        guard=first.text.strip(),
+        all_failing=list(dict.fromkeys(text.strip() for text in texts)),
+        kind=first.kind,
+        place=place,
+    )
+
+
+def _as_failure(reported: Reported) -> Failure:
+    return Failure(reported.guard, reported.kind, reported.subjects, Guard("", reported.guard))
+
+
+def _entry(reason: str, compilation: CompilationLog) -> str:
+    """The compilation that a reason speaks of, told apart from those before a reset."""
+    name = read_reason(reason).entry
+    found = parse_compile_id(name, compilation.id.epoch)
+    return name if found is None else found.text
+
+
+def _callers(compilation: CompilationLog) -> list[Place]:
+    """The user's frames above the compiled one, as far as torch tells them."""
+    stack = max(places(compilation.framework_stack), places(compilation.stack[:-1]), key=len)
+    while stack and (stack[-1].function, stack[-1].file) == (compilation.function, compilation.file):
+        stack.pop()  # a rest behind a break is called by the function itself
+    return stack
+
+
+def _limit(history: FrameHistory, compilation: CompilationLog, files: Iterable[str]) -> LimitReached:
+    told = str(compilation.metrics.get("fail_reason") or "")
+    number, name = _LIMIT.search(told), _LIMIT_NAME.search(told)
+    causes, _ = _causes(history, compilation, frozenset(files))
+    last = f"; the last guard that failed: {causes[0].guard}" if causes else ""
+    what = name[1] if name else told.partition("\n")[0]
+    return LimitReached(
+        function=history.named("function", compilation),
+        file=history.named("file", compilation),
+        line=history.named("line", compilation),
+        limit=int(number[1]) if number else None,
+        reason=f"{what} reached{last}" if name else f"{what}{last}",
+        compile_id=compilation.id.text,
+        causes=causes,
+    )

@@ -1,0 +1,201 @@
+"""Which dimensions of which inputs vary, and what is done to the inputs of a call so that they fit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from pyrometer.errors import InputError
+from pyrometer.workload.target import nearest
+
+Dims: TypeAlias = "Mapping[str, Mapping[int, str | None] | Iterable[int] | int]"
+"""Input name → its varying dimensions; with a name for each size, dimensions of the same name vary together."""
+
+Sizes: TypeAlias = tuple[int, ...]
+"""One size per axis, in the order in which the axes were declared."""
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The varying sizes of a model's inputs.
+
+    Attributes:
+        names: of the sizes.
+        inputs: by input name, the axis of each varying dimension.
+        positions: of the parameters that can be given by position.
+        pad_values: by input name; 0 otherwise.
+    """
+
+    names: tuple[str, ...]
+    inputs: dict[str, dict[int, str]]
+    positions: dict[str, int]
+    pad_values: dict[str, float] = field(default_factory=dict)
+
+    def get(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """An input of a call, by keyword or position; `None` when it is not given."""
+        if name in kwargs:
+            return kwargs[name]
+        position = self.positions.get(name, len(args))
+        return args[position] if position < len(args) else None
+
+    def sizes(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sizes:
+        """The sizes of a call.
+
+        Raises:
+            InputError: an input that is no tensor or has too few dimensions, inputs that disagree, or a size that no input has.
+        """
+        found: dict[str, int] = {}
+        for name, dims in self.inputs.items():
+            value = self.get(name, args, kwargs)
+            if value is None:
+                continue
+            for dim, axis in dims.items():
+                size = _size(name, value, dim)
+                if found.setdefault(axis, size) != size:
+                    raise InputError(
+                        f"{name}: dimension {dim} is {size}, but {axis} is {found[axis]} in another input; "
+                        "dimensions that vary for themselves need different names in dims"
+                    )
+        try:
+            return tuple([found[axis] for axis in self.names])
+        except KeyError as error:
+            given = ", ".join(self.inputs)
+            raise InputError(
+                f"no input of the call has the size {error}; it is declared for {given}"
+            ) from None
+
+    def with_sizes(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], sizes: Sizes
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call with its declared inputs padded, or cut, to sizes."""
+        wanted = dict(zip(self.names, sizes, strict=True))
+        fitted = {}
+        for name, dims in self.inputs.items():
+            value = self.get(name, args, kwargs)
+            if value is not None:
+                targets = {dim: wanted[axis] for dim, axis in dims.items()}
+                fitted[name] = fit(value, targets, self.pad_values.get(name, 0.0))
+        return self.replaced(args, kwargs, fitted)
+
+    def replaced(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call with other values for inputs that it gives, by keyword or position as before."""
+        new_args, new_kwargs = list(args), dict(kwargs)
+        for name, value in values.items():
+            if name in new_kwargs:
+                new_kwargs[name] = value
+            else:
+                new_args[self.positions[name]] = value
+        return tuple(new_args), new_kwargs
+
+
+def declare_axes(
+    model: Callable[..., Any], dims: Dims, pad_values: Mapping[str, float] | None = None
+) -> Axes:
+    """Read the declaration of the varying dimensions.
+
+    Raises:
+        InputError: nothing is declared, an unknown input, or a dimension that is no whole number.
+
+    >>> axes = declare_axes(nn.Linear(4, 4), {"input": {0: "batch"}})
+    >>> axes.sizes((torch.zeros(3, 4),), {})
+    (3,)
+    """
+    if not dims:
+        raise InputError(
+            'dims: nothing is declared; name the inputs whose size varies: {"x": {0: "batch"}} or {"x": [1]}'
+        )
+    parameters = parameters_of(model)
+    open_ended = parameters is None or any(
+        kind is inspect.Parameter.VAR_KEYWORD for kind in parameters.values()
+    )
+    inputs: dict[str, dict[int, str]] = {}
+    for name, declared in dims.items():
+        if not open_ended and parameters is not None and name not in parameters:
+            raise InputError(f"dims: the model has no input {name!r}; {_legal_names(name, parameters)}")
+        inputs[name] = {dim: axis or f"{name}.{dim}" for dim, axis in _by_dim(name, declared).items()}
+    unknown = sorted(set(pad_values or {}) - set(inputs))
+    if unknown:
+        raise InputError(f"pad_values: {unknown[0]!r} is not among the inputs in dims: {', '.join(inputs)}")
+    names = tuple(dict.fromkeys(axis for axes in inputs.values() for axis in axes.values()))
+    return Axes(names, inputs, _positions(parameters or {}), dict(pad_values or {}))
+
+
+def parameters_of(model: Callable[..., Any]) -> dict[str, Any] | None:
+    """The kinds of the parameters of a model's forward or of a function, by name; `None` when they cannot be told."""
+    target = model.forward if isinstance(model, nn.Module) else model
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):
+        return None
+    return {name: parameter.kind for name, parameter in signature.parameters.items()}
+
+
+def fit(tensor: torch.Tensor, sizes: Mapping[int, int], value: float) -> torch.Tensor:
+    """Cut or pad the end of some dimensions; the same tensor when it fits already.
+
+    The result is dense, in the tensor's own memory format, so that equal sizes have equal strides.
+
+    >>> fit(torch.ones(1, 2), {1: 4}, 0).tolist(), fit(torch.ones(1, 2), {1: 1}, 0).tolist()
+    ([[1.0, 1.0, 0.0, 0.0]], [[1.0]])
+    """
+    padding = [0] * (2 * tensor.dim())
+    for dim, size in sizes.items():
+        missing = size - tensor.shape[dim]
+        if missing < 0:
+            tensor = tensor.narrow(dim, 0, size)
+        padding[2 * (tensor.dim() - 1 - dim % tensor.dim()) + 1] = max(missing, 0)
+    if any(padding):
+        tensor = functional.pad(tensor, padding, value=value)
+    return tensor if _is_dense(tensor) else tensor.contiguous()
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    if tensor.is_contiguous():
+        return True
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return tensor.dim() in formats and tensor.is_contiguous(memory_format=formats[tensor.dim()])
+
+
+def _size(name: str, value: Any, dim: int) -> int:
+    if not isinstance(value, torch.Tensor):
+        raise InputError(f"{name}: got {type(value).__name__}; only tensors can be padded")
+    if not -value.dim() <= dim < value.dim():
+        raise InputError(f"{name}: dimension {dim} is declared to vary, but it has {value.dim()} dimensions")
+    return value.shape[dim]
+
+
+def _by_dim(name: str, declared: Any) -> dict[int, str | None]:
+    if isinstance(declared, Mapping):
+        pairs = {dim: None if axis is ... else axis for dim, axis in declared.items()}
+    elif isinstance(declared, Iterable) and not isinstance(declared, str):
+        pairs = dict.fromkeys(declared)
+    else:
+        pairs = {declared: None}
+    if not pairs or any(
+        not isinstance(dim, int) or isinstance(dim, bool) or not (axis is None or isinstance(axis, str))
+        for dim, axis in pairs.items()
+    ):
+        raise InputError(
+            f'dims: {name!r}: got {declared!r}; legal are a dimension, a list of them, or {{0: "batch"}}'
+        )
+    return pairs
+
+
+def _positions(parameters: Mapping[str, Any]) -> dict[str, int]:
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return {
+        name: position
+        for position, name in enumerate(name for name, kind in parameters.items() if kind in positional)
+    }
+
+
+def _legal_names(name: str, parameters: Mapping[str, Any]) -> str:
+    return f"its inputs are {', '.join(parameters)}{nearest(name, parameters)}"

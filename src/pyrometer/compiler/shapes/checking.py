@@ -1,0 +1,199 @@
+"""Does padding change the result? Held against the model itself, unpadded and uncompiled, on the caller's own inputs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.bench.matrix.numerics import numeric_error, tolerance_for
+from pyrometer.compiler.shapes.blame import Culprit, Watch, find_culprit, watching
+from pyrometer.errors import InputError
+from pyrometer.quantity import format_percent
+from pyrometer.workload.state import preserved_rng
+
+CallArguments: TypeAlias = "tuple[tuple[Any, ...], Mapping[str, Any]]"
+
+
+class PaddingError(InputError):
+    """Padding changes the result, so that buckets must not be used for this model as it is.
+
+    Attributes:
+        culprit: the operation that lets padding in; `None` when it could not be told.
+        error: how far the results are apart; `None` where they could not even be compared.
+    """
+
+    def __init__(self, text: str, culprit: Culprit | None = None, error: OutputError | None = None) -> None:
+        super().__init__(text)
+        self.culprit = culprit
+        self.error = error
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The model as the caller gave it; running it here leaves no trace.
+
+    Attributes:
+        model: a module or a function.
+        tolerance: largest relative error that is legal; by dtype when `None`.
+    """
+
+    model: Callable[..., Any]
+    tolerance: float | None = None
+
+    def run(self, call: CallArguments, watch: Watch | None = None) -> Any:
+        """What the model returns, without gradients and with dropout switched off."""
+        state = ModelState.of(self.model)
+        observing = watching(self.model, watch) if watch is not None else contextlib.nullcontext()
+        try:
+            with preserved_rng(), no_dropout(self.model), torch.no_grad(), observing:
+                return pytree.tree_map_only(torch.Tensor, _kept, self.model(*call[0], **call[1]))
+        finally:
+            state.restore()
+
+    def error(self, output: Any, expected: Any) -> OutputError:
+        """How far an output is from the expected one."""
+        return numeric_error(output, expected, self.legal(expected))
+
+    def legal(self, expected: Any) -> float:
+        """The largest legal relative error of such an output."""
+        if self.tolerance is not None:
+            return self.tolerance
+        floats = [
+            leaf
+            for leaf in pytree.tree_leaves(expected)
+            if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+        ]
+        if not floats:
+            return tolerance_for("float32", torch.device("cpu"))
+        return max(tolerance_for(_computed_in(leaf), leaf.device) for leaf in floats)
+
+    def refusal(
+        self,
+        what: str,
+        error: OutputError,
+        *,
+        call: CallArguments,
+        padded: CallArguments,
+        crop: Callable[[Any], Any],
+    ) -> PaddingError:
+        """Why the results differ: padding, the compiler, or chance.
+
+        Args:
+            what: what was padded, in words.
+            error: of the padded, compiled result.
+            call: as the caller made it; with its mask, where there is one.
+            padded: the same, padded.
+            crop: cuts an output of the padded call back.
+        """
+        plain_run, padded_run = Watch(), Watch()
+        expected, again = self.run(call, plain_run), self.run(padded, padded_run)
+        how_far = error.mismatch or f"by {format_percent(error.max_rel)} of the largest value"
+        if self._by_chance(call, expected):
+            return PaddingError(
+                f"{what}: cannot be checked, since the model draws random numbers: its result differs from itself; call it in "
+                "eval mode first, or pass tolerance=float('inf') to do without the check",
+                error=error,
+            )
+        if self.error(crop(again), expected).within_tolerance:
+            return PaddingError(
+                f"{what}: the compiled result differs from the eager one ({how_far}), although padding changes nothing: "
+                f"torch.compile does; a larger tolerance than {error.tolerance:g} may be legal for this model",
+                error=error,
+            )
+        culprit = find_culprit(plain_run, padded_run, self.legal(expected))
+        reason = culprit.text if culprit is not None else "the operation that does so could not be told"
+        return PaddingError(
+            f"{what} changes the result ({how_far}; legal is {format_percent(error.tolerance)}): {reason}; mask the padding "
+            'in the model, bucket another dimension, or go on unpadded with on_refusal="dynamic"',
+            culprit,
+            error,
+        )
+
+    def _by_chance(self, call: CallArguments, expected: Any) -> bool:
+        with preserved_rng():
+            torch.manual_seed(torch.initial_seed() ^ 1)
+            return not self.error(self.run(call), expected).within_tolerance
+
+
+def has_dropout(model: Callable[..., Any]) -> bool:
+    """Whether a module of the model draws random numbers now."""
+    return any(part.p > 0 for part in _active_dropout(model))
+
+
+@contextlib.contextmanager
+def no_dropout(model: Callable[..., Any]) -> Iterator[None]:
+    """Switch dropout modules off; on again at the end."""
+    active = _active_dropout(model)
+    for part in active:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in active:
+            part.training = True
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """Buffers and attributes of a module as they were; of a function there is nothing to keep."""
+
+    entries: list[tuple[Any, Any]]
+    values: list[tuple[torch.Tensor, int | None, torch.Tensor]]
+
+    @staticmethod
+    def of(model: Callable[..., Any]) -> ModelState:
+        """Note the state; buffers are copied."""
+        modules = list(model.modules()) if isinstance(model, nn.Module) else []
+        parts = [vars(module) for module in modules]
+        owners = [*parts, *(value for own in parts for value in own.values() if type(value) in {dict, list})]
+        buffers = [buffer for module in modules for buffer in module.buffers(recurse=False)]
+        return ModelState(
+            [(owner, owner.copy()) for owner in owners],
+            [(buffer, _version(buffer), buffer.detach().clone()) for buffer in buffers],
+        )
+
+    def restore(self) -> None:
+        """Put it back; only what changed is written, so that tensors which autograd holds on to stay valid."""
+        for owner, kept in self.entries:
+            if isinstance(owner, list):
+                if len(owner) != len(kept) or any(a is not b for a, b in zip(owner, kept, strict=True)):
+                    owner[:] = kept
+                continue
+            for key in [key for key in owner if key not in kept]:
+                del owner[key]
+            owner.update({key: value for key, value in kept.items() if owner.get(key, _ABSENT) is not value})
+        with torch.no_grad():
+            for buffer, version, value in self.values:
+                if version is None or _version(buffer) != version:
+                    buffer.copy_(value)
+
+
+_ABSENT = object()
+
+
+def _version(tensor: torch.Tensor) -> int | None:
+    """How often a tensor was written to; tensors of inference mode do not count that."""
+    return None if tensor.is_inference() else tensor._version  # noqa: SLF001 - documented for users of autograd
+
+
+def _active_dropout(model: Callable[..., Any]) -> list[Any]:
+    parts = model.modules() if isinstance(model, nn.Module) else ()
+    kinds = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+    return [part for part in parts if isinstance(part, kinds) and part.training]
+
+
+def _computed_in(leaf: torch.Tensor) -> str:
+    kind = leaf.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else leaf.dtype
+    return str(dtype).removeprefix("torch.")
+
+
+def _kept(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().clone()

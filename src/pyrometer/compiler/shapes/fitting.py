@@ -1,0 +1,140 @@
+"""Making calls fit a bucket and cutting their results back, with proof on the caller's own inputs that nothing else changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.compiler.shapes.axes import Axes, Sizes, fit
+from pyrometer.compiler.shapes.checking import CallArguments, ModelState, PaddingError, Reference, has_dropout
+from pyrometer.compiler.shapes.cropping import as_mapping, crop, learn_rules, output_shapes
+from pyrometer.compiler.shapes.masks import Masking
+from pyrometer.compiler.shapes.record import CropRule
+
+
+@dataclass
+class Fitting:
+    """Pads, masks and cuts for one model.
+
+    Attributes:
+        model: a module or a function.
+        axes: what varies.
+        masking: how the model is told what is padding, if it is.
+        reference: the model as a measure of what is right.
+        rules: by axis, how outputs follow it; learned at the first padded call.
+    """
+
+    model: Callable[..., Any]
+    axes: Axes
+    masking: Masking | None
+    reference: Reference
+    rules: dict[str, list[CropRule]] = field(default_factory=dict)
+
+    def padded(self, call: CallArguments, sizes: Sizes, edges: Sizes) -> CallArguments:
+        """The call with its inputs padded from their sizes to the edges, and its mask."""
+        padded = self.axes.with_sizes(*call, edges)
+        return padded if self.masking is None else self.masking.apply(call, padded, sizes, edges)
+
+    def cropped(self, output: Any, sizes: Sizes) -> Any:
+        """The output cut to what belongs to the true sizes."""
+        rules = [rule for axis in self.axes.names for rule in self.rules.get(axis, ())]
+        return crop(output, rules, as_mapping(self.axes.names, sizes)) if rules else output
+
+    def resized(self, call: CallArguments, sizes: Sizes) -> CallArguments:
+        """The call at other sizes with real values only: inputs are repeated until they are long enough, then cut."""
+        found = self.axes.sizes(*call)
+        given, wanted = (as_mapping(self.axes.names, own) for own in (found, sizes))
+        varying = dict(self.axes.inputs)
+        if self.masking is not None and self.masking.mask.name not in varying:
+            own = self.axes.get(self.masking.mask.name, *call)
+            if own is not None and self.masking.mask.kind != "lengths":
+                varying[self.masking.mask.name] = self.masking.dims(own, found)
+        values = {}
+        for name, dims in varying.items():
+            value = self.axes.get(name, *call)
+            if value is None:
+                continue
+            repeats = [1] * value.dim()
+            for dim, axis in dims.items():
+                repeats[dim] = -(-wanted[axis] // given[axis])
+            values[name] = fit(value.repeat(repeats), {dim: wanted[axis] for dim, axis in dims.items()}, 0.0)
+        return self.axes.replaced(*call, values)
+
+    def check(
+        self, call: CallArguments, padded: CallArguments, sizes: Sizes, edges: Sizes, *, output: Any
+    ) -> OutputError:
+        """Compare the output of a padded call with that of the model itself, unpadded and uncompiled.
+
+        Raises:
+            PaddingError: they differ, or the output cannot be cut back.
+        """
+        what = "padding " + " and ".join(
+            f"{axis} from {size} to {edge}"
+            for axis, size, edge in zip(self.axes.names, sizes, edges, strict=True)
+            if size != edge
+        )
+        expected = self.reference.run(call)
+        # What dropout leaves of a compiled result cannot be compared; that of the model without it can.
+        found = self.reference.run(padded) if has_dropout(self.model) else output
+        self._learn_rules(what, call, sizes, edges, expected=expected, found=found)
+        error = self.reference.error(self.cropped(found, sizes), expected)
+        if not error.within_tolerance:
+            masked = self._with_mask(what, call, sizes, expected)
+            raise self.reference.refusal(
+                what, error, call=masked, padded=padded, crop=lambda result: self.cropped(result, sizes)
+            )
+        return error
+
+    def _with_mask(self, what: str, call: CallArguments, sizes: Sizes, expected: Any) -> CallArguments:
+        """The unpadded call with the mask that the padded one has.
+
+        Raises:
+            PaddingError: the mask says that real values are padding.
+        """
+        if self.masking is None:
+            return call
+        masked, mask = self.padded(call, sizes, sizes), self.masking.mask
+        if not self.reference.error(self.reference.run(masked), expected).within_tolerance:
+            raise PaddingError(
+                f"{what}: the mask changes the result even where nothing is padded, so {mask.name!r} does not mean "
+                f"{mask.kind!r}; pass mask=Mask({mask.name!r}, kind=…) with another of keep, ignore and lengths"
+            )
+        return masked
+
+    def _learn_rules(
+        self, what: str, call: CallArguments, sizes: Sizes, edges: Sizes, *, expected: Any, found: Any
+    ) -> None:
+        """Learn how the output follows each axis that was padded for the first time, each by a run of its own."""
+        changed = [place for place, (size, edge) in enumerate(zip(sizes, edges, strict=True)) if size != edge]
+        for place in changed:
+            axis = self.axes.names[place]
+            if axis in self.rules:
+                continue
+            alone = found
+            if len(changed) > 1:
+                one = _with(sizes, place, edges[place])
+                alone = self.reference.run(self.padded(call, sizes, one))
+            runs = {sizes[place]: output_shapes(expected), edges[place]: output_shapes(alone)}
+            rules, problem = learn_rules(axis, runs)
+            divisor = max((rule.divisor for rule in rules), default=1)
+            if divisor > 1:  # rounding shows only at sizes of every remainder
+                for size in range(max(sizes[place] - divisor + 1, 1), sizes[place]):
+                    shorter = self.resized(call, _with(sizes, place, size))
+                    runs[size] = output_shapes(self.reference.run(shorter))
+                rules, problem = learn_rules(axis, runs)
+            if problem is not None:
+                raise PaddingError(f"{what}: {problem}; bucket another dimension")
+            self.rules[axis] = rules
+
+
+def start_from(state: ModelState, model: Callable[..., Any]) -> ModelState:
+    """Put an earlier state back for a while; returns the present one, to be restored afterwards."""
+    present = ModelState.of(model)
+    state.restore()
+    return present
+
+
+def _with(sizes: Sizes, place: int, size: int) -> Sizes:
+    return (*sizes[:place], size, *sizes[place + 1 :])

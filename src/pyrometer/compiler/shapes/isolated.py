@@ -1,0 +1,76 @@
+"""Compiling one function for one set of sizes, so that nothing else that is compiled comes in between.
+
+Dynamo keeps graphs by code object: closures of one function share theirs, recompile one another, turn sizes dynamic on
+their own, and stop at eight. So every graph gets a code object of its own, compiled with `dynamic=False`; where torch has
+`isolate_recompiles`, functions that are called behind a graph break are kept apart too. No setting of torch is changed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from pyrometer.compiler.private import code_cache
+from pyrometer.errors import InputError
+
+
+@dataclass(frozen=True)
+class CompileSettings:
+    """What is handed to `torch.compile`, the sizes apart."""
+
+    backend: Any = "inductor"
+    mode: str | None = None
+    options: dict[str, Any] | None = None
+    fullgraph: bool = False
+
+    def __post_init__(self) -> None:
+        if self.mode is not None and self.options is not None:
+            raise InputError("mode and options: torch.compile takes one or the other; drop one of them")
+
+    def arguments(self) -> dict[str, Any]:
+        """As keyword arguments; what is not set is left out."""
+        chosen = {"mode": self.mode, "options": self.options}
+        return {
+            "backend": self.backend,
+            "fullgraph": self.fullgraph,
+            **{name: value for name, value in chosen.items() if value is not None},
+        }
+
+
+@dataclass(eq=False)
+class IsolatedGraph:
+    """A compiled function that shares nothing with any other; what was compiled is freed together with this object."""
+
+    function: Callable[..., Any]
+    settings: CompileSettings
+    dynamic: bool = False
+    call: Callable[..., Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        own = with_own_code(self.function)
+        arguments = self.settings.arguments()
+        if isolates_recompiles():
+            arguments["isolate_recompiles"] = True
+        self.call = torch.compile(own, dynamic=self.dynamic, **arguments)
+        # While a call is under way its caller holds this object, so that nothing is freed beneath it.
+        weakref.finalize(self, code_cache.forget, own.__code__).atexit = False
+
+
+def isolates_recompiles() -> bool:
+    """Whether this torch keeps the graphs of several `torch.compile` calls apart; from 2.13 on."""
+    return "isolate_recompiles" in inspect.signature(torch.compile).parameters
+
+
+def with_own_code(function: Callable[..., Any]) -> FunctionType:
+    """A function that calls another, with a code object that no other function has."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return FunctionType(run.__code__.replace(), run.__globals__, run.__name__, None, run.__closure__)

@@ -1,0 +1,93 @@
+"""Counting what buckets do, from any thread."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from pyrometer.compiler.shapes.axes import Axes, Sizes
+from pyrometer.compiler.shapes.cropping import as_mapping
+from pyrometer.compiler.shapes.learning import volume
+from pyrometer.compiler.shapes.record import BucketStatistics, BucketUse
+from pyrometer.compiler.shapes.store import Bucket, BucketStore
+from pyrometer.quantity import Seconds
+
+MAX_DISTINCT = 100_000
+"""Different sizes that are remembered."""
+
+
+class Tally:
+    """What happened so far."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count: Counter[str] = Counter()
+        self._elements = [0, 0]
+        self.seen: Counter[Sizes] = Counter()
+        self.copying_s: Seconds = 0.0
+        self.compile_s: Seconds = 0.0
+        self.refusals: list[str] = []
+
+    def add(self, what: str) -> int:
+        """Count one more; how many it is."""
+        with self._lock:
+            self._count[what] += 1
+            return self._count[what]
+
+    def see(self, sizes: Sizes) -> int:
+        """Count a call with these sizes; which call it is."""
+        with self._lock:
+            if sizes in self.seen or len(self.seen) < MAX_DISTINCT:
+                self.seen[sizes] += 1
+            self._count["calls"] += 1
+            return self._count["calls"]
+
+    def serve(self, sizes: Sizes, edges: Sizes, copying_s: Seconds) -> None:
+        """Note a call that a bucket served."""
+        with self._lock:
+            self._elements[0] += volume(sizes)
+            self._elements[1] += volume(edges)
+            self.copying_s += copying_s
+
+    def statistics(self, store: BucketStore, axes: Axes) -> BucketStatistics:
+        """As a record."""
+        buckets = list(store)
+        lost = [bucket.lost_s for bucket in buckets if bucket.lost_s is not None]
+        errors = [bucket.max_error for bucket in buckets if bucket.max_error is not None]
+        with self._lock:
+            count = self._count
+            real, padded = self._elements
+            compiled = count["misses"] + count["precompiled"]
+            return BucketStatistics(
+                calls=count["calls"],
+                hits=count["hits"],
+                misses=count["misses"],
+                warmup_calls=count["warmup"],
+                fallback_calls=count["fallback"],
+                cropped_calls=count["cropped"],
+                evictions=store.evictions,
+                num_graphs=len(buckets),
+                precompiled=count["precompiled"],
+                distinct_sizes=len(self.seen),
+                recompiles_avoided=max(len(self.seen) - compiled, 0),
+                padding_share=1 - real / padded if padded else 0.0,
+                lost_s=sum(lost) + store.evicted_lost_s if lost else None,
+                copying_s=self.copying_s,
+                compile_s=self.compile_s,
+                checks=count["checks"],
+                max_error=max(errors, default=None),
+                held_bytes=store.held_bytes,
+                refusals=list(self.refusals),
+                buckets=[_use(bucket, axes) for bucket in buckets],
+            )
+
+
+def _use(bucket: Bucket, axes: Axes) -> BucketUse:
+    return BucketUse(
+        edges=as_mapping(axes.names, bucket.edges),
+        calls=bucket.calls,
+        compile_s=bucket.compile_s,
+        step_s=bucket.step_s,
+        held_bytes=bucket.held_bytes,
+        max_error=bucket.max_error,
+    )

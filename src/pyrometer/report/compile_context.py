@@ -1,0 +1,81 @@
+"""What the page about a compilation shows: cards of breaks, phases as a bar, graphs as pictures."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pyrometer.compiler.graphs.layout import lay_out
+from pyrometer.compiler.graphs.record import Graph
+from pyrometer.compiler.graphs.svg import graph_svg
+from pyrometer.compiler.report import CompileReport
+from pyrometer.quantity import format_seconds
+from pyrometer.report.charts.shares import Share, share_bar
+from pyrometer.report.facts import compile as of_compile
+from pyrometer.report.facts import compile_breaks
+from pyrometer.report.facts.compile_inside import STAGES
+from pyrometer.report.facts.layout import Section, counted
+
+PICTURED = ("dynamo", "forward", "backward", "post_grad", "post_grad_backward")
+"""Stages that are drawn."""
+
+MOST_PICTURES = 8
+
+LARGEST_PHASES = 9
+"""Phases that have a colour of their own; the rest is one part."""
+
+
+def compile_parts(report: CompileReport, sections: Sequence[Section]) -> dict[str, Any]:
+    """Fills `compile_sections.html.j2`."""
+    shares = _phases(report)
+    return {
+        "cards": compile_breaks.cards(report),
+        "headline": of_compile.headline(report),
+        "subtitle": of_compile.subtitle(report),
+        "exactness": compile_breaks.EXACTNESS,
+        "sections": sections,
+        "shares": shares,
+        "bar": share_bar(shares, "the time that compiling took") if shares else None,
+        "pictures": _pictures(report),
+    }
+
+
+class Picture(NamedTuple):
+    """A graph as an image that the page carries."""
+
+    title: str
+    source: str  # data URL: the drawing has styles of its own, which the page's policy would refuse
+    width: int
+
+
+def _pictures(report: CompileReport) -> list[Picture]:
+    marks = {f"{one.file}:{one.line}": one.reason for one in report.breaks}
+    drawn = [graph for graph in report.graph_records if graph.stage in PICTURED and graph.num_ops > 1]
+    return [_picture(graph, marks) for graph in drawn[:MOST_PICTURES]]
+
+
+def _picture(graph: Graph, marks: dict[str, str]) -> Picture:
+    layout = lay_out(graph)
+    drawn = base64.b64encode(graph_svg(layout, marks=marks).encode()).decode()
+    title = (
+        f"{graph.compile_id}, {STAGES.get(graph.stage, graph.stage)}: {counted(graph.num_ops, 'operation')}"
+    )
+    return Picture(title, f"data:image/svg+xml;base64,{drawn}", round(layout.width))
+
+
+def _phases(report: CompileReport) -> list[Share]:
+    phases = sorted(
+        ((name, spent) for name, spent in report.cost.phases_s.items() if spent > 0), key=lambda one: -one[1]
+    )
+    total = sum(spent for _, spent in phases)
+    shares = [
+        Share(name, spent / total, format_seconds(spent), slot)
+        for slot, (name, spent) in enumerate(phases[:LARGEST_PHASES])
+    ]
+    rest = sum(spent for _, spent in phases[LARGEST_PHASES:])
+    return (
+        [*shares, Share("other phases", rest / total, format_seconds(rest), LARGEST_PHASES)]
+        if rest
+        else shares
+    )

@@ -1,0 +1,319 @@
+"""What torch.compile did, in words: the answer first, then chapter after chapter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.compiler.costs.record import CompileCost
+from pyrometer.compiler.difference import CompileDiff
+from pyrometer.compiler.inspecting.record import ModeResult
+from pyrometer.compiler.report import CompileReport
+from pyrometer.compiler.shapes.record import ShapeAdvice
+from pyrometer.quantity import format_bytes, format_rate, format_ratio, format_seconds, significant
+from pyrometer.report.facts import compile_breaks, compile_diff, compile_inside, compile_shapes
+from pyrometer.report.facts.layout import Fact, Section, Table, counted, percent
+from pyrometer.report.facts.trace_words import MOST_LISTED, short, short_path
+
+MOST_STRICT = 5
+
+Chapter = Callable[[CompileReport], "Section | None"]
+
+
+def headline(report: CompileReport) -> str:
+    """The answer: breaks, recompilations, and what compiling brings."""
+    failed = next((one for one in report.compilations if one.outcome == "failed"), None)
+    if not report.frames:
+        return "nothing was compiled"
+    parts = [_graphs(report), _recompiles(report)]
+    if failed is not None and not report.graphs:
+        parts = [f"compiling failed: {short(failed.reason, 120)}"]
+    if report.limit_reached:
+        parts.append("recompile limit reached: runs eagerly in silence")
+    parts.append(_effect(report.cost))
+    return " · ".join(part for part in parts if part)
+
+
+def subtitle(report: CompileReport) -> str:
+    """How much was compiled, at what cost."""
+    cost = report.cost
+    parts = [counted(report.frames, "frame")]
+    if report.skipped_frames:
+        parts.append(f"{report.skipped_frames} of them run eagerly")
+    parts.append(f"compiling took {format_seconds(cost.compile_s)}")
+    if report.cache.state != "unused":
+        parts.append(f"caches {report.cache.state}")
+    if cost.break_even_steps is not None:
+        parts.append(f"paid after {counted(cost.break_even_steps, 'step')}")
+    return " · ".join(parts)
+
+
+def sections(report: CompileReport) -> list[Section]:
+    """All chapters but the breaks, which are cards; empty ones are left out."""
+    made = [chapter(report) for chapter in CHAPTERS]
+    return [section for section in made if section is not None and (section.facts or section.table)]
+
+
+def document_sections(
+    report: CompileReport, diff: CompileDiff | None, shapes: ShapeAdvice | None
+) -> list[Section]:
+    """The same, behind what was asked for besides."""
+    asked = [] if diff is None else [compile_diff.chapter(diff)]
+    asked += [] if shapes is None else [compile_shapes.chapter(shapes)]
+    return asked + sections(report)
+
+
+def check_sections(report: CompileReport) -> list[Section]:
+    """The chapters that a check prints on a terminal; its page has all."""
+    return [section for section in sections(report) if section.slug in {"recompiles", "compiling", "limits"}]
+
+
+def _graphs(report: CompileReport) -> str:
+    roots = [one for one in report.breaks if not one.chained]
+    graphs = counted(report.graphs, "graph")
+    if not roots:
+        return f"{graphs}, no break"
+    places = ", ".join(f"{one.file.rpartition('/')[2]}:{one.line}" for one in roots[:2])
+    more = f" and {len(roots) - 2} more" if len(roots) > 2 else ""
+    return f"{graphs}, {counted(len(roots), 'break')}: {places}{more}"
+
+
+def _recompiles(report: CompileReport) -> str:
+    if not report.recompiles:
+        return "no recompilation"
+    changed = [change.name for one in report.recompiles for change in one.changed_inputs]
+    most = max(changed, key=changed.count, default="")
+    return counted(len(report.recompiles), "recompilation") + (f", mostly of {most}" if most else "")
+
+
+def _effect(cost: CompileCost) -> str:
+    if cost.steady_s is None or cost.eager_steady_s is None:
+        return ""
+    ratio = cost.steady_s / cost.eager_steady_s
+    if cost.outcome == "faster":
+        return f"{format_ratio(ratio, cost.ci_low or ratio, cost.ci_high or ratio)} than eager"
+    if cost.outcome == "slower":
+        return f"{format_ratio(ratio, cost.ci_low or ratio, cost.ci_high or ratio)} than eager"
+    return f"not shown to be faster than eager ({significant(ratio)}×)"
+
+
+def _limits(report: CompileReport) -> Section | None:
+    body = [
+        (
+            f"{short_path(one.file)}:{one.line} {one.function}".rstrip(),
+            str(one.limit or "–"),
+            short(one.reason, 100),
+        )
+        for one in report.limits
+    ]
+    silent = report.runtime.silent_eager if report.runtime is not None else []
+    facts = [
+        Fact(
+            f"{short_path(one.file)}:{one.line}",
+            f"{counted(one.calls, 'call')} ran eagerly in silence",
+            "; ".join(one.failing[:2]),
+        )
+        for one in silent
+    ]
+    table = Table(("function", "limit", "reason"), body, frozenset({2})) if body else None
+    how = "Behind the limit torch compiles nothing more of the function: calls that fit no compilation run eagerly, and nothing says so."
+    return Section("limits", "Runs eagerly in silence", facts, table, how) if body or facts else None
+
+
+def _recompile_table(report: CompileReport) -> Section | None:
+    body = []
+    for one in report.recompiles[:MOST_LISTED]:
+        changes = "; ".join(
+            f"{change.name}: {', '.join(change.before)} → {change.after}"
+            + (" (any from now on)" if change.became_dynamic else "")
+            for change in one.changed_inputs[:2]
+        )
+        failing = sum(len(cause.all_failing) for cause in one.causes)
+        first = one.causes[0].guard if one.causes else ""
+        body.append(
+            (
+                one.compile_id,
+                f"{short_path(one.file)}:{one.line} {one.function}".rstrip(),
+                changes or short(first, 70),
+                str(failing),
+                format_seconds(one.compile_s),
+            )
+        )
+    columns = ("compilation", "function", "what changed", "guards that failed", "took")
+    how = "Each is the same function compiled once more, because an input or an attribute did not fit any earlier compilation. The document lists every guard that failed."
+    change = "Fewer sizes: pad to a few, mark the dimension with torch._dynamo.mark_dynamic, or use pm.ShapeBuckets."
+    return (
+        Section("recompiles", "Recompilations", [], Table(columns, body, frozenset({1, 2})), how, change)
+        if body
+        else None
+    )
+
+
+def _compiling(report: CompileReport) -> Section:
+    cost = report.cost
+    facts = [
+        Fact("first step", format_seconds(cost.first_call_s)),
+        Fact("steady step", format_seconds(cost.steady_s), f"eager {format_seconds(cost.eager_steady_s)}"),
+        Fact("compiling", format_seconds(cost.compile_s)),
+    ]
+    if cost.steady_s is not None and cost.eager_steady_s is not None:
+        paid = (
+            f"after {counted(cost.break_even_steps, 'step')}"
+            if cost.break_even_steps is not None
+            else "never, as measured"
+        )
+        facts.append(Fact("has paid", paid))
+    if cost.dispatch_s is not None:
+        facts.append(
+            Fact(
+                "overhead per step",
+                format_seconds(cost.dispatch_s),
+                "look-ups, guards and wrappers around compiled code",
+            )
+        )
+    if cost.observing_s is not None:
+        facts.append(Fact("of it recording", format_seconds(cost.observing_s)))
+    if report.error is not None:
+        facts.append(_error(report.error))
+    phases = sorted(cost.phases_s.items(), key=lambda item: -item[1])
+    total = sum(cost.phases_s.values()) or 1.0
+    body = [(name, format_seconds(spent), percent(spent / total)) for name, spent in phases if spent > 0]
+    how = "Each phase counts its own time, without the phases inside of it; together they are the time in which the program waited for the compiler."
+    return Section(
+        "compiling",
+        "What compiling costs",
+        facts,
+        Table(("phase", "time", "share"), body) if body else None,
+        how,
+    )
+
+
+def _error(error: OutputError) -> Fact:
+    if error.mismatch is not None:
+        return Fact("against eager", error.mismatch)
+    verdict = (
+        "within tolerance" if error.within_tolerance else f"beyond the tolerance of {error.tolerance:.0e}"
+    )
+    return Fact(
+        "against eager",
+        f"largest difference {error.max_abs:.2g}, relative {error.max_rel:.2g}, cosine {error.cosine:.6f}",
+        verdict,
+    )
+
+
+def _evaluation(report: CompileReport) -> Section | None:
+    found = report.evaluation
+    if found is None:
+        return None
+    columns = ("mode", "step", "against eager", "largest error", "compiling", "paid after")
+    body = [_mode_row(mode, best=mode.mode == found.best) for mode in found.modes]
+    how = "Each mode is measured in turn with eager, so that drift of the machine hits both; the ratio is new over old."
+    facts = [Fact("verdict", found.sentence)]
+    return Section(
+        "evaluation",
+        "Eager against the modes of torch.compile",
+        facts,
+        Table(columns, body, frozenset({2})),
+        how,
+    )
+
+
+def _mode_row(mode: ModeResult, *, best: bool) -> tuple[str, ...]:
+    name = f"● {mode.mode}" if best else mode.mode
+    if mode.failure is not None:
+        return name, "–", short(mode.failure, 90), "–", "–", "–"
+    against = "reference" if mode.outcome == "reference" else mode.outcome
+    if mode.ratio is not None and mode.ci_low is not None and mode.ci_high is not None:
+        ratio = format_ratio(mode.ratio, mode.ci_low, mode.ci_high)
+        against = ratio if mode.outcome in {"faster", "slower"} else f"{mode.outcome}: {ratio}"
+    return (
+        name,
+        format_seconds(mode.latency_s),
+        against,
+        "–" if mode.max_rel is None else f"{mode.max_rel:.2g}",
+        format_seconds(mode.compile_s),
+        "–" if mode.break_even_steps is None else counted(mode.break_even_steps, "step"),
+    )
+
+
+def _mode_costs(report: CompileReport) -> Section | None:
+    modes = (
+        [] if report.evaluation is None else [one for one in report.evaluation.modes if one.failure is None]
+    )
+    body = [
+        (
+            mode.mode,
+            format_rate(mode.throughput_per_s, "").strip(),
+            "–" if mode.p99_over_mean is None else significant(mode.p99_over_mean),
+            format_bytes(mode.peak_bytes),
+            "–" if mode.device_utilization is None else percent(mode.device_utilization),
+            format_bytes(mode.artifact_bytes),
+            "–" if mode.cosine is None else f"{mode.cosine:.6f}",
+        )
+        for mode in modes
+    ]
+    columns = ("mode", "per second", "P99/mean", "peak memory", "device busy", "code", "cosine")
+    return Section("modes", "What the modes cost", [], Table(columns, body)) if body else None
+
+
+def _runtime(report: CompileReport) -> Section | None:
+    found = report.runtime
+    if found is None or not found.graphs:
+        return None
+    body = [
+        (
+            one.compile_id,
+            significant(one.calls_per_step),
+            format_seconds(one.mean_s),
+            percent(one.share),
+            format_seconds(one.compile_s),
+            {True: "yes", False: "no", None: "–"}[one.pays],
+        )
+        for one in sorted(found.graphs, key=lambda one: -one.total_s)[:MOST_LISTED]
+    ]
+    columns = ("compilation", "calls per step", "each", "share", "compiled in", "worth it")
+    facts = [Fact("steps", str(found.num_steps), "under the profiler")]
+    if found.lookup_s is not None:
+        facts.append(
+            Fact("finding the right one", f"{format_seconds(found.lookup_s)} per step", "guards included")
+        )
+    return Section("runtime", "Which compilation is used", facts, Table(columns, body))
+
+
+def _guards(report: CompileReport) -> Section | None:
+    if not report.guards.total:
+        return None
+    facts = [Fact("guards", f"{report.guards.total:,}")]
+    if report.guards.eval_s is not None:
+        facts.append(Fact("checking all of them once", format_seconds(report.guards.eval_s)))
+    told = {
+        one.why: one for one in reversed(report.guards.strict)
+    }  # the same guard may stand in several frames
+    facts += [
+        Fact(short(one.source, 40), one.why, one.type) for one in list(told.values())[::-1][:MOST_STRICT]
+    ]
+    by_type = sorted(report.guards.by_type.items(), key=lambda item: -item[1])
+    body = [(name, f"{count:,}") for name, count in by_type[:MOST_LISTED]]
+    how = "Guards are checked at every call before compiled code may run; a strict one ties the code to one value."
+    return Section("guards", "Guards", facts, Table(("type", "count"), body), how)
+
+
+def _limits_of_knowledge(report: CompileReport) -> Section | None:
+    facts = [Fact("not told", text) for text in report.unavailable] + [
+        Fact("note", note) for note in report.notes
+    ]
+    return Section("unknown", "What could not be told", facts) if facts else None
+
+
+CHAPTERS: tuple[Chapter, ...] = (
+    _limits,
+    compile_breaks.skipped,
+    _recompile_table,
+    _evaluation,
+    _mode_costs,
+    _compiling,
+    _runtime,
+    _guards,
+    *compile_inside.CHAPTERS,
+    _limits_of_knowledge,
+)

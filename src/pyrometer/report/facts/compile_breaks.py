@@ -1,0 +1,90 @@
+"""Graph breaks in words: where, why, how often, and what to write instead."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.compiler.report import CompileReport
+from pyrometer.quantity import format_seconds
+from pyrometer.report.facts.layout import Section, Table, counted
+from pyrometer.report.facts.trace_words import MOST_LISTED, short, short_path
+
+EXACTNESS = {
+    "exact": "",
+    "tolerance": "results may differ by rounding",
+    "semantic": "results may differ: read it before you take it over",
+}
+"""What a rewrite may change, where it may change something."""
+
+
+class Card(NamedTuple):
+    """One break: a title, where, the line itself, what it means, and rewrites."""
+
+    title: str
+    place: str
+    remark: str
+    source: str
+    explanation: str
+    stack: list[str]
+    rewrites: list[Rewrite]
+
+
+def cards(report: CompileReport) -> list[Card]:
+    """Root causes first, as they are what to mend; breaks that only follow from them behind."""
+    ordered = sorted(report.breaks, key=lambda one: (one.chained, -one.count))
+    return [_card(one) for one in ordered[:MOST_LISTED]]
+
+
+def break_place(one: Break) -> str:
+    """Where a break is, as short as it may be.
+
+    >>> break_place(Break(id=None, reason="", file="model.py", line=3, function="forward"))
+    'model.py:3 forward'
+    """
+    return f"{short_path(one.file)}:{one.line} {one.function}".rstrip()
+
+
+def skipped(report: CompileReport) -> Section | None:
+    """Frames that were given up."""
+    body = [
+        (
+            f"{short_path(one.file)}:{one.line} {one.function}".rstrip(),
+            one.compile_id,
+            one.kind,
+            short(one.reason, 90),
+        )
+        for one in report.skips[:MOST_LISTED]
+    ]
+    how = "The whole function runs eagerly, and so does all that it calls unless that is compiled by itself."
+    columns = ("function", "compilation", "because of", "reason")
+    return (
+        Section("skipped", "Functions that were given up", [], Table(columns, body, frozenset({2, 3})), how)
+        if body
+        else None
+    )
+
+
+def _card(one: Break) -> Card:
+    remarks = [one.id or "no id", f"met {counted(one.count, 'time')}"]
+    if one.skips_frame:
+        remarks.append("the whole function runs eagerly")
+    if one.chained:
+        remarks.append(
+            f"follows from {short_path(one.chained_to)}" if one.chained_to else "follows from another break"
+        )
+    if one.lost_ops:
+        remarks.append(f"{counted(one.lost_ops, 'operation')} left out of any graph")
+    if one.price_s is not None:
+        remarks.append(f"costs {format_seconds(one.price_s)} per step")
+    return Card(
+        title=short(one.reason, 120),
+        place=break_place(one),
+        remark=" · ".join(remarks),
+        source=one.source.strip(),
+        explanation=short(one.explanation, 400),
+        stack=[
+            f"{short_path(place.file)}:{place.line} {place.function}".rstrip() for place in one.user_stack
+        ],
+        rewrites=one.advice,
+    )

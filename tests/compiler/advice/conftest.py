@@ -1,0 +1,96 @@
+"""Programs as users write them: run, advised, rewritten and run again."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import linecache
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pyrometer.compiler.advice.advise import with_advice
+from pyrometer.compiler.advice.apply import apply_rewrite, in_force
+from pyrometer.compiler.breaks.read import count_frames, read_breaks
+from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.compiler.collecting.collector import collect
+
+_numbers = itertools.count()
+
+
+@dataclass
+class Outcome:
+    """What compiling one program with some inputs gave."""
+
+    breaks: list[Break]
+    graphs: int
+    outputs: list[Any]
+
+    @property
+    def roots(self) -> list[Break]:
+        return [each for each in self.breaks if not each.chained]
+
+    def rewrites(self) -> list[tuple[Break, Rewrite]]:
+        return [(found, each) for found in self.roots for each in found.advice if each.after]
+
+    def settings(self) -> list[Rewrite]:
+        return [each for found in self.roots for each in found.advice if each.setting]
+
+    def words(self) -> list[Rewrite]:
+        return [each for found in self.roots for each in found.advice if not each.after and not each.setting]
+
+
+class Program:
+    """A module in a file, whose `f` is compiled."""
+
+    def __init__(self, source: str, folder: Path) -> None:
+        self.source, self.folder = source, folder
+        self.path = folder / f"program_{next(_numbers)}.py"
+        self.path.write_text(source)
+        spec = importlib.util.spec_from_file_location(self.path.stem, self.path)
+        assert spec is not None
+        assert spec.loader is not None
+        self.module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.module)
+        linecache.checkcache(str(self.path))
+
+    def eager(self, inputs: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return [_run(self.module.f, each) for each in inputs]
+
+    def compiled(self, inputs: Sequence[tuple[Any, ...]]) -> Outcome:
+        torch._dynamo.reset()
+        with collect() as collector, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of functions that it cannot trace
+            function = torch.compile(self.module.f, backend="eager")
+            outputs = [_run(function, each) for each in inputs]
+        log = collector.log()
+        return Outcome(with_advice(read_breaks(log)), count_frames(log).graphs, outputs)
+
+    def rewritten(self, found: Break, rewrite: Rewrite) -> Program:
+        return Program(apply_rewrite(self.source, rewrite, found.line), self.folder)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[[str], Program]:
+    return lambda source: Program(source, tmp_path)
+
+
+@pytest.fixture
+def held() -> Callable[..., Any]:
+    return in_force
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> Iterator[None]:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        yield
+
+
+def _run(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
+    return function(*(each.clone() if isinstance(each, torch.Tensor) else each for each in inputs))
