@@ -17,8 +17,19 @@ PUBLIC = [
     "Calibration",
     "Call",
     "CaptureOptions",
+    "BucketBatchSampler",
+    "CompileBudget",
+    "CompileReport",
     "Environment",
     "Inference",
+    "ShapeBuckets",
+    "assert_compile_budget",
+    "diff_compile",
+    "evaluate_modes",
+    "inspect_compile",
+    "observe_compile",
+    "pack_sequences",
+    "recommend_shapes",
     "Measurement",
     "Trace",
     "Training",
@@ -50,6 +61,7 @@ ERRORS = {
     "TargetError": ("InputError", ExitCode.FAILURE),
     "IncomparableError": ("PyrometerError", ExitCode.FAILURE),
     "StoreError": ("PyrometerError", ExitCode.FAILURE),
+    "BudgetExceededError": ("PyrometerError", ExitCode.FOUND),
     "UserProgramError": ("PyrometerError", ExitCode.USER_PROGRAM),
 }
 
@@ -95,6 +107,8 @@ def test_signatures_that_others_call():
     assert list(inspect.signature(pm.Training).parameters)[:4] == ["model", "loss", "optimizer", "batches"]
     assert {"work", "steps", "options", "path"} <= set(inspect.signature(pm.record_trace).parameters)
     assert list(inspect.signature(pm.analyze).parameters)[:3] == ["trace", "name", "rank"]
+    assert next(iter(inspect.signature(pm.inspect_compile).parameters)) == "work"
+    assert list(inspect.signature(pm.ShapeBuckets).parameters)[:2] == ["model", "dims"]
     assert {"paths", "strict", "cache", "workers"} == set(inspect.signature(pm.read_trace).parameters)
 
 

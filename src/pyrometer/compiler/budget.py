@@ -62,7 +62,7 @@ def check_budget(report: CompileReport, budget: CompileBudget) -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-def assert_budget(
+def assert_compile_budget(
     report: CompileReport,
     *,
     max_graph_breaks: int | None = None,

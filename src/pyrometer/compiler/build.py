@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import msgspec
 
-from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.compiler.advice.advise import with_advice
 from pyrometer.compiler.breaks.frames import FrameCounts
@@ -74,13 +73,7 @@ def build_report(
     code = reading.several("generated code", read_code)
     fusion = reading.part("fusions", read_fusion, FusionReport())
     guards = reading.part("guards", read_guards, GuardSummary())
-    times = CompileCost(
-        first_call_s=first_call_s,
-        steady_s=steady_s,
-        eager_steady_s=eager_steady_s,
-        dispatch_s=None if runtime is None else runtime.dispatch_s,
-    )
-    cost = reading.part("costs", lambda log: _cost(log, times), times)
+    times = CompileCost(first_call_s=first_call_s, steady_s=steady_s, eager_steady_s=eager_steady_s)
     report = CompileReport(
         graphs=counts.graphs,
         frames=counts.frames,
@@ -92,7 +85,7 @@ def build_report(
         limits=limits,
         guards=guards if guard_eval_s is None else msgspec.structs.replace(guards, eval_s=guard_eval_s),
         symbols=reading.several("symbolic sizes", read_symbols),
-        cost=_compared(cost, None if runtime is None else runtime.verdict),
+        cost=reading.part("costs", lambda log: _cost(log, times), times),
         passes=reading.several("passes", read_passes),
         fusions=fusion.groups,
         not_fused=fusion.not_fused,
@@ -107,12 +100,27 @@ def build_report(
         error=error,
         compilations=reading.several("compilations", read_compilations),
         graph_records=reading.several("graphs", read_graphs),
-        runtime=runtime,
         evaluation=evaluation,
         resets=max((each.epoch for each in log.compile_ids()), default=0),
         notes=list(notes),
     )
-    return msgspec.structs.replace(report, unavailable=reading.unavailable())
+    report = msgspec.structs.replace(report, unavailable=reading.unavailable())
+    return report if runtime is None else with_runtime(report, runtime)
+
+
+def with_runtime(report: CompileReport, runtime: Runtime) -> CompileReport:
+    """The report with what steady steps showed; what they did not show to be faster is not said to be repaid."""
+    cost = msgspec.structs.replace(report.cost, dispatch_s=runtime.dispatch_s)
+    verdict = runtime.verdict
+    if verdict is not None:
+        cost = msgspec.structs.replace(
+            cost,
+            outcome=verdict.outcome,
+            ci_low=verdict.ci_low,
+            ci_high=verdict.ci_high,
+            break_even_steps=cost.break_even_steps if verdict.outcome == "faster" else None,
+        )
+    return msgspec.structs.replace(report, cost=cost, runtime=runtime)
 
 
 def _cost(log: CompileLog, times: CompileCost) -> CompileCost:
@@ -121,20 +129,6 @@ def _cost(log: CompileLog, times: CompileCost) -> CompileCost:
         first_call_s=times.first_call_s,
         steady_s=times.steady_s,
         eager_steady_s=times.eager_steady_s,
-        dispatch_s=times.dispatch_s,
-    )
-
-
-def _compared(cost: CompileCost, verdict: Verdict | None) -> CompileCost:
-    """The cost with the paired comparison: what was not shown to be faster is not said to be repaid."""
-    if verdict is None:
-        return cost
-    return msgspec.structs.replace(
-        cost,
-        outcome=verdict.outcome,
-        ci_low=verdict.ci_low,
-        ci_high=verdict.ci_high,
-        break_even_steps=cost.break_even_steps if verdict.outcome == "faster" else None,
     )
 
 

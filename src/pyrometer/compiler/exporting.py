@@ -1,4 +1,4 @@
-"""Writing what a compilation left: graphs as pictures and text, generated code, and torch's log for tlparse."""
+"""Writing what a compilation left: graphs as pictures and text, code, bytecode, and torch's log for tlparse."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyrometer.files import replacing
 
 
 def export_compile(graphs: Sequence[Graph], log: CompileLog, folder: str | Path) -> list[Path]:
-    """Write `graphs/<compilation>-<stage>.svg`, `.dot` and `.txt`, `code/<file>.py`, and the log.
+    """Write `graphs/<compilation>-<stage>.svg`, `.dot` and `.txt`, `code/<file>.py`, `bytecode/….txt`, and the log.
 
     All of it holds source text and file names of the program, but no weights.
 
@@ -30,7 +30,7 @@ def export_compile(graphs: Sequence[Graph], log: CompileLog, folder: str | Path)
     folder = Path(folder)
     written = []
     try:
-        for name, content in (*_drawings(graphs), *_code(log)):
+        for name, content in (*_drawings(graphs), *_code(log), *_bytecode(log)):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as beside:
@@ -54,3 +54,11 @@ def _code(log: CompileLog) -> Iterator[tuple[str, str]]:
         named = entry.metadata.get("filename") if isinstance(entry.metadata, dict) else None
         name = PurePath(str(named or f"{entry.compile_id.text if entry.compile_id else 'unknown'}.py")).name
         yield f"code/{name}", entry.payload
+
+
+def _bytecode(log: CompileLog) -> Iterator[tuple[str, str]]:
+    """Of functions behind a break, as Dynamo found and as it left them."""
+    for entry in log.entries:
+        if entry.kind.endswith("_BYTECODE") and entry.compile_id is not None:
+            stem = f"{entry.compile_id.text}-{entry.kind}".replace(":", "-").replace("/", "_")
+            yield f"bytecode/{stem}.txt", entry.payload

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import linecache
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -56,14 +58,19 @@ class Program:
         assert spec is not None
         assert spec.loader is not None
         self.module = importlib.util.module_from_spec(spec)
+        sys.modules[self.path.stem] = self.module  # torch imports modules by their names
         spec.loader.exec_module(self.module)
         linecache.checkcache(str(self.path))
 
     def eager(self, inputs: Sequence[tuple[Any, ...]]) -> list[Any]:
         return [_run(self.module.f, each) for each in inputs]
 
-    def compiled(self, inputs: Sequence[tuple[Any, ...]]) -> Outcome:
+    def compiled(self, inputs: Sequence[tuple[Any, ...]], setting: Rewrite | None = None) -> Outcome:
         torch._dynamo.reset()
+        with in_force(setting) if setting else contextlib.nullcontext():
+            return self._compiled(inputs)
+
+    def _compiled(self, inputs: Sequence[tuple[Any, ...]]) -> Outcome:
         with collect() as collector, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns of functions that it cannot trace
             function = torch.compile(self.module.f, backend="eager")
@@ -76,13 +83,12 @@ class Program:
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Callable[[str], Program]:
-    return lambda source: Program(source, tmp_path)
-
-
-@pytest.fixture
-def held() -> Callable[..., Any]:
-    return in_force
+def program(tmp_path: Path) -> Iterator[Callable[[str], Program]]:
+    before = set(sys.modules)
+    yield lambda source: Program(source, tmp_path)
+    for name in set(sys.modules) - before:
+        if name.startswith("program_"):
+            del sys.modules[name]
 
 
 @pytest.fixture(autouse=True)

@@ -33,6 +33,66 @@ def test_only_what_a_break_is_by_nature_is_claimed(
     assert [one.lost_ops for one in seen.roots] == [lost]
 
 
+def test_several_breaks_on_one_line_lose_one_operation_each(watch: Callable[..., Any], counting: Any) -> None:
+    def program(x, y):
+        x, y = x[x > 0], y[y > 0]
+        return x.sum() + y.sum()
+
+    compiled = torch.compile(program, backend=counting, dynamic=False)
+
+    def work():
+        for size in (3, 4):
+            compiled(torch.ones(size), torch.ones(size))
+
+    (one,) = watch(work).breaks
+    assert (one.id, one.sites, one.lost_ops) == ("gb0036", 2, 2)
+    assert one.compile_ids == ["0/0", "1/0", "0/1", "1/1"]
+
+
+class Masking(torch.nn.Module):
+    def forward(self, x):
+        x, y = x[x > 0], x[x >= 0]
+        return x.sum() + y.sum()
+
+
+class Around(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = Masking(), Behind()
+
+    def forward(self, x):
+        return self.before(x + 1) * 2 + self.after(x)
+
+
+class Behind(torch.nn.Module):
+    def forward(self, x):
+        return x * x.sum().item()
+
+
+def test_methods_of_one_name_in_one_file_are_told_apart(see: Callable[..., Any], counting: Any) -> None:
+    seen = see(Around(), torch.ones(3), backend=counting)
+    assert [(one.id, one.sites, one.lost_ops) for one in seen.breaks] == [("gb0036", 2, 2), ("gb0124", 1, 1)]
+    assert seen.counts.graphs == counting.graphs
+
+
+def test_eager_modules_around_a_compiled_one_are_not_laid_to_its_breaks(watch: Callable[..., Any]) -> None:
+    compiled = torch.compile(Around(), backend="eager")
+    model = torch.nn.Sequential(torch.nn.Identity(), compiled)
+    assert [one.left_eager for one in watch(lambda: model(torch.ones(3))).breaks] == [[], []]
+
+
+def test_after_a_reset_a_line_holds_no_more_breaks_than_before(
+    programs: ModuleType, watch: Callable[..., Any]
+) -> None:
+    def work():
+        for _ in range(2):
+            torch._dynamo.reset()
+            torch.compile(programs.item, backend="eager")(torch.ones(3))
+
+    (one,) = watch(work).breaks
+    assert (one.count, one.sites, one.lost_ops) == (2, 1, 1)
+
+
 class Breaking(torch.nn.Module):
     def forward(self, x):
         y = x.sin()

@@ -89,7 +89,9 @@ def graphs(draw, max_nodes=40) -> Graph:
     for number in range(draw(st.integers(0, max_nodes))):
         op = draw(st.sampled_from(("input", "call", "call", "call", "attribute")))
         names = [node.name for node in nodes]
-        inputs = draw(st.lists(st.sampled_from(names), max_size=3, unique=True)) if names and op == "call" else []
+        inputs = (
+            draw(st.lists(st.sampled_from(names), max_size=3, unique=True)) if names and op == "call" else []
+        )
         nodes.append(
             GraphNode(
                 name=f"n{number}",
@@ -98,7 +100,9 @@ def graphs(draw, max_nodes=40) -> Graph:
                 inputs=inputs,
                 dtype=draw(st.sampled_from(("", "float32"))),
                 symbol=draw(st.sampled_from(("", "", "s0"))),
-                role=draw(st.sampled_from(("parameter", "input", "saved", "symbol"))) if op == "input" else "",
+                role=draw(st.sampled_from(("parameter", "input", "saved", "symbol")))
+                if op == "input"
+                else "",
                 module=draw(st.sampled_from(MODULES)),
                 file=draw(st.sampled_from(("", "model.py"))),
                 line=draw(st.integers(1, 4)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -27,7 +27,15 @@ CANARY = '</title></svg><script>alert(1)</script><img src=x onerror=alert(1)>"];
 
 def hostile(text):
     node = GraphNode(
-        name=f"a{text}", op="call", target=f"aten.{text}", module=text, file=text, line=1, source=text, dtype=text, group=text
+        name=f"a{text}",
+        op="call",
+        target=f"aten.{text}",
+        module=text,
+        file=text,
+        line=1,
+        source=text,
+        dtype=text,
+        group=text,
     )
     owner = GraphNode(name=f"w{text}", op="input", role="parameter", parameter=text, module=text)
     other = GraphNode(name="b", op="call", target=text, inputs=[node.name, owner.name], symbol=text)
@@ -35,7 +43,7 @@ def hostile(text):
 
 
 def boxes_of(svg):
-    return [group for group in ElementTree.fromstring(svg).iter(f"{SVG}g") if "data-box" in group.attrib]
+    return [group for group in ET.fromstring(svg).iter(f"{SVG}g") if "data-box" in group.attrib]
 
 
 @pytest.mark.parametrize("colour_by", ["kind", "dtype", "group"])
@@ -44,7 +52,7 @@ def test_a_picture_shows_every_box_and_every_line(convolutions, colour_by):
         layout = lay_out(graph)
         svg = graph_svg(layout, colour_by=colour_by)
         assert len(boxes_of(svg)) == len(layout.boxes)
-        lines = [path for path in ElementTree.fromstring(svg).iter(f"{SVG}path") if path.get("class") == "fx-edge"]
+        lines = [path for path in ET.fromstring(svg).iter(f"{SVG}path") if path.get("class") == "fx-edge"]
         assert len(lines) == len(layout.edges)
 
 
@@ -78,8 +86,10 @@ def test_colours_by_group_are_told_in_the_legend():
         GraphNode(name=name, op="call", target="aten.add.Tensor", group=group)
         for name, group in (("a", "kernel_0"), ("b", "kernel_1"), ("c", ""))
     ]
-    svg = graph_svg(lay_out(Graph(compile_id="", stage="post_grad", nodes=nodes, num_ops=3)), colour_by="group")
-    assert {"kernel_0", "kernel_1", "–"} <= {text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")}
+    svg = graph_svg(
+        lay_out(Graph(compile_id="", stage="post_grad", nodes=nodes, num_ops=3)), colour_by="group"
+    )
+    assert {"kernel_0", "kernel_1", "–"} <= {text.text for text in ET.fromstring(svg).iter(f"{SVG}text")}
     assert len({group.get("style") for group in boxes_of(svg)}) == 3
 
 
@@ -88,13 +98,38 @@ def test_colours_by_group_are_told_in_the_legend():
 def test_whatever_names_hold_stays_text(text):
     graph = hostile(text)
     svg = graph_svg(lay_out(graph), marks={"b": text})
-    kinds = {element.tag.removeprefix(SVG) for element in ElementTree.fromstring(svg).iter()}
-    assert kinds <= {"svg", "style", "defs", "marker", "path", "rect", "text", "tspan", "g", "title", "circle"}
+    kinds = {element.tag.removeprefix(SVG) for element in ET.fromstring(svg).iter()}
+    assert kinds <= {
+        "svg",
+        "style",
+        "defs",
+        "marker",
+        "path",
+        "rect",
+        "text",
+        "tspan",
+        "g",
+        "title",
+        "circle",
+    }
     strings = re.findall(r'"(?:[^"\\]|\\.)*"', graph_dot(graph), flags=re.DOTALL)
     bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', graph_dot(graph), flags=re.DOTALL)
     assert strings
     assert set(re.findall(r"\w+", bare)) <= {
-        *("digraph", "rankdir", "TB", "node", "edge", "shape", "box", "style", "fontname", "fontsize", "color", "label"),
+        *(
+            "digraph",
+            "rankdir",
+            "TB",
+            "node",
+            "edge",
+            "shape",
+            "box",
+            "style",
+            "fontname",
+            "fontsize",
+            "color",
+            "label",
+        ),
         *("tooltip", "fillcolor", "9", "11", "box0", "box1", "box2"),
     }
     assert graph_text(graph)
@@ -102,7 +137,9 @@ def test_whatever_names_hold_stays_text(text):
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="graphviz is not here")
 def test_graphviz_takes_our_text():
-    done = subprocess.run(["dot", "-Tsvg"], input=graph_dot(hostile(CANARY)), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["dot", "-Tsvg"], input=graph_dot(hostile(CANARY)), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -117,15 +154,26 @@ def test_the_table_reads_like_the_program(convolutions):
     lines = graph_text(convolutions["dynamo"]).splitlines()
     assert lines[0].startswith("0/0 dynamo: 6 operations, 10 inputs of ")
     assert "  of  head: weight f32[5, 4], bias f32[5]" in lines
-    heading = next(place for place, line in enumerate(lines) if line.endswith("return self.head(h.mean((2, 3)))"))
+    heading = next(
+        place for place, line in enumerate(lines) if line.endswith("return self.head(h.mean((2, 3)))")
+    )
     assert re.match(r"  mean +\.mean\(h\) +f32\[2, 4\]  32 B$", lines[heading + 1])
-    assert re.match(r"  linear +F\.linear\(mean, weight, bias\) +f32\[2, 5\]  40 B +head$", lines[heading + 2])
+    assert re.match(
+        r"  linear +F\.linear\(mean, weight, bias\) +f32\[2, 5\]  40 B +head$", lines[heading + 2]
+    )
     assert max(map(len, lines)) < 160
 
 
-def test_the_table_is_shorter_than_torchs_own_text(transformer):
+def test_the_table_is_narrower_and_shorter_than_torchs_own_text(transformer):
     for graph in transformer.values():
-        assert len(graph_text(graph)) < 0.7 * len(graph.text)
+        own, torchs = graph_text(graph).splitlines(), graph.text.splitlines()
+        assert len(own) < len(torchs)
+        assert max(map(len, own)) < min(170, max(map(len, torchs)))
+
+
+def test_parts_of_a_result_stand_in_its_row(transformer):
+    text = graph_text(transformer["dynamo"])
+    assert re.search(r"  \w+, \w+, \w+ +\.chunk\(linear\) +f32\[2, 4, 8\]  768 B +blocks\.0", text)
 
 
 def test_a_drawing_survives_a_file(convolutions):

@@ -35,7 +35,11 @@ def nodes_of(*lines):
         ("x @= x;  y = x", "operator.imatmul", ["x"]),
         ("y = self.layers.fc(x)", "layers.fc", ["x"]),
         ('y = getattr(self.layers, "0")(x)', "layers.0", ["x"]),
-        ("y = torch.ops.aten.full.default([], 0.0, device = device(type='cpu'), pin_memory = False)", "aten.full.default", []),
+        (
+            "y = torch.ops.aten.full.default([], 0.0, device = device(type='cpu'), pin_memory = False)",
+            "aten.full.default",
+            [],
+        ),
         ("y = torch.ops.aten.cat.default([x, x, s0], -1);  x = None", "aten.cat.default", ["x", "s0"]),
         ("y = torch.foo(<generator object at 0x7f>, x)", "torch.foo", ["x"]),
         ("y = torch.ops.mylib.op.default(x, float('-inf'), inf)", "mylib.op.default", ["x"]),
@@ -65,8 +69,19 @@ def test_types_and_places():
         'z: "f64[2, 2][2, 1]cpu" = y.double()',
     )
     y, n, z = nodes["y"], nodes["n"], nodes["z"]
-    assert (y.dtype, y.shape, y.stride, y.device, y.num_bytes) == ("bfloat16", ["2", "s0"], ["s0", "1"], "cuda:1", None)
-    assert (y.file, y.line, y.function, y.source) == ("/src/my dir/model.py", 12, "forward", "y = x.sin()  # 5: half")
+    assert (y.dtype, y.shape, y.stride, y.device, y.num_bytes) == (
+        "bfloat16",
+        ["2", "s0"],
+        ["s0", "1"],
+        "cuda:1",
+        None,
+    )
+    assert (y.file, y.line, y.function, y.source) == (
+        "/src/my dir/model.py",
+        12,
+        "forward",
+        "y = x.sin()  # 5: half",
+    )
     assert (n.symbol, n.dtype, n.file, n.line, n.function) == ("2*s0", "", "a.py", 3, "<lambda>")
     assert (z.file, z.line, z.num_bytes) == ("", 0, 32)
     assert (nodes["x"].num_bytes, nodes["s0"].symbol) == (24, "s0")

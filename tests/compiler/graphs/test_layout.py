@@ -44,7 +44,9 @@ def check(layout, graph):
         assert target.x <= edge.points[-1][0] <= target.x + target.width
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(data=st.data(), mode=st.sampled_from(MODES), max_boxes=st.integers(1, 12))
 def test_any_graph_is_drawn_without_overlap_and_downwards(data, any_graph, mode, max_boxes):
     graph = data.draw(any_graph)
@@ -53,7 +55,9 @@ def test_any_graph_is_drawn_without_overlap_and_downwards(data, any_graph, mode,
     assert lay_out(graph, collapse=mode, max_boxes=max_boxes) == layout, "the same graph, the same drawing"
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(data=st.data(), mode=st.sampled_from(MODES))
 def test_whatever_is_put_together_stays_without_cycles_and_keeps_every_line(data, any_graph, mode):
     graph = data.draw(any_graph)
@@ -64,7 +68,9 @@ def test_whatever_is_put_together_stays_without_cycles_and_keeps_every_line(data
     for node in graph.nodes:
         for name in node.inputs:
             pair = (box_of[name], box_of[node.name])
-            hidden = (named[name].op == "input" and named[name].symbol) or (node.op == "output" and named[name].saved)
+            hidden = (named[name].op == "input" and named[name].symbol) or (
+                node.op == "output" and named[name].saved
+            )
             if pair[0] != pair[1] and not hidden:
                 assert named[name] in shown.edges[pair]
 
@@ -80,7 +86,9 @@ def test_a_large_graph_opens_as_many_modules_as_are_legible(transformer):
     layout = lay_out(graph, max_boxes=40)
     assert layout.collapsed_by == "module"
     assert 8 <= len(layout.boxes) <= 40
-    assert "blocks.0.qkv" in {box.module for box in layout.boxes} or "blocks.0" in {box.module for box in layout.boxes}
+    assert "blocks.0.qkv" in {box.module for box in layout.boxes} or "blocks.0" in {
+        box.module for box in layout.boxes
+    }
 
 
 def test_a_small_graph_is_drawn_operation_by_operation(convolutions):
@@ -115,7 +123,11 @@ def chain(num_nodes, *, modules=False, reach=12):
     random = Random(0)
     nodes = []
     for number in range(num_nodes):
-        sources = {random.randrange(max(0, number - reach), number) for _ in range(random.choice((1, 1, 2, 3)))} if number else ()
+        sources = (
+            {random.randrange(max(0, number - reach), number) for _ in range(random.choice((1, 1, 2, 3)))}
+            if number
+            else ()
+        )
         nodes.append(
             GraphNode(
                 name=f"n{number}",
@@ -152,11 +164,11 @@ def test_the_time_grows_about_with_the_size():
 
 
 def test_a_graph_that_is_one_long_fan_is_drawn():
-    nodes = [GraphNode(name="n0", op="call", target="aten.add.Tensor", dtype="float32")]
-    for number in range(1, 300):
-        nodes.append(
-            GraphNode(name=f"n{number}", op="call", target="aten.add.Tensor", inputs=["n0", f"n{number - 1}"], dtype="float32")
-        )
+    reads = [[], *(["n0", f"n{number - 1}"] for number in range(1, 300))]
+    nodes = [
+        GraphNode(name=f"n{number}", op="call", target="aten.add.Tensor", inputs=inputs, dtype="float32")
+        for number, inputs in enumerate(reads)
+    ]
     graph = Graph(compile_id="", stage="dynamo", nodes=nodes, num_ops=300)
     check(lay_out(graph, collapse="none"), graph)
 
@@ -164,10 +176,18 @@ def test_a_graph_that_is_one_long_fan_is_drawn():
 def test_long_lines_run_straight():
     names = [f"n{number}" for number in range(9)]
     nodes = [
-        GraphNode(name=name, op="call", target="aten.add.Tensor", inputs=names[max(0, place - 1) : place], dtype="float32")
+        GraphNode(
+            name=name,
+            op="call",
+            target="aten.add.Tensor",
+            inputs=names[max(0, place - 1) : place],
+            dtype="float32",
+        )
         for place, name in enumerate(names)
     ]
-    nodes.append(GraphNode(name="last", op="call", target="aten.add.Tensor", inputs=["n0", "n8"], dtype="float32"))
+    nodes.append(
+        GraphNode(name="last", op="call", target="aten.add.Tensor", inputs=["n0", "n8"], dtype="float32")
+    )
     layout = lay_out(Graph(compile_id="", stage="dynamo", nodes=nodes, num_ops=10), collapse="none")
     long = max(layout.edges, key=lambda edge: len(edge.points))
     assert len({x for x, _ in long.points[1:-1]}) == 1

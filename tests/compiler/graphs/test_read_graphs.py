@@ -29,7 +29,11 @@ def test_a_training_step_has_a_graph_per_stage(convolutions):
 
 def test_operations_are_those_that_torch_counts(convolutions, transformer):
     for graph in (convolutions["dynamo"], transformer["dynamo"]):
-        printed = [line for line in graph.text.splitlines() if " = " in line and "= L_" not in line and "# " not in line]
+        printed = [
+            line
+            for line in graph.text.splitlines()
+            if " = " in line and "= L_" not in line and "# " not in line
+        ]
         unpacked = sum(f"{name}" in line for line in printed for name in ("= chunk[", "= chunk_1["))
         assert graph.num_ops == len(printed) - unpacked
 
@@ -69,7 +73,12 @@ def test_what_is_saved_for_the_backward_graph_is_marked(convolutions):
     saved = {node.name for node in forward.nodes if node.saved}
     given = {node.name for node in backward.nodes if node.op == "input"}
     assert saved == {name for name in given if not name.startswith("tangents")}
-    assert {node.role for node in backward.nodes if node.op == "input"} == {"parameter", "input", "saved", "tangent"}
+    assert {node.role for node in backward.nodes if node.op == "input"} == {
+        "parameter",
+        "input",
+        "saved",
+        "tangent",
+    }
 
 
 def test_open_sizes_are_symbols(compiled):
@@ -128,6 +137,21 @@ def test_several_results_and_changes_in_place(compiled):
     assert {node.dtype for node in calls(graph) if node.target == "operator.getitem"} == {"float32", "int64"}
 
 
+def test_code_that_stands_in_no_file_still_has_modules(compiled):
+    names = {"nn": torch.nn}
+    exec(
+        "class Block(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)\n"
+        "    def forward(self, x):\n"
+        "        return self.b(self.a(x).sin())\n",
+        names,
+    )
+    graph = compiled(torch.nn.Sequential(names["Block"](), names["Block"]()), torch.randn(2, 4))["dynamo"]
+    assert [node.module for node in calls(graph)] == ["0.a", "0", "0.b", "1.a", "1", "1.b"]
+
+
 def test_models_beside_each_other_keep_their_modules_apart(compiled):
     teacher, student = torch.nn.Linear(4, 4), torch.nn.Sequential(torch.nn.Linear(4, 4))
 
@@ -139,10 +163,11 @@ def test_models_beside_each_other_keep_their_modules_apart(compiled):
     assert modules == {"teacher", "student.0"}
 
 
+FIRST = CompileId(0, None, 0, 0)
 TEXT = 'class GraphModule(torch.nn.Module):\n    def forward(self, {0}: "f32[2][1]cpu"):\n        y = {0}.sin()\n        return (y,)'
 
 
-def entry(kind, name="x", *, attempt=0, compile_id=CompileId(0, None, 0, 0), payload=None):
+def entry(kind, name="x", *, attempt=0, compile_id=FIRST, payload=None):
     text = TEXT.format(name) if payload is None else payload
     return LogEntry(kind=kind, metadata={}, payload=text, compile_id=compile_id, attempt=attempt)
 
@@ -160,18 +185,27 @@ def test_the_last_attempt_counts_and_an_event_beside_its_artifact_counts_once():
         )
     )
     graphs = read_graphs(log)
-    assert [graph.stage for graph in graphs] == ["dynamo", "before_pre_grad", "post_grad", "post_grad_backward"]
+    assert [graph.stage for graph in graphs] == [
+        "dynamo",
+        "before_pre_grad",
+        "post_grad",
+        "post_grad_backward",
+    ]
     assert graphs[0].nodes[0].name == "late"
 
 
-@pytest.mark.parametrize("payload", ["", "???", "tensor(1)\n\x00", "class GraphModule(torch.nn.Module):\n    def forward(self"])
+@pytest.mark.parametrize(
+    "payload", ["", "???", "tensor(1)\n\x00", "class GraphModule(torch.nn.Module):\n    def forward(self"]
+)
 def test_unknown_text_is_a_graph_with_what_could_be_read(payload):
     (graph,) = read_graphs(CompileLog((entry("aot_joint_graph", payload=payload, compile_id=None),)))
     assert (graph.stage, graph.compile_id, graph.num_ops, graph.text) == ("joint", "", 0, payload)
 
 
 def test_ids_keep_their_epoch():
-    log = CompileLog((entry("dynamo_output_graph"), entry("dynamo_output_graph", compile_id=CompileId(1, None, 0, 0))))
+    log = CompileLog(
+        (entry("dynamo_output_graph"), entry("dynamo_output_graph", compile_id=CompileId(1, None, 0, 0)))
+    )
     assert [graph.compile_id for graph in read_graphs(log)] == ["0/0", "r1:0/0"]
 
 

@@ -388,3 +388,73 @@ def test_no_module_of_the_compiler_is_imported_by_importing_this():
         "sys.exit('torch._dynamo' in sys.modules or 'torch._inductor' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_compiler_that_is_switched_off_is_said_to_have_compiled_nothing(straight, batch):
+    work = Inference(torch.compile(straight, backend="eager"), batch)
+    with torch.compiler.set_stance("force_eager"):
+        report = inspect(work)
+
+    assert report.graphs == 0
+    assert any(note.startswith("nothing was compiled") for note in report.notes)
+
+
+def test_dropout_in_training_has_no_error_and_a_reason():
+    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Dropout(0.5), nn.Linear(WIDTH, 1))
+    report = inspect(training(torch.compile(model, backend="aot_eager")))
+
+    assert report.error is None
+    assert any("random state" in line for line in report.unavailable)
+
+
+def test_a_smaller_last_batch_is_met_and_compiled_before_the_steady_steps(straight):
+    batches = [(torch.randn(n, WIDTH), torch.randn(n, 1)) for n in (4, 4, 4, 4, 4, 3)]
+    report = inspect(training(torch.compile(straight, backend="eager"), batches), steps=1)
+
+    assert len(report.recompiles) == 1
+    assert report.runtime.num_steps % 6 == 0
+    assert not any("while steps were timed" in note for note in report.notes)
+
+
+def test_ctrl_c_in_a_step_leaves_everything_as_it_was(straight, batch):
+    compiled, steps = torch.compile(straight, backend="eager"), itertools.count()
+
+    def step():
+        if next(steps) == 3:
+            raise KeyboardInterrupt
+        return compiled(batch)
+
+    inspect(Inference(torch.compile(lambda_module(), backend="eager"), torch.randn(2, 2)))
+    before = states.compiler_state()
+    with pytest.raises(KeyboardInterrupt):
+        inspect(Call(step))
+
+    assert states.differences(before) == {}
+    assert sys.getprofile() is None
+
+
+def test_a_first_step_without_any_work_on_tensors_is_no_error():
+    report = inspect(Call(lambda: 3))
+
+    assert report.graphs == 0
+    assert report.cost.steady_s is not None
+
+
+def test_the_worst_shape_counts_for_the_numerics(straight):
+    def wrong_when_dynamic(graph, inputs):
+        dynamic = any(isinstance(each, torch.SymInt) for each in inputs)
+        return lambda *given: [output + float(dynamic) for output in graph.forward(*given)]
+
+    work = Inference(torch.compile(straight, backend=wrong_when_dynamic), [(n, WIDTH) for n in (4, 5, 6)])
+    report = inspect(work)
+
+    assert not report.error.within_tolerance
+    assert report.error.max_abs == pytest.approx(1, abs=1e-3)
+
+
+def test_a_mode_that_was_asked_for_needs_no_note(straight, batch, monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda model, mode: real(model, backend="eager"))
+    report = inspect(Inference(straight, batch), mode="default")
+
+    assert report.graphs == 1
+    assert not any("as it is written" in note for note in report.notes)

@@ -83,6 +83,7 @@ def test_a_trace_of_the_users_own_is_written_too(script, tmp_path, monkeypatch):
     assert [file.suffix for file in users.iterdir()] == [".log"]
 
 
+@pytest.mark.slow
 def test_several_processes_are_told(script):
     found = inspect_script(
         [
@@ -112,3 +113,42 @@ def test_nothing_is_left_behind_in_this_process(script):
     inspect_script([script("pass")])
 
     assert (torch.is_grad_enabled(), dict(__import__("os").environ)) == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+def test_ranks_that_decide_differently_are_told_apart(script):
+    found = inspect_script(
+        [
+            script(
+                """
+                import os, subprocess, sys, torch
+                import torch.distributed as dist
+
+                rank = int(os.environ.setdefault("RANK", "0"))
+                if rank == 0:
+                    other = os.environ | {"RANK": "1"}
+                    child = subprocess.Popen([sys.executable, *sys.argv], env=other)
+                store = os.path.join(os.path.dirname(__file__), "store")
+                dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+
+                @torch.compile(backend="eager")
+                def step(x):
+                    y = x * 2
+                    if dist.get_rank() == 1:
+                        torch._dynamo.graph_break()
+                    return y + 1
+
+                step(torch.ones(2))
+                dist.barrier()
+                if rank == 0:
+                    child.wait()
+                dist.destroy_process_group()
+                """
+            )
+        ]
+    )
+
+    assert found.log.entries[0].rank == 0
+    assert any(line.startswith("graph breaks") and "rank 1" in line for line in found.divergence)
+    assert any("graph breaks" in note for note in found.report.notes)

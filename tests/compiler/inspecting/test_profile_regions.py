@@ -25,6 +25,15 @@ def test_a_region_inside_another_counts_once():
     assert regions.by_id["1/0"].own_s == pytest.approx(30e-6)
 
 
+def test_hiccups_of_the_machine_are_capped():
+    starts = [100.0 * number for number in range(9)]
+    regular = [region("0/0", start, start + 10) for start in starts]
+    regions = read_regions([*regular, region("0/0", 2000, 50_000)])
+
+    assert regions.by_id["0/0"].calls == 10
+    assert regions.by_id["0/0"].own_s == pytest.approx((90 + 50) * 1e-6)
+
+
 def test_regions_of_other_threads_are_not_inside():
     regions = read_regions([region("0/0", 0, 100, thread=1), region("1/0", 20, 50, thread=2)])
 

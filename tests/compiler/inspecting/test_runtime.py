@@ -37,7 +37,7 @@ FIRST, SECOND = CompileId(0, None, 0, 0), CompileId(0, None, 0, 1)
 
 
 def runtime(savings: Savings | None = None, took: float | None = 2.0) -> dict[str, GraphRuntime]:
-    regions = {"0/0": Region(calls=30, own_s=0.9), "0/1": Region(calls=10, own_s=0.1)}
+    regions = {"0/0": Region([0.03] * 30), "0/1": Region([0.01] * 10)}
     found = read_runtime(
         profiled(regions),
         log_of(FIRST, SECOND),
@@ -96,7 +96,7 @@ def test_unknown_compile_times_leave_it_open():
 def test_after_a_reset_the_last_compilation_of_an_id_is_the_one_in_use():
     later = FIRST._replace(epoch=1)
     found = read_runtime(
-        profiled({"0/0": Region(calls=1, own_s=1.0)}),
+        profiled({"0/0": Region([1.0])}),
         log_of(FIRST, later),
         [compilation("0/0"), compilation("r1:0/0")],
     )
@@ -106,7 +106,7 @@ def test_after_a_reset_the_last_compilation_of_an_id_is_the_one_in_use():
 
 def test_backwards_outside_of_the_profile_are_joined_by_cache_key():
     found = read_runtime(
-        profiled({"0/0": Region(calls=1, own_s=1.0, keys=["fa"])}, backward_by_key={"fb": 0.5, "other": 9.0}),
+        profiled({"0/0": Region([1.0], keys=["fa"])}, backward_by_key={"fb": 0.5, "other": 9.0}),
         log_of(FIRST, keys={"fa": FIRST, "fb": FIRST}),
         [compilation("0/0")],
     )

@@ -61,6 +61,22 @@ def test_library_modules_and_parameters_are_not_over_strict(log_of: LogOf) -> No
     ]
 
 
+def test_how_modules_are_made_is_not_over_strict(log_of: LogOf) -> None:
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), 2)
+    log = log_of(
+        encoder, [lambda c: c(torch.ones(2, 3, 8)), lambda c: (encoder.eval(), c(torch.ones(2, 3, 8)))]
+    )
+    summary = read_guards(log)
+    assert summary.total > 400
+    assert {guard.type for guard in summary.strict} <= {
+        "TENSOR_MATCH",
+        "TRUE_MATCH",
+        "FALSE_MATCH",
+        "LENGTH_CHECK",
+    }
+    assert len(summary.strict) < 10
+
+
 def test_guards_that_failed_come_first_and_say_so(log_of: LogOf) -> None:
     module = Net()
     log = log_of(

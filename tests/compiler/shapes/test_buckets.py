@@ -12,8 +12,12 @@ from torch import nn
 
 from pyrometer.compiler.collecting.collector import collect
 from pyrometer.compiler.shapes.buckets import ShapeBuckets
+from pyrometer.compiler.shapes.isolated import isolates_recompiles
 from pyrometer.compiler.shapes.record import AxisPlan, BucketPlan
 from pyrometer.errors import InputError
+
+# Dynamo looks at .grad of inputs that are no leaves, and hides the warning where warnings are no errors.
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
 
 
 def equal(ours, theirs):
@@ -46,10 +50,13 @@ def test_results_are_those_of_the_model_at_every_size(buckets):
 
 def test_the_exercise_many_draws_between_100_and_200(models):
     rng = random.Random(7)
-    sample = [{"x": (2, rng.randint(100, 200), 4)} for _ in range(500)]
     draws = [rng.randint(100, 200) for _ in range(2000)]
     runner = ShapeBuckets(
-        models.Pointwise(), {"x": [1]}, sample=sample, max_graphs=8, backend="eager", cover={"x.1": 200}
+        models.Pointwise(),
+        {"x": [1]},
+        sample=[{"x": (2, size, 4)} for size in draws],
+        max_graphs=8,
+        backend="eager",
     )
     with torch.no_grad(), collect() as collector:
         runner.precompile(torch.randn(2, 150, 4))
@@ -61,15 +68,11 @@ def test_the_exercise_many_draws_between_100_and_200(models):
     assert graphs_of(collector.log()) <= 0.2 * naive
     assert sum(1 for _ in collector.log().of("recompile_reasons")) == 0
     assert statistics.recompiles_avoided >= 0.8 * naive
-    # Padding to the best buckets of one width, however many of them start from however low, wastes no less.
-    edges = len(runner.plan.axes[0].edges)
-    widths = [[200 - width * k for k in reversed(range(edges))] for width in range(1, 100 // edges + 20)]
-    fixed = [
-        sum(next(edge for edge in own if edge >= size) for size in draws)
-        for own in widths
-        if own[0] > 0 or own[-1] == 200
-    ]
-    assert statistics.padding_share <= 1 - sum(draws) / min(fixed) + 0.002
+    # No buckets of one width waste less, whatever the width.
+    count = len(runner.plan.axes[0].edges)
+    fixed = [[200 - width * k for k in reversed(range(count))] for width in range(1, 200 // count)]
+    padded = [sum(next(edge for edge in edges if edge >= size) for size in draws) for edges in fixed]
+    assert statistics.padding_share <= 1 - sum(draws) / min(padded)
 
 
 def test_each_bucket_is_compiled_once_and_never_again(models, lengths, buckets):
@@ -84,8 +87,8 @@ def test_each_bucket_is_compiled_once_and_never_again(models, lengths, buckets):
 
 
 def test_more_graphs_than_torchs_recompile_limit_do_not_disturb_one_another(models, lengths):
-    if not hasattr(torch.compiler, "set_stance"):
-        pytest.skip("this torch cannot forbid recompilation")
+    if not isolates_recompiles():
+        pytest.skip("this torch cannot keep functions behind graph breaks apart")
     model = models.Broken()
     sizes = range(3, 18)
     plan = BucketPlan(axes=[AxisPlan(name="x.1", edges=list(sizes))])
@@ -98,6 +101,9 @@ def test_more_graphs_than_torchs_recompile_limit_do_not_disturb_one_another(mode
             runner(x)
     assert list(collector.log().entries) == []
     assert runner.statistics().num_graphs == len(sizes)
+    assert (
+        "the model has graph breaks, so that every bucket compiles 3 graphs" in runner.statistics().notes[0]
+    )
 
 
 def test_no_setting_of_torch_is_changed(buckets):
@@ -184,7 +190,7 @@ def test_a_plan_is_saved_and_loaded(tmp_path, buckets):
     first.save(tmp_path / "plan.json")
     assert buckets(sample=None, plan=tmp_path / "plan.json").plan == first.plan
     with pytest.raises(InputError, match=r"plan: is for x\.1, but dims declare n"):
-        ShapeBuckets(lambda x: x, {"x": {0: "n"}}, plan=tmp_path / "plan.json")
+        ShapeBuckets(lambda x: x, {"x": {0: "n"}}, plan=tmp_path / "plan.json", backend="eager")
     with pytest.raises(InputError, match="cannot be read"):
         buckets(sample=None, plan=tmp_path / "none.json")
 
@@ -320,15 +326,20 @@ def test_statistics_add_up(lengths, buckets):
     assert statistics.checks == 2
     assert statistics.max_error <= 1e-5
     assert statistics.compile_s > 0
-    assert 0 < statistics.copying_s
+    assert statistics.copying_s > 0
     steps = {use.edges["x.1"]: use.step_s for use in statistics.buckets}
     lost = sum(steps[edge] * (1 - size / edge) for size, edge in zip(sizes, padded, strict=True))
     assert statistics.lost_s == pytest.approx(lost)
     assert sum(use.calls for use in statistics.buckets) == len(sizes)
 
 
-def test_threads_share_the_graphs(buckets):
-    runner = buckets(max_graphs=3)
+@pytest.mark.parametrize("kind", ["Pointwise", "Broken"])
+def test_threads_share_the_graphs(kind, models, buckets):
+    if kind == "Broken" and not isolates_recompiles():
+        pytest.skip("this torch cannot keep functions behind graph breaks apart")
+    runner = buckets(getattr(models, kind)(), max_graphs=3)
+    if kind == "Broken":
+        runner.precompile(torch.randn(2, 9, 4))
     inputs = [torch.randn(2, size, 4) for size in range(5, 41)] * 3
     expected = [runner.model(x) for x in inputs]
     results, failures = {}, []
@@ -354,10 +365,11 @@ def test_threads_share_the_graphs(buckets):
     statistics = runner.statistics()
     assert len(results) == len(inputs) == statistics.calls
     assert statistics.hits + statistics.misses == statistics.calls
-    assert graphs_of(collector.log()) == statistics.misses == statistics.num_graphs == 3
+    assert statistics.num_graphs == 3
+    assert graphs_of(collector.log()) == statistics.misses == (0 if kind == "Broken" else 3)
+    assert list(collector.log().of("recompile_reasons")) == []
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch looks; it hides that from others
 def test_gradients_are_those_of_the_model(models, buckets):
     model = models.Attention().train()
     runner = buckets(model, sample=[{"x": (2, size, 8)} for size in range(5, 41)], backend="aot_eager")

@@ -110,7 +110,7 @@ def test_lengths_are_given_and_kept(models):
     )
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch looks; it hides that from others
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # Dynamo looks, and hides it elsewhere
 def test_rows_that_are_padding_attend_to_something_so_that_no_gradient_is_nan(models):
     model = models.Attention().train()
     runner = ShapeBuckets(

@@ -10,7 +10,7 @@ import ast
 import itertools
 import linecache
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -207,6 +207,7 @@ def _text(found: Break) -> tuple[str, int]:
     return found.source.strip(), 1
 
 
+@lru_cache(maxsize=16)
 def _parsed(text: str) -> ast.Module | None:
     try:
         return ast.parse(text) if text else None

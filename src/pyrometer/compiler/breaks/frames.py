@@ -88,6 +88,25 @@ class FrameCounts(NamedTuple):
     skipped: int
 
 
+class Functions:
+    """Functions that were frames, told apart by their first lines: `forward` may stand in a file many times."""
+
+    def __init__(self, compiled: Iterable[Compiled]) -> None:
+        self._starts: dict[tuple[str, str], set[int]] = defaultdict(set)
+        for made in compiled:
+            if made.rest_of_line is None:
+                self._starts[made.file, made.function].add(made.line)
+
+    def of(self, file: str, function: str, line: int) -> tuple[str, str, int]:
+        """The function that a line is in, by file, name and first line; 0 for one that was no frame as a whole."""
+        starts = self._starts.get((file, function), ())
+        return file, function, max((start for start in starts if start <= line), default=0)
+
+    def of_frame(self, made: Compiled) -> tuple[str, str, int]:
+        """The function that a frame is, or is the rest of."""
+        return self.of(made.file, made.own_function, made.line)
+
+
 def compiled_frames(log: CompileLog) -> dict[CompileId, Compiled]:
     """Every compilation of a frame, in the order in which they began; those of backward graphs alone are none."""
     entries: dict[CompileId, list[LogEntry]] = defaultdict(list)

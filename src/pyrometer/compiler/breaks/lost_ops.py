@@ -11,9 +11,10 @@ runs eagerly, with all parts that are torch's own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-from pyrometer.compiler.breaks.frames import Compiled
+from pyrometer.compiler.breaks.frames import Compiled, Functions
 from pyrometer.compiler.breaks.met import SOFT_FAILURES, Met, is_limit
 from pyrometer.compiler.breaks.user_code import origin_of
 from pyrometer.compiler.compile_id import CompileId
@@ -40,15 +41,28 @@ _MODULES = re.compile(r"/torch/nn/")
 _BUILTIN = re.compile(r"^builtin (\w+) ")
 
 
-def lost_at(met: Sequence[Met]) -> int | None:
-    """Operations that one break, as met in one or more compilations, keeps out of graphs; `None` if unknown."""
+def num_sites(met: Iterable[Met]) -> int:
+    """How many breaks of one kind stand on one line: behind each, the rest of the function is a frame that meets the next."""
+    frames = {one.compiled.key for one in met if one.is_direct}
+    return max([1, *Counter(frame.epoch for frame in frames).values()])
+
+
+def lost_at(met: Sequence[Met], passed: Sequence[Place]) -> int | None:
+    """Operations that one line keeps out of graphs; `None` if unknown.
+
+    Args:
+        met: one break, as met in one or more compilations.
+        passed: functions of torch's own around it that run eagerly.
+    """
     found = [_lost_at(one) for one in met]
     known = [count for count in found if count is not None]
-    # What a break is by nature holds where the function that breaks was a frame of its own, and nothing of torch's around it.
-    is_seen = any(len(one.way) == 1 for one in met) and not any(_passed(met))
-    if len(known) < len(found) or not (is_seen or all(_fails(one) for one in met)):
+    if not met or len(known) < len(found):
         return None
-    return max(known, default=None)
+    if all(_fails(one) for one in met):
+        return max(known)
+    # What a break is by nature holds where the function that breaks was a frame of its own, and nothing of torch's around it.
+    is_seen = any(one.is_direct for one in met) and not passed
+    return max(known) * num_sites(met) if is_seen else None
 
 
 def lost_in(made: Compiled, compiled: Mapping[CompileId, Compiled]) -> int | None:
@@ -61,31 +75,36 @@ def lost_in(made: Compiled, compiled: Mapping[CompileId, Compiled]) -> int | Non
     return earlier[-1].num_ops if earlier else None
 
 
-def modules_left_eager(met: Sequence[Met]) -> list[Place]:
-    """Functions of `torch.nn` that ran eagerly between two frames which met the same break."""
-    modules = (place for place in _passed(met) if _MODULES.search(_path(place)))
-    return list({(place.file, place.function): place for place in modules}.values())
-
-
-def _passed(met: Sequence[Met]) -> Iterator[Place]:
-    """Functions of torch's own between a frame, and a function that it inlined and that became a frame by itself.
+def passed_by(met: Iterable[Met], functions: Functions) -> list[Place]:
+    """Functions of torch's own that ran eagerly between two frames which met the same break.
 
     Compilations of the outer frame do not show them: Dynamo goes through modules without a trace of it. They are
-    on the stack when the inner function is compiled.
+    on the stack when the function that it had inlined is compiled by itself.
     """
-    outer = {(one.compiled.file, one.compiled.own_function) for one in met if len(one.way) > 1}
+    outer = {functions.of_frame(one.compiled) for one in met if not one.is_direct}
+    found: dict[tuple[str, str], Place] = {}
     for one in met:
         stack = one.compiled.called_from
-        frames = [number for number, place in enumerate(stack) if (place.file, place.function) in outer]
-        for place in stack[frames[0] + 1 :] if frames else ():
+        frames = [
+            number
+            for number, place in enumerate(stack)
+            if functions.of(place.file, place.function, place.line) in outer
+        ]
+        for place in stack[frames[-1] + 1 :] if frames else ():
             if origin_of(place.file) == "torch" and not _PLUMBING.search(_path(place)):
-                yield place
+                found.setdefault((place.file, place.function), place)
+    return list(found.values())
+
+
+def modules(passed: Iterable[Place]) -> list[Place]:
+    """Those of `torch.nn` among functions."""
+    return [place for place in passed if _MODULES.search(_path(place))]
 
 
 def _lost_at(one: Met) -> int | None:
     if _fails(one):
         return one.compiled.num_ops if one.compiled.graphs else None
-    if one.gives_up_rest or one.position or not one.way:
+    if one.gives_up_rest or one.position:
         return None
     if one.cause.id == BUILTIN:
         builtin = _BUILTIN.match(one.cause.context)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pyrometer.compiler.breaks.frames import Compiled
+from pyrometer.compiler.breaks.frames import Compiled, Functions
 from pyrometer.compiler.breaks.text import BreakText, Cause, parse_break, parse_causes, user_stack
 from pyrometer.compiler.breaks.user_code import origin_of, own_place, own_stack, with_source
 from pyrometer.compiler.compile_id import CompileId
@@ -41,11 +41,19 @@ class Met:
     inside: Place
     """The same, or the line of a library that it called."""
     way: tuple[Place, ...]
-    """From the frame down through the functions that it inlined, torch's own included; empty if not told."""
+    """From the frame down through the functions that it inlined; empty if not told.
+
+    torch leaves out modules of its own, and all but the last of methods of one name that call each other.
+    """
     stack: tuple[Place, ...]
     gives_up: bool = False
     """The function runs eagerly, for this break or for one that it led to in the same compilation."""
     gives_up_rest: bool = False
+
+    @property
+    def is_direct(self) -> bool:
+        """In the frame's own code, rather than in a function that it inlined."""
+        return len(self.way) == 1
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -63,15 +71,16 @@ def is_limit(compiled: Compiled) -> bool:
 def breaks_met(log: CompileLog, compiled: Mapping[CompileId, Compiled]) -> list[Met]:
     """Every break, in the order in which they were met."""
     is_live = log.source == "process"
+    functions = Functions(compiled.values())
     texts = _texts(log)
     found: list[Met] = []
     for compile_id, attempt, text in texts:
         made = compiled.get(compile_id, Compiled(compile_id))
-        found += _met(made, attempt, text, is_live=is_live)
+        found += _met(made, attempt, text, functions, is_live=is_live)
     told = {compile_id for compile_id, _, _ in texts}
     for compile_id, made in compiled.items():
         if made.failure in SOFT_FAILURES and compile_id not in told and not is_limit(made):
-            found += _met(made, 0, _failure(made), is_live=is_live)
+            found += _met(made, 0, _failure(made), functions, is_live=is_live)
     given_up = {one.compiled.compile_id for one in found if one.gives_up}
     return [replace(one, gives_up=one.compiled.compile_id in given_up) for one in found]
 
@@ -106,7 +115,10 @@ def _failure(made: Compiled) -> BreakText:
     )
 
 
-def _met(made: Compiled, attempt: int, text: BreakText, *, is_live: bool) -> Iterator[Met]:
+def _met(
+    made: Compiled, attempt: int, text: BreakText, functions: Functions, *, is_live: bool
+) -> Iterator[Met]:
+    way = _way(made, text, functions)
     stack = tuple(with_source(place, is_live=is_live) for place in own_stack(_whole_stack(made, text)))
     place = own_place(stack) or Place(file=made.file, line=made.line, function=made.own_function)
     inside = stack[-1] if stack and origin_of(stack[-1].file) != "torch" else place
@@ -118,7 +130,7 @@ def _met(made: Compiled, attempt: int, text: BreakText, *, is_live: bool) -> Ite
             cause=cause,
             place=place,
             inside=inside,
-            way=_way(made, text),
+            way=way,
             stack=stack,
             gives_up=text.gives_up,
             gives_up_rest=text.gives_up_rest,
@@ -137,9 +149,11 @@ def _whole_stack(made: Compiled, text: BreakText) -> tuple[Place, ...]:
     )
 
 
-def _way(made: Compiled, text: BreakText) -> tuple[Place, ...]:
-    own = (made.file, made.own_function)
+def _way(made: Compiled, text: BreakText, functions: Functions) -> tuple[Place, ...]:
+    own = functions.of_frame(made)
     frames = [
-        number for number, place in enumerate(text.stack) if made.file and (place.file, place.function) == own
+        number
+        for number, place in enumerate(text.stack)
+        if made.file and functions.of(place.file, place.function, place.line) == own
     ]
     return text.stack[frames[-1] :] if frames else ()

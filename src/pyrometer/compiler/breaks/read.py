@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyrometer.compiler.breaks.chains import roots
-from pyrometer.compiler.breaks.frames import FrameCounts, compiled_frames
-from pyrometer.compiler.breaks.lost_ops import lost_at, modules_left_eager
+from pyrometer.compiler.breaks.frames import FrameCounts, Functions, compiled_frames
+from pyrometer.compiler.breaks.lost_ops import lost_at, modules, num_sites, passed_by
 from pyrometer.compiler.breaks.met import Met, breaks_met
 from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.breaks.skips import skipped_frames
@@ -25,11 +25,12 @@ def read_breaks(log: CompileLog) -> list[Break]:
     count: they are told apart by id, by the user's line, and by the line of a library below it. Breaks that only follow from
     another one are listed too, as `chained`; without them the list holds what there is to repair.
     """
-    met = breaks_met(log, compiled_frames(log))
+    compiled = compiled_frames(log)
+    met, functions = breaks_met(log, compiled), Functions(compiled.values())
     found: dict[tuple[str, str, str], list[tuple[Met, Met | None]]] = {}
     for one, root in zip(met, roots(met), strict=True):
         found.setdefault(one.key, []).append((one, root))
-    return [_break(same) for same in found.values()]
+    return [_break(same, functions) for same in found.values()]
 
 
 def read_skips(log: CompileLog) -> list[SkippedFrame]:
@@ -52,11 +53,12 @@ def count_frames(log: CompileLog) -> FrameCounts:
     )
 
 
-def _break(same: Sequence[tuple[Met, Met | None]]) -> Break:
+def _break(same: Sequence[tuple[Met, Met | None]], functions: Functions) -> Break:
     met = [one for one, _ in same]
     first = met[0]
-    cause = first.cause
+    cause, passed = first.cause, passed_by(met, functions)
     known = break_registry.by_id(cause.id) if cause.id is not None else None
+    stack = max((one.stack for one in met), key=len)  # methods of one name may be missing from the others
     chained_to = [root for _, root in same if root is not None]
     is_chained = len(chained_to) == len(same)
     compile_ids = list(dict.fromkeys(one.compiled.compile_id.text for one in met))
@@ -69,14 +71,15 @@ def _break(same: Sequence[tuple[Met, Met | None]]) -> Break:
         line=first.place.line,
         function=first.place.function,
         source=first.place.source,
-        user_stack=list(first.stack),
+        user_stack=list(stack),
         count=len(compile_ids),
+        sites=num_sites(met),
         chained=is_chained,
         chained_to=chained_to[0].place.text if is_chained else None,
         skips_frame=any(one.gives_up for one in met),
         skips_rest=any(one.gives_up_rest for one in met),
         compile_ids=compile_ids,
-        lost_ops=lost_at(met),
-        left_eager=modules_left_eager(met),
+        lost_ops=lost_at(met, passed),
+        left_eager=modules(passed),
         context=cause.context,
     )

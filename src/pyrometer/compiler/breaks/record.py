@@ -35,6 +35,7 @@ class Break(Record, frozen=True, kw_only=True):
     source: Annotated[str, doc("text of the line; empty when unknown or withheld")] = ""
     user_stack: Annotated[list[Place], doc("the outermost first")] = []
     count: Annotated[int, doc("how often it was met, over all compilations")] = 1
+    sites: Annotated[int, doc("breaks of this kind that stand on the line, as far as seen")] = 1
     chained: Annotated[bool, doc("follows from another break in the same frame, and goes away with it")] = (
         False
     )

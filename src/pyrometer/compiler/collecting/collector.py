@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from threading import get_ident
+from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
@@ -43,15 +45,28 @@ class _Handler(logging.Handler):
             self.faults += 1
 
     def _take(self, record: Any) -> None:
-        payload = record.payload
+        payload, metadata = record.payload, dict(record.metadata)
+        if "dynamo_start" in metadata:
+            metadata.setdefault("stack", _callers())
         self.taken.append(
             _Raw(
-                dict(record.metadata),
+                metadata,
                 payload if isinstance(payload, str) else "" if payload is None else str(payload),
                 int(record.created * 1e9),
                 record.thread or 0,
             )
         )
+
+
+def _callers() -> list[dict[str, Any]]:
+    """Who is running on this thread, the innermost last; torch leaves the innermost callers of a frame out of its own."""
+    found = list[dict[str, Any]]()
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the callers without their source
+    while frame is not None:
+        code = frame.f_code
+        found.append({"filename": code.co_filename, "line": frame.f_lineno or 0, "name": code.co_name})
+        frame = frame.f_back
+    return found[::-1]
 
 
 class Collector:

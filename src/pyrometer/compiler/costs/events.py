@@ -7,6 +7,7 @@ program died); the first are left out, the second end with the last that was hea
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -82,6 +83,16 @@ def read_flat_spans(log: CompileLog) -> list[Span]:
     return found
 
 
+def nanoseconds(time_us: float) -> int:
+    """Whole nanoseconds; a product of a time since 1970 would be rounded to 256 of them.
+
+    >>> nanoseconds(1_700_000_000_000_001.25)
+    1700000000000001250
+    """
+    whole_us = math.floor(time_us)
+    return whole_us * 1000 + round((time_us - whole_us) * 1000)
+
+
 def _end(event: _Event, open_spans: dict[Lane, list[Span]]) -> None:
     """End the span that an event means, and what was lost inside of it."""
     own = open_spans[event.lane]
@@ -107,4 +118,4 @@ def _event(entry: LogEntry, epoch: int) -> _Event | None:
     args = args if isinstance(args, dict) else {}
     own = entry.compile_id or parse_compile_id(str(args.get("compile_id")), epoch)
     lane = Lane(entry.thread, own is None and name in ON_WORKERS)
-    return _Event(name, event["ph"] == "B", round(time_us * 1000), lane, own, args)
+    return _Event(name, event["ph"] == "B", nanoseconds(time_us), lane, own, args)

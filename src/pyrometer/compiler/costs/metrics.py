@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyrometer.compiler.costs.events import Lane, Span
+from pyrometer.compiler.costs.events import Lane, Span, nanoseconds
 from pyrometer.compiler.log import CompileLog, LogEntry
 
 FORWARD, BACKWARD = "compilation_metrics", "bwd_compilation_metrics"
@@ -37,14 +37,14 @@ def spans_of_metrics(entry: LogEntry) -> list[Span]:
         return []
     lane = Lane(entry.thread, is_worker=False)
     outermost = Span(
-        _OUTERMOST[entry.kind], entry.compile_id, lane, round(start_us * 1e3), round(end_us * 1e3)
+        _OUTERMOST[entry.kind], entry.compile_id, lane, nanoseconds(start_us), nanoseconds(end_us)
     )
     made, filled = {"": outermost}, {"": outermost.start_ns}
     for key, name, surrounding in _INSIDE:
         length_us = number(told, key)
         parent = next((found for found in surrounding if found in made), "")
         start_ns = filled[parent]
-        end_ns = min(start_ns + round((length_us or 0) * 1e3), made[parent].end_ns)
+        end_ns = min(start_ns + nanoseconds(length_us or 0), made[parent].end_ns)
         if end_ns <= start_ns:
             continue
         made[name] = Span(name, entry.compile_id, lane, start_ns, end_ns)

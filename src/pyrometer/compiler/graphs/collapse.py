@@ -34,8 +34,8 @@ class Collapsed(NamedTuple):
 def collapse_graph(graph: Graph, collapse: Collapse = "auto", max_boxes: int = MAX_BOXES) -> Collapsed:
     """Put the nodes of a graph together.
 
-    Parameters, buffers and what the forward graph saved stand in the box that reads them, if it is one; so do the parts of a
-    result in the box that computes it.
+    Parameters, buffers and what the forward graph saved stand in the box that reads them; of several boxes in the first, unless
+    operations are kept apart. The parts of a result stand in the box that computes it.
 
     Args:
         graph: the graph.
@@ -140,20 +140,21 @@ class _Nodes:
         for place in places:
             if self.home[place] != place:
                 box_of[place] = box_of[self.home[place]]
+        rank = self._ranks(box_of)
         for place in places:
             if folded[place]:
-                box_of[place] = self._fold(place, box_of)
+                box_of[place] = self._fold(place, box_of, rank, first=by != "none")
         return self._collapsed(box_of, by)
 
     def _computed_reads(self, place: int, number: dict[int, int]) -> list[int]:
         homes = (self.home[source] for source in self.reads[place])
         return [number[home] for home in homes if home in number]
 
-    def _fold(self, place: int, box_of: dict[int, int]) -> int:
-        """The box that reads an input, if it is one; inputs that nothing reads stand with the output."""
+    def _fold(self, place: int, box_of: dict[int, int], rank: list[int], *, first: bool) -> int:
+        """The box that reads an input, if it is one, or the first of them; inputs that nothing reads stand with the output."""
         boxes = {box_of[reader] for reader in self.readers[place] if reader in box_of}
-        if len(boxes) == 1 or (boxes and self._is_symbol(place)):
-            return min(boxes)
+        if len(boxes) == 1 or (boxes and (first or self._is_symbol(place))):
+            return min(boxes, key=rank.__getitem__)
         if not boxes and self.output is not None:
             return box_of[self.output]
         return max(box_of.values(), default=-1) + 1
@@ -173,23 +174,32 @@ class _Nodes:
             return dict.fromkeys(shown)
         return {place: ("inputs", self.nodes[place].role) for place in shown}
 
-    def _collapsed(self, box_of: dict[int, int], by: str) -> Collapsed:
+    def _edges(self, box_of: dict[int, int]) -> dict[tuple[int, int], list[int]]:
+        """What passes between the boxes that there are so far."""
         edges: dict[tuple[int, int], list[int]] = {}
         for source, readers in enumerate(self.readers):
-            for reader in readers:
-                pair = (box_of[source], box_of[reader])
-                if pair[0] != pair[1] and not self._is_symbol(source):
+            for reader in readers if source in box_of and not self._is_symbol(source) else ():
+                pair = (box_of[source], box_of.get(reader, box_of[source]))
+                if pair[0] != pair[1]:
                     edges.setdefault(pair, []).append(source)
-        members: dict[int, list[int]] = {}
-        for place in range(len(self.nodes)):
-            members.setdefault(box_of[place], []).append(place)
-        dense = {box: index for index, box in enumerate(members)}
-        order = topological_order(len(dense), {(dense[a], dense[b]): None for a, b in edges})
-        position = {index: place for place, index in enumerate(order)}
-        rank = {box: position[index] for box, index in dense.items()}
-        by_rank = sorted(members, key=rank.__getitem__)
+        return edges
+
+    def _ranks(self, box_of: dict[int, int]) -> list[int]:
+        """The place of each box in an order in which every edge leads forward."""
+        num_boxes = max(box_of.values(), default=-1) + 1
+        ranks = [0] * num_boxes
+        for place, box in enumerate(topological_order(num_boxes, self._edges(box_of))):
+            ranks[box] = place
+        return ranks
+
+    def _collapsed(self, box_of: dict[int, int], by: str) -> Collapsed:
+        edges = self._edges(box_of)
+        rank = self._ranks(box_of)
+        boxes: list[list[GraphNode]] = [[] for _ in rank]
+        for place, node in enumerate(self.nodes):
+            boxes[rank[box_of[place]]].append(node)
         return Collapsed(
-            [[self.nodes[place] for place in members[box]] for box in by_rank],
+            boxes,
             {
                 (rank[a], rank[b]): [self.nodes[place] for place in dict.fromkeys(sources)]
                 for (a, b), sources in edges.items()

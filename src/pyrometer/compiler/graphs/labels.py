@@ -78,7 +78,9 @@ def box_label(nodes: Sequence[GraphNode], by: str, saved: Collection[str] = ()) 
     if main[0].op == "input":
         return f"{len(main)} {main[0].role or 'input'}s", ""
     title, place = _common_title(main, by)
-    return title, " · ".join(part for part in (place, f"{len(main)} ops: {_op_counts(main)}") if part)
+    counts = _op_counts(main)
+    ops = f"{len(main)} ops" + (f": {counts}" if title != counts else "")
+    return title, " · ".join(part for part in (place, ops) if part)
 
 
 def box_tooltip(nodes: Sequence[GraphNode]) -> str:

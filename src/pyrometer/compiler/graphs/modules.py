@@ -123,6 +123,8 @@ def _owners(nodes: Sequence[GraphNode], tensors: Mapping[str, Tensor]) -> dict[s
 def _callers(nodes: Sequence[GraphNode], owners: Mapping[str, str]) -> dict[str, str]:
     """The module whose code each line is; a line that calls no module is as the lines of its function around it."""
     calls = [node for node in nodes if node.op == "call" and node.file]
+    if not calls:
+        return _between(nodes, owners)
     runs = [list(run) for _, run in groupby(calls, lambda node: (node.file, node.line, node.function))]
     modules = [_caller(run, owners) for run in runs]
     return {
@@ -130,6 +132,18 @@ def _callers(nodes: Sequence[GraphNode], owners: Mapping[str, str]) -> dict[str,
         for run, module in zip(runs, _filled(runs, modules), strict=True)
         for node in run
         if module is not None
+    }
+
+
+def _between(nodes: Sequence[GraphNode], owners: Mapping[str, str]) -> dict[str, str]:
+    """Without any line, as for code that stands in no file: what the modules before and after an operation have in common."""
+    calls = [node for node in nodes if node.op == "call"]
+    known = [owners.get(node.name) for node in calls]
+    before, after = _latest([0] * len(calls), known), _latest([0] * len(calls), known[::-1])[::-1]
+    return {
+        node.name: common_module([first, last])
+        for node, first, last in zip(calls, before, after, strict=True)
+        if first is not None and last is not None
     }
 
 

@@ -9,6 +9,7 @@ from pyrometer.compiler.graphs.read import unpackings
 from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.quantity import format_bytes
 
+_NAME_LENGTH = 32
 _CALL_LENGTH = 64
 _NARROW = {"torch.nn.functional.": "F.", "operator.": "", "Tensor.": "."}
 _COLUMNS = 4
@@ -18,7 +19,8 @@ def graph_text(graph: Graph) -> str:
     """A graph as a compact table, to be read in a terminal; subgraphs follow.
 
     Operations are in the order in which they run, below the line of the user's program that they come from: name, what is
-    called with which nodes, type, size and module of the result.
+    called with which nodes, type, size and module of the result. Where there are several results, their names stand in place of
+    its own, with the type of the first and the size of all.
 
     >>> node = GraphNode(name="add", op="call", target="aten.add.Tensor", dtype="float32", shape=["4"], num_bytes=16)
     >>> print(graph_text(Graph(compile_id="0/0", stage="forward", nodes=[node], num_ops=1)))
@@ -45,18 +47,27 @@ def graph_text(graph: Graph) -> str:
 
 
 def _rows(nodes: Sequence[GraphNode]) -> Iterator[tuple[str, list[str]]]:
-    """A heading where the user's line changes, then the cells of each operation."""
+    """A heading where the user's line changes, then the cells of each operation, its parts with it."""
     named = {node.name: node for node in nodes}
     unpacked = unpackings(nodes)
+    parts: dict[str, list[GraphNode]] = {}
+    for name, source in unpacked.items():
+        parts.setdefault(source, []).append(named[name])
     before: tuple[str, int] | None = None
-    for node in (node for node in nodes if node.op == "call"):
+    for node in (node for node in nodes if node.op == "call" and node.name not in unpacked):
         if (node.file, node.line) != before:
             before = (node.file, node.line)
             yield (f"{place_text(node)}  {node.source}".rstrip() if node.file else "(no user line)"), []
-        size = format_bytes(node.num_bytes) if node.num_bytes is not None else ""
-        made = "  ".join(part for part in (shape_text(node), size) if part)
-        called = f"part of {unpacked[node.name]}" if node.name in unpacked else _call(node, named)
-        yield "", [node.name, called, made, node.module]
+        names = ", ".join(part.name for part in parts.get(node.name, ())) or node.name
+        made = _made(parts.get(node.name, [node]))
+        yield "", [shortened(names, _NAME_LENGTH), _call(node, named), made, node.module]
+
+
+def _made(results: Sequence[GraphNode]) -> str:
+    """The type of the first result, and the size of all."""
+    sizes = [node.num_bytes for node in results if node.num_bytes is not None]
+    size = format_bytes(sum(sizes)) if sizes and len(sizes) == len(results) else ""
+    return "  ".join(part for part in (shape_text(results[0]), size) if part)
 
 
 def _call(node: GraphNode, named: Mapping[str, GraphNode]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,10 +12,13 @@ from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.bench.matrix.numerics import output_error, tolerance_for, with_fixed_inputs
 from pyrometer.compiler.inspecting.candidates import model_of
 from pyrometer.errors import PyrometerError
-from pyrometer.workload.inference import devices_of
+from pyrometer.workload.inference import Inference, devices_of
+from pyrometer.workload.inputs import is_shape_list
 from pyrometer.workload.workload import Workload
 
 RANDOM = "numerics: the eager outputs differ from themselves under another random state, or hold no number"
+
+MOST_SHAPES = 8
 
 
 class Accuracy(NamedTuple):
@@ -27,19 +31,38 @@ class Accuracy(NamedTuple):
 def compare_outputs(
     compiled: Workload, as_eager: Callable[[Workload], Workload], tolerance: float
 ) -> Accuracy:
-    """Run both on the same inputs from the same random state.
+    """Run both on the same inputs from the same random state; of a list of shapes the first eight, the worst counts.
 
     Args:
         compiled: the work as it is compiled.
         as_eager: makes the eager reference of it, whose inputs are fixed by then.
         tolerance: largest legal relative error.
     """
+    worst: OutputError | None = None
     try:
-        fixed = with_fixed_inputs(compiled)
-        error = output_error(fixed, as_eager(fixed), tolerance)
+        for work in _with_each_shape(compiled):
+            fixed = with_fixed_inputs(work)
+            error = output_error(fixed, as_eager(fixed), tolerance)
+            if error is None:
+                return Accuracy(None, RANDOM)
+            worst = max((each for each in (worst, error) if each is not None), key=_badness)
     except PyrometerError as failure:
         return Accuracy(None, f"numerics: {failure}")
-    return Accuracy(error, "" if error is not None else RANDOM)
+    return Accuracy(worst)
+
+
+def _with_each_shape(work: Workload) -> list[Workload]:
+    """The work with one shape each: which graph runs depends on it."""
+    if not isinstance(work, Inference) or not is_shape_list(work.inputs):
+        return [work]
+    each = [copy.copy(work) for _ in work.inputs[:MOST_SHAPES]]
+    for other, shape in zip(each, work.inputs, strict=False):
+        other.inputs = [shape]
+    return [*each]
+
+
+def _badness(error: OutputError) -> tuple[bool, float]:
+    return error.mismatch is not None, error.max_rel
 
 
 def tolerance_of(work: Workload) -> float:

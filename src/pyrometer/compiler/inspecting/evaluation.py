@@ -137,8 +137,8 @@ def _evaluate(work: Workload, mode: str, seconds: Seconds) -> EvaluatedMode:
     variant = work.variant(mode=mode)
     if mode == EAGER:
         measured = measure(variant, budget_s=seconds, phases=False)
-        row = _row(mode, measured, _utilization(variant))
-        return EvaluatedMode(result=row, words=measured.failure or "")
+        row = msgspec.structs.replace(_row(mode, measured, _utilization(variant)), failure=measured.failure)
+        return EvaluatedMode(result=row)
     import_compiler()
     with fresh_cache():
         with collect() as collector:

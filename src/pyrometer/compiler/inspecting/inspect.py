@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import msgspec
 
 from pyrometer.bench.measure import Progress, measure
-from pyrometer.compiler.build import build_report
+from pyrometer.compiler.build import build_report, with_runtime
 from pyrometer.compiler.collecting.collector import Collector, collect
-from pyrometer.compiler.costs.compilations import read_compilations
 from pyrometer.compiler.inspecting.accuracy import Accuracy, compare_outputs, tolerance_of
 from pyrometer.compiler.inspecting.candidates import compiled_candidates, input_cycle
 from pyrometer.compiler.inspecting.eager import can_force_eager, forced_eager
@@ -20,6 +19,7 @@ from pyrometer.compiler.inspecting.runtime import Savings, read_runtime
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.private.importing import import_compiler
 from pyrometer.compiler.recompiles.guards import with_eval_seconds
+from pyrometer.compiler.recompiles.silent import GuardWatch
 from pyrometer.compiler.report import CompileReport
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.quantity import Seconds, format_seconds
@@ -46,9 +46,9 @@ def inspect_compile(
     """Run a workload under torch.compile and report what the compiler did.
 
     What its author compiles (the model as a wrapper or in place, parts of it, functions that it calls) is taken as it is; where
-    nothing is compiled, the whole is put behind `torch.compile`. Steps run until none compiles anything any more, then
-    compiled and eager steps in turn, then a few under the profiler. torch's settings, loggers and stance and the
-    workload's objects are as before at the end; what was compiled stays compiled.
+    nothing is compiled, the whole is put behind `torch.compile`. Steps run until none compiles anything any more, then a
+    few under the profiler, then compiled and eager ones in turn. torch's settings, loggers and stance and the workload's
+    objects are as before at the end; what was compiled stays compiled.
 
     Compilation that fails is a finding: the report says so, as long as the same steps run eagerly.
 
@@ -86,7 +86,7 @@ def inspect_compile(
     paired = seen.paired
     savings = Savings(
         steady_s=None if paired is None else paired.steady_s,
-        eager_steady_s=_eager_s(seen) if paired is None else paired.eager_steady_s,
+        eager_steady_s=_eager_s(seen, min(EAGER_S, budget_s)) if paired is None else paired.eager_steady_s,
         outcome=None if paired is None else paired.verdict.outcome,
         run_steps=run_steps,
     )
@@ -99,15 +99,11 @@ def inspect_compile(
         steady_s=savings.steady_s,
         eager_steady_s=savings.eager_steady_s,
         error=accuracy.error,
-        runtime=_runtime(seen, log, savings),
         notes=seen.notes,
         unavailable=[*seen.unavailable, *([accuracy.unavailable] if accuracy.unavailable else [])],
         strict=strict,
     )
-    if seen.watch is None:
-        return report
-    guards = with_eval_seconds(report.guards, seen.watch.guard_s, seen.watch.slowest)
-    return msgspec.structs.replace(report, guards=guards)
+    return report if seen.watch is None else _with_steady_steps(report, seen, seen.watch, savings, log)
 
 
 def _run(work: Workload, mode: str | None, plan: Plan) -> Seen:
@@ -120,7 +116,7 @@ def _run(work: Workload, mode: str | None, plan: Plan) -> Seen:
             return run.seen
     run = CompiledRun(last, plain, plan)
     run.go(is_last=True)
-    if last.config.mode != work.config.mode:
+    if mode is None and last.config.mode != work.config.mode:
         run.seen.notes.append(f"the work compiles nothing as it is written: mode {last.config.mode} was used")
     return run.seen
 
@@ -136,15 +132,18 @@ def _probes(collector: Collector, deep: bool) -> Iterator[None]:
         yield
 
 
-def _eager_s(seen: Seen) -> Seconds | None:
+def _eager_s(seen: Seen, budget_s: Seconds) -> Seconds | None:
     """What an eager step takes where no comparison was made; shows, too, that the program as such works.
 
     Raises:
         UserProgramError: it fails without torch.compile as well.
     """
-    if seen.failure is None or not can_force_eager():
+    if seen.failure is None:
         return None
-    measured = measure(forced_eager(seen.work), budget_s=EAGER_S, phases=False)
+    if not can_force_eager():
+        seen.notes.append(f"compiled, the program fails: {told_failure(seen.failure)}")
+        return None
+    measured = measure(forced_eager(seen.work), budget_s=budget_s, phases=False)
     if measured.failure is not None:
         raise UserProgramError(measured.failure)
     seen.notes.append(f"compiled, the program fails; eagerly it runs: {told_failure(seen.failure)}")
@@ -161,17 +160,18 @@ def _accuracy(seen: Seen) -> Accuracy:
     return compare_outputs(seen.work, forced_eager, tolerance_of(seen.work))
 
 
-def _runtime(seen: Seen, log: CompileLog, savings: Savings) -> Runtime | None:
-    """What steady steps showed; `None` when there were none."""
-    if seen.watch is None:
-        return None
+def _with_steady_steps(
+    report: CompileReport, seen: Seen, watch: GuardWatch, savings: Savings, log: CompileLog
+) -> CompileReport:
     profiled = seen.profiled
-    runtime = Runtime() if profiled is None else read_runtime(profiled, log, read_compilations(log), savings)
-    return msgspec.structs.replace(
+    runtime = Runtime() if profiled is None else read_runtime(profiled, log, report.compilations, savings)
+    runtime = msgspec.structs.replace(
         runtime,
-        silent_eager=seen.watch.silent(),
+        silent_eager=watch.silent(),
         verdict=None if seen.paired is None else seen.paired.verdict,
     )
+    guards = with_eval_seconds(report.guards, watch.guard_s, watch.slowest)
+    return with_runtime(msgspec.structs.replace(report, guards=guards), runtime)
 
 
 def told_failure(failure: UserProgramError) -> str:

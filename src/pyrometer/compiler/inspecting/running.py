@@ -15,6 +15,7 @@ from pyrometer.bench.sampling import step_failure
 from pyrometer.compiler.inspecting.eager import EagerSession, can_force_eager, stance_cost_s
 from pyrometer.compiler.inspecting.pairing import Paired, compare_sessions
 from pyrometer.compiler.inspecting.runtime import Profiled, can_profile, profile_steps
+from pyrometer.compiler.private.profile_regions import missing
 from pyrometer.compiler.recompiles.silent import GuardWatch
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.quantity import Seconds, format_seconds
@@ -26,6 +27,10 @@ MOST_STEPS = 20
 PROFILED_STEPS, MOST_PROFILED_STEPS, PROFILED_S = 5, 30, 0.5
 PROFILER_RUNS = (
     "time per compiled graph: another profiler is running in this process, and there can be only one"
+)
+NOTHING = (
+    "nothing was compiled: torch.compile is switched off (TORCH_COMPILE_DISABLE, a stance of force_eager), "
+    "or no code that it takes was reached"
 )
 NO_STANCE = "eager step time: this torch has no torch.compiler.set_stance, and the work cannot be uncompiled from outside"
 
@@ -94,8 +99,10 @@ class CompiledRun:
         with contextlib.ExitStack() as stack:
             session = stack.enter_context(self.seen.work.open())
             try:
-                if not self._first(session) and not is_last:
-                    return False
+                if not self._first(session):
+                    if not is_last:
+                        return False
+                    self.seen.notes.append(NOTHING)
                 self._settle_watched(session)
                 self._profile(session)
                 self._pair(session, stack)
@@ -155,6 +162,7 @@ class CompiledRun:
             self.seen.unavailable.append(PROFILER_RUNS)
             return
         self._plan.progress(0.0, "steps under the profiler")
+        self.seen.unavailable += missing()
         num_steps = self._plan.profiled_steps(self._step_s)
         with self._user_steps(num_steps):
             self.seen.profiled = profile_steps(session, num_steps)

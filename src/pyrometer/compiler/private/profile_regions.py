@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, NamedTuple
 
 from pyrometer.quantity import Seconds
@@ -26,6 +27,7 @@ GRAPH = re.compile(r"## Call CompiledFxGraph (?P<key>\S+) ##")
 LOOKUP = "TorchDynamo Cache Lookup"
 WRAPPERS = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
+HICCUP = 5.0
 
 
 class Range(NamedTuple):
@@ -48,12 +50,26 @@ class Range(NamedTuple):
 class Region:
     """The calls of one compilation."""
 
-    calls: int = 0
-    own_s: Seconds = 0.0
-    """Without the regions inside of it: what follows a graph break runs inside of the part before."""
-    backward_s: Seconds = 0.0
+    own: list[Seconds] = field(default_factory=list)
+    """Of each call, without the regions inside of it: what follows a graph break runs inside of the part before."""
+    backward: list[Seconds] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     """Cache keys of Inductor's graphs that it called, the forward ones."""
+
+    @property
+    def calls(self) -> int:
+        """How often it was called."""
+        return len(self.own)
+
+    @property
+    def own_s(self) -> Seconds:
+        """All calls, hiccups of the machine capped."""
+        return capped_sum(self.own)
+
+    @property
+    def backward_s(self) -> Seconds:
+        """All backwards, hiccups of the machine capped."""
+        return capped_sum(self.backward)
 
 
 @dataclass
@@ -118,11 +134,23 @@ def read_regions(ranges: Iterable[Range]) -> Regions:
         gathering.take(each, around)
     lookups, wrappers = gathering.lookups, gathering.wrappers
     return Regions(
-        dict(gathering.by_id),
-        dict(gathering.backward),
-        sum(lookups) if lookups else None,
-        sum(wrappers) if wrappers else None,
+        gathering.regions(),
+        {key: capped_sum(spent) for key, spent in gathering.backward.items()},
+        capped_sum(lookups) if lookups else None,
+        sum(map(capped_sum, wrappers.values())) if wrappers else None,
     )
+
+
+def capped_sum(durations: Sequence[Seconds]) -> Seconds:
+    """Their sum, in which none counts for more than five medians: a thread that was put aside says nothing of the code.
+
+    >>> capped_sum([1.0, 1.0, 2.0, 400.0])
+    11.5
+    """
+    if not durations:
+        return 0.0
+    most = HICCUP * median(durations)
+    return sum(min(each, most) for each in durations)
 
 
 def missing() -> list[str]:
@@ -137,41 +165,45 @@ class _Gathering:
     """Takes the ranges of one recording, one after the other."""
 
     def __init__(self) -> None:
-        self.by_id = defaultdict[str, Region](Region)
-        self.backward = defaultdict[str, float](float)
+        self.backward = defaultdict[str, list[Seconds]](list)
         self.lookups: list[Seconds] = []
-        self.wrappers: list[Seconds] = []
+        self.wrappers = defaultdict[str, list[Seconds]](list)
+        self._by_id = defaultdict[str, Region](Region)
+        self._own: dict[Range, Seconds] = {}
         self._owners: dict[int, str] = {}
 
+    def regions(self) -> dict[str, Region]:
+        """By compile id; to be asked for at the end."""
+        for each, own_s in self._own.items():
+            self._by_id[_id_of(each) or ""].own.append(own_s)
+        return dict(self._by_id)
+
     def take(self, each: Range, around: list[Range]) -> None:
-        inner = _innermost(around)
-        region, graph = REGION.match(each.name), GRAPH.match(each.name)
-        if region is not None:
-            self._take_region(each, region["id"], inner)
+        """The next range with those around it."""
+        inner, graph = _innermost(around), GRAPH.match(each.name)
+        if _id_of(each) is not None:
+            self._own[each] = each.seconds
+            if inner is not None:
+                self._own[inner] -= each.seconds
         elif graph is not None:
             self._take_graph(each, graph["key"], around)
         elif each.name == FORWARD and inner is not None and each.sequence >= 0:
-            self._owners[each.sequence] = inner
+            self._owners[each.sequence] = _id_of(inner) or ""
         elif each.name == BACKWARD and each.sequence in self._owners:
-            self.by_id[self._owners[each.sequence]].backward_s += each.seconds
+            self._by_id[self._owners[each.sequence]].backward.append(each.seconds)
         elif each.name == LOOKUP:
             self.lookups.append(each.seconds)
         elif each.name in WRAPPERS:
-            self.wrappers.append(each.seconds)
-
-    def _take_region(self, each: Range, name: str, inner: str | None) -> None:
-        self.by_id[name].calls += 1
-        self.by_id[name].own_s += each.seconds
-        if inner is not None:
-            self.by_id[inner].own_s -= each.seconds
+            self.wrappers[each.name].append(each.seconds)
 
     def _take_graph(self, each: Range, key: str, around: list[Range]) -> None:
         inner = _innermost(around)
         if inner is not None:
-            if key not in self.by_id[inner].keys:
-                self.by_id[inner].keys.append(key)
+            keys = self._by_id[_id_of(inner) or ""].keys
+            if key not in keys:
+                keys.append(key)
         elif not any(outer.name == BACKWARD and outer.sequence in self._owners for outer in around):
-            self.backward[key] += each.seconds
+            self.backward[key].append(each.seconds)
 
 
 def _is_told(name: str) -> bool:
@@ -191,11 +223,16 @@ def _nested(ranges: Iterable[Range]) -> Iterator[tuple[Range, list[Range]]]:
         around.append(each)
 
 
-def _innermost(around: list[Range]) -> str | None:
+def _innermost(around: list[Range]) -> Range | None:
+    """The compiled region around; a backward that runs inside of one belongs to another."""
     for outer in reversed(around):
-        region = REGION.match(outer.name)
-        if region is not None:
-            return region["id"]
+        if _id_of(outer) is not None:
+            return outer
         if outer.name == BACKWARD:
             return None
     return None
+
+
+def _id_of(each: Range) -> str | None:
+    match = REGION.match(each.name)
+    return None if match is None else match["id"]

@@ -21,7 +21,7 @@ LIMIT = "Dynamo recompile limit exceeded"
 _LIMIT_TYPE = "FailOnRecompileLimitHit"
 
 
-@dataclass
+@dataclass(eq=False)
 class CompilationLog:
     """What the log holds of one compilation that matters here."""
 
@@ -30,7 +30,7 @@ class CompilationLog:
     stack: tuple[dict[str, Any], ...] = ()
     """Who called, the innermost last; the frame itself is the last. Torch leaves out the two innermost callers."""
     framework_stack: tuple[dict[str, Any], ...] = ()
-    """The whole stack, from the program's start into torch; only where a symbolic size was made."""
+    """The whole stack, from the program's start into torch; in a file only where a symbolic size was made."""
     guards: list[Guard] | None = None
     """`None` while there are none: it failed, or torch did not tell."""
     facts: Facts = field(default_factory=Facts)
@@ -44,7 +44,7 @@ class CompilationLog:
     @property
     def function(self) -> str:
         """Its name; of a rest behind a break the name of the function that it is the rest of."""
-        return plain_name(self.metrics.get("co_name") or self._frame().get("name") or "")
+        return plain_name(str(self.metrics.get("co_name") or self._frame().get("name") or ""))
 
     @property
     def file(self) -> str:
@@ -54,7 +54,7 @@ class CompilationLog:
     @property
     def line(self) -> int:
         """The line that it begins at."""
-        return int(self.metrics.get("co_firstlineno") or self._frame().get("line") or 0)
+        return _line(self.metrics.get("co_firstlineno") or self._frame().get("line"))
 
     @property
     def seconds(self) -> float | None:
@@ -75,7 +75,7 @@ class CompilationLog:
         return self.stack[-1] if self.stack else {}
 
 
-@dataclass
+@dataclass(eq=False)
 class FrameHistory:
     """Every compilation of one frame between two resets, in order."""
 
@@ -146,7 +146,7 @@ def places(stack: tuple[dict[str, Any], ...]) -> list[Place]:
     return [
         Place(
             file=str(frame.get("filename", "")),
-            line=int(frame.get("line") or 0),
+            line=_line(frame.get("line")),
             function=plain_name(str(frame.get("name") or "")),
             source=str(frame.get("loc") or ""),
         )
@@ -164,6 +164,10 @@ def frames_of(content: Any) -> tuple[dict[str, Any], ...]:
     )
 
 
+def _line(told: Any) -> int:
+    return told if isinstance(told, int) else 0
+
+
 def _take(into: CompilationLog, entry: LogEntry) -> None:
     content = entry.metadata if isinstance(entry.metadata, dict) else {}
     if entry.attempt > into.attempt:  # traced again: what the attempt before it found is void
@@ -172,6 +176,7 @@ def _take(into: CompilationLog, entry: LogEntry) -> None:
         into.metrics = content
     elif entry.kind == "dynamo_start":
         into.stack = into.stack or frames_of(content.get("stack"))
+        into.framework_stack = into.framework_stack or entry.stack
     elif entry.kind == "recompile_reasons":
         into.reasons = reasons_of(entry.payload)
     elif entry.kind == "create_symbol":

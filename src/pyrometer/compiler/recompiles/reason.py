@@ -155,7 +155,9 @@ def _of_guard(guard: Guard) -> _Meaning:
         return _Meaning(kind_of(subject), (subject,), comment=guard.comment)
     sides = equation(guard.text)
     if sides is not None and guard.type != "LAMBDA_GUARD":
-        return _Meaning(kind_of(sides[0]), (sides[0],), sides[1], comment=guard.comment)
+        kind = kind_of(sides[0])
+        after = {"True": "False", "False": "True"}.get(sides[1]) if kind == "training" else None
+        return _Meaning(kind, (sides[0],), sides[1], after, guard.comment)
     if guard.text.endswith(" is None"):
         subject = guard.text.removesuffix(" is None")
         return _Meaning(kind_of(subject), (subject,), "None", comment=guard.comment)

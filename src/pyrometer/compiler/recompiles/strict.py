@@ -10,7 +10,12 @@ from pyrometer.compiler.recompiles.facts import Facts, equation, tensor_check
 from pyrometer.compiler.recompiles.kinds import in_words, kind_of
 from pyrometer.compiler.recompiles.tree import Guard
 
-_STORED = re.compile(r"\._(?:parameters|buffers)\[")
+_INTERNAL = re.compile(
+    r"__(?:mro|defaults|kwdefaults|closure)__"
+    r"|\._(?:parameters|buffers)\["
+    r"|\._(?:modules|parameters|buffers|\w*hooks\w*)\)*(?:\[\d+\])?$"
+)
+"""Where modules keep parameters and children, and what a function or class is made of."""
 _BOUND = re.compile(r"(?P<size>L\[[^\s]*\.(?:size|stride)\(\)\[\d+\]) (?:<=|<|!=) (?P<bound>\d+)")
 _DIVIDED = re.compile(r"(?P<size>L\[[^\s%]*\.(?:size|stride)\(\)\[\d+\]) ?% ?(?P<divisor>\d+)")
 _STATIC_INTEGER = "integer attributes of the nn.Module"
@@ -35,9 +40,11 @@ def why_strict(guard: Guard, facts: Facts, *, failed: bool) -> str | None:
 
 def _is_given(guard: Guard, facts: Facts) -> bool:
     """Whether it is on what a program hardly changes: a library's object, a parameter, what a module's code refers to."""
-    source = guard.source
+    source = guard.source.removesuffix(".__code__")
     owner = facts.get(f"type({source.rpartition('.')[0]})") or ""
-    return owner.startswith("<class 'torch.") or source.startswith("G") or _STORED.search(source) is not None
+    return (
+        owner.startswith("<class 'torch.") or source.startswith("G") or _INTERNAL.search(source) is not None
+    )
 
 
 def _equals(guard: Guard, failed: bool) -> str | None:

@@ -17,7 +17,7 @@ from pyrometer.bench.memory import MemoryMeter, meter_for
 from pyrometer.compiler.shapes.axes import Dims, Sizes, declare_axes, parameters_of
 from pyrometer.compiler.shapes.checking import CallArguments, ModelState, PaddingError, Reference
 from pyrometer.compiler.shapes.fitting import Fitting, start_from
-from pyrometer.compiler.shapes.isolated import CompileSettings, IsolatedGraph
+from pyrometer.compiler.shapes.isolated import CompileSettings, IsolatedGraph, isolates_recompiles
 from pyrometer.compiler.shapes.learning import learn_plan
 from pyrometer.compiler.shapes.masks import Mask, masking_for
 from pyrometer.compiler.shapes.policy import policy_from
@@ -97,6 +97,7 @@ class ShapeBuckets:
         self._settings = CompileSettings(backend, mode, options, fullgraph)
         self._store = BucketStore(self.policy.max_graphs, self.policy.max_bytes, self.policy.rare_calls)
         self._dynamic = IsolatedGraph(model, self._settings, dynamic=True)
+        self._breaks: bool | None = None
         self._meter = meter
         self._lock = threading.Lock()
         self._tally = Tally()
@@ -269,7 +270,7 @@ class ShapeBuckets:
             if bucket is None:
                 if not self._store.deserves(edges, signature) and traffic:
                     return None
-                bucket = Bucket(edges, IsolatedGraph(self.model, self._settings))
+                bucket = Bucket(edges, IsolatedGraph(self.model, self._settings, broken=bool(self._breaks)))
                 self._store.add(signature, bucket)
             bucket.calls += 1
             return bucket
@@ -282,7 +283,7 @@ class ShapeBuckets:
     def _run(self, bucket: Bucket, padded: CallArguments) -> Any:
         if len(bucket.times_s) >= NUM_TIMED:
             return bucket.graph.call(*padded[0], **padded[1])
-        output, seconds = _timed(bucket, padded)
+        output, seconds = _timed(bucket.graph.call, padded)
         bucket.times_s.append(seconds)
         return output
 
@@ -316,7 +317,12 @@ class ShapeBuckets:
     def _compile(self, bucket: Bucket, padded: CallArguments, *, traffic: bool) -> Any:
         meter = self._meter or meter_for(_device(padded))
         before = meter.current()
-        output, bucket.compile_s = _timed(bucket, padded)
+        (output, num_graphs), bucket.compile_s = _timed(self._first_call(bucket), padded)
+        if self._breaks is None:
+            self._breaks = num_graphs > 1
+            if self._breaks:
+                self._tally.notes.append(broken_note(num_graphs))
+                self._keep_apart(bucket, padded)
         bucket.held_bytes = max(meter.current() - before, 0)
         self._tally.add("misses" if traffic else "precompiled")
         with self._lock:
@@ -324,6 +330,20 @@ class ShapeBuckets:
             self._store.trim()
         bucket.ready = True
         return output
+
+    def _first_call(self, bucket: Bucket) -> Callable[..., tuple[Any, int]]:
+        """Count the graphs of the first bucket; of the others it is known whether the model breaks."""
+        if self._breaks is None:
+            return bucket.graph.call_counted
+        return lambda *args, **kwargs: (bucket.graph.call(*args, **kwargs), 1)
+
+    def _keep_apart(self, bucket: Bucket, padded: CallArguments) -> None:
+        """Compile a bucket anew for a model that turned out to break; the call leaves no trace."""
+        bucket.graph = IsolatedGraph(self.model, self._settings, broken=True)
+        state = ModelState.of(self.model)
+        with preserved_rng():
+            bucket.graph.call(*padded[0], **padded[1])
+        state.restore()
 
     def _cells(self) -> list[Sizes]:
         if self._plan is None:
@@ -345,11 +365,25 @@ class ShapeBuckets:
         )
 
 
-def _timed(bucket: Bucket, padded: CallArguments) -> tuple[Any, Seconds]:
+def broken_note(num_graphs: int) -> str:
+    """What graph breaks mean for buckets.
+
+    >>> broken_note(2)[:60]
+    'the model has graph breaks, so that every bucket compiles 2 '
+    """
+    apart = (
+        "calls from several threads take turns"
+        if isolates_recompiles()
+        else "functions behind a break share torch's recompile limit, since this torch cannot keep them apart"
+    )
+    return f"the model has graph breaks, so that every bucket compiles {num_graphs} graphs; {apart}"
+
+
+def _timed(function: Callable[..., Any], padded: CallArguments) -> tuple[Any, Seconds]:
     clock = clock_for(_device(padded))
     clock.synchronize()
     start = clock.host_ns()
-    output = bucket.graph.call(*padded[0], **padded[1])
+    output = function(*padded[0], **padded[1])
     clock.synchronize()
     return output, (clock.host_ns() - start) * 1e-9
 

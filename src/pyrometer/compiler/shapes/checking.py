@@ -145,7 +145,7 @@ class ModelState:
     """Buffers and attributes of a module as they were; of a function there is nothing to keep."""
 
     entries: list[tuple[Any, Any]]
-    values: list[tuple[torch.Tensor, int | None, torch.Tensor]]
+    values: list[tuple[torch.Tensor, torch.Tensor]]
 
     @staticmethod
     def of(model: Callable[..., Any]) -> ModelState:
@@ -156,7 +156,7 @@ class ModelState:
         buffers = [buffer for module in modules for buffer in module.buffers(recurse=False)]
         return ModelState(
             [(owner, owner.copy()) for owner in owners],
-            [(buffer, _version(buffer), buffer.detach().clone()) for buffer in buffers],
+            [(buffer, buffer.detach().clone()) for buffer in buffers],
         )
 
     def restore(self) -> None:
@@ -170,17 +170,13 @@ class ModelState:
                 del owner[key]
             owner.update({key: value for key, value in kept.items() if owner.get(key, _ABSENT) is not value})
         with torch.no_grad():
-            for buffer, version, value in self.values:
-                if version is None or _version(buffer) != version:
+            for buffer, value in self.values:
+                # Not by the version of the tensor: batch norm writes its statistics without counting it.
+                if not torch.equal(buffer, value):
                     buffer.copy_(value)
 
 
 _ABSENT = object()
-
-
-def _version(tensor: torch.Tensor) -> int | None:
-    """How often a tensor was written to; tensors of inference mode do not count that."""
-    return None if tensor.is_inference() else tensor._version  # noqa: SLF001 - documented for users of autograd
 
 
 def _active_dropout(model: Callable[..., Any]) -> list[Any]:

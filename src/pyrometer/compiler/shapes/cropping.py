@@ -6,9 +6,10 @@ called and one padded along a single axis, and held against every later check.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
+import msgspec
 import torch
 from torch.utils import _pytree as pytree
 
@@ -17,6 +18,9 @@ from pyrometer.compiler.shapes.record import CropRule
 
 Shapes = list[tuple[int, ...] | None]
 """Of every leaf of an output; `None` for what is no tensor."""
+
+MAX_DIVISOR = 32
+MAX_OFFSET = 8
 
 
 def output_shapes(output: Any) -> Shapes:
@@ -30,17 +34,18 @@ def output_shapes(output: Any) -> Shapes:
     ]
 
 
-def learn_rules(axis: str, runs: Mapping[int, Shapes]) -> tuple[list[CropRule], str | None]:
-    """How dimensions of the output follow one axis.
+def learn_rules(axis: str, runs: Mapping[int, Shapes]) -> tuple[list[list[CropRule]], str | None]:
+    """How dimensions of the output may follow one axis.
 
     Args:
         axis: the only size that differed among the runs.
         runs: shapes of the output by that size; at least two.
 
     Returns:
-        The rules, and what cannot be cut back, if anything.
+        For each dimension that follows, the rules that fit all runs, the plainest first; and what cannot be cut back, if
+        anything.
 
-    >>> learn_rules("length", {10: [(2, 11)], 16: [(2, 17)]})[0][0].offset
+    >>> learn_rules("length", {10: [(2, 11)], 16: [(2, 17)]})[0][0][0].offset
     1
     """
     sizes, outputs = list(runs), list(runs.values())
@@ -53,21 +58,30 @@ def learn_rules(axis: str, runs: Mapping[int, Shapes]) -> tuple[list[CropRule], 
         for dim, found in enumerate(zip(*(shape or () for shape in shapes), strict=True)):
             if len(set(found)) == 1:
                 continue
-            rule = next(
-                (
-                    rule
-                    for rule in _candidates(leaf, dim, axis, sizes[0], found[0])
-                    if all(rule.size(size) == seen for size, seen in zip(sizes, found, strict=True))
-                ),
-                None,
-            )
-            if rule is None:
-                seen = ", ".join(f"{size} for {given}" for given, size in zip(sizes, found, strict=True))
-                return [], (
-                    f"dimension {dim} of output {leaf} is {seen} of {axis}: no rule tells where to cut"
-                )
-            rules.append(rule)
+            seen = dict(zip(sizes, found, strict=True))
+            fitting = [
+                rule
+                for rule in _candidates(leaf, dim, axis, seen)
+                if all(rule.size(given) == size for given, size in seen.items())
+            ]
+            if not fitting:
+                told = ", ".join(f"{size} for {given}" for given, size in seen.items())
+                return [], f"dimension {dim} of output {leaf} is {told} of {axis}: no rule tells where to cut"
+            rules.append(fitting)
     return rules, None
+
+
+def disputed_size(rules: Iterable[list[CropRule]], near: int, skipped: Container[int]) -> int | None:
+    """The size nearest to one that was run at which rules that fit all runs do not agree; `None` where they do.
+
+    >>> rules, _ = learn_rules("n", {10: [(5,)], 16: [(8,)]})  # halved: rounded up or down?
+    >>> disputed_size(rules, 10, ())
+    9
+    """
+    for size in sorted(range(1, 2 * near + 2 * MAX_DIVISOR), key=lambda size: abs(size - near)):
+        if size not in skipped and any(len({rule.size(size) for rule in own}) > 1 for own in rules):
+            return size
+    return None
 
 
 def crop(output: Any, rules: Iterable[CropRule], sizes: Mapping[str, int]) -> Any:
@@ -93,22 +107,16 @@ def as_mapping(names: Iterable[str], sizes: Sizes) -> dict[str, int]:
     return dict(zip(names, sizes, strict=True))
 
 
-def _candidates(leaf: int, dim: int, axis: str, given: int, small: int) -> Iterable[CropRule]:
-    """Rules that give the smaller size, the plainest first."""
-    yield CropRule(leaf=leaf, dim=dim, axis=axis, offset=small - given)
-    if small and small % given == 0:
-        yield CropRule(leaf=leaf, dim=dim, axis=axis, factor=small // given)
-    for divisor in {round(given / small), given // small, given // small + 1} if small else ():
+def _candidates(leaf: int, dim: int, axis: str, seen: Mapping[int, int]) -> Iterable[CropRule]:
+    """Rules that give what the first run gave: as many and some, times, or a share of it, rounded, and some."""
+    given, size = next(iter(seen.items()))
+    yield CropRule(leaf=leaf, dim=dim, axis=axis, offset=size - given)
+    if size > given and size % given == 0:
+        yield CropRule(leaf=leaf, dim=dim, axis=axis, factor=size // given)
+    for divisor in range(2, MAX_DIVISOR + 1):
         for rounding in ("floor", "ceil"):
-            rule = CropRule(leaf=leaf, dim=dim, axis=axis, divisor=max(divisor, 1), rounding=rounding)
-            if rule.size(given) == small:
-                yield rule
-            # A window that slides over the edge: one more, or fewer, than the division gives.
-            yield CropRule(
-                leaf=leaf,
-                dim=dim,
-                axis=axis,
-                divisor=max(divisor, 1),
-                rounding=rounding,
-                offset=small - rule.size(given),
-            )
+            plain = CropRule(leaf=leaf, dim=dim, axis=axis, divisor=divisor, rounding=rounding)
+            # A window that slides along gives one more, or fewer, than the division.
+            offset = size - plain.size(given)
+            if abs(offset) <= MAX_OFFSET:
+                yield msgspec.structs.replace(plain, offset=offset)

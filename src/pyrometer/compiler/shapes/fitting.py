@@ -9,9 +9,19 @@ from typing import Any
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.compiler.shapes.axes import Axes, Sizes, fit
 from pyrometer.compiler.shapes.checking import CallArguments, ModelState, PaddingError, Reference, has_dropout
-from pyrometer.compiler.shapes.cropping import as_mapping, crop, learn_rules, output_shapes
+from pyrometer.compiler.shapes.cropping import (
+    Shapes,
+    as_mapping,
+    crop,
+    disputed_size,
+    learn_rules,
+    output_shapes,
+)
 from pyrometer.compiler.shapes.masks import Masking
 from pyrometer.compiler.shapes.record import CropRule
+
+MAX_RUNS = 16
+"""Runs of the model, once per axis, to tell how its output follows."""
 
 
 @dataclass
@@ -117,16 +127,26 @@ class Fitting:
                 one = _with(sizes, place, edges[place])
                 alone = self.reference.run(self.padded(call, sizes, one))
             runs = {sizes[place]: output_shapes(expected), edges[place]: output_shapes(alone)}
-            rules, problem = learn_rules(axis, runs)
-            divisor = max((rule.divisor for rule in rules), default=1)
-            if divisor > 1:  # rounding shows only at sizes of every remainder
-                for size in range(max(sizes[place] - divisor + 1, 1), sizes[place]):
-                    shorter = self.resized(call, _with(sizes, place, size))
-                    runs[size] = output_shapes(self.reference.run(shorter))
-                rules, problem = learn_rules(axis, runs)
+            rules, problem = self._settled_rules(call, sizes, place, runs)
             if problem is not None:
                 raise PaddingError(f"{what}: {problem}; bucket another dimension")
-            self.rules[axis] = rules
+            self.rules[axis] = [own[0] for own in rules]
+
+    def _settled_rules(
+        self, call: CallArguments, sizes: Sizes, place: int, runs: dict[int, Shapes]
+    ) -> tuple[list[list[CropRule]], str | None]:
+        """Rules that agree at every size: where several fit the runs so far, the model is run where they differ."""
+        cannot_run: set[int] = set()
+        while True:
+            rules, problem = learn_rules(self.axes.names[place], runs)
+            disputed = disputed_size(rules, sizes[place], cannot_run)
+            if problem is not None or disputed is None or len(runs) + len(cannot_run) > MAX_RUNS:
+                return rules, problem
+            try:
+                other = self.resized(call, _with(sizes, place, disputed))
+                runs[disputed] = output_shapes(self.reference.run(other))
+            except (RuntimeError, ValueError, IndexError, AssertionError):
+                cannot_run.add(disputed)  # not a size of this model: the rules may differ there
 
 
 def start_from(state: ModelState, model: Callable[..., Any]) -> ModelState:

@@ -138,6 +138,7 @@ class BucketStatistics(Record, frozen=True, kw_only=True):
     refusals: Annotated[
         list[str], doc("why padding was refused, where calls go on by the dynamic graph")
     ] = []
+    notes: list[str] = []
     buckets: list[BucketUse] = []
 
     @property

@@ -27,6 +27,7 @@ class Tally:
         self.copying_s: Seconds = 0.0
         self.compile_s: Seconds = 0.0
         self.refusals: list[str] = []
+        self.notes: list[str] = []
 
     def add(self, what: str) -> int:
         """Count one more; how many it is."""
@@ -78,6 +79,7 @@ class Tally:
                 max_error=max(errors, default=None),
                 held_bytes=store.held_bytes,
                 refusals=list(self.refusals),
+                notes=list(self.notes),
                 buckets=[_use(bucket, axes) for bucket in buckets],
             )
 

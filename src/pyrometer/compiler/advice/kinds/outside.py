@@ -92,11 +92,7 @@ def clock(site: Site) -> list[Rewrite]:
 )
 def call_that_is_not_traced(site: Site) -> list[Rewrite]:
     """Files, the operating system, other code that is not Python."""
-    names = [
-        site.full_name(call.func)
-        for call in ast.walk(site.statement or ast.Pass())
-        if isinstance(call, ast.Call)
-    ]
+    names = [site.full_name(call.func) for call in site.calls]
     if any(name in CLOCKS for name in names):
         return []
     names = [name for name in names if name and name not in SILENT]

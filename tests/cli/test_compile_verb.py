@@ -1,0 +1,232 @@
+"""`pyrometer compile` through the real command line: workloads, scripts, logs, limits, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pyrometer.cli.main import main
+from pyrometer.report.schema import schema_of
+
+CONTRACT = {
+    "graphs", "frames", "skipped_frames", "breaks", "recompiles", "limit_reached", "guards", "cost", "passes", "fusions",
+    "cache", "artifact_bytes", "error", "unavailable",
+}  # fmt: skip
+WORK = """
+import torch
+from torch import nn
+import pyrometer as pm
+
+class Branching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x):
+        y = self.layer(x).abs()
+        if y.sum() > 0:
+            y = y * 2
+        return y
+
+def broken():
+    print("a factory that prints")
+    torch.manual_seed(0)
+    return pm.Inference(torch.compile(Branching(), backend="aot_eager"), torch.randn(4, 16))
+
+def varying():
+    return pm.Inference(torch.compile(nn.Linear(16, 16), backend="aot_eager"), [(4, 16), (6, 16), (9, 16)])
+
+def raises():
+    def fail(x):
+        raise ValueError("no such split")
+    return pm.Call(fail, torch.ones(2))
+"""
+SCRIPT = """
+import sys, torch
+def step(x):
+    y = x + 1
+    print("in the middle")
+    return y * 2
+compiled = torch.compile(step, backend="aot_eager")
+for n in (3, 3, 4):
+    compiled(torch.ones(n))
+print("done", sys.argv[1:])
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("programs")
+    (place / "work.py").write_text(WORK)
+    (place / "script.py").write_text(SCRIPT)
+    return place
+
+
+def run(folder, *arguments, env=None):
+    return subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from pyrometer.cli.main import run; run()",
+            "compile",
+            *arguments,
+        ],
+        cwd=folder,
+        env=os.environ | {"COLUMNS": "120", "NO_COLOR": "1"} | (env or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def broken(folder):
+    """One run that many tests look at: stored, exported, as a page and as JSON."""
+    done = run(
+        folder,
+        "work.py:broken",
+        "--json",
+        "--budget",
+        "1s",
+        "-o",
+        "page.html",
+        "--export",
+        "out",
+        "--limit",
+        "breaks=0",
+    )
+    return done, json.loads(done.stdout)
+
+
+def test_json_holds_the_contract_and_fits_its_schema(broken):
+    done, document = broken
+    assert document.keys() >= CONTRACT
+    jsonschema.validate(document, schema_of("compile"))
+    assert (document["graphs"], document["frames"], document["skipped_frames"]) == (2, 2, 0)
+    (found,) = document["breaks"]
+    assert (found["id"], Path(found["file"]).name, found["line"]) == ("gb0170", "work.py", 13)
+    assert found["source"] == "if y.sum() > 0:"
+    assert document["error"]["within_tolerance"]
+    assert document["cost"]["steady_s"] > 0 < document["cost"]["eager_steady_s"]
+    assert "a factory that prints" in done.stderr
+
+
+def test_a_limit_that_is_exceeded_is_told_and_is_the_exit_code(broken):
+    done, document = broken
+    assert done.returncode == 1
+    assert "work.py:13" in document["over_budget"][0]
+
+
+def test_files_asked_for_are_written(broken, folder):
+    assert "Graph breaks, and what to write instead" in (folder / "page.html").read_text()
+    names = {path.suffix for path in (folder / "out").rglob("*") if path.is_file()}
+    assert names >= {".svg", ".dot", ".txt", ".log"}
+
+
+def test_a_stored_run_can_be_looked_at_again(broken, folder):
+    _, document = broken
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from pyrometer.cli.main import run; run()", "show", document["run_id"]],
+        cwd=folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "Data-dependent branching" in done.stdout
+
+
+def test_a_log_tells_the_same_breaks(broken, folder):
+    _, document = broken
+    done = run(folder, "out", "--json", "--no-store")
+    found = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert [(one["id"], one["line"]) for one in found["breaks"]] == [
+        (one["id"], one["line"]) for one in document["breaks"]
+    ]
+    assert found["environment"] is None
+    assert found["cost"]["steady_s"] is None
+
+
+def test_recompilations_name_the_input_and_its_values(folder):
+    done = run(
+        folder,
+        "work.py:varying",
+        "--json",
+        "--budget",
+        "1s",
+        "--no-store",
+        "--limit",
+        "recompiles=0,graphs=9",
+    )
+    document = json.loads(done.stdout)
+    assert done.returncode == 1
+    (change,) = document["recompiles"][0]["changed_inputs"]
+    assert (change["kind"], change["before"], change["after"]) == ("size", ["4"], "6")
+    assert len(document["over_budget"]) == 1
+
+
+@pytest.mark.slow
+def test_the_answer_comes_first_and_without_source_nothing_of_it_is_told(folder):
+    done = run(folder, "work.py:broken", "--budget", "1s", "--no-store", "--no-source")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 graphs, 1 break: work.py:13")
+    assert "y.sum()" not in done.stdout
+    assert str(folder) not in done.stdout
+
+
+@pytest.mark.slow
+def test_what_changed_since_an_earlier_report_is_told(broken, folder):
+    done, document = broken
+    (folder / "before.json").write_text(json.dumps(document))
+    done = run(folder, "work.py:varying", "--json", "--budget", "1s", "--no-store", "--diff", "before.json")
+    diff = json.loads(done.stdout)["diff"]
+    assert [one["id"] for one in diff["breaks_removed"]] == ["gb0170"]
+    assert diff["breaks_added"] == []
+
+
+@pytest.mark.slow
+def test_a_script_runs_as_it_is_and_keeps_its_exit_code_and_output(folder):
+    done = run(folder, "script.py", "--json", "--no-store", "--", "3")
+    assert done.returncode == 3
+    document = json.loads(done.stdout)
+    assert [Path(one["file"]).name for one in document["breaks"]] == ["script.py"]
+    assert len(document["recompiles"]) >= 1
+    assert "done ['3']" in done.stderr
+    shown = run(folder, "script.py", "--no-store", "--", "0")
+    assert shown.stdout.splitlines()[-1] == "done ['0']"
+    assert "1 break: script.py:5" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["work.py:broken", "--limit", "brakes=0"], "legal are breaks=N"),
+        (["work.py:broken", "--limit", "breaks=few"], "whole number"),
+        (["work.py:broken", "--limit", "compile=soon"], "soon"),
+        (["work.py:broken", "--no-source", "--export", "x"], "--no-source"),
+        (["work.py:broken", "--diff", "nowhere"], "nowhere"),
+        (["work.py:missing"], "missing"),
+        (["nowhere.log"], "no such file"),
+        (["script.py", "--deep"], "--deep"),
+        (["work.py:broken", "--mode", "fast"], "fast"),
+        (["work.py:broken", "--shapes", "nowhere.jsonl", "--no-store"], "nowhere.jsonl"),
+    ],
+)
+def test_bad_input_is_one_line(folder, arguments, said, capfd, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert main(["compile", *arguments]) == 2
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith(("error:", "Error:"))]
+    assert len(lines) == 1
+    assert said in lines[0]
+
+
+@pytest.mark.slow
+def test_a_program_that_fails_is_the_users(folder):
+    done = run(folder, "work.py:raises", "--no-store")
+    assert done.returncode == 4
+    assert "no such split" in done.stderr
+    assert "Traceback" not in done.stderr

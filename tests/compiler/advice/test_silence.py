@@ -1,0 +1,166 @@
+"""Code that no rewrite is certain for: words or settings, and no changed code."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from pyrometer.compiler.advice.advise import with_advice
+from pyrometer.compiler.advice.registry import advised_ids, kinds
+from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.compiler.private import break_registry
+
+HEAD = "import copy\nimport math\nimport random\nimport time\nimport torch\nimport numpy as np\n\n\n"
+
+CASES = {
+    "other shapes": ("gb0170", "if x.sum() > 0:  # HERE\n    y = 1.0\nelse:\n    y = x\nreturn y"),
+    "a side with an effect": (
+        "gb0170",
+        "if x.sum() > 0:  # HERE\n    self.count(x)\nelse:\n    y = x\nreturn x",
+    ),
+    "assigned in place on an argument": ("gb0170", "if x.sum() > 0:  # HERE\n    x += 1\nreturn x"),
+    "in-place method": ("gb0170", "y = x * 2\nif x.sum() > 0:  # HERE\n    y = y.add_(1)\nreturn y"),
+    "bound on one side only": ("gb0170", "if x.sum() > 0:  # HERE\n    z = x * 2\nreturn x"),
+    "python on one side of and": ("gb0170", "if ready and x.sum() > 0:  # HERE\n    x = x * 2\nreturn x"),
+    "an elif": ("gb0170", "if ready:\n    x = x * 2\nelif x.sum() > 0:  # HERE\n    x = x * 3\nreturn x"),
+    "a number that becomes a tensor": (
+        "gb0170",
+        "s = 1.0\nif x.sum() > 0:  # HERE\n    s = s * 2\nreturn x.clamp(max=s)",
+    ),
+    "a chain of tests": ("gb0170", "if 0 < x.sum() < 3:  # HERE\n    x = x * 2\nreturn x"),
+    "a test of identity": ("gb0170", "if x.grad is x.sum():  # HERE\n    x = x * 2\nreturn x"),
+    "other order": (
+        "gb0170",
+        "if x.sum() > 0:  # HERE\n    a = x * 2\n    b = a - 1\nelse:\n    b = x * 2\n    a = b - 1\nreturn a",
+    ),
+    "global name": (
+        "gb0170",
+        "global y\nif x.sum() > 0:  # HERE\n    y = x * 2\nelse:\n    y = x * 3\nreturn y",
+    ),
+    "python function in a test": ("gb0007", "if math.isfinite(k):  # HERE\n    x = x * 2\nreturn x"),
+    "torch.equal": ("gb0033", "if torch.equal(x, y):  # HERE\n    x = x * 2\nreturn x"),
+    "assertion with a computed text": ("gb0170", "assert x.sum() > 0, f'{k}'  # HERE\nreturn x"),
+    "raise with more than a text": (
+        "gb0170",
+        "if x.sum() > 0:  # HERE\n    raise ValueError('a', k)\nreturn x",
+    ),
+    "returned number": ("gb0124", "s = x.sum().item()  # HERE\nreturn s"),
+    "stored number": ("gb0124", "self.last = x.sum().item()  # HERE\nreturn x"),
+    "number in a list": ("gb0124", "s = x.sum().item()  # HERE\nreturn [s, x]"),
+    "number as a size": ("gb0124", "n = x.sum().item()  # HERE\nreturn torch.zeros(n) + x.sum()"),
+    "number times a list": ("gb0124", "n = x.sum().item()  # HERE\nreturn [0] * n"),
+    "number in a test": ("gb0124", "s = x.sum().item()  # HERE\nif s > 0:\n    x = x * 2\nreturn x * s"),
+    "number that another name shares": ("gb0124", "s = x.sum().item()  # HERE\nt = s\ns += 1\nreturn x * t"),
+    "number for mathematics": ("gb0124", "s = math.sqrt(x.sum().item())  # HERE\nreturn x * s"),
+    "which of two": ("gb0124", "y = a.item() * x.sum() + b.item()  # HERE\nreturn y"),
+    "printed iterator": ("gb0059", "print(next(it))  # HERE\nreturn x"),
+    "print as an expression": ("gb0059", "y = print(x)  # HERE\nreturn x"),
+    "a clock that is returned": ("gb0007", "t = time.time()  # HERE\nreturn x, t"),
+    "mask of another tensor": ("gb0036", "return x[m > 0].sum()  # HERE"),
+    "mask with broadcast values": ("gb0036", "return x[x > y].sum()  # HERE"),
+    "reduction along a dimension": ("gb0036", "return x[x > 0].sum(0)  # HERE"),
+    "count that is a size": ("gb0036", "return torch.zeros(len(x[x > 0]))  # HERE"),
+    "masked tensor itself": ("gb0036", "return x[x > 0]  # HERE"),
+    "draw as a number": ("gb0007", "k = random.random()  # HERE\nreturn k"),
+    "draw of something else": ("gb0007", "k = random.choice(things)  # HERE\nreturn x.sum() * k"),
+    "table that changes": ("gb0124", "t = [1, 2]\nt.append(k)\nreturn x.sum() * t[k.item()]  # HERE"),
+    "table of two kinds": ("gb0124", "t = [1, 2.5]\nreturn x.sum() * t[k.item()]  # HERE"),
+    "dictionary with gaps": ("gb0124", "t = {0: 1, 2: 2}\nreturn x.sum() * t[k.item()]  # HERE"),
+    "picked module": ("gb0124", "return self.layers[k.item()](x)  # HERE"),
+    "copy of anything": ("gb4198", "y = copy.deepcopy(things)  # HERE\nreturn y"),
+    "file": ("gb0059", "with open('x') as file:  # HERE\n    k = file.read()\nreturn x"),
+    "lock": ("gb0142", "with lock:  # HERE\n    y = x * 2\nreturn y"),
+    "while with an effect": ("gb0170", "while x.sum() > 0:  # HERE\n    x = x - 1\n    log(x)\nreturn x"),
+    "while that breaks": ("gb0170", "while x.sum() > 0:  # HERE\n    x = x - 1\n    break\nreturn x"),
+    "several statements on a line": ("gb0170", "y = x; z = x * 2 if x.sum() > 0 else x  # HERE\nreturn z"),
+    "text over several lines": ("gb0059", 'print("""a\n  b""", x)\nreturn x  # HERE'),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_no_code_is_rewritten_where_the_outcome_is_not_certain(case: tuple[str, str], tmp_path: Path) -> None:
+    assert not [each for each in _advice(tmp_path, *case) if each.after]
+
+
+def test_every_certain_case_is_certain_because_of_what_it_differs_in(tmp_path: Path) -> None:
+    """The counterpart of the table: the same shapes without what makes them uncertain."""
+    certain = {
+        "gb0170": "y = x * 2\nif x.sum() > 0:  # HERE\n    y = y + 1\nreturn y",
+        "gb0124": "s = x.sum().item()  # HERE\nreturn x * s",
+        "gb0059": "print(x)  # HERE\nreturn x",
+        "gb0036": "return x[x > 0].sum()  # HERE",
+        "gb0007": "k = random.random()  # HERE\nreturn x.sum() * k",
+    }
+    for gb_id, body in certain.items():
+        assert [each for each in _advice(tmp_path, gb_id, body) if each.after], body
+
+
+def test_without_the_file_only_the_line_itself_is_looked_at() -> None:
+    asked = _break("gb0025", source="torch._dynamo.graph_break()")
+    (found,) = with_advice([asked])
+    assert [each.title for each in found.advice] == ["remove the call"]
+    assert found.advice[0].before == asked.source
+
+
+def test_a_file_that_changed_since_gives_no_rewrite(tmp_path: Path) -> None:
+    file = tmp_path / "changed.py"
+    file.write_text("import torch\n\n\ndef f(x):\n    return x\n")
+    found = _break("gb0170", source="if x.sum() > 0:", file=str(file), line=5)
+    assert not [each for each in with_advice([found])[0].advice if each.after]
+
+
+def test_withheld_source_is_not_read_from_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "withheld.py"
+    file.write_text("import torch\n\n\ndef f(x):\n    print(x)\n    return x\n")
+    (found,) = with_advice([_break("gb0059", file=str(file), line=5)])
+    assert not any(each.before or each.after for each in found.advice)
+
+
+def test_a_chained_break_gets_no_advice_of_its_own() -> None:
+    (found,) = with_advice([_break("gb7000", source="print(x)", chained=True)])
+    assert found.advice == []
+
+
+def test_a_break_of_an_unknown_kind_gets_words() -> None:
+    (found,) = with_advice([_break("gb9999", source="y = strange(x)")])
+    assert [each.title for each in found.advice] == ["move it out of the compiled function"]
+
+
+def test_at_least_forty_kinds_of_break_are_advised_on_and_torch_knows_them_all() -> None:
+    assert len(advised_ids()) >= 40
+    if not break_registry.missing():
+        assert [each for each in sorted(advised_ids()) if break_registry.by_id(each) is None] == []
+
+
+@pytest.mark.parametrize("gb_id", sorted(advised_ids()))
+def test_every_id_is_answered(gb_id: str) -> None:
+    (found,) = with_advice([_break(gb_id, source="y = g(x)", explanation="")])
+    assert found.advice
+    for each in found.advice:
+        assert each.title
+        assert each.why.endswith(".")
+        assert each.exactness in {"exact", "tolerance", "semantic"}
+        assert "{" not in each.title + each.why
+
+
+def test_kinds_have_names_of_their_own() -> None:
+    names = [kind.name for kind in kinds()]
+    assert len(names) == len(set(names))
+
+
+def _advice(folder: Path, gb_id: str, body: str) -> list[Rewrite]:
+    indented = "\n".join("    " + line for line in body.split("\n"))
+    text = f"{HEAD}def f(self, x, y, m, k, a, b, it, things, lock, ready):\n{indented}\n"
+    ast.parse(text)
+    file = folder / f"{abs(hash(body))}.py"
+    file.write_text(text)
+    lines = text.split("\n")
+    line = next(number for number, each in enumerate(lines, 1) if "HERE" in each)
+    return with_advice([_break(gb_id, source=lines[line - 1].strip(), file=str(file), line=line)])[0].advice
+
+
+def _break(gb_id: str, **about: object) -> Break:
+    given = {"file": "gone.py", "line": 1, "reason": "a break", **about}
+    return Break(id=gb_id, **given)  # type: ignore[arg-type]
