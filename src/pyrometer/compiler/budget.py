@@ -25,7 +25,9 @@ class CompileBudget(Record, frozen=True, kw_only=True):
         InputError: a limit is negative, not finite, or there is none at all.
     """
 
-    max_graph_breaks: Annotated[int | None, doc("places at which a graph ends, chained ones included")] = None
+    max_graph_breaks: Annotated[
+        int | None, doc("places at which a graph ends, without those that only follow")
+    ] = None
     max_recompiles: int | None = None
     max_compile_s: Annotated[Seconds | None, doc("time in which the program waited for the compiler")] = None
     max_graphs: Annotated[int | None, doc("compiled graphs, over all compilations")] = None
@@ -50,8 +52,9 @@ def check_budget(report: CompileReport, budget: CompileBudget) -> list[str]:
     Returns:
         Sentences such as `2 graph breaks, 0 allowed: model.py:41 (gb0170 Data-dependent branching), …`.
     """
+    roots = [one for one in report.breaks if not one.chained]
     found = [
-        _over("graph break", len(report.breaks), budget.max_graph_breaks, map(break_text, report.breaks)),
+        _over("graph break", len(roots), budget.max_graph_breaks, map(break_text, roots)),
         _over(
             "recompile", len(report.recompiles), budget.max_recompiles, map(recompile_text, report.recompiles)
         ),

@@ -19,6 +19,7 @@ from pyrometer.compiler.costs.passes import read_passes
 from pyrometer.compiler.costs.record import CacheSummary, CompileCost
 from pyrometer.compiler.fusion.read import read_fusion
 from pyrometer.compiler.fusion.record import FusionReport
+from pyrometer.compiler.graphs.groups import with_groups
 from pyrometer.compiler.graphs.read import read_graphs
 from pyrometer.compiler.inspecting.record import Evaluation, Runtime
 from pyrometer.compiler.log import CompileLog
@@ -71,6 +72,7 @@ def build_report(
     breaks = reading.several("graph breaks", read_breaks)
     limits = reading.several("recompile limits", read_limits)
     code = reading.several("generated code", read_code)
+    origins = reading.several("origins of kernels", read_origins)
     fusion = reading.part("fusions", read_fusion, FusionReport())
     guards = reading.part("guards", read_guards, GuardSummary())
     times = CompileCost(first_call_s=first_call_s, steady_s=steady_s, eager_steady_s=eager_steady_s)
@@ -95,11 +97,11 @@ def build_report(
         layouts=fusion.layouts,
         cache=reading.part("caches", read_cache, CacheSummary()),
         code=code,
-        origins=reading.several("origins of kernels", read_origins),
+        origins=origins,
         artifact_bytes=sum(each.num_bytes for each in code),
         error=error,
         compilations=reading.several("compilations", read_compilations),
-        graph_records=reading.several("graphs", read_graphs),
+        graph_records=reading.several("graphs", lambda log: with_groups(read_graphs(log), origins)),
         evaluation=evaluation,
         resets=max((each.epoch for each in log.compile_ids()), default=0),
         notes=list(notes),

@@ -61,6 +61,10 @@ def _uses(log: CompileLog, word: str) -> int:
     return sum(entry.payload.count(word) for entry in log.of("dynamo_output_graph"))
 
 
+def _has_phase(log: CompileLog, name: str) -> bool:
+    return any(f'"{name}"' in entry.payload for entry in log.of("chromium_event"))
+
+
 def test_compile_blocks() -> None:
     model, x = Net(), torch.randn(8, 16)
     with torch.no_grad():
@@ -173,15 +177,17 @@ def test_preload_cache() -> None:
         _timed(lambda: torch.compile(model)(x))
         artifacts = levers.saved_artifacts()
     with fresh_cache():
-        cold_s, cold, wanted = _timed(lambda: torch.compile(model)(x))
+        _, cold, wanted = _timed(lambda: torch.compile(model)(x))
     with fresh_cache():
         assert levers.load_artifacts(artifacts)
-        warm_s, warm, out = _timed(lambda: torch.compile(model)(x))
+        _, warm, out = _timed(lambda: torch.compile(model)(x))
     torch.testing.assert_close(out, wanted)
     assert list(cold.of("fx_graph_cache_miss"))
     assert not list(warm.of("fx_graph_cache_miss"))
     assert list(warm.of("fx_graph_cache_hit"))
-    assert cold_s > 1.3 * warm_s
+    # On a CPU the C++ compiler runs again and takes most of the time; what Inductor itself does is saved.
+    assert _has_phase(cold, "Scheduler.codegen")
+    assert not _has_phase(warm, "Scheduler.codegen")
 
 
 def test_bytes_that_are_no_artifacts_are_refused() -> None:

@@ -79,9 +79,14 @@ def test_loggers_are_as_before_also_after_an_error():
         torch.ones(3)
     )  # torch removes a handler of its own at first
     before = loggers()
-    with pytest.raises(ZeroDivisionError), collect():
-        torch.compile(doubled_if_positive, backend="eager")(torch.ones(2, 2))
-        raise ZeroDivisionError
+
+    def fail_while_recording():
+        with collect():
+            torch.compile(doubled_if_positive, backend="eager")(torch.ones(2, 2))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_while_recording()
     assert loggers() == before
 
 

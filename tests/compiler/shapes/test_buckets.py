@@ -391,6 +391,27 @@ def test_a_graph_is_kept_for_each_mode(buckets):
     assert runner.statistics().num_graphs == 2
 
 
+@pytest.mark.parametrize("made_inside", [True, False])
+def test_inference_mode_takes_one_graph_for_padded_and_fitting_inputs(made_inside, buckets):
+    runner = buckets(sample=None, plan=BucketPlan(axes=[AxisPlan(name="x.1", edges=[8])]))
+    outside = [torch.randn(2, size, 4) for size in (5, 8, 7)]
+    with torch.inference_mode(), collect() as collector:
+        for x in outside:
+            equal(runner(x.clone() if made_inside else x), runner.model(x))
+    assert graphs_of(collector.log()) == 1
+    assert runner.statistics().num_graphs == 1
+
+
+def test_images_keep_their_memory_format():
+    model = nn.Conv2d(3, 4, 1).to(memory_format=torch.channels_last)
+    plan = BucketPlan(axes=[AxisPlan(name="width", edges=[16])])
+    runner = ShapeBuckets(model, {"input": {3: "width"}}, plan=plan, backend="eager")
+    for width in (9, 16, 12):
+        x = torch.randn(2, 3, 8, width).to(memory_format=torch.channels_last)
+        equal(runner(x), model(x))
+    assert runner.statistics().num_graphs == 1
+
+
 def test_settings_that_do_not_exist_are_told(buckets):
     with pytest.raises(InputError, match="max_graph: no such setting.*did you mean 'max_graphs'"):
         buckets(max_graph=2)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from pyrometer.version import __version__
 from pyrometer.bench.matrix.cell import Cell, Settings
 from pyrometer.errors import InputError
 from pyrometer.record import from_json, to_json
+from pyrometer.version import __version__
 from pyrometer.workload.target import Target
 
 

@@ -109,7 +109,7 @@ def preload_cache() -> CompileLever:
         when="the first call after a start takes long, on new machines or in new containers",
         use="found = torch.compiler.save_cache_artifacts()  # after warm-up, in the run that is to be kept\n"
         "torch.compiler.load_cache_artifacts(found[0])  # before the first call, in the next",
-        effect="the first call reads graphs from the cache instead of generating code; tracing remains",
+        effect="the first call reads generated code from the cache; tracing remains, and on a CPU the C++ compiler runs again",
         missing=_lacks("save_cache_artifacts"),
     )
 

@@ -171,7 +171,14 @@ def _with_steady_steps(
         verdict=None if seen.paired is None else seen.paired.verdict,
     )
     guards = with_eval_seconds(report.guards, watch.guard_s, watch.slowest)
-    return with_runtime(msgspec.structs.replace(report, guards=guards), runtime)
+    report = with_runtime(msgspec.structs.replace(report, guards=guards), runtime)
+    again_s = sum(each.compile_s or 0.0 for each in report.recompiles)
+    if report.cost.break_even_steps is None or not again_s:
+        return report
+    note = (
+        f"recompilations took {format_seconds(again_s)}: break_even_steps counts those of the first step only"
+    )
+    return msgspec.structs.replace(report, notes=[*report.notes, note])
 
 
 def told_failure(failure: UserProgramError) -> str:

@@ -169,7 +169,9 @@ class _Sharing:
         spared_s = self.spared_per_step_s(used)
         if compile_s is None or spared_s is None or spared_s <= 0:
             return None
-        return max(1, math.ceil(compile_s / (spared_s * self.num_steps / used.region.calls)))
+        calls = compile_s / (spared_s * self.num_steps / used.region.calls)
+        # 1e-9: a call that pays exactly must not be missed for how floats are rounded.
+        return max(1, math.ceil(calls * (1 - 1e-9)))
 
     def pays(self, used: _Used, compile_s: Seconds | None) -> bool | None:
         """Whether the run earns the compile time back; a graph that is never used does not."""

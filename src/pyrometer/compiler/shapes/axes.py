@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from pyrometer.errors import InputError
+from pyrometer.workload.state import inference_mode
 from pyrometer.workload.target import nearest
 
 Dims: TypeAlias = "Mapping[str, Mapping[int, str | None] | Iterable[int] | int]"
@@ -152,16 +154,32 @@ def fit(tensor: torch.Tensor, sizes: Mapping[int, int], value: float) -> torch.T
         if missing < 0:
             tensor = tensor.narrow(dim, 0, size)
         padding[2 * (tensor.dim() - 1 - dim % tensor.dim()) + 1] = max(missing, 0)
-    if any(padding):
-        tensor = functional.pad(tensor, padding, value=value)
-    return tensor if _is_dense(tensor) else tensor.contiguous()
+    layout = _dense_format(tensor)
+    if not any(padding) and layout is not None:
+        return tensor
+    with _as_the_tensor(tensor):
+        padded = functional.pad(tensor, padding, value=value)
+        return padded.contiguous(memory_format=layout or torch.contiguous_format)
 
 
-def _is_dense(tensor: torch.Tensor) -> bool:
-    if tensor.is_contiguous():
-        return True
+def _as_the_tensor(tensor: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
+    """In inference mode new tensors are of another kind than those made outside, for which Dynamo compiles anew.
+
+    So what comes from an ordinary tensor is made an ordinary one, as one that fits already is.
+    """
+    if not torch.is_inference_mode_enabled() or tensor.is_inference():
+        return contextlib.nullcontext()
+    stack = contextlib.ExitStack()
+    stack.enter_context(inference_mode(False))
+    stack.enter_context(torch.no_grad())
+    return stack
+
+
+def _dense_format(tensor: torch.Tensor) -> torch.memory_format | None:
+    """The memory format in which a tensor has no gaps; `None` if in none."""
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-    return tensor.dim() in formats and tensor.is_contiguous(memory_format=formats[tensor.dim()])
+    candidates = (torch.contiguous_format, formats.get(tensor.dim(), torch.contiguous_format))
+    return next((one for one in candidates if tensor.is_contiguous(memory_format=one)), None)
 
 
 def _size(name: str, value: Any, dim: int) -> int:

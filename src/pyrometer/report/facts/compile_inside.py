@@ -119,7 +119,7 @@ def _not_fused(report: CompileReport) -> Section | None:
         (
             short(", ".join(one.first_ops) or one.first, 40),
             short(", ".join(one.second_ops) or one.second, 40),
-            explain_reason(one.reason).meaning,
+            one.meaning or short(one.reason, 90),
             format_bytes(one.shared_bytes),
         )
         for one in report.not_fused[:MOST_LISTED]
