@@ -92,6 +92,7 @@ def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
     from pyrometer.compiler.collecting.collector import collect
     from pyrometer.compiler.inspecting.evaluation import evaluate_modes
     from pyrometer.compiler.inspecting.inspect import DEFAULT_BUDGET_S, inspect_compile
+    from pyrometer.compiler.private.console import without_break_warnings
     from pyrometer.compiler.shapes.recommend import recommend_shapes
     from pyrometer.workload.loading import load_workload
     from pyrometer.workload.output import stdout_to_stderr
@@ -101,7 +102,7 @@ def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
     shapes = None
     with stdout_to_stderr(), progress_bar() as progress:
         work = load_workload(target)
-        with collect() as collector:
+        with collect() as collector, without_break_warnings():
             report = inspect_compile(
                 work, mode=flags["mode"], deep=flags["deep"], budget_s=budget_s, progress=progress
             )
