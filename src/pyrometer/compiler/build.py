@@ -12,7 +12,7 @@ from pyrometer.compiler.advice.advise import with_advice
 from pyrometer.compiler.breaks.frames import FrameCounts
 from pyrometer.compiler.breaks.read import count_frames, read_breaks, read_skips
 from pyrometer.compiler.costs.caches import read_cache
-from pyrometer.compiler.costs.code import read_code, read_origins
+from pyrometer.compiler.costs.code import artifact_bytes, read_code, read_origins
 from pyrometer.compiler.costs.compilations import read_compilations
 from pyrometer.compiler.costs.cost import read_cost
 from pyrometer.compiler.costs.passes import read_passes
@@ -98,7 +98,7 @@ def build_report(
         cache=reading.part("caches", read_cache, CacheSummary()),
         code=code,
         origins=origins,
-        artifact_bytes=sum(each.num_bytes for each in code),
+        artifact_bytes=artifact_bytes(code),
         error=error,
         compilations=reading.several("compilations", read_compilations),
         graph_records=reading.several("graphs", lambda log: with_groups(read_graphs(log), origins)),

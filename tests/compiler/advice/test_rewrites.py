@@ -193,7 +193,7 @@ def f(x):
         "allclose_in_a_test",
         "gb0033",
         """\
-def f(x):
+def f(x: Tensor):
     if torch.allclose(x, x.abs()):
         return x + 1
     return x - 1

@@ -12,7 +12,7 @@ from pyrometer.compiler.advice.registry import advised_ids, kinds
 from pyrometer.compiler.breaks.record import Break, Rewrite
 from pyrometer.compiler.private import break_registry
 
-HEAD = "import copy\nimport math\nimport random\nimport time\nimport torch\nimport numpy as np\n\n\n"
+HEAD = "import copy\nimport math\nimport random\nimport time\nimport torch\nimport numpy as np\n\na = [1, 2]\n\n\n"
 
 CASES = {
     "other shapes": ("gb0170", "if x.sum() > 0:  # HERE\n    y = 1.0\nelse:\n    y = x\nreturn y"),
@@ -21,6 +21,10 @@ CASES = {
         "if x.sum() > 0:  # HERE\n    self.count(x)\nelse:\n    y = x\nreturn x",
     ),
     "assigned in place on an argument": ("gb0170", "if x.sum() > 0:  # HERE\n    x += 1\nreturn x"),
+    "assigned in place on what a view shows": (
+        "gb0170",
+        "y = x * 2\nz = y.view(-1)\nif x.sum() > 0:  # HERE\n    y += 1\nreturn z",
+    ),
     "in-place method": ("gb0170", "y = x * 2\nif x.sum() > 0:  # HERE\n    y = y.add_(1)\nreturn y"),
     "bound on one side only": ("gb0170", "if x.sum() > 0:  # HERE\n    z = x * 2\nreturn x"),
     "python on one side of and": ("gb0170", "if ready and x.sum() > 0:  # HERE\n    x = x * 2\nreturn x"),
@@ -30,6 +34,19 @@ CASES = {
         "s = 1.0\nif x.sum() > 0:  # HERE\n    s = s * 2\nreturn x.clamp(max=s)",
     ),
     "a chain of tests": ("gb0170", "if 0 < x.sum() < 3:  # HERE\n    x = x * 2\nreturn x"),
+    "a choice of modules": ("gb0170", "g = self.a if x.sum() > 0 else self.b  # HERE\nreturn g(x)"),
+    "a choice of counts": ("gb0170", "if x.sum() > 0:  # HERE\n    k = k + 1\nreturn x[:k]"),
+    "an exception that is caught": (
+        "gb0170",
+        "try:\n    if x.sum() > 0:  # HERE\n        raise ValueError('no')\nexcept ValueError:\n    x = x * 2\nreturn x",
+    ),
+    "a number beside a slice": ("gb0124", "y = x[:n] * float(k)  # HERE\nreturn y + x.sum()"),
+    "a class that keeps state": (
+        "gb8977",
+        "class Count:  # HERE\n    n = 0\nCount.n += 1\nreturn x * Count.n",
+    ),
+    "a class that reads an argument": ("gb8977", "class Scale:  # HERE\n    n = k\nreturn x * Scale.n"),
+    "an argument that hides a table": ("gb0124", "return x.sum() * a[k.item()]  # HERE"),
     "a test of identity": ("gb0170", "if x.grad is x.sum():  # HERE\n    x = x * 2\nreturn x"),
     "other order": (
         "gb0170",
@@ -56,6 +73,7 @@ CASES = {
     "number for mathematics": ("gb0124", "s = math.sqrt(x.sum().item())  # HERE\nreturn x * s"),
     "which of two": ("gb0124", "y = a.item() * x.sum() + b.item()  # HERE\nreturn y"),
     "printed iterator": ("gb0059", "print(next(it))  # HERE\nreturn x"),
+    "print to a file": ("gb0059", "print(x, file=things)  # HERE\nreturn x"),
     "print as an expression": ("gb0059", "y = print(x)  # HERE\nreturn x"),
     "a clock that is returned": ("gb0007", "t = time.time()  # HERE\nreturn x, t"),
     "mask of another tensor": ("gb0036", "return x[m > 0].sum()  # HERE"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyrometer.compiler.costs.caches import GUARD_MISS, read_cache
-from pyrometer.compiler.costs.keys import Key, differences
+from pyrometer.compiler.costs.caches import GUARD_MISS, NOT_KEPT, read_cache
+from pyrometer.compiler.costs.key_difference import differences
+from pyrometer.compiler.costs.keys import Key
 from pyrometer.compiler.log import CompileLog
 
 
@@ -136,6 +137,23 @@ def test_a_miss_is_held_against_the_nearest_entry_before_it(build):
     assert events[1].differs_from is None  # it was found
     assert events[2].differs_from == "near"
     assert events[2].differing == ["config max_autotune (False → True)"]
+
+
+def test_of_equally_near_entries_the_latest_counts(build):
+    look(build, "miss", "old", components())
+    look(build, "miss", "new", [*components()])
+    look(build, "miss", "this", components(max_autotune=True))
+    assert read_cache(build.log()).events[2].differs_from == "new"
+
+
+def test_a_key_that_was_there_before_says_that_its_entry_is_gone(build):
+    look(build, "miss", "other", components(max_autotune=True))
+    look(build, "miss", "same", components())
+    yesterday = build.log()
+    build.entries.clear()
+    look(build, "miss", "same", components())
+    (event,) = read_cache(build.log(), [yesterday]).events
+    assert (event.differs_from, event.differing, event.reason) == (None, [], NOT_KEPT)
 
 
 def test_forward_and_backward_are_not_held_against_each_other(build):

@@ -157,16 +157,30 @@ def test_the_backward_counts_to_its_forward(build):
     )
     (found,) = read_compilations(build.log())
     assert (found.total_s, found.backward_s) == (approx(7), approx(3))
-    assert found.phases_s == approx({"tracing": 4, "AOT autograd": 3})
+    assert found.phases_s == approx({"Dynamo tracing": 4, "AOTAutograd": 3})
 
 
 def test_a_compilation_inside_another_counts_for_itself(build):
     build.begin(FRAME, 0).begin(FRAME, 2, compile_id="1/0").span("build_guards", 3, 4, compile_id="1/0")
     build.end(FRAME, 5, compile_id="1/0").end(FRAME, 6)
     outer, inner = read_compilations(build.log())
-    assert (outer.total_s, outer.phases_s) == (approx(3), approx({"tracing": 3}))
-    assert (inner.total_s, inner.phases_s) == (approx(3), approx({"tracing": 2, "guards": 1}))
+    assert (outer.total_s, outer.phases_s) == (approx(3), approx({"Dynamo tracing": 3}))
+    assert (inner.total_s, inner.phases_s) == (approx(3), approx({"Dynamo tracing": 2, "guards": 1}))
     assert inner.started_s == approx(2)
+
+
+def test_what_bears_no_id_inside_a_compilation_is_part_of_it(build):
+    build.begin(FRAME, 0).span("build_guards", 1, 3, compile_id="None").end(FRAME, 4)
+    (found,) = read_compilations(build.log())
+    assert found.phases_s == approx({"Dynamo tracing": 2, "guards": 2})
+
+
+def test_a_backward_does_not_count_what_is_compiled_inside_of_it(build):
+    build.begin(BACKWARD, 0).begin("backend_compile", 1).span(FRAME, 2, 5, compile_id="1/0")
+    build.end("backend_compile", 6).end(BACKWARD, 7)
+    outer, inner = read_compilations(build.log())
+    assert (outer.backward_s, outer.total_s) == (approx(4), approx(4))
+    assert (inner.backward_s, inner.total_s) == (None, approx(3))
 
 
 def test_what_has_not_ended_is_unfinished(build):

@@ -22,7 +22,7 @@ def approx(expected):
 def test_a_phase_owns_its_time_without_the_phases_inside(build):
     build.begin(FRAME, 0).begin("backend_compile", 1).begin("GraphLowering.run", 2)
     build.end("GraphLowering.run", 5).end("backend_compile", 9).end(FRAME, 10)
-    assert read_phases(build.log()) == approx({"tracing": 2, "backend": 5, "lowering": 3})
+    assert read_phases(build.log()) == approx({"Dynamo tracing": 2, "backend": 5, "Inductor lowering": 3})
     assert read_own_times(build.log()) == approx({"backend_compile": 5, "GraphLowering.run": 3, FRAME: 2})
 
 
@@ -33,7 +33,7 @@ def test_phases_add_up_to_compile_time_and_come_in_the_order_of_compiling(build)
     cost = read_cost(build.log())
     assert cost.compile_s == approx(10)
     assert sum(cost.phases_s.values()) == approx(cost.compile_s)
-    assert list(cost.phases_s) == ["tracing", "guards", "garbage collection"]
+    assert list(cost.phases_s) == ["Dynamo tracing", "guards", "garbage collection"]
 
 
 def test_threads_that_compile_beside_the_program_are_set_apart(build):
@@ -44,8 +44,8 @@ def test_threads_that_compile_beside_the_program_are_set_apart(build):
         build.end("compile_file", 6, compile_id="None", thread=thread)
     build.end("async_compile.wait", 6).end(FRAME, 7)
     cost = read_cost(build.log())
-    assert cost.phases_s == approx({"tracing": 3, "waiting for compile threads": 4})
-    assert cost.background_s == approx({"kernel compile": 8})
+    assert cost.phases_s == approx({"Dynamo tracing": 3, "waiting for compile threads": 4})
+    assert cost.background_s == approx({"C++/Triton compile": 8})
 
 
 def test_a_log_that_does_not_tell_threads_keeps_compile_threads_apart_too(build):
@@ -53,13 +53,13 @@ def test_a_log_that_does_not_tell_threads_keeps_compile_threads_apart_too(build)
     build.begin("compile_file", 2, compile_id="None").begin("compile_file", 3, compile_id="None")
     build.end("compile_file", 5, compile_id="None").end("compile_file", 6, compile_id="None")
     build.end("async_compile.wait", 6).end(FRAME, 7)
-    assert read_phases(build.log()) == approx({"tracing": 3, "waiting for compile threads": 4})
-    assert read_background(build.log()) == approx({"kernel compile": 4})
+    assert read_phases(build.log()) == approx({"Dynamo tracing": 3, "waiting for compile threads": 4})
+    assert read_background(build.log()) == approx({"C++/Triton compile": 4})
 
 
 def test_what_the_program_compiles_itself_is_part_of_its_phases(build):
     build.begin(FRAME, 0).span("compile_file", 1, 3).end(FRAME, 4)
-    assert read_phases(build.log()) == approx({"tracing": 2, "kernel compile": 2})
+    assert read_phases(build.log()) == approx({"Dynamo tracing": 2, "C++/Triton compile": 2})
     assert read_background(build.log()) == {}
 
 
@@ -78,19 +78,19 @@ def test_callers_that_a_file_does_not_tell_apart_wait_once_at_a_time(build):
     )
     cost = read_cost(build.in_time())
     assert cost.compile_s == approx(9)
-    assert cost.phases_s == approx({"tracing": 8, "guards": 1})
+    assert cost.phases_s == approx({"Dynamo tracing": 8, "guards": 1})
 
 
 def test_an_end_without_a_beginning_is_left_out(build):
     build.end("dynamo", 0.5).begin(FRAME, 1).end("bytecode_tracing", 2).end(FRAME, 3).end("dynamo", 4)
-    assert read_phases(build.log()) == approx({"tracing": 2})
+    assert read_phases(build.log()) == approx({"Dynamo tracing": 2})
 
 
 def test_a_lost_end_ends_with_what_is_around_it(build):
     build.begin(FRAME, 0).begin("backend_compile", 1).begin("GraphLowering.run", 2).end(
         "backend_compile", 4
     ).end(FRAME, 5)
-    assert read_phases(build.log()) == approx({"tracing": 2, "backend": 1, "lowering": 2})
+    assert read_phases(build.log()) == approx({"Dynamo tracing": 2, "backend": 1, "Inductor lowering": 2})
 
 
 def test_an_end_that_another_thread_makes_is_found_by_its_name_and_compilation(build):
@@ -102,12 +102,12 @@ def test_an_end_that_another_thread_makes_is_found_by_its_name_and_compilation(b
 def test_what_is_still_going_on_counts_until_it_was_last_heard_of(build):
     build.begin(FRAME, 0).begin("backend_compile", 1).span("build_guards", 2, 3)
     build.span(FRAME, 100, 101, compile_id="1/0")
-    assert read_phases(build.log()) == approx({"tracing": 2, "backend": 1, "guards": 1})
+    assert read_phases(build.log()) == approx({"Dynamo tracing": 2, "backend": 1, "guards": 1})
 
 
 def test_attempts_after_a_break_count_as_tracing(build):
     build.begin(FRAME, 0).span("compile_attempt_0", 1, 3).span("compile_attempt_1", 3, 6).end(FRAME, 7)
-    assert read_phases(build.log()) == approx({"tracing": 7})
+    assert read_phases(build.log()) == approx({"Dynamo tracing": 7})
     assert read_own_times(build.log())["compile_attempt_1"] == approx(3)
 
 
@@ -118,14 +118,16 @@ def test_a_compilation_inside_another_counts_once(build):
 
 def test_the_first_backward_is_waited_for_wherever_it_runs(build):
     build.span(FRAME, 0, 2, thread=1).span(BACKWARD, 5, 8, thread=9)
-    assert read_phases(build.log()) == approx({"tracing": 2, "AOT autograd": 3})
+    assert read_phases(build.log()) == approx({"Dynamo tracing": 2, "AOTAutograd": 3})
 
 
 def test_tuning_at_the_first_run_is_waited_for(build):
     build.span(FRAME, 0, 2).span("CachingAutotuner.benchmark_all_configs", 3, 7).span(
         "CUDAGraphNode.record", 8, 9
     )
-    assert read_phases(build.log()) == approx({"tracing": 2, "autotuning": 4, "CUDA graph recording": 1})
+    assert read_phases(build.log()) == approx(
+        {"Dynamo tracing": 2, "autotuning": 4, "CUDA graph recording": 1}
+    )
 
 
 def test_passes_own_whatever_runs_inside_of_them(build):
@@ -133,12 +135,12 @@ def test_passes_own_whatever_runs_inside_of_them(build):
     build.span("pass.joint_graph_passes.remove_noop_ops", 4, 5).end("_recursive_joint_graph_passes", 6).end(
         FRAME, 7
     )
-    assert read_phases(build.log()) == approx({"tracing": 2, "joint-graph passes": 5})
+    assert read_phases(build.log()) == approx({"Dynamo tracing": 2, "joint-graph passes": 5})
 
 
 def test_names_that_nobody_knows_are_other(build):
     build.begin(FRAME, 0).span("quantum_annealing", 1, 3).end(FRAME, 4)
-    assert read_phases(build.log()) == approx({"tracing": 2, "other": 2})
+    assert read_phases(build.log()) == approx({"Dynamo tracing": 2, "other": 2})
 
 
 def test_a_clock_that_is_set_back_takes_nothing_away(build):
@@ -163,7 +165,7 @@ def test_a_clock_that_is_set_back_takes_nothing_away(build):
 def test_odd_events_are_left_out(build, payload):
     build.span(FRAME, 0, 2)
     odd = replace(build.entries[0], payload=payload)
-    assert read_phases(CompileLog((odd, *build.entries, odd))) == approx({"tracing": 2})
+    assert read_phases(CompileLog((odd, *build.entries, odd))) == approx({"Dynamo tracing": 2})
 
 
 def test_events_need_no_arguments(build):
@@ -172,7 +174,7 @@ def test_events_need_no_arguments(build):
         replace(entry, payload=json.dumps({**json.loads(entry.payload), "args": None}), compile_id=None)
         for entry in build.entries
     )
-    assert read_phases(CompileLog(bare)) == approx({"tracing": 2})
+    assert read_phases(CompileLog(bare)) == approx({"Dynamo tracing": 2})
 
 
 def test_nothing_was_compiled():

@@ -458,3 +458,28 @@ def test_a_mode_that_was_asked_for_needs_no_note(straight, batch, monkeypatch):
 
     assert report.graphs == 1
     assert not any("as it is written" in note for note in report.notes)
+
+
+def test_a_program_that_gets_faster_is_repaid_and_says_when():
+    def many_additions(x):
+        for _ in range(300):
+            x = x + 1
+        return x
+
+    def one_addition(graph, inputs):
+        return lambda *given: [next(each for each in given if isinstance(each, torch.Tensor)) + 300]
+
+    class Adding(nn.Module):
+        def forward(self, x):
+            return many_additions(x)
+
+    work = Inference(torch.compile(Adding(), backend=one_addition), [(4, 4), (5, 4)])
+    report = inspect(work, budget_s=3.0, run_steps=10**9)
+    short = {graph.compile_id: graph for graph in report.runtime.graphs}
+
+    assert report.error.within_tolerance
+    assert report.cost.outcome == "faster"
+    assert report.cost.break_even_steps >= 1
+    assert short["0/1"].pays is True
+    assert short["0/1"].break_even_calls >= 1
+    assert any(note.startswith("recompilations took") for note in report.notes)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from pyrometer.compiler.shapes.cropping import crop, disputed_size, learn_rules
 
-
 LAWS = {
     "as many": lambda n: n,
     "one more": lambda n: n + 1,

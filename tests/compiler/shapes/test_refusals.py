@@ -143,7 +143,7 @@ def test_a_compiler_that_is_wrong_is_not_mistaken_for_padding(models):
         return lambda *args: [value * 1.01 for value in graph.forward(*args)]
 
     runner = ShapeBuckets(models.Pointwise(), {"x": [1]}, sample=[{"x": (2, 16, 4)}], backend=wrong)
-    with pytest.raises(PaddingError, match="although padding changes nothing: torch.compile does"):
+    with pytest.raises(PaddingError, match=r"although padding changes nothing: torch\.compile does"):
         runner(torch.randn(2, 7, 4))
 
 

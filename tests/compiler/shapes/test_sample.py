@@ -113,7 +113,7 @@ def test_other_inputs_stay_and_unknown_ones_are_told():
     made = inputs_like(example, {"x": (2, 5)}, torch.Generator())
     assert made["scale"] == 2.0
     assert example["x"].shape == (2, 3)
-    with pytest.raises(InputError, match="shapes for 'z', which is no tensor.*those are x"):
+    with pytest.raises(InputError, match=r"shapes for 'z', which is no tensor.*those are x"):
         inputs_like(example, {"z": (1,)}, torch.Generator())
     with pytest.raises(InputError, match="shapes for 'scale'"):
         inputs_like(example, {"scale": (1,)}, torch.Generator())

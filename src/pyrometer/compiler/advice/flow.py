@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pyrometer.compiler.advice.expressions import REDUCTIONS, is_number, operation
+from pyrometer.compiler.advice.expressions import FLOAT, REDUCTIONS, SAME, is_number, operation
 from pyrometer.compiler.advice.site import Site
 
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
@@ -115,10 +115,11 @@ class Flow:
         """Whether a name holds a new result of arithmetic there, that no other name shares: it may be changed in place."""
         earlier = [node for node in self.bindings(name) if getattr(node, "lineno", before) < before]
         last = max(earlier, key=lambda node: getattr(node, "lineno", 0), default=None)
-        aliased = any(
-            isinstance(self.parent.get(load), ast.Assign | ast.Tuple | ast.List) for load in self.loads(name)
+        again = bool(self.site.loops)
+        loads = [load for load in self.loads(name) if again or load.lineno < before]
+        return (
+            isinstance(last, ast.Assign) and isinstance(last.value, NEW) and all(map(self._makes_new, loads))
         )
-        return isinstance(last, ast.Assign) and isinstance(last.value, NEW) and not aliased
 
     def is_bound(self, name: str, before: int) -> bool:
         """Whether a name has a value at a line: an argument, or bound above it without a condition."""
@@ -129,6 +130,15 @@ class Flow:
             and self._is_certain(node, block)
             for node in self.bindings(name)
         )
+
+    def _makes_new(self, node: ast.AST) -> bool:
+        """Whether a place that reads a tensor makes a new one of it, so that nothing there shares its memory."""
+        above = self.parent.get(node)
+        if isinstance(above, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Return):
+            return True
+        called = self.parent.get(above) if isinstance(above, ast.Attribute) else above
+        found = operation(self.site, called) if called is not None else None
+        return found is not None and found[0] in (REDUCTIONS | SAME | FLOAT) - {"detach"}
 
     def _is_certain(self, node: ast.stmt, block: list[ast.stmt]) -> bool:
         return node in block or node in getattr(self.scope, "body", [])
@@ -179,7 +189,7 @@ class Flow:
                 root = found[1][0]
                 while (inner := operation(self.site, root)) is not None and inner[1]:
                     root = inner[1][0]
-                if isinstance(root, ast.Name) and not self.site.is_imported(root):
+                if isinstance(root, ast.Name) and root.id != "self" and not self.site.is_imported(root):
                     yield root.id
 
 

@@ -82,14 +82,27 @@ class Site:
 
     def alias(self, module: str) -> str | None:
         """What the file calls a module."""
-        imports = (node for node in self.everywhere() if isinstance(node, ast.Import))
-        for node in imports:
+        for node in self._visible():
+            if not isinstance(node, ast.Import):
+                continue
             for name in node.names:
                 if name.name == module:
                     return name.asname or module
                 if name.asname is None and name.name.startswith(module + "."):
                     return module
         return None
+
+    def _visible(self) -> Iterator[ast.AST]:
+        """The nodes of the file without those of functions and classes that the statement does not stand in."""
+        pending: list[ast.AST] = [self.tree] if self.tree is not None else []
+        while pending:
+            node = pending.pop()
+            yield node
+            pending += [
+                child
+                for child in ast.iter_child_nodes(node)
+                if child in self.parents or not isinstance(child, (ast.ClassDef, *FUNCTIONS))
+            ]
 
     def full_name(self, node: ast.AST) -> str:
         """A dotted name with the modules' own names in it: `np.random.rand` is `numpy.random.rand`."""
@@ -111,7 +124,7 @@ class Site:
         return [], 0
 
     def source(self, node: ast.AST) -> str:
-        """The text of a node, on one line; in brackets if it was on several."""
+        """The text of a node, on one line."""
         text = ast.get_source_segment(self.text, node) if hasattr(node, "lineno") else None
         return text if text and "\n" not in text else ast.unparse(node)
 
@@ -148,9 +161,9 @@ class Site:
 
     @cached_property
     def _imported(self) -> dict[str, str]:
-        """Names that imports anywhere in the file define, and what they stand for."""
+        """Names that imports define, and what they stand for."""
         found: dict[str, str] = {}
-        for node in self.everywhere():
+        for node in self._visible():
             if isinstance(node, ast.Import):
                 found |= {name.asname: name.name for name in node.names if name.asname}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -162,7 +175,7 @@ class Site:
         """Modules that the file imports under their own names."""
         return {
             name.name.partition(".")[0]
-            for node in self.everywhere()
+            for node in self._visible()
             if isinstance(node, ast.Import)
             for name in node.names
             if not name.asname

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pyrometer.compiler.collecting.entries import payload_json
-from pyrometer.compiler.costs.keys import Key, differences
+from pyrometer.compiler.costs.key_difference import differences
+from pyrometer.compiler.costs.keys import Key
 from pyrometer.compiler.costs.metrics import number
 from pyrometer.compiler.costs.record import CacheEvent, CacheSummary
 from pyrometer.compiler.log import CompileLog, LogEntry
@@ -18,6 +19,8 @@ CACHES = {"fx_graph_cache": "fx_graph", "aotautograd_cache": "aot_autograd"}
 _KIND = re.compile(rf"({'|'.join(CACHES)})_(hit|miss|bypass)$")
 
 GUARD_MISS = "the key was found, but conditions on sizes under which it was compiled do not hold"
+
+NOT_KEPT = "the key is the same as before, but its entry is gone: another cache folder, a cleared one, or it was never saved"
 
 
 class CacheLook(NamedTuple):
@@ -36,8 +39,10 @@ def read_cache(log: CompileLog, earlier: Iterable[CompileLog] = ()) -> CacheSumm
     """Looks into Inductor's and AOTAutograd's caches, in order; of each miss, what is different from the nearest other entry.
 
     The nearest entry is, of those before the miss of the same cache and direction (forward, backward), the one whose key
-    shares most components; in doubt the latest. Torch tells the components of Inductor's key always, those of AOTAutograd's only
-    when its logger is at DEBUG, so that a miss there may stay unexplained.
+    shares most components; in doubt the latest. Where the key itself was asked for before, its entry is gone.
+
+    Source: artifacts `fx_graph_cache_*` and `aotautograd_cache_*` of torch's structured trace. Inductor's key comes with its
+    components; AOTAutograd's only while its logger is at DEBUG, so that a miss there may stay unexplained.
 
     Args:
         log: what the compiler said.
@@ -84,14 +89,18 @@ def cache_look(entry: LogEntry) -> CacheLook | None:
 
 
 def _event(look: CacheLook, before: Sequence[CacheLook]) -> CacheEvent:
-    nearest = _nearest(look, before) if look.outcome == "miss" else None
+    is_miss = look.outcome == "miss"
+    was_there = (
+        is_miss and look.text and any((one.cache, one.text) == (look.cache, look.text) for one in before)
+    )
+    nearest = _nearest(look, before) if is_miss and not was_there else None
     return CacheEvent(
         compile_id=look.compile_id,
         cache=look.cache,
         outcome=look.outcome,
         key=look.text,
         saved_s=_saved_s(look.told) if look.outcome == "hit" else None,
-        reason=_reason(look),
+        reason=_reason(look) or (NOT_KEPT if was_there else ""),
         differs_from=None if nearest is None else nearest.text,
         differing=[] if nearest is None else differences(look.key, nearest.key),
     )
@@ -105,7 +114,6 @@ def _nearest(look: CacheLook, before: Sequence[CacheLook]) -> CacheLook | None:
         for other in reversed(before)
         if other.key
         and other.cache == look.cache
-        and other.text != look.text
         and other.key.option("is_backward") == look.key.option("is_backward")
     ]
     return min(comparable, key=lambda other: look.key.distance(other.key), default=None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyrometer.compiler.collecting.entries import payload_json
 from pyrometer.compiler.compile_id import CompileId, parse_compile_id
@@ -34,8 +34,6 @@ class Span:
     lane: Lane
     start_ns: int
     end_ns: int
-    args: dict[str, Any] = field(default_factory=dict)
-    """What torch says of it: at its beginning, and more at its end."""
     children: list[Span] = field(default_factory=list)
 
     @property
@@ -55,7 +53,6 @@ class _Event(NamedTuple):
     time_ns: int
     lane: Lane
     compile_id: CompileId | None
-    args: dict[str, Any]
 
 
 def read_flat_spans(log: CompileLog) -> list[Span]:
@@ -71,7 +68,7 @@ def read_flat_spans(log: CompileLog) -> list[Span]:
             continue
         last_ns[event.lane, event.compile_id] = event.time_ns
         if event.begins:
-            span = Span(event.name, event.compile_id, event.lane, event.time_ns, -1, dict(event.args))
+            span = Span(event.name, event.compile_id, event.lane, event.time_ns, -1)
             open_spans[event.lane].append(span)
             found.append(span)
         else:
@@ -104,7 +101,6 @@ def _end(event: _Event, open_spans: dict[Lane, list[Span]]) -> None:
                 for lost in [span, *(inner for inner in spans[at:] if inner.compile_id == span.compile_id)]:
                     lost.end_ns = event.time_ns
                 spans[at:] = [inner for inner in spans[at:] if inner.end_ns < 0]
-                span.args.update(event.args)
                 return
 
 
@@ -115,7 +111,7 @@ def _event(entry: LogEntry, epoch: int) -> _Event | None:
     name, time_us, args = event.get("name"), event.get("ts"), event.get("args")
     if not isinstance(name, str) or not isinstance(time_us, (int, float)) or not abs(time_us) < 1e16:
         return None
-    args = args if isinstance(args, dict) else {}
-    own = entry.compile_id or parse_compile_id(str(args.get("compile_id")), epoch)
+    told = str(args.get("compile_id")) if isinstance(args, dict) else ""
+    own = entry.compile_id or parse_compile_id(told, epoch)
     lane = Lane(entry.thread, own is None and name in ON_WORKERS)
-    return _Event(name, event["ph"] == "B", nanoseconds(time_us), lane, own, args)
+    return _Event(name, event["ph"] == "B", nanoseconds(time_us), lane, own)

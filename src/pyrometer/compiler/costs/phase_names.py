@@ -8,17 +8,17 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from functools import cache
 
-TRACING = "tracing"
+TRACING = "Dynamo tracing"
 GUARDS = "guards"
 BACKEND = "backend"
-AOT_AUTOGRAD = "AOT autograd"
+AOT_AUTOGRAD = "AOTAutograd"
 PRE_GRAD = "pre-grad passes"
 JOINT_GRAPH = "joint-graph passes"
 POST_GRAD = "post-grad passes"
-LOWERING = "lowering"
-SCHEDULING = "scheduling"
+LOWERING = "Inductor lowering"
+SCHEDULING = "scheduling and fusion"
 CODE_GENERATION = "code generation"
-KERNEL_COMPILE = "kernel compile"
+KERNEL_COMPILE = "C++/Triton compile"
 WAITING = "waiting for compile threads"
 LOADING = "loading code"
 CACHE_LOOKUP = "cache look-up"
@@ -163,7 +163,7 @@ def phase_named(name: str) -> str:
     """The phase that one of torch's names belongs to.
 
     >>> phase_named("GraphLowering.run"), phase_named("pass.post_grad_passes.stable_sort"), phase_named("news")
-    ('lowering', 'post-grad passes', 'other')
+    ('Inductor lowering', 'post-grad passes', 'other')
     """
     return next(
         (

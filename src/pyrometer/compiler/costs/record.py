@@ -62,7 +62,7 @@ class CacheEvent(Record, frozen=True, kw_only=True):
     outcome: Annotated[str, doc("hit, miss or bypass")]
     key: str = ""
     saved_s: Annotated[Seconds | None, doc("compile time that a hit spared, as torch says")] = None
-    reason: Annotated[str, doc("of a bypass, or of a miss although the key was found")] = ""
+    reason: Annotated[str, doc("of a bypass, or of a miss that is not for the key")] = ""
     differs_from: Annotated[str | None, doc("key of the nearest other entry; of a miss")] = None
     differing: Annotated[list[str], doc("components of the key in which it differs from that entry")] = []
 

@@ -157,15 +157,15 @@ def fit(tensor: torch.Tensor, sizes: Mapping[int, int], value: float) -> torch.T
     layout = _dense_format(tensor)
     if not any(padding) and layout is not None:
         return tensor
-    with _as_the_tensor(tensor):
+    with like_the_tensor(tensor):
         padded = functional.pad(tensor, padding, value=value)
         return padded.contiguous(memory_format=layout or torch.contiguous_format)
 
 
-def _as_the_tensor(tensor: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
-    """In inference mode new tensors are of another kind than those made outside, for which Dynamo compiles anew.
+def like_the_tensor(tensor: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
+    """Where to make a tensor from another, so that both are of one kind.
 
-    So what comes from an ordinary tensor is made an ordinary one, as one that fits already is.
+    In inference mode new tensors are of another kind than those made outside, and Dynamo compiles anew for it.
     """
     if not torch.is_inference_mode_enabled() or tensor.is_inference():
         return contextlib.nullcontext()

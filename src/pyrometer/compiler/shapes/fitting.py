@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyrometer.bench.matrix.cell import OutputError
-from pyrometer.compiler.shapes.axes import Axes, Sizes, fit
+from pyrometer.compiler.shapes.axes import Axes, Sizes, fit, like_the_tensor
 from pyrometer.compiler.shapes.checking import CallArguments, ModelState, PaddingError, Reference, has_dropout
 from pyrometer.compiler.shapes.cropping import (
     Shapes,
@@ -69,7 +69,9 @@ class Fitting:
             repeats = [1] * value.dim()
             for dim, axis in dims.items():
                 repeats[dim] = -(-wanted[axis] // given[axis])
-            values[name] = fit(value.repeat(repeats), {dim: wanted[axis] for dim, axis in dims.items()}, 0.0)
+            with like_the_tensor(value):
+                longer = value.repeat(repeats)
+            values[name] = fit(longer, {dim: wanted[axis] for dim, axis in dims.items()}, 0.0)
         return self.axes.replaced(*call, values)
 
     def check(

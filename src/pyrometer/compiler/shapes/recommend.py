@@ -56,6 +56,7 @@ ALIKE = 1.03
 """A simpler way is preferred while its total is within this of the best."""
 
 NUM_SIZES = 6
+NUM_ROUNDS = 15
 COMPILE_SHARE = 0.6
 
 
@@ -268,7 +269,7 @@ class _Study:
         if len(request.axes.names) > 1:
             return learn_plan(request.axes, self.seen, BucketPolicy(max_graphs=request.max_graphs))
         runner, compiling = self.ready.get("dynamic") or self.ready["eager"]
-        times = {request.axes.sizes(*call)[0]: self._fastest(runner, call) for call in self.calls}
+        times = self._fastest(runner)
         self.edges = plan_edges(
             {sizes[0]: count for sizes, count in self.seen.items()},
             request.max_graphs,
@@ -279,15 +280,19 @@ class _Study:
         axis = AxisPlan(name=request.axes.names[0], edges=self.edges.edges)
         return with_cells(BucketPlan(axes=[axis], num_samples=total), self.seen)
 
-    def _fastest(self, strategy: Strategy, call: CallArguments) -> Seconds:
-        clock, times = clock_for(self.request.device), []
-        for _ in range(5):
-            clock.synchronize()
-            start = clock.host_ns()
-            run_pass(strategy, [call])
-            clock.synchronize()
-            times.append((clock.host_ns() - start) * 1e-9)
-        return max(min(times), 1e-9)
+    def _fastest(self, strategy: Strategy) -> dict[int, Seconds]:
+        """The fastest of a few calls at each size, in turn, so that no size has the machine's worst moment alone."""
+        clock, times = clock_for(self.request.device), dict[int, Seconds]()
+        for _ in range(NUM_ROUNDS):
+            for call in self.calls:
+                size = self.request.axes.sizes(*call)[0]
+                clock.synchronize()
+                start = clock.host_ns()
+                run_pass(strategy, [call])
+                clock.synchronize()
+                took_s = (clock.host_ns() - start) * 1e-9
+                times[size] = min(times.get(size, took_s), max(took_s, 1e-9))
+        return times
 
     def _result(self, name: str, step_s: Seconds, verdict: Verdict | None) -> StrategyResult:
         strategy, compiling = self.ready[name]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+import msgspec
+
 from pyrometer.compiler.advice.choice import Choice, decide, name_and_value
 from pyrometer.compiler.advice.expressions import bracketed, kept_as_tensor, shows_tensor, truth
 from pyrometer.compiler.advice.flow import Flow
@@ -64,7 +66,8 @@ def data_dependent_assert(site: Site) -> list[Rewrite]:
         case _:
             return []
     text = _constant_text(told)
-    if condition is None or text is None:
+    caught = any(isinstance(node, ast.Try) for node in site.parents)
+    if condition is None or text is None or caught:
         return []
     return site.replaced(
         site.statement,
@@ -79,7 +82,11 @@ def decided(site: Site, statement: ast.If, condition: str) -> list[Rewrite]:
     if returned is not None:
         one, other, last = returned
         value = decide(site, condition, one, other)
-        return [] if value is None else site.replaced(statement, f"return {value.text}", _about(value), last)
+        return (
+            []
+            if value is None
+            else site.replaced(statement, f"return {value.text}", _about(site, value), last)
+        )
     pairs = _assigned(site, statement)
     values = [decide(site, condition, one, other) for _, one, other in pairs]
     known = [value for value in values if value is not None]
@@ -90,11 +97,11 @@ def decided(site: Site, statement: ast.If, condition: str) -> list[Rewrite]:
     ):
         return []
     if len(known) == 1:
-        return site.replaced(statement, f"{pairs[0][0]} = {known[0].text}", _about(known[0]))
+        return site.replaced(statement, f"{pairs[0][0]} = {known[0].text}", _about(site, known[0]))
     name = site.unused_name("condition")
     values = [decide(site, name, one, other) for _, one, other in pairs]
     lines = [f"{target} = {value.text}" for (target, _, _), value in zip(pairs, values, strict=True) if value]
-    return site.replaced(statement, "\n".join([f"{name} = {condition}", *lines]), _about(known[0]))
+    return site.replaced(statement, "\n".join([f"{name} = {condition}", *lines]), _about(site, known[0]))
 
 
 def _if(site: Site, statement: ast.If) -> list[Rewrite]:
@@ -116,7 +123,7 @@ def _conditional_expression(site: Site, statement: ast.stmt) -> list[Rewrite]:
     node = inside[0]
     condition = _certain(site, node.test)
     value = None if condition is None else decide(site, condition, node.body, node.orelse)
-    return [] if value is None else site.edited(statement, [(node, value.text)], _about(value))
+    return [] if value is None else site.edited(statement, [(node, value.text)], _about(site, value))
 
 
 def _returned(site: Site, statement: ast.If) -> tuple[ast.expr, ast.expr, ast.stmt] | None:
@@ -161,5 +168,7 @@ def _constant_text(node: ast.expr) -> str | None:
     return None
 
 
-def _about(value: Choice) -> Rewrite:
-    return WHERE if value.by_where else COND
+def _about(site: Site, value: Choice) -> Rewrite:
+    """Where the test took a number out of a tensor, it now compares as tensors do: a constant is rounded to their dtype."""
+    about = WHERE if value.by_where else COND
+    return msgspec.structs.replace(about, exactness="tolerance") if site.found.id == "gb0124" else about

@@ -36,25 +36,15 @@ def class_in_function(site: Site) -> list[Rewrite]:
         or function not in getattr(site.tree, "body", [])
     ):
         return [CLASS]
-    flow = Flow(site)
-    own = flow.arguments() | {
-        node.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    reads = {
-        node.id
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
-    defined = {
-        node.name
-        for node in ast.walk(site.tree or ast.Module([], []))
-        if isinstance(node, (ast.ClassDef, *FUNCTIONS)) and node is not statement
-    }
-    whole, block = site.block(function), site.block(statement)
-    rest = None if whole is None else _without(site, function, statement)
-    if reads & own or statement.name in defined or block is None or rest is None:
+    own = Flow(site).arguments() | _names(function, ast.Store)
+    changed = any(_is_attribute_of(node, statement.name) for node in ast.walk(function))
+    defined = [
+        node
+        for node in site.everywhere()
+        if isinstance(node, (ast.ClassDef, *FUNCTIONS)) and node.name == statement.name
+    ]
+    block, rest = site.block(statement), _without(site, function, statement)
+    if _names(statement, ast.Load) & own or changed or len(defined) > 1 or block is None or rest is None:
         return [CLASS]
     return [*site.replaced(function, f"{block}\n\n\n{rest}", CLASS), CLASS]
 
@@ -85,6 +75,20 @@ def deep_copy(site: Site) -> list[Rewrite]:
         *site.edited(statement, edits if len(edits) == len(copies) else [], COPY),
         COPY,
     ]
+
+
+def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    return {
+        each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, context)
+    }
+
+
+def _is_attribute_of(node: ast.AST, name: str) -> bool:
+    """Whether an attribute of a name is set: what is made anew in each call would then be shared by all."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=owner), ctx=ast.Store() | ast.Del()):
+            return owner == name
+    return False
 
 
 def _without(site: Site, function: ast.stmt, inner: ast.stmt) -> str | None:

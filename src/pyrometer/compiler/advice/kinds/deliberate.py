@@ -18,6 +18,7 @@ DISABLED = Rewrite(
     title="let the function be compiled",
     why="It stands under torch.compiler.disable and runs eagerly, which ends the graph before it. Whoever put it there may have "
     "had a reason: compare results without it.",
+    exactness="tolerance",
 )
 
 
@@ -33,7 +34,8 @@ def left_in_call(site: Site) -> list[Rewrite]:
 @advises("gb0098", "gb0099")
 def disabled_function(site: Site) -> list[Rewrite]:
     """Take the decorator off a function of the same file."""
-    for function in _called(site):
+    called = _called(site)
+    for function in called if len(called) == 1 else []:
         marks = [
             mark
             for mark in function.decorator_list

@@ -129,6 +129,8 @@ def _level(name: str) -> str:
 
 def _is_pure(call: ast.Call) -> bool:
     """Whether nothing but the call itself is lost with its arguments."""
+    if any(keyword.arg == "file" for keyword in call.keywords):
+        return False  # what is written there may be read again
     inside = [part for argument in [*call.args, *call.keywords] for part in ast.walk(argument)]
     calls = [part for part in inside if isinstance(part, ast.Call)]
     names = {

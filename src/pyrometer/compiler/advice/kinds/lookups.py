@@ -54,15 +54,20 @@ def _numbers(site: Site, node: ast.Subscript) -> str | None:
     if not isinstance(node.value, ast.Name):
         return _listed(node.value)
     name = node.value.id
-    bindings = [each for each in site.everywhere() if isinstance(each, ast.Name) and each.id == name]
+    nodes = list(site.everywhere())
     assigned = [
         each.value
-        for each in site.everywhere()
+        for each in nodes
         if isinstance(each, ast.Assign)
         and any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
     ]
-    stored = [each for each in bindings if not isinstance(each.ctx, ast.Load)]
-    if len(stored) != 1 or len(assigned) != 1 or _is_changed(site, name):
+    stored = [
+        each
+        for each in nodes
+        if (isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load))
+        or (isinstance(each, ast.arg) and each.arg == name)
+    ]
+    if len(stored) != 1 or len(assigned) != 1 or _is_changed(nodes, name):
         return None
     return _listed(assigned[0])
 
@@ -84,9 +89,8 @@ def _listed(node: ast.AST) -> str | None:
     )
 
 
-def _is_changed(site: Site, name: str) -> bool:
+def _is_changed(nodes: list[ast.AST], name: str) -> bool:
     """Whether the table may be changed: it is written to, has a method called, or is handed on."""
-    nodes = list(site.everywhere())
     loads = sum(
         isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load) for each in nodes
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from typing import NamedTuple
 
 from pyrometer.compiler.advice.expressions import bracketed, is_reduction
 from pyrometer.compiler.advice.flow import Flow
@@ -73,35 +73,45 @@ def list_from_tensor(site: Site) -> list[Rewrite]:
 
 
 def _edits(site: Site) -> list[tuple[ast.AST, str]]:
-    """What to write for each number taken in a statement; empty if one of them must stay a number."""
+    """What to write for each number taken in a statement; empty if one of them must stay a number, or may be none of a tensor."""
     flow = Flow(site)
-    found = list(_taken(site))
-    inner = {id(part) for node, *_ in found for part in ast.walk(node) if part is not node}
-    outer = [each for each in found if id(each[0]) not in inner]
-    sure = len(outer) == 1 or all(flow.is_tensor(value) for _, value, _ in outer)
-    if not sure or not all(flow.absorbed(node) for node, _, _ in outer):
-        return []
-    return [(node, _tensor(site, value, convert)) for node, value, convert in outer]
+    found = [taken for call in site.calls if (taken := _taken(call))]
+    inner = {id(part) for each in found for part in ast.walk(each.call) if part is not each.call}
+    outer = [each for each in found if id(each.call) not in inner]
+    alone = len(outer) == 1 and not any(isinstance(node, ast.Subscript) for node in site.nodes)
+    for each in outer:
+        sure = flow.is_tensor(each.value) or (alone and each.is_item)
+        if not sure or not flow.absorbed(each.call):
+            return []
+    return [(each.call, _tensor(site, each)) for each in outer]
 
 
-def _taken(site: Site) -> Iterator[tuple[ast.AST, ast.expr, str]]:
-    """Every call that takes a number out of something: the call, the something, and the conversion in it."""
-    for node in site.calls:
-        match node:
-            case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[]):
-                yield node, value, ""
-            case ast.Call(func=ast.Name(id="int" | "float" as name), args=[value], keywords=[]):
-                match value:
-                    case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
-                        yield node, inner, DTYPES[name]
-                    case _:
-                        yield node, value, DTYPES[name]
+class _Taken(NamedTuple):
+    """A number taken out of something."""
+
+    call: ast.Call
+    value: ast.expr
+    convert: str
+    is_item: bool
 
 
-def _tensor(site: Site, value: ast.expr, convert: str) -> str:
-    text = bracketed(site.source(value))
-    own = "" if is_reduction(site, value) else ".clone().reshape(())"
-    return f"{text}.detach(){own}{convert}"
+def _taken(call: ast.Call) -> _Taken | None:
+    match call:
+        case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[]):
+            return _Taken(call, value, "", is_item=True)
+        case ast.Call(func=ast.Name(id="int" | "float" as name), args=[ast.Call() as value], keywords=[]) if (
+            inner := _taken(value)
+        ) is not None and inner.is_item:
+            return _Taken(call, inner.value, DTYPES[name], is_item=True)
+        case ast.Call(func=ast.Name(id="int" | "float" as name), args=[value], keywords=[]):
+            return _Taken(call, value, DTYPES[name], is_item=False)
+    return None
+
+
+def _tensor(site: Site, taken: _Taken) -> str:
+    text = bracketed(site.source(taken.value))
+    own = "" if is_reduction(site, taken.value) else ".clone().reshape(())"
+    return f"{text}.detach(){own}{taken.convert}"
 
 
 def _decides(site: Site) -> bool:
