@@ -179,6 +179,14 @@ def test_sizes_are_learned_from_the_first_calls(buckets):
     assert statistics.misses == 1
 
 
+def test_a_size_to_be_covered_is_planned_and_compiled_although_never_seen(buckets):
+    runner = buckets(cover={"x.1": 64})
+    assert runner.plan.axes[0].edges[-1] == 64
+    assert [64] in runner.plan.cells
+    assert runner(torch.randn(2, 60, 4)).shape == (2, 60, 4)
+    assert runner.statistics().fallback_calls == 0
+
+
 def test_sizes_are_learned_from_a_file(tmp_path, buckets):
     log = tmp_path / "sample.jsonl"
     log.write_text("".join(json.dumps({"x": [2, size, 4]}) + "\n" for size in (8, 8, 16)))

@@ -85,6 +85,14 @@ def test_a_declared_mask_is_padded_with_what_it_ignores(models):
     check(runner, model, torch.randn(2, 5, 8), torch.ones(2, 5, dtype=torch.bool))
 
 
+def test_a_declared_mask_that_is_true_at_padding_is_padded_with_true():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0).train()
+    dims = {"src": {1: "length"}, "src_key_padding_mask": {1: "length"}}
+    runner = ShapeBuckets(layer, dims, sample=[{"src": (2, 16, 8)}], backend="eager")
+    given = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    check(runner, layer, torch.randn(2, 5, 8), src_key_padding_mask=given)
+
+
 def test_a_square_mask_is_padded_both_ways():
     class Scores(nn.Module):
         def forward(self, x, mask):
@@ -111,14 +119,15 @@ def test_lengths_are_given_and_kept(models):
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # Dynamo looks, and hides it elsewhere
-def test_rows_that_are_padding_attend_to_something_so_that_no_gradient_is_nan(models):
+@pytest.mark.parametrize("own_mask", [None, torch.tensor([[True] * 5, [True] * 3 + [False] * 2, [True] * 5])])
+def test_rows_that_are_padding_attend_to_something_so_that_no_gradient_is_nan(own_mask, models):
     model = models.Attention().train()
     runner = ShapeBuckets(
         model, {"x": {0: "batch", 1: "length"}}, sample=[{"x": (4, 16, 8)}], backend="aot_eager"
     )
     x = torch.randn(3, 5, 8, requires_grad=True)
-    loss = runner(x).square().sum()
-    wanted = torch.autograd.grad(model(x).square().sum(), [x, *model.parameters()])
+    loss = runner(x, own_mask).square().sum()
+    wanted = torch.autograd.grad(model(x, own_mask).square().sum(), [x, *model.parameters()])
     found = torch.autograd.grad(loss, [x, *model.parameters()])
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 

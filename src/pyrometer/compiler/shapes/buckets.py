@@ -51,7 +51,7 @@ class ShapeBuckets:
         sample: a file of shapes (see `read_sample`), or the shapes themselves, one mapping per call.
         plan: a plan, or the file that `save` wrote.
         mask: how the model is told what is padding: a parameter's name or a `Mask`; found by its name (`attention_mask`, `mask`,
-            `lengths`, …) by default; `None` for a model that needs none.
+            `lengths`, …) by default, unless only the rows of a batch vary; `None` for a model that needs none.
         pad_values: what an input is padded with; 0 by default.
         backend: of torch.compile; as are `mode`, `options` and `fullgraph`.
         mode: of torch.compile.
@@ -169,7 +169,7 @@ class ShapeBuckets:
         Raises:
             InputError: nothing was called yet.
         """
-        plan = learn_plan(self.axes, self._tally.seen, self.policy)
+        plan = learn_plan(self.axes, self._tally.seen(), self.policy)
         kept = {tuple(cell) for cell in plan.cells}
         with self._lock:
             self._plan = plan
@@ -216,7 +216,7 @@ class ShapeBuckets:
             return None
         with self._lock:
             if self._plan is None:
-                self._plan = learn_plan(self.axes, self._tally.seen, self.policy)
+                self._plan = learn_plan(self.axes, self._tally.seen(), self.policy)
             return self._plan
 
     def _too_long(self, plan: BucketPlan, sizes: Sizes, call: CallArguments) -> Any:
@@ -259,8 +259,9 @@ class ShapeBuckets:
         if sizes != edges:
             output = self._fitting.cropped(output, sizes)
         if traffic:
-            bucket.lost_calls += 1 - self.policy.cost(sizes) / self.policy.cost(edges)
-            self._tally.serve(sizes, edges, copying_s + time.perf_counter() - start)
+            copying_s += time.perf_counter() - start
+            lost = 1 - self.policy.cost(sizes) / self.policy.cost(edges)
+            self._tally.serve(bucket, sizes, lost, copying_s)
         return output
 
     def _bucket(self, edges: Sizes, signature: Any, *, traffic: bool) -> Bucket | None:

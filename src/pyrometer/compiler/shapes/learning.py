@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+import msgspec
+
 from pyrometer.compiler.shapes.axes import Axes, Sizes
 from pyrometer.compiler.shapes.grid import plan_each, plan_grid
 from pyrometer.compiler.shapes.planning import plan_edges
@@ -27,18 +29,17 @@ def learn_plan(axes: Axes, seen: Mapping[Sizes, int], policy: BucketPolicy) -> B
     """
     if not seen:
         raise InputError("sizes: none were seen; a plan needs at least one call")
-    covered = Counter(seen)
     largest = tuple(
         max(policy.cover.get(name, 0), *(sizes[place] for sizes in seen))
         for place, name in enumerate(axes.names)
     )
-    if policy.cover and largest not in covered:
-        covered[largest] = 1
-    align = tuple(policy.alignment(name) for name in axes.names)
-    edges = _edges(covered, policy, align)
+    edges = _edges(axes, seen, policy, largest)
     planned = [AxisPlan(name=name, edges=own) for name, own in zip(axes.names, edges, strict=True)]
-    plan = BucketPlan(axes=planned, num_samples=sum(seen.values()))
-    return with_cells(plan, covered)
+    plan = with_cells(BucketPlan(axes=planned, num_samples=sum(seen.values())), seen)
+    furthest = [own[-1] for own in edges]
+    if furthest in plan.cells:
+        return plan
+    return msgspec.structs.replace(plan, cells=[*plan.cells, furthest] if policy.cover else plan.cells)
 
 
 def with_cells(plan: BucketPlan, seen: Mapping[Sizes, int]) -> BucketPlan:
@@ -71,19 +72,22 @@ def volume(sizes: Sizes) -> int:
     return product
 
 
-def _edges(seen: Mapping[Sizes, int], policy: BucketPolicy, align: tuple[int, ...]) -> list[list[int]]:
+def _edges(axes: Axes, seen: Mapping[Sizes, int], policy: BucketPolicy, largest: Sizes) -> list[list[int]]:
+    align = tuple(policy.alignment(name) for name in axes.names)
     if len(align) == 1:
         found = plan_edges(
             {sizes[0]: count for sizes, count in seen.items()},
             policy.max_graphs,
             step_cost=policy.step_cost,
             align=align[0],
+            cover=largest[0],
             compile_cost=policy.compile_cost,
             expected_calls=policy.expected_calls,
         )
         return [found.edges]
+    covered = {**seen, largest: seen.get(largest, 1)}
     if len(align) == 2:
-        pairs = {(sizes[0], sizes[1]): count for sizes, count in seen.items()}
+        pairs = {(sizes[0], sizes[1]): count for sizes, count in covered.items()}
         grid = plan_grid(pairs, policy.max_graphs, step_cost=policy.step_cost, align=(align[0], align[1]))
         return [grid.rows, grid.columns]
-    return plan_each(Counter(seen).elements(), policy.max_graphs, align=align)
+    return plan_each(Counter(covered).elements(), policy.max_graphs, align=align)

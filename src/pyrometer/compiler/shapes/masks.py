@@ -120,13 +120,21 @@ class Masking:
         if own is None:
             made = self._made(self.axes.get(self.source, *padded), sizes, edges)
             return padded[0], {**padded[1], self.mask.name: made}
-        if self.mask.name in self.axes.inputs or not isinstance(own, torch.Tensor):
+        if not isinstance(own, torch.Tensor):
             return padded
+        return self.axes.replaced(*padded, {self.mask.name: self._fitted(own, sizes, edges)})
+
+    def _fitted(self, own: torch.Tensor, sizes: Sizes, edges: Sizes) -> torch.Tensor:
+        """The caller's mask, padded with what it ignores; rows that are padding themselves see everything."""
         wanted = dict(zip(self.axes.names, edges, strict=True))
         if self.mask.kind == "lengths":
-            return self.axes.replaced(*padded, {self.mask.name: own.clamp(max=wanted[self.axis])})
-        targets = {dim: wanted[axis] for dim, axis in self.dims(own, sizes).items()}
-        return self.axes.replaced(*padded, {self.mask.name: fit(own, targets, self.mask.pad_value)})
+            return own.clamp(max=wanted[self.axis])
+        dims = self.axes.inputs.get(self.mask.name) or self.dims(own, sizes)
+        padding = self.axes.pad_values.get(self.mask.name, self.mask.pad_value)
+        fitted = fit(own, {dim: wanted[axis] for dim, axis in dims.items()}, padding)
+        if 0 in dims and own.dim() > 1 and fitted.shape[0] > own.shape[0]:
+            fitted[own.shape[0] :] = 1 - self.mask.pad_value
+        return fitted
 
     def _made(self, source: torch.Tensor, sizes: Sizes, edges: Sizes) -> torch.Tensor:
         """Real up to the true size; rows that are padding themselves see everything, since a softmax over nothing is NaN."""

@@ -23,7 +23,7 @@ class Tally:
         self._lock = threading.Lock()
         self._count: Counter[str] = Counter()
         self._elements = [0, 0]
-        self.seen: Counter[Sizes] = Counter()
+        self._seen: Counter[Sizes] = Counter()
         self.copying_s: Seconds = 0.0
         self.compile_s: Seconds = 0.0
         self.refusals: list[str] = []
@@ -38,16 +38,22 @@ class Tally:
     def see(self, sizes: Sizes) -> int:
         """Count a call with these sizes; which call it is."""
         with self._lock:
-            if sizes in self.seen or len(self.seen) < MAX_DISTINCT:
-                self.seen[sizes] += 1
+            if sizes in self._seen or len(self._seen) < MAX_DISTINCT:
+                self._seen[sizes] += 1
             self._count["calls"] += 1
             return self._count["calls"]
 
-    def serve(self, sizes: Sizes, edges: Sizes, copying_s: Seconds) -> None:
-        """Note a call that a bucket served."""
+    def seen(self) -> Counter[Sizes]:
+        """How often each combination of sizes was called so far."""
         with self._lock:
+            return self._seen.copy()
+
+    def serve(self, bucket: Bucket, sizes: Sizes, lost: float, copying_s: Seconds) -> None:
+        """Note a call that a bucket served: its true sizes, the share of it that was lost to padding, and time spent on copying."""
+        with self._lock:
+            bucket.lost_calls += lost
             self._elements[0] += volume(sizes)
-            self._elements[1] += volume(edges)
+            self._elements[1] += volume(bucket.edges)
             self.copying_s += copying_s
 
     def statistics(self, store: BucketStore, axes: Axes) -> BucketStatistics:
@@ -69,8 +75,8 @@ class Tally:
                 evictions=store.evictions,
                 num_graphs=len(buckets),
                 precompiled=count["precompiled"],
-                distinct_sizes=len(self.seen),
-                recompiles_avoided=max(len(self.seen) - compiled, 0),
+                distinct_sizes=len(self._seen),
+                recompiles_avoided=max(len(self._seen) - compiled, 0),
                 padding_share=1 - real / padded if padded else 0.0,
                 lost_s=sum(lost) + store.evicted_lost_s if lost else None,
                 copying_s=self.copying_s,
