@@ -12,7 +12,9 @@ import pyrometer as pm
 THRESHOLD = 0.6
 
 
-class Backbone(nn.Module):
+class Detector(nn.Module):
+    """As written at first: plain Python over tensor values."""
+
     def __init__(self, width=24):
         super().__init__()
         self.layers = nn.Sequential(
@@ -28,38 +30,26 @@ class Backbone(nn.Module):
 
     def forward(self, images):
         features = self.layers(images)
+        boxes = self.boxes(features).flatten(2).squeeze(0)
         scores = self.scores(features).sigmoid().flatten()
-        boxes = self.boxes(features).flatten(2).squeeze(0).transpose(0, 1)
-        return scores, boxes
-
-
-class Detector(nn.Module):
-    """As written at first: plain Python over tensor values."""
-
-    def __init__(self):
-        super().__init__()
-        self.backbone = Backbone()
-
-    def forward(self, images):
-        scores, boxes = self.backbone(images)
-        if scores.max() > 1:
-            scores = scores / scores.max()
-        best = scores.argmax().item()
+        if scores.max() < THRESHOLD:
+            scores = scores * 2
+        certain = scores[scores > THRESHOLD].sum()
         weight = scores.mean().item()
-        keep = boxes[scores > THRESHOLD]
-        return keep.sum() + boxes[best].sum() * weight
+        return (boxes * scores).sum(1) * weight + certain
 
 
 class FixedDetector(Detector):
-    """The same without a look at a value: nothing leaves the graph."""
+    """The same as advised: nothing leaves the graph."""
 
     def forward(self, images):
-        scores, boxes = self.backbone(images)
-        scores = torch.where(scores.max() > 1, scores / scores.max(), scores)
-        best = scores.argmax(0, keepdim=True)
-        weight = scores.mean()
-        keep = torch.where((scores > THRESHOLD).unsqueeze(1), boxes, 0)
-        return keep.sum() + boxes.index_select(0, best).sum() * weight
+        features = self.layers(images)
+        boxes = self.boxes(features).flatten(2).squeeze(0)
+        scores = self.scores(features).sigmoid().flatten()
+        scores = torch.where(scores.max() < THRESHOLD, scores * 2, scores)
+        certain = torch.where(scores > THRESHOLD, scores, 0).sum()
+        weight = scores.mean().detach()
+        return (boxes * scores).sum(1) * weight + certain
 
 
 def workload():

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 log = logging.getLogger("program")
 TABLE = [1.0, -2.0, 0.5]
+THRESHOLD = 0.25
 linear = nn.Linear(4, 4)
 linear.requires_grad_(False)
 nn.init.eye_(linear.weight)
@@ -374,6 +375,30 @@ def f(x):
     return y + 1
 """,
         "started = (0 if torch.compiler.is_compiling() else time.perf_counter())",
+    ),
+    Case(
+        "threshold_by_name",
+        "gb0170",
+        """
+def f(x):
+    y = x.tanh()
+    if y.max() < THRESHOLD:
+        y = y * 2
+    return y + 1
+""",
+        "y = torch.where(y.max() < THRESHOLD, y * 2, y)",
+        _signs(),
+    ),
+    Case(
+        "masked_by_name",
+        "gb0036",
+        """
+def f(x):
+    y = x.tanh()
+    return x * y[y > THRESHOLD].sum()
+""",
+        "torch.where(y > THRESHOLD, y, 0).sum()",
+        _signs(),
     ),
     Case(
         "masked_sum",

@@ -70,10 +70,10 @@ def test_a_model_that_bears_no_padding_gets_another_recommendation(models):
 
 
 def test_what_no_longer_fits_into_the_budget_says_so(models):
-    advice = advise(models.Pointwise(), budget_s=1e-3)
+    advice = advise(models.Pointwise(), budget_s=1e-6)
     left = {result.name: result.failure for result in advice.strategies if result.failure}
     assert set(left) == {"dynamic", "buckets", "mark_dynamic", "static"}
-    assert "the budget of 1.00 ms was used up" in left["static"]
+    assert "the budget of 1.00 µs was used up" in left["static"]
     assert advice.recommended == "eager"
 
 

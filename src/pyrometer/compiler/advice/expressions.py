@@ -81,7 +81,9 @@ def is_single(site: Site, node: ast.AST) -> bool:
     match node:
         case ast.BinOp(left=left, right=right):
             one, other = is_single(site, left), is_single(site, right)
-            return (one and (other or is_number(right))) or (other and is_number(left))
+            return (one and (other or stands_for_number(site, right))) or (
+                other and stands_for_number(site, left)
+            )
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return is_single(site, operand)
     found = operation(site, node)
@@ -100,6 +102,11 @@ def is_number(node: ast.AST) -> bool:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return is_number(operand)
     return False
+
+
+def stands_for_number(site: Site, node: ast.AST) -> bool:
+    """Whether this is a number written out, or a name that the file gives one once and for all."""
+    return is_number(node) or (isinstance(node, ast.Name) and node.id in site.constants)
 
 
 def truth(site: Site, test: ast.expr) -> str | None:
@@ -134,6 +141,8 @@ def elementwise(site: Site, node: ast.AST) -> Form | None:
     match node:
         case ast.Constant(value=value) if is_number(node):
             found = Form(frozenset(), isinstance(value, float))
+        case ast.Name(id=name) if name in site.constants:
+            found = Form(frozenset(), isinstance(site.constants[name], float))
         case ast.Name() | ast.Attribute():
             dotted = ast.unparse(node)
             if dotted.replace(".", "").isidentifier():
@@ -200,7 +209,7 @@ def _truth(site: Site, node: ast.expr) -> str | None:
             sign = " & " if isinstance(op, ast.And) else " | "
             return None if None in parts else sign.join(bracketed(part or "") for part in parts)
         case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, COMPARISONS):
-            flat = all(is_single(site, side) or is_number(side) for side in (left, right))
+            flat = all(is_single(site, side) or stands_for_number(site, side) for side in (left, right))
             return ast.unparse(node) if flat else f"({ast.unparse(node)}).reshape(())"
         case ast.Compare() | ast.Constant() | ast.IfExp() | ast.Lambda():
             return None

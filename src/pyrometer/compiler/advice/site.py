@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import TypeAlias
@@ -114,6 +115,25 @@ class Site:
     def is_imported(self, node: ast.AST) -> bool:
         """Whether a dotted name begins with a module, or with something out of one."""
         return _dotted(node).partition(".")[0] in {*self._imported, *self._modules}
+
+    @cached_property
+    def constants(self) -> dict[str, float]:
+        """Names that the file binds once, at its top, to a number written out."""
+        bound = Counter(
+            node.id
+            for node in self.everywhere()
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+        )
+        bound.update(node.arg for node in self.everywhere() if isinstance(node, ast.arg))
+        found: dict[str, float] = {}
+        for statement in self.tree.body if self.tree is not None else []:
+            match statement:
+                case ast.Assign(
+                    targets=[ast.Name(id=name)], value=ast.Constant(value=int() | float() as number)
+                ):
+                    if bound[name] == 1 and not isinstance(number, bool):
+                        found[name] = number
+        return found
 
     def siblings(self, node: ast.AST) -> tuple[list[ast.stmt], int]:
         """The block that a statement stands in, and its place there."""

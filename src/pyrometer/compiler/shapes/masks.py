@@ -119,6 +119,8 @@ class Masking:
         own = self.axes.get(self.mask.name, *given)
         if own is None:
             made = self._made(self.axes.get(self.source, *padded), sizes, edges)
+            if self.axes.positions.get(self.mask.name, len(padded[0])) < len(padded[0]):
+                return self.axes.replaced(*padded, {self.mask.name: made})  # None was given by position
             return padded[0], {**padded[1], self.mask.name: made}
         if not isinstance(own, torch.Tensor):
             return padded
