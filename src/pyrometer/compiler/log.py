@@ -28,6 +28,16 @@ class LogEntry:
     stack: tuple[dict[str, Any], ...] = ()
     """Of the thread when the entry was made, the innermost last: dicts with `filename`, `line`, `name`, `loc`."""
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The metadata by name; empty where they are no fields."""
+        return self.metadata if isinstance(self.metadata, dict) else {}
+
+    @property
+    def id_text(self) -> str:
+        """Its compilation as records name it; empty where it belongs to none."""
+        return "" if self.compile_id is None else self.compile_id.text
+
 
 @dataclass(frozen=True)
 class CompileLog:

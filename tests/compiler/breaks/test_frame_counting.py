@@ -126,7 +126,7 @@ def test_a_log_that_ends_within_a_compilation_still_counts(see: Callable[..., An
     cut = tuple(entry for entry in log.entries if entry.kind != "compilation_metrics")
     assert count_frames(CompileLog(cut)) == (1, 1, 0)
     (made,) = compiled_frames(CompileLog(cut)).values()
-    assert made.function == "<lambda>"
+    assert made.code.function == "<lambda>"
 
 
 def test_entries_of_unknown_shape_are_no_error(programs: ModuleType, see: Callable[..., Any]) -> None:

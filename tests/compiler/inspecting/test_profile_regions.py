@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
 
 from pyrometer.compiler.inspecting.runtime import profile_steps
-from pyrometer.compiler.private.profile_regions import Range, missing, ranges_of, read_regions
+from pyrometer.compiler.private.profile_regions import Range, busy_share, missing, ranges_of, read_regions
 from pyrometer.workload.call import Call
 
 
@@ -77,6 +79,27 @@ def test_what_was_not_recorded_is_unknown_and_not_zero():
 
     assert regions.lookup_s is None
     assert regions.wrapper_s is None
+
+
+def profiler_of(*events: tuple[str, float, float]) -> SimpleNamespace:
+    from torch.autograd import DeviceType
+
+    made = [
+        SimpleNamespace(
+            name="event",
+            device_type=getattr(DeviceType, device),
+            time_range=SimpleNamespace(start=start, end=end),
+        )
+        for device, start, end in events
+    ]
+    return SimpleNamespace(events=lambda: made)
+
+
+def test_overlapping_kernels_keep_the_device_busy_once():
+    profiler = profiler_of(("CPU", 0, 100), ("CUDA", 10, 40), ("CUDA", 30, 50), ("CUDA", 90, 100))
+
+    assert busy_share(profiler) == pytest.approx(0.5)
+    assert busy_share(profiler_of(("CPU", 0, 100))) is None
 
 
 def test_other_ranges_are_left_out():

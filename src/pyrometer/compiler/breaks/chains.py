@@ -46,9 +46,10 @@ def _while_compiling(one: Met, before: Sequence[Met]) -> Met | None:
 
 
 def _made_here(one: Met, earlier: Met | None) -> Met | None:
-    is_manager = one.cause.reason == CONTEXT_MANAGER and one.compiled.rest_of_line == one.place.line
+    is_manager = one.cause.reason == CONTEXT_MANAGER and one.compiled.code.rest_of_line == one.place.line
     return earlier if is_manager and earlier is not None and earlier.key != one.key else None
 
 
 def _line(met: Met) -> tuple[object, ...]:
-    return met.compiled.compile_id.epoch, met.compiled.file, met.compiled.own_function, met.place.text
+    code = met.compiled.code
+    return met.compiled.compile_id.epoch, code.file, code.function, met.place.text

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pyrometer.compiler.breaks.stack import line_of, logged_stack, own_name, resumes_at
 from pyrometer.compiler.compile_id import CompileId
+from pyrometer.compiler.frame_code import NO_CODE, FrameCode, frame_codes
 from pyrometer.compiler.log import CompileLog, LogEntry
 from pyrometer.compiler.place import Place
+from pyrometer.compiler.recompile_limit import RecompileLimit, read_limit
+from pyrometer.compiler.stack import frames_of, line_of, logged_stack
 
 KINDS = ("dynamo_start", "dynamo_output_graph", "compilation_metrics", "dynamo_error")
 
@@ -36,10 +38,7 @@ class Compiled:
     """One compilation of one frame."""
 
     compile_id: CompileId
-    function: str = ""
-    """As Dynamo calls it: of the rest behind a break torch_dynamo_resume_in_…"""
-    file: str = ""
-    line: int = 0
+    code: FrameCode = NO_CODE
     called_from: tuple[Place, ...] = ()
     """The stack above it, the outermost first."""
     graphs: tuple[str, ...] = ()
@@ -60,14 +59,9 @@ class Compiled:
         return FrameKey(self.compile_id.epoch, self.compile_id.frame or 0)
 
     @property
-    def own_function(self) -> str:
-        """The user's function."""
-        return own_name(self.function)
-
-    @property
-    def rest_of_line(self) -> int | None:
-        """The line behind whose break it goes on; `None` for whole functions."""
-        return resumes_at(self.function)
+    def limit(self) -> RecompileLimit | None:
+        """The limit that it failed at, where there were too many compilations of its frame."""
+        return read_limit(self.failure, self.failure_text)
 
     @property
     def num_graphs(self) -> int:
@@ -94,8 +88,8 @@ class Functions:
     def __init__(self, compiled: Iterable[Compiled]) -> None:
         self._starts: dict[tuple[str, str], set[int]] = defaultdict(set)
         for made in compiled:
-            if made.rest_of_line is None:
-                self._starts[made.file, made.function].add(made.line)
+            if made.code.rest_of_line is None:
+                self._starts[made.code.file, made.code.name].add(made.code.line)
 
     def of(self, file: str, function: str, line: int) -> tuple[str, str, int]:
         """The function that a line is in, by file, name and first line; 0 for one that was no frame as a whole."""
@@ -104,7 +98,7 @@ class Functions:
 
     def of_frame(self, made: Compiled) -> tuple[str, str, int]:
         """The function that a frame is, or is the rest of."""
-        return self.of(made.file, made.own_function, made.line)
+        return self.of(made.code.file, made.code.function, made.code.line)
 
 
 def compiled_frames(log: CompileLog) -> dict[CompileId, Compiled]:
@@ -113,8 +107,10 @@ def compiled_frames(log: CompileLog) -> dict[CompileId, Compiled]:
     for entry in log.of(*KINDS):
         if entry.compile_id is not None and entry.compile_id.frame is not None:
             entries[entry.compile_id].append(entry)
-    found = {compile_id: _compiled(compile_id, made) for compile_id, made in entries.items()}
-    return _with_names(found)
+    codes = frame_codes(log)
+    return {
+        compile_id: _compiled(compile_id, codes[compile_id], made) for compile_id, made in entries.items()
+    }
 
 
 def num_calls(code: str) -> int:
@@ -127,18 +123,15 @@ def num_calls(code: str) -> int:
     return sum(not _NO_CALL.match(value) for value in values)
 
 
-def _compiled(compile_id: CompileId, entries: Sequence[LogEntry]) -> Compiled:
-    metrics = _metadata(entries, "compilation_metrics")
-    stack = _frames(_metadata(entries, "dynamo_start").get("stack"))
-    frame = stack[-1] if stack else {}
+def _compiled(compile_id: CompileId, code: FrameCode, entries: Sequence[LogEntry]) -> Compiled:
+    metrics = _fields(entries, "compilation_metrics")
+    stack = frames_of(_fields(entries, "dynamo_start").get("stack"))
     last = max(entry.attempt for entry in entries)
     graphs = [entry for entry in entries if entry.kind == "dynamo_output_graph" and entry.attempt == last]
     failure = metrics.get("fail_type")
     return Compiled(
         compile_id=compile_id,
-        function=str(metrics.get("co_name") or frame.get("name") or ""),
-        file=str(metrics.get("co_filename") or frame.get("filename") or ""),
-        line=line_of(metrics.get("co_firstlineno") or frame.get("line")),
+        code=code,
         called_from=logged_stack(stack[:-1]),
         graphs=tuple(entry.payload for entry in graphs),
         failure=None if failure is None else str(failure),
@@ -151,27 +144,10 @@ def _compiled(compile_id: CompileId, entries: Sequence[LogEntry]) -> Compiled:
     )
 
 
-def _with_names(compiled: Mapping[CompileId, Compiled]) -> dict[CompileId, Compiled]:
-    """A frame at its recompile limit is not named again: its earlier compilations are."""
-    named = {made.key: made for made in reversed(list(compiled.values())) if made.function}
-    return {
-        compile_id: made if made.function or made.key not in named else _named_as(made, named[made.key])
-        for compile_id, made in compiled.items()
-    }
-
-
-def _named_as(made: Compiled, other: Compiled) -> Compiled:
-    return replace(made, function=other.function, file=other.file, line=other.line)
-
-
-def _metadata(entries: Iterable[LogEntry], kind: str) -> dict[str, Any]:
+def _fields(entries: Iterable[LogEntry], kind: str) -> dict[str, Any]:
     """Of the last entry of a kind; empty when there is none."""
-    found = [entry.metadata for entry in entries if entry.kind == kind and isinstance(entry.metadata, dict)]
+    found = [entry.fields for entry in entries if entry.kind == kind and entry.fields]
     return found[-1] if found else {}
-
-
-def _frames(stack: object) -> list[dict[str, Any]]:
-    return [frame for frame in stack if isinstance(frame, dict)] if isinstance(stack, list) else []
 
 
 def _failure_place(metrics: Mapping[str, Any]) -> Place | None:

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyrometer.compiler.breaks.frames import Compiled, Functions
-from pyrometer.compiler.breaks.met import SOFT_FAILURES, Met, is_limit
-from pyrometer.compiler.breaks.user_code import origin_of
+from pyrometer.compiler.breaks.met import SOFT_FAILURES, Met
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.place import Place
+from pyrometer.compiler.user_code import origin_of
 
 BY_NATURE: Mapping[str, int] = {
     "gb0025": 0,  # torch._dynamo.graph_break()
@@ -69,7 +69,7 @@ def lost_in(made: Compiled, compiled: Mapping[CompileId, Compiled]) -> int | Non
     """Operations of a frame that was given up; `None` if unknown."""
     if made.graphs:
         return made.num_ops
-    if not is_limit(made):
+    if made.limit is None:
         return None
     earlier = [other for other in compiled.values() if other.key == made.key and other.num_graphs]
     return earlier[-1].num_ops if earlier else None

@@ -7,24 +7,18 @@ the cause, and the error holds the user's stack.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pyrometer.compiler.breaks.frames import Compiled, Functions
 from pyrometer.compiler.breaks.text import BreakText, Cause, parse_break, parse_causes, user_stack
-from pyrometer.compiler.breaks.user_code import origin_of, own_place, own_stack, with_source
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.place import Place
+from pyrometer.compiler.user_code import origin_of, own_place, own_stack, with_source
 
 SOFT_FAILURES = frozenset({"Unsupported", "UserError"})
 """Exceptions that are breaks; any other is an error of the user's, of a backend or of the compiler."""
-
-RAISED_LIMIT = "FailOnRecompileLimitHit"
-
-_LIMIT = re.compile(r"^Dynamo (?:recompile|cache) limit exceeded|_limit reached\b")
-"""Begins the text of a failure for too many compilations, or stands in it in torch before 2.7."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +55,6 @@ class Met:
         return self.cause.id or self.cause.reason, self.place.text, self.inside.text
 
 
-def is_limit(compiled: Compiled) -> bool:
-    """Whether the compilation failed for there being too many of its frame."""
-    return compiled.failure == RAISED_LIMIT or (
-        compiled.failure is not None and bool(_LIMIT.search(compiled.failure_text.partition("\n")[0]))
-    )
-
-
 def breaks_met(log: CompileLog, compiled: Mapping[CompileId, Compiled]) -> list[Met]:
     """Every break, in the order in which they were met."""
     is_live = log.source == "process"
@@ -79,7 +66,7 @@ def breaks_met(log: CompileLog, compiled: Mapping[CompileId, Compiled]) -> list[
         found += _met(made, attempt, text, functions, is_live=is_live)
     told = {compile_id for compile_id, _, _ in texts}
     for compile_id, made in compiled.items():
-        if made.failure in SOFT_FAILURES and compile_id not in told and not is_limit(made):
+        if made.failure in SOFT_FAILURES and compile_id not in told and made.limit is None:
             found += _met(made, 0, _failure(made), functions, is_live=is_live)
     given_up = {one.compiled.compile_id for one in found if one.gives_up}
     return [replace(one, gives_up=one.compiled.compile_id in given_up) for one in found]
@@ -120,7 +107,7 @@ def _met(
 ) -> Iterator[Met]:
     way = _way(made, text, functions)
     stack = tuple(with_source(place, is_live=is_live) for place in own_stack(_whole_stack(made, text)))
-    place = own_place(stack) or Place(file=made.file, line=made.line, function=made.own_function)
+    place = own_place(stack) or Place(file=made.code.file, line=made.code.line, function=made.code.function)
     inside = stack[-1] if stack and origin_of(stack[-1].file) != "torch" else place
     for position, cause in enumerate(text.causes):
         yield Met(
@@ -142,10 +129,10 @@ def _whole_stack(made: Compiled, text: BreakText) -> tuple[Place, ...]:
     last, stated = text.stack[-1] if text.stack else None, text.place
     if stated is None or (last is not None and last.text == stated.text):
         return text.stack
-    in_frame = stated.file == made.file
+    in_frame = stated.file == made.code.file
     return (
         *text.stack,
-        Place(file=stated.file, line=stated.line, function=made.own_function if in_frame else ""),
+        Place(file=stated.file, line=stated.line, function=made.code.function if in_frame else ""),
     )
 
 
@@ -154,6 +141,6 @@ def _way(made: Compiled, text: BreakText, functions: Functions) -> tuple[Place, 
     frames = [
         number
         for number, place in enumerate(text.stack)
-        if made.file and functions.of(place.file, place.function, place.line) == own
+        if made.code.file and functions.of(place.file, place.function, place.line) == own
     ]
     return text.stack[frames[-1] :] if frames else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,17 +9,16 @@ import msgspec
 
 from pyrometer.compiler.breaks.frames import Compiled, FrameKey
 from pyrometer.compiler.breaks.lost_ops import lost_in
-from pyrometer.compiler.breaks.met import RAISED_LIMIT, SOFT_FAILURES, Met, is_limit
+from pyrometer.compiler.breaks.met import SOFT_FAILURES, Met
 from pyrometer.compiler.breaks.record import SkippedFrame
 from pyrometer.compiler.breaks.text import parse_causes
-from pyrometer.compiler.breaks.user_code import own_stack
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.log import CompileLog
+from pyrometer.compiler.recompile_limit import RAISED_LIMIT
+from pyrometer.compiler.user_code import own_stack
 
 RULES = frozenset({"gb4297", "gb9741"})
 """Somebody decided to leave the frame alone: torch._dynamo.skip_frame(); within a transform of torch.func."""
-
-_LIMIT = re.compile(r"exceeding the (?P<name>\w+) cache size limit \(currently set to (?P<value>\d+)\)")
 
 _LINK = "For more details about this graph break, please visit"
 
@@ -50,7 +48,7 @@ def _given_up(
         if made.failure is not None or made.declined:
             yield made.key, _skip(made, breaks[compile_id], lost_in(made, compiled))
     for entry in log.of("bwd_compilation_metrics"):
-        metrics = entry.metadata if isinstance(entry.metadata, dict) else {}
+        metrics = entry.fields
         forward = compiled.get(entry.compile_id) if entry.compile_id is not None else None
         if metrics.get("fail_type") and forward is not None:
             text = f"backward graph: {metrics['fail_type']}: {metrics.get('fail_reason')}"
@@ -68,9 +66,9 @@ def _skip(made: Compiled, breaks: Sequence[Met], lost: int | None) -> SkippedFra
 def _record(made: Compiled, kind: str, reason: str, *, raised: bool | None) -> SkippedFrame:
     return SkippedFrame(
         compile_id=made.compile_id.text,
-        function=made.own_function,
-        file=made.file,
-        line=made.line,
+        function=made.code.function,
+        file=made.code.file,
+        line=made.code.line,
         reason=reason,
         kind=kind,
         called_from=list(own_stack(made.called_from)),
@@ -82,7 +80,7 @@ def _kind(made: Compiled, breaks: Sequence[Met]) -> tuple[str, bool | None]:
     """What ended it, and whether that was raised to the caller."""
     if made.declined:
         return "rule", False
-    if is_limit(made):
+    if made.limit is not None:
         return "recompile_limit", made.failure == RAISED_LIMIT
     if made.failure in SOFT_FAILURES:
         kind = "rule" if any(one.cause.id in RULES for one in breaks) else "break"
@@ -100,9 +98,9 @@ def _is_raised(made: Compiled, breaks: Sequence[Met]) -> bool | None:
 def _reason(made: Compiled) -> str:
     if made.declined:
         return "the backend asked to leave the frame alone"
-    limit = _LIMIT.search(made.failure_text)
-    if limit is not None and is_limit(made):
-        return f"{limit['name']} of {limit['value']} exceeded"
+    limit = made.limit
+    if limit is not None and limit.name and limit.value is not None:
+        return f"{limit.name} of {limit.value} exceeded"
     causes = parse_causes(made.failure_text)
     if causes:
         return _one_line(f"{causes[0].reason}: {causes[0].explanation}")

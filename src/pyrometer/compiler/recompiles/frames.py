@@ -6,19 +6,15 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any
 
 from pyrometer.compiler.compile_id import CompileId
+from pyrometer.compiler.frame_code import NO_CODE, FrameCode, frame_codes
 from pyrometer.compiler.log import CompileLog, LogEntry
-from pyrometer.compiler.place import Place
+from pyrometer.compiler.recompile_limit import RecompileLimit, read_limit
 from pyrometer.compiler.recompiles.facts import Facts, facts_of
 from pyrometer.compiler.recompiles.tree import Guard, read_tree, read_types
-
-_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.+)_at_\d+$")
-_OWN_PACKAGES = frozenset({"torch", "pyrometer"})
-LIMIT = "Dynamo recompile limit exceeded"
-_LIMIT_TYPE = "FailOnRecompileLimitHit"
+from pyrometer.compiler.stack import frames_of
 
 
 @dataclass(eq=False)
@@ -26,6 +22,7 @@ class CompilationLog:
     """What the log holds of one compilation that matters here."""
 
     id: CompileId
+    code: FrameCode = NO_CODE
     metrics: dict[str, Any] = field(default_factory=dict)
     stack: tuple[dict[str, Any], ...] = ()
     """Who called, the innermost last; the frame itself is the last. Torch leaves out the two innermost callers."""
@@ -42,21 +39,6 @@ class CompilationLog:
     attempt: int = 0
 
     @property
-    def function(self) -> str:
-        """Its name; of a rest behind a break the name of the function that it is the rest of."""
-        return plain_name(str(self.metrics.get("co_name") or self._frame().get("name") or ""))
-
-    @property
-    def file(self) -> str:
-        """The file that the frame is in."""
-        return str(self.metrics.get("co_filename") or self._frame().get("filename") or "")
-
-    @property
-    def line(self) -> int:
-        """The line that it begins at."""
-        return _line(self.metrics.get("co_firstlineno") or self._frame().get("line"))
-
-    @property
     def seconds(self) -> float | None:
         """What the compilation took."""
         for name, scale in (("duration_us", 1e-6), ("entire_frame_compile_time_s", 1.0)):
@@ -66,13 +48,11 @@ class CompilationLog:
         return None
 
     @property
-    def hit_limit(self) -> bool:
-        """Whether it ended because the frame had been compiled too often."""
-        reason = str(self.metrics.get("fail_reason") or "")
-        return reason.startswith(LIMIT) or self.metrics.get("fail_type") == _LIMIT_TYPE
-
-    def _frame(self) -> dict[str, Any]:
-        return self.stack[-1] if self.stack else {}
+    def limit(self) -> RecompileLimit | None:
+        """The limit that it failed at, where the frame had been compiled too often."""
+        return read_limit(
+            str(self.metrics.get("fail_type") or ""), str(self.metrics.get("fail_reason") or "")
+        )
 
 
 @dataclass(eq=False)
@@ -86,20 +66,17 @@ class FrameHistory:
         earlier = self.compilations[: self.compilations.index(compilation)]
         return [one for one in earlier if one.guards is not None]
 
-    def named(self, attribute: str, compilation: CompilationLog) -> Any:
-        """A fact of the frame from the compilation itself, or from another one of the frame."""
-        for one in (compilation, *self.compilations):
-            if told := getattr(one, attribute):
-                return told
-        return getattr(compilation, attribute)
-
 
 def frame_histories(log: CompileLog) -> list[FrameHistory]:
     """All frames of a log; after a reset they are new ones."""
-    compilations: dict[CompileId, CompilationLog] = {}
+    compilations = {
+        number: CompilationLog(number, code)
+        for number, code in frame_codes(log).items()
+        if number.frame is not None
+    }
     for entry in log.entries:
-        if entry.compile_id is not None and entry.compile_id.frame is not None:
-            _take(compilations.setdefault(entry.compile_id, CompilationLog(entry.compile_id)), entry)
+        if entry.compile_id in compilations:
+            _take(compilations[entry.compile_id], entry)
     frames: dict[tuple[Any, ...], list[CompilationLog]] = {}
     for compilation in compilations.values():
         key = (compilation.id.epoch, compilation.id.autograd, compilation.id.frame)
@@ -112,64 +89,8 @@ def known_files(log: CompileLog) -> frozenset[str]:
     return frozenset(_files(log))
 
 
-def plain_name(name: str) -> str:
-    """The function's own name.
-
-    >>> plain_name("torch_dynamo_resume_in_forward_at_17"), plain_name("forward")
-    ('forward', 'forward')
-    """
-    while (match := _RESUME.match(name)) is not None:
-        name = match["name"]
-    return name
-
-
-def is_users(file: str) -> bool:
-    """Whether a file is neither torch's nor ours.
-
-    >>> is_users("/venv/lib/python3.11/site-packages/torch/nn/modules/module.py"), is_users("/home/me/torch/train.py")
-    (False, True)
-    """
-    parts = PurePath(file).parts
-    package = next(
-        (
-            parts[at + 1]
-            for at in range(len(parts) - 1)
-            if parts[at] in {"site-packages", "dist-packages", "src"}
-        ),
-        "",
-    )
-    return package not in _OWN_PACKAGES and not file.startswith("<frozen")
-
-
-def places(stack: tuple[dict[str, Any], ...]) -> list[Place]:
-    """The user's own frames of a stack, the outermost first."""
-    return [
-        Place(
-            file=str(frame.get("filename", "")),
-            line=_line(frame.get("line")),
-            function=plain_name(str(frame.get("name") or "")),
-            source=str(frame.get("loc") or ""),
-        )
-        for frame in stack
-        if is_users(str(frame.get("filename", "")))
-    ]
-
-
-def frames_of(content: Any) -> tuple[dict[str, Any], ...]:
-    """The frames of a stack as the log writes it; none where it is not one."""
-    return (
-        tuple(frame for frame in content if isinstance(frame, dict))
-        if isinstance(content, (list, tuple))
-        else ()
-    )
-
-
-def _line(told: Any) -> int:
-    return told if isinstance(told, int) else 0
-
-
 def _take(into: CompilationLog, entry: LogEntry) -> None:
-    content = entry.metadata if isinstance(entry.metadata, dict) else {}
+    content = entry.fields
     if entry.attempt > into.attempt:  # traced again: what the attempt before it found is void
         into.attempt, into.symbols = entry.attempt, {}
     if entry.kind == "compilation_metrics":
@@ -213,8 +134,7 @@ def _latency(text: str) -> float | None:
 
 def _files(log: CompileLog) -> Iterator[str]:
     for entry in log.entries:
-        content = entry.metadata if isinstance(entry.metadata, dict) else {}
-        if isinstance(content.get("co_filename"), str):
-            yield content["co_filename"]
-        for stack in (entry.stack, content.get("stack"), content.get("user_stack")):
+        if isinstance(entry.fields.get("co_filename"), str):
+            yield entry.fields["co_filename"]
+        for stack in (entry.stack, entry.fields.get("stack"), entry.fields.get("user_stack")):
             yield from (str(frame["filename"]) for frame in frames_of(stack) if "filename" in frame)

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pyrometer.compiler.compile_id import parse_compile_id
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.place import Place
+from pyrometer.compiler.recompile_limit import RecompileLimit
 from pyrometer.compiler.recompiles.changed import changed_inputs
 from pyrometer.compiler.recompiles.failing import Failure, failures
-from pyrometer.compiler.recompiles.frames import (
-    CompilationLog,
-    FrameHistory,
-    frame_histories,
-    known_files,
-    places,
-)
+from pyrometer.compiler.recompiles.frames import CompilationLog, FrameHistory, frame_histories, known_files
 from pyrometer.compiler.recompiles.reason import Reported, read_reason
 from pyrometer.compiler.recompiles.record import LimitReached, Recompile, RecompileCause
 from pyrometer.compiler.recompiles.tree import Guard, origin
+from pyrometer.compiler.stack import logged_stack
+from pyrometer.compiler.user_code import origin_of, own_stack, with_source
 
-_LIMIT = re.compile(r"currently set to (\d+)")
-_LIMIT_NAME = re.compile(r"Limit type: (\w+)")
+_COMPILER = re.compile(r"/torch/_dynamo/")
 
 
 def read_recompiles(log: CompileLog) -> list[Recompile]:
@@ -38,10 +34,10 @@ def recompiles_in(histories: Iterable[FrameHistory], log: CompileLog) -> list[Re
     """The same from the frames of a log, where they were read before."""
     files = known_files(log)
     found = [
-        (compilation, _recompile(history, compilation, files))
+        (compilation, _recompile(history, compilation, files, is_live=log.source == "process"))
         for history in histories
         for compilation in history.compilations
-        if not compilation.hit_limit and (compilation.reasons or _again(history, compilation))
+        if compilation.limit is None and (compilation.reasons or _again(history, compilation))
     ]
     order = {number: place for place, number in enumerate(log.compile_ids())}
     return [recompile for _, recompile in sorted(found, key=lambda pair: order[pair[0].id])]
@@ -51,10 +47,10 @@ def read_limits(log: CompileLog) -> list[LimitReached]:
     """The frames that torch gave up because they had been compiled too often."""
     files = known_files(log)
     limits = [
-        _limit(history, compilation, files)
+        _reached(history, compilation, compilation.limit, files)
         for history in frame_histories(log)
         for compilation in history.compilations
-        if compilation.hit_limit
+        if compilation.limit is not None
     ]
     return list(
         {(limit.function, limit.file, limit.line, limit.compile_id): limit for limit in limits}.values()
@@ -66,16 +62,18 @@ def _again(history: FrameHistory, compilation: CompilationLog) -> bool:
     return compilation.guards is not None and bool(history.before(compilation))
 
 
-def _recompile(history: FrameHistory, compilation: CompilationLog, files: Iterable[str]) -> Recompile:
-    causes, failing = _causes(history, compilation, frozenset(files))
+def _recompile(
+    history: FrameHistory, compilation: CompilationLog, files: frozenset[str], *, is_live: bool
+) -> Recompile:
+    causes, failing = _causes(history, compilation, files)
     return Recompile(
         compile_id=compilation.id.text,
-        function=history.named("function", compilation),
-        file=history.named("file", compilation),
-        line=history.named("line", compilation),
+        function=compilation.code.function,
+        file=compilation.code.file,
+        line=compilation.code.line,
         causes=causes,
         changed_inputs=changed_inputs(compilation, history.before(compilation), failing),
-        called_from=_callers(compilation),
+        called_from=[with_source(place, is_live=is_live) for place in _callers(compilation)],
         compile_s=compilation.seconds,
     )
 
@@ -148,24 +146,38 @@ def _entry(reason: str, compilation: CompilationLog) -> str:
 
 def _callers(compilation: CompilationLog) -> list[Place]:
     """The user's frames above the compiled one, as far as torch tells them."""
-    stack = max(places(compilation.framework_stack), places(compilation.stack[:-1]), key=len)
-    while stack and (stack[-1].function, stack[-1].file) == (compilation.function, compilation.file):
+    whole = _above_compiler(logged_stack(compilation.framework_stack))
+    stack = list(own_stack(whole or logged_stack(compilation.stack[:-1])))
+    code = compilation.code
+    while stack and (stack[-1].function, stack[-1].file) == (code.function, code.file):
         stack.pop()  # a rest behind a break is called by the function itself
     return stack
 
 
-def _limit(history: FrameHistory, compilation: CompilationLog, files: Iterable[str]) -> LimitReached:
-    told = str(compilation.metrics.get("fail_reason") or "")
-    number, name = _LIMIT.search(told), _LIMIT_NAME.search(told)
-    causes, _ = _causes(history, compilation, frozenset(files))
+def _above_compiler(stack: Sequence[Place]) -> Sequence[Place]:
+    """The program's part of a whole stack, down to the call that was to be compiled."""
+    own = [number for number, place in enumerate(stack) if origin_of(place.file) == "user"]
+    start = own[-1] + 1 if own else 0
+    inside = (
+        number
+        for number in range(start, len(stack))
+        if _COMPILER.search(stack[number].file.replace("\\", "/"))
+    )
+    return stack[: next(inside, len(stack))]
+
+
+def _reached(
+    history: FrameHistory, compilation: CompilationLog, limit: RecompileLimit, files: frozenset[str]
+) -> LimitReached:
+    causes, _ = _causes(history, compilation, files)
     last = f"; the last guard that failed: {causes[0].guard}" if causes else ""
-    what = name[1] if name else told.partition("\n")[0]
+    what = f"{limit.name} reached" if limit.name else "the recompile limit was reached"
     return LimitReached(
-        function=history.named("function", compilation),
-        file=history.named("file", compilation),
-        line=history.named("line", compilation),
-        limit=int(number[1]) if number else None,
-        reason=f"{what} reached{last}" if name else f"{what}{last}",
+        function=compilation.code.function,
+        file=compilation.code.file,
+        line=compilation.code.line,
+        limit=limit.value,
+        reason=f"{what}{last}",
         compile_id=compilation.id.text,
         causes=causes,
     )

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompiles.facts import GLOBAL, equation, identity
 from pyrometer.compiler.recompiles.kinds import kind_of
-from pyrometer.compiler.recompiles.tree import Guard, innermost, origin, split_comment, spoken
+from pyrometer.compiler.recompiles.tree import Guard, origin, split_comment, spoken
+from pyrometer.compiler.stack import printed_stack
 
 _HEAD = re.compile(r"(?P<id>!?[\d/]+(?:_\d+)?): (?P<rest>.*)", re.DOTALL)
 _STACK = "\nUser stack trace:\n"
@@ -89,7 +90,9 @@ def read_reason(text: str, guards: Collection[Guard] = (), files: Collection[str
         subjects=meaning.subjects,
         before=meaning.before,
         after=meaning.after,
-        place=innermost(stack) or origin(comment, files) or origin(meaning.comment, files),
+        place=next(reversed(printed_stack(stack)), None)
+        or origin(comment, files)
+        or origin(meaning.comment, files),
     )
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from pyrometer.compiler.inspecting.record import SilentEager
 from pyrometer.compiler.private import cache_entries
-from pyrometer.compiler.recompiles.frames import plain_name
 from pyrometer.compiler.recompiles.live import failing_guards, in_short
 from pyrometer.compiler.recompiles.tree import spoken
+from pyrometer.compiler.stack import own_name
 
 _MAX_PATTERNS = 32
 """Different ways of not fitting that are kept of one function; further calls are only counted."""
@@ -79,7 +79,7 @@ class GuardWatch:
         with self._lock:
             found = [
                 SilentEager(
-                    function=plain_name(code.co_name),
+                    function=own_name(code.co_name),
                     file=code.co_filename,
                     line=code.co_firstlineno,
                     calls=calls,

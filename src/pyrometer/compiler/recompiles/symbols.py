@@ -10,9 +10,9 @@ from msgspec import structs
 
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.log import CompileLog, LogEntry
-from pyrometer.compiler.place import Place
-from pyrometer.compiler.recompiles.frames import frames_of, places
 from pyrometer.compiler.recompiles.record import SymbolicSize
+from pyrometer.compiler.stack import logged_stack
+from pyrometer.compiler.user_code import own_place
 
 _NAME = re.compile(r"\b(?:z?[usf]f?\d+|zuf\d+)\b")
 _KINDS = ("create_symbol", "create_unbacked_symbol", "guard_added_fast", "symbolic_shape_specialization")
@@ -65,7 +65,7 @@ def _symbols(content: dict[str, Any]) -> Iterator[str]:
 
 
 def _constrained(size: SymbolicSize, kind: str, content: dict[str, Any]) -> SymbolicSize:
-    place = _line(content)
+    place = own_place(logged_stack(content.get("user_stack")))
     constraints = list(size.constraints)
     fixed = size.specialized_to
     if kind == "symbolic_shape_specialization":
@@ -76,10 +76,3 @@ def _constrained(size: SymbolicSize, kind: str, content: dict[str, Any]) -> Symb
     return structs.replace(
         size, specialized_to=fixed, constraints=constraints, place=place if decides else size.place
     )
-
-
-def _line(content: dict[str, Any]) -> Place | None:
-    """The innermost line of the user's own; of the library's where there is none."""
-    stack = frames_of(content.get("user_stack"))
-    own = places(stack)
-    return own[-1] if own else None

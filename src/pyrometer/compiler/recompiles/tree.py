@@ -21,10 +21,6 @@ _SOURCE = re.compile(
 _ORIGIN = re.compile(r"(?P<file>[^\s#:][^#:\n]*):(?P<line>\d+) in (?P<function><?\w+>?)")
 _LOCAL = re.compile(r"L\[\s*['\"](.*?)['\"]\s*\]")
 _ADDRESS = re.compile(r"(___check_(?:obj|type)_id\(.*), \d+\)")
-_FRAME = re.compile(
-    r'File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>\S+)(?:\n\s+(?P<source>\S[^\n]*))?'
-)
-
 FIRST_USE = "(user code shown is first use"
 """What torch writes behind a line that only happens to be the first to use a value; the guard is not due to it."""
 
@@ -128,17 +124,6 @@ def origin(comment: str, files: Iterable[str] = ()) -> Place | None:
         line=int(match["line"]),
         function=match["function"],
         source=before.rstrip(" #").lstrip(),
-    )
-
-
-def innermost(stack: str) -> Place | None:
-    """The last frame of a traceback's text."""
-    found = list(_FRAME.finditer(stack))
-    if not found:
-        return None
-    match = found[-1]
-    return Place(
-        file=match["file"], line=int(match["line"]), function=match["function"], source=match["source"] or ""
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from pyrometer.compiler.place import Place
 
-_FRAME = re.compile(r'^\s+File "(?P<file>.+)", line (?P<line>\d+)(?:, in (?P<function>.*))?$')
+_FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+)(?:, in (?P<function>.*))?$')
 _END = re.compile(r"^(?:Traceback \(most recent call last\):|NoneType: None)")
 _MARKS = re.compile(r"^[\s^~]*$")
 _REST = re.compile(r"^torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)$")
@@ -53,7 +54,7 @@ def printed_stack(text: str) -> tuple[Place, ...]:
     return without_rests(found)
 
 
-def logged_stack(frames: object) -> tuple[Place, ...]:
+def logged_stack(stack: object) -> tuple[Place, ...]:
     """The frames of a stack of the structured log, the outermost first; what is no frame is left out."""
     places = [
         Place(
@@ -62,10 +63,17 @@ def logged_stack(frames: object) -> tuple[Place, ...]:
             function=str(frame.get("name") or ""),
             source=str(frame.get("loc") or "").strip(),
         )
-        for frame in (frames if isinstance(frames, Sequence) and not isinstance(frames, str) else ())
-        if isinstance(frame, dict) and frame.get("filename")
+        for frame in frames_of(stack)
+        if frame.get("filename")
     ]
     return without_rests(places)
+
+
+def frames_of(stack: object) -> tuple[dict[str, Any], ...]:
+    """The frames of a stack of the structured log, as logged; what is no frame is left out."""
+    return (
+        tuple(frame for frame in stack if isinstance(frame, dict)) if isinstance(stack, (list, tuple)) else ()
+    )
 
 
 def line_of(number: object) -> int:

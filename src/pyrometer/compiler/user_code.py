@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from pyrometer.compiler.place import Place
+from pyrometer.compiler.stack import printed_stack
 
 Origin = Literal["user", "library", "torch"]
 
@@ -23,6 +24,7 @@ _LIBRARY = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def origin_of(file: str) -> Origin:
     """Whose a file is, by its path alone: logs may come from another machine.
 
@@ -62,6 +64,16 @@ def own_place(stack: Sequence[Place]) -> Place | None:
     return None
 
 
+def line_outside_torch(stack: str) -> str:
+    """The innermost line of a printed stack that is not torch's own, as `file:line`; empty if there is none.
+
+    >>> line_outside_torch('  File "/home/me/net.py", line 7, in forward')
+    '/home/me/net.py:7'
+    """
+    places = (place for place in reversed(printed_stack(stack)) if origin_of(place.file) != "torch")
+    return next((place.text for place in places), "")
+
+
 def with_source(place: Place, *, is_live: bool) -> Place:
     """The same with the text of its line, if that was not logged and the file is the one that runs here."""
     if place.source or not is_live:
@@ -76,7 +88,7 @@ def _folders() -> tuple[tuple[str, ...], tuple[str, ...]]:
     torch_folders = (spec.submodule_search_locations if spec is not None else None) or []
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     libraries = {sysconfig.get_path(name) for name in names}
-    libraries.add(str(Path(__file__).parents[2]))
+    libraries.add(str(Path(__file__).parents[1]))
     return _prefixes(torch_folders), _prefixes(folder for folder in libraries if folder)
 
 
