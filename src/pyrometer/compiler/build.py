@@ -28,6 +28,7 @@ from pyrometer.compiler.recompiles.read import read_limits, read_recompiles
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.compiler.recompiles.symbols import read_symbols
 from pyrometer.compiler.report import CompileReport
+from pyrometer.compiler.wrappers import with_plain_names
 from pyrometer.quantity import Seconds
 from pyrometer.workload.failure import first_line
 
@@ -70,7 +71,7 @@ def build_report(
     reading = _Reading(log, [*log.unavailable, *unavailable], strict)
     counts = reading.part("numbers of graphs and frames", count_frames, NO_FRAMES)
     breaks = reading.several("graph breaks", read_breaks)
-    limits = reading.several("recompile limits", read_limits)
+    limits = with_plain_names(reading.several("recompile limits", read_limits))
     code = reading.several("generated code", read_code)
     origins = reading.several("origins of kernels", read_origins)
     fusion = reading.part("fusions", read_fusion, FusionReport())
@@ -81,8 +82,8 @@ def build_report(
         frames=counts.frames,
         skipped_frames=counts.skipped,
         breaks=reading.part("advice", lambda _: with_advice(breaks), breaks),
-        skips=reading.several("skipped frames", read_skips),
-        recompiles=reading.several("recompilations", read_recompiles),
+        skips=with_plain_names(reading.several("skipped frames", read_skips)),
+        recompiles=with_plain_names(reading.several("recompilations", read_recompiles)),
         limit_reached=bool(limits),
         limits=limits,
         guards=guards if guard_eval_s is None else msgspec.structs.replace(guards, eval_s=guard_eval_s),
@@ -100,7 +101,7 @@ def build_report(
         origins=origins,
         artifact_bytes=artifact_bytes(code),
         error=error,
-        compilations=reading.several("compilations", read_compilations),
+        compilations=with_plain_names(reading.several("compilations", read_compilations)),
         graph_records=reading.several("graphs", lambda log: with_groups(read_graphs(log), origins)),
         evaluation=evaluation,
         resets=max((each.epoch for each in log.compile_ids()), default=0),
