@@ -131,6 +131,16 @@ def rate_scale(value: float) -> float:
     return next((scale for scale, _ in _RATE_UNITS if abs(value) >= scale), 1.0)
 
 
+def counted(number: float, noun: str) -> str:
+    """A count with its noun, in the singular where it is one.
+
+    >>> counted(1, "step"), counted(1200, "block"), counted(5, "process")
+    ('1 step', '1,200 blocks', '5 processes')
+    """
+    ending = "" if round(number) == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number:,.0f} {noun}{ending}"
+
+
 def format_percent(share: float | None, digits: int = 3) -> str:
     """A share of one as a percentage.
 

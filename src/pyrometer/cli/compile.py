@@ -13,7 +13,7 @@ from pyrometer.cli.limits import parse_limits
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.saving import provenance, save_run, store_options
-from pyrometer.errors import ExitCode, UsageError
+from pyrometer.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from pyrometer.compiler.budget import CompileBudget
@@ -118,7 +118,10 @@ def _baseline(reference: str, store_location: str | None) -> CompileReport:
     from pyrometer.store.store import Store
 
     if Path(reference).is_file():
-        return from_json(CompileReport, Path(reference).read_bytes())
+        try:
+            return from_json(CompileReport, Path(reference).read_bytes())
+        except InputError as error:
+            raise InputError(f"{reference}: {error}; name what pyrometer compile --json printed") from error
     if store_location is None:
         raise UsageError(
             f"--diff {reference}: no such file, and with --no-store there are no runs; name a file"
@@ -145,6 +148,7 @@ def _document(
         target=found.target,
         environment=read_environment() if found.was_run else None,
         over_budget=[] if budget is None else check_budget(report, budget),
+        divergence=list(found.divergence),
         shapes=found.shapes,
         diff=None if baseline is None else diff_compile(baseline, report),
         **{name: getattr(report, name) for name in report.__struct_fields__},

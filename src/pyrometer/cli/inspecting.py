@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +31,7 @@ class Inspected(NamedTuple):
     report: CompileReport
     log: CompileLog
     shapes: ShapeAdvice | None = None
+    divergence: Sequence[str] = ()
     was_run: bool = True  # here, not somewhere else long ago
     exit_code: int = ExitCode.OK  # of a script
     is_script: bool = False
@@ -73,7 +75,7 @@ def _of_log(place: str) -> Inspected:
     from pyrometer.compiler.inspecting.ranks import compare_ranks
 
     logs = read_logs(place)
-    return Inspected(place, build_report(logs[0], notes=compare_ranks(logs)), logs[0], was_run=False)
+    return Inspected(place, build_report(logs[0]), logs[0], divergence=compare_ranks(logs), was_run=False)
 
 
 def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
@@ -82,9 +84,14 @@ def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
 
     with stdout_to_stderr() if quiet else contextlib.nullcontext():
         found = inspect_script(argv)
-    code = found.observed.exit_code
+    code = 130 if found.observed.interrupted else found.observed.exit_code
     return Inspected(
-        shlex.join(argv), found.report, found.log, exit_code=code if code >= 0 else 128 - code, is_script=True
+        shlex.join(argv),
+        found.report,
+        found.log,
+        divergence=found.divergence,
+        exit_code=code if code >= 0 else 128 - code,
+        is_script=True,
     )
 
 

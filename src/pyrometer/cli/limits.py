@@ -45,7 +45,7 @@ def parse_limits(texts: Iterable[str]) -> CompileBudget | None:
 
 def _value(name: str, text: str) -> float:
     if name == "compile":
-        return parse_duration(text)
+        return parse_duration(f"{text}s" if text.replace(".", "", 1).isdigit() else text)
     if not text.isdigit():
         raise UsageError(f"--limit: got {name}={text}; it must be a whole number of at least 0")
     return int(text)

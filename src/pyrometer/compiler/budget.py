@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from pathlib import PurePath
 from typing import Annotated
 
-from pyrometer.compiler.breaks.record import Break
-from pyrometer.compiler.recompiles.record import Recompile
 from pyrometer.compiler.report import CompileReport
+from pyrometer.compiler.wording import break_text, frame_text, headline, listed, recompile_text
 from pyrometer.errors import BudgetExceededError, InputError
-from pyrometer.quantity import Seconds, format_seconds
+from pyrometer.quantity import Seconds, counted, format_seconds
 from pyrometer.record import Record, doc
-
-_NAMED = 5
-"""Offenders that a sentence names."""
 
 
 class CompileBudget(Record, frozen=True, kw_only=True):
@@ -100,53 +95,6 @@ def assert_compile_budget(
         raise BudgetExceededError("\n".join(found))
 
 
-def place_text(file: str, line: int) -> str:
-    """A line as sentences name it, with the file's name alone.
-
-    >>> place_text("/home/me/project/model.py", 41)
-    'model.py:41'
-    """
-    return f"{PurePath(file.replace(chr(92), '/')).name or 'unknown file'}:{line}"
-
-
-def break_text(found: Break) -> str:
-    """A break as sentences name it."""
-    what = " ".join(part for part in (found.id, found.reason.strip().partition("\n")[0]) if part)
-    follows = f", follows from {_short_place(found.chained_to)}" if found.chained_to else ""
-    return f"{place_text(found.file, found.line)} ({what}{follows})"
-
-
-def recompile_text(found: Recompile) -> str:
-    """A recompilation as sentences name it: the function, and what was different."""
-    changed = [
-        f"{one.name}: {', '.join(one.before)} → {one.after}" if one.before else f"{one.name}: {one.after}"
-        for one in found.changed_inputs
-    ]
-    guards = [cause.guard.partition("\n")[0] for cause in found.causes if cause.guard]
-    why = "; ".join(changed or guards[:1]) or "no reason told"
-    return f"{place_text(found.file, found.line)} {found.function} ({why})"
-
-
-def listed(texts: Iterable[str], named: int = _NAMED) -> str:
-    """The first of some texts, and how many more there are.
-
-    >>> listed(["a", "b", "c"], named=2)
-    'a, b and 1 more'
-    """
-    given = list(texts)
-    more = f" and {len(given) - named} more" if len(given) > named else ""
-    return ", ".join(given[:named]) + more
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "graph break"), counted(0, "graph")
-    ('1 graph break', '0 graphs')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _over(noun: str, number: int, limit: int | None, offenders: Iterable[str]) -> str:
     if limit is None or number <= limit:
         return ""
@@ -160,9 +108,7 @@ def _over_time(report: CompileReport, limit: Seconds | None) -> str:
         return ""
     timed = [(one.total_s, one) for one in report.compilations if one.total_s]
     slowest = sorted(timed, key=lambda pair: -pair[0])
-    named = [
-        f"{place_text(one.file, one.line)} {one.function} {format_seconds(took_s)}" for took_s, one in slowest
-    ]
+    named = [f"{frame_text(one)} {format_seconds(took_s)}" for took_s, one in slowest]
     return f"{format_seconds(took)} of compiling, {format_seconds(limit)} allowed" + (
         f": {listed(named, 3)}" if named else ""
     )
@@ -173,18 +119,10 @@ def _graph_texts(report: CompileReport) -> list[str]:
     counts: dict[str, int] = {}
     for one in report.compilations:
         if one.outcome == "compiled":
-            where = f"{place_text(one.file, one.line)} {one.function}"
+            where = frame_text(one)
             counts[where] = counts.get(where, 0) + 1
     return [f"{where} has {counts[where]}" for where in sorted(counts, key=lambda name: -counts[name])]
 
 
 def _skip_texts(report: CompileReport) -> Sequence[str]:
-    return [
-        f"{place_text(skip.file, skip.line)} {skip.function} ({skip.reason.strip().partition(chr(10))[0]})"
-        for skip in report.skips
-    ]
-
-
-def _short_place(place: str) -> str:
-    file, _, line = place.rpartition(":")
-    return place_text(file, int(line)) if file and line.isdigit() else place
+    return [f"{frame_text(skip)} ({headline(skip.reason)})" for skip in report.skips]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -76,7 +77,8 @@ def build_report(
     origins = reading.several("origins of kernels", read_origins)
     fusion = reading.part("fusions", read_fusion, FusionReport())
     guards = reading.part("guards", read_guards, GuardSummary())
-    times = CompileCost(first_call_s=first_call_s, steady_s=steady_s, eager_steady_s=eager_steady_s)
+    cost_of = partial(read_cost, first_call_s=first_call_s, steady_s=steady_s, eager_steady_s=eager_steady_s)
+    untold = CompileCost(first_call_s=first_call_s, steady_s=steady_s, eager_steady_s=eager_steady_s)
     report = CompileReport(
         graphs=counts.graphs,
         frames=counts.frames,
@@ -88,7 +90,7 @@ def build_report(
         limits=limits,
         guards=guards if guard_eval_s is None else msgspec.structs.replace(guards, eval_s=guard_eval_s),
         symbols=reading.several("symbolic sizes", read_symbols),
-        cost=reading.part("costs", lambda log: _cost(log, times), times),
+        cost=reading.part("costs", cost_of, untold),
         passes=reading.several("passes", read_passes),
         fusions=fusion.groups,
         not_fused=fusion.not_fused,
@@ -119,20 +121,12 @@ def with_runtime(report: CompileReport, runtime: Runtime) -> CompileReport:
         cost = msgspec.structs.replace(
             cost,
             outcome=verdict.outcome,
+            ratio=verdict.ratio,
             ci_low=verdict.ci_low,
             ci_high=verdict.ci_high,
             break_even_steps=cost.break_even_steps if verdict.outcome == "faster" else None,
         )
     return msgspec.structs.replace(report, cost=cost, runtime=runtime)
-
-
-def _cost(log: CompileLog, times: CompileCost) -> CompileCost:
-    return read_cost(
-        log,
-        first_call_s=times.first_call_s,
-        steady_s=times.steady_s,
-        eager_steady_s=times.eager_steady_s,
-    )
 
 
 class _Reading:

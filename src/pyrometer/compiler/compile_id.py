@@ -34,6 +34,15 @@ class CompileId(NamedTuple):
         name = "/".join([*parts, frame] if frame else parts)
         return f"r{self.epoch}:{name}" if self.epoch else name
 
+    @property
+    def of_frame(self) -> CompileId:
+        """The frame by itself: the same for all of its compilations.
+
+        >>> CompileId(0, None, 2, 1).of_frame == CompileId(0, None, 2, 0).of_frame
+        True
+        """
+        return self._replace(compile=None)
+
 
 def parse_compile_id(text: str, epoch: int = 0) -> CompileId | None:
     """Read an id as torch writes it; `None` when it is none.

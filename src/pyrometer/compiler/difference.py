@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from pathlib import PurePath
 from typing import Annotated, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from pyrometer.compiler.breaks.record import Break, SkippedFrame
-from pyrometer.compiler.budget import break_text, counted, listed, place_text, recompile_text
 from pyrometer.compiler.fusion.record import FusedGroup
+from pyrometer.compiler.place import file_name
 from pyrometer.compiler.recompiles.record import LimitReached, Recompile
 from pyrometer.compiler.report import CompileReport
+from pyrometer.compiler.stack import own_name
+from pyrometer.compiler.wording import break_text, frame_text, headline, listed, recompile_text
+from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
 
-_RESUME = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+$")
 _NUMBER = re.compile(r"\d+")
 _AT_LIMIT = ("function at the recompile limit", "functions at the recompile limit")
 T = TypeVar("T")
@@ -97,7 +98,7 @@ def diff_compile(before: CompileReport, after: CompileReport) -> CompileDiff:
     breaks = _match_breaks(before.breaks, after.breaks)
     recompiles = _match(before.recompiles, after.recompiles, _recompile_key)
     skips = _match(before.skips, after.skips, _skip_key)
-    limits = _match(before.limits, after.limits, lambda one: (_name(one.file), _function(one.function)))
+    limits = _match(before.limits, after.limits, lambda one: (file_name(one.file), own_name(one.function)))
     old_fusions, new_fusions = _told_fusions(before, after)
     fusions = _match(old_fusions, new_fusions, _fusion_key)
     counts = _counts(before, after)
@@ -143,7 +144,7 @@ def _match_breaks(before: Sequence[Break], after: Sequence[Break]) -> _Matched:
 
 def _break_key(one: Break) -> tuple[str, ...]:
     """What a break is and where, without its line number."""
-    return (one.id or one.reason.strip().partition("\n")[0], _name(one.file), _function(one.function))
+    return (one.id or headline(one.reason), file_name(one.file), own_name(one.function))
 
 
 def _match(
@@ -172,11 +173,11 @@ def _recompile_key(one: Recompile) -> Hashable:
     """The function and what changed in it; not the values, nor which compilation it was."""
     changed = tuple(sorted((change.source, change.kind) for change in one.changed_inputs))
     guards = tuple(sorted({_NUMBER.sub("#", cause.guard) for cause in one.causes}))
-    return (_name(one.file), _function(one.function), changed or guards)
+    return (file_name(one.file), own_name(one.function), changed or guards)
 
 
 def _skip_key(one: SkippedFrame) -> Hashable:
-    return (_name(one.file), _function(one.function), one.kind)
+    return (file_name(one.file), own_name(one.function), one.kind)
 
 
 def _fusion_key(one: FusedGroup) -> Hashable:
@@ -186,20 +187,6 @@ def _fusion_key(one: FusedGroup) -> Hashable:
 def _told_fusions(before: CompileReport, after: CompileReport) -> tuple[list[FusedGroup], list[FusedGroup]]:
     """Fusions where both sides tell them: a cached compilation tells none."""
     return (before.fusions, after.fusions) if before.fusions and after.fusions else ([], [])
-
-
-def _name(file: str) -> str:
-    return PurePath(file.replace("\\", "/")).name
-
-
-def _function(name: str) -> str:
-    """The user's function of the rest behind a break.
-
-    >>> _function("torch_dynamo_resume_in_torch_dynamo_resume_in_forward_at_12_at_17")
-    'forward'
-    """
-    match = _RESUME.match(name)
-    return _function(match[1]) if match else name
 
 
 def _taken(items: Sequence[T], places: Iterable[int]) -> list[T]:
@@ -284,10 +271,10 @@ def _sentence(diff: CompileDiff, after: CompileReport) -> str:
         ),
         _moved(
             ("skipped frame", "skipped frames"),
-            map(_skip_text, diff.skips_added),
-            map(_skip_text, diff.skips_removed),
+            map(frame_text, diff.skips_added),
+            map(frame_text, diff.skips_removed),
         ),
-        _moved(_AT_LIMIT, map(_limit_text, diff.limits_added), map(_limit_text, diff.limits_removed)),
+        _moved(_AT_LIMIT, map(frame_text, diff.limits_added), map(frame_text, diff.limits_removed)),
     ]
     graphs = next((change for change in diff.counts if change.name == "graphs"), None)
     if graphs is not None:
@@ -328,11 +315,3 @@ def _moved(nouns: tuple[str, str], added: Iterable[str], removed: Iterable[str])
             noun = nouns[len(texts) > 1]
             parts.append(f"{verb} {len(texts)} {noun}: {listed(texts, 3)}")
     return " and ".join(parts)
-
-
-def _skip_text(one: SkippedFrame) -> str:
-    return f"{place_text(one.file, one.line)} {one.function}"
-
-
-def _limit_text(one: LimitReached) -> str:
-    return f"{place_text(one.file, one.line)} {one.function}"

@@ -51,8 +51,8 @@ def _drawings(graphs: Sequence[Graph]) -> Iterator[tuple[str, str]]:
 
 def _code(log: CompileLog) -> Iterator[tuple[str, str]]:
     for entry in log.of("inductor_output_code"):
-        named = entry.metadata.get("filename") if isinstance(entry.metadata, dict) else None
-        name = PurePath(str(named or f"{entry.compile_id.text if entry.compile_id else 'unknown'}.py")).name
+        named = entry.fields.get("filename")
+        name = PurePath(str(named or f"{entry.id_text or 'unknown'}.py")).name
         yield f"code/{name}", entry.payload
 
 

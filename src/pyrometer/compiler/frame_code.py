@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.log import CompileLog, LogEntry
-from pyrometer.compiler.stack import frames_of, line_of, own_name, resumes_at
+from pyrometer.compiler.stack import frames_of, line_of, own_name, resumed_line
 
 
 class FrameCode(NamedTuple):
@@ -24,9 +24,9 @@ class FrameCode(NamedTuple):
         return own_name(self.name)
 
     @property
-    def rest_of_line(self) -> int | None:
+    def resumes_at(self) -> int | None:
         """The line behind whose break it goes on; `None` for whole functions."""
-        return resumes_at(self.name)
+        return resumed_line(self.name)
 
 
 NO_CODE = FrameCode()
@@ -45,9 +45,9 @@ def frame_codes(log: CompileLog) -> dict[CompileId, FrameCode]:
         code = _told(entry)
         if entry.compile_id is not None and code.name:
             found[entry.compile_id] = code
-            of_frame.setdefault(_frame(entry.compile_id), code)
+            of_frame.setdefault(entry.compile_id.of_frame, code)
     return {
-        compile_id: found.get(compile_id) or of_frame.get(_frame(compile_id)) or NO_CODE
+        compile_id: found.get(compile_id) or of_frame.get(compile_id.of_frame) or NO_CODE
         for compile_id in log.compile_ids()
     }
 
@@ -60,7 +60,3 @@ def _told(entry: LogEntry) -> FrameCode:
         frame, keys = entry.fields, ("co_name", "co_filename", "co_firstlineno")
     name, file, line = (frame.get(key) for key in keys)
     return FrameCode(str(name or ""), str(file or ""), line_of(line))
-
-
-def _frame(compile_id: CompileId) -> CompileId:
-    return compile_id._replace(compile=None)

@@ -8,6 +8,9 @@ from typing import Any
 
 from pyrometer.compiler.compile_id import CompileId
 
+PROBES = "pyrometer."
+"""Kinds of our own probes begin with this."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
@@ -53,6 +56,11 @@ class CompileLog:
     """What this torch, or this way of recording, does not tell; each in one line."""
     counters: dict[str, int] = field(default_factory=dict)
     """How much torch's own counters grew while recording, as `group.name`."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is of this process, so that files and objects are as they were."""
+        return self.source == "process"
 
     def of(self, *kinds: str) -> Iterator[LogEntry]:
         """The entries of some kinds, in order."""

@@ -1,4 +1,4 @@
-"""Call stacks as torch prints them, and functions that Dynamo made for the rest behind a break."""
+"""Call stacks as torch prints and logs them, and functions that Dynamo made for the rest behind a break."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def own_name(function: str) -> str:
     return function
 
 
-def resumes_at(function: str) -> int | None:
+def resumed_line(function: str) -> int | None:
     """The line of the break behind which a function of Dynamo's goes on; `None` for the user's own functions.
 
-    >>> resumes_at("torch_dynamo_resume_in_forward_at_17"), resumes_at("forward")
+    >>> resumed_line("torch_dynamo_resume_in_forward_at_17"), resumed_line("forward")
     (17, None)
     """
     match = _REST.match(function)

@@ -10,17 +10,20 @@ from pyrometer.compiler.graphs.layout import lay_out
 from pyrometer.compiler.graphs.record import Graph
 from pyrometer.compiler.graphs.svg import graph_svg
 from pyrometer.compiler.report import CompileReport
-from pyrometer.quantity import format_seconds
+from pyrometer.quantity import counted, format_seconds
 from pyrometer.report.charts.shares import Share, share_bar
 from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import compile_breaks
 from pyrometer.report.facts.compile_inside import STAGES
-from pyrometer.report.facts.layout import Section, counted
+from pyrometer.report.facts.layout import Section, shortened
 
 PICTURED = ("dynamo", "forward", "backward", "post_grad", "post_grad_backward")
 """Stages that are drawn."""
 
 MOST_PICTURES = 8
+
+MOST_ROWS = 20
+"""Rows of a table on the page; the document holds more."""
 
 LARGEST_PHASES = 9
 """Phases that have a colour of their own; the rest is one part."""
@@ -34,11 +37,15 @@ def compile_parts(report: CompileReport, sections: Sequence[Section]) -> dict[st
         "headline": of_compile.headline(report),
         "subtitle": of_compile.subtitle(report),
         "exactness": compile_breaks.EXACTNESS,
-        "sections": sections,
+        "sections": [_shortened(section) for section in sections],
         "shares": shares,
         "bar": share_bar(shares, "the time that compiling took") if shares else None,
         "pictures": _pictures(report),
     }
+
+
+def _shortened(section: Section) -> Section:
+    return section if section.table is None else section._replace(table=shortened(section.table, MOST_ROWS))
 
 
 class Picture(NamedTuple):

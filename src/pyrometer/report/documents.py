@@ -101,6 +101,9 @@ class _CompileHead(Document, frozen=True, kw_only=True):
     over_budget: Annotated[
         list[str], doc("limits that were asked for and are exceeded, a sentence each")
     ] = []
+    divergence: Annotated[
+        list[str], doc("where processes of one job decided differently; with several logs only")
+    ] = []
     shapes: Annotated[ShapeAdvice | None, doc("with --shapes only")] = None
     diff: Annotated[CompileDiff | None, doc("with --diff only")] = None
 

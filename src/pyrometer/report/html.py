@@ -195,12 +195,10 @@ def trace_context(document: TraceDocument) -> Context:
 def compile_context(document: CompileDocument) -> Context:
     """What the page of `pyrometer compile` shows."""
     return {
-        "headline": _headline(of_compile.headline(document)),
+        "headline": _headline(of_compile.document_headline(document)),
         "subtitle": of_compile.subtitle(document),
         "over_budget": document.over_budget,
-        "compiled": compile_parts(
-            document, of_compile.document_sections(document, document.diff, document.shapes)
-        ),
+        "compiled": compile_parts(document, of_compile.document_sections(document)),
         **_whereabouts(document),
     }
 

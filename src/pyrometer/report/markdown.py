@@ -30,7 +30,10 @@ from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
-from pyrometer.report.facts.layout import Fact, Section, Table, spans
+from pyrometer.report.facts.layout import Fact, Section, Table, shortened, spans
+
+MOST_ROWS = 40
+"""Rows of a chapter's table; the document holds more."""
 
 
 def render_document(kind: str, document: dict[str, Any]) -> str:
@@ -117,10 +120,9 @@ def trace_blocks(document: TraceDocument) -> list[str]:
 
 def compile_blocks(document: CompileDocument) -> list[str]:
     """What `pyrometer compile` found, as blocks of Markdown."""
-    blocks = [f"## {escape(of_compile.headline(document))}", escape(of_compile.subtitle(document))]
+    blocks = [f"## {escape(of_compile.document_headline(document))}", escape(of_compile.subtitle(document))]
     blocks += [f"**{escape(line)}**" for line in document.over_budget]
-    chapters = of_compile.document_sections(document, document.diff, document.shapes)
-    return blocks + _compiled_blocks(document, chapters)
+    return blocks + _compiled_blocks(document, of_compile.document_sections(document))
 
 
 def _compiled_blocks(report: CompileReport, chapters: Sequence[Section]) -> list[str]:
@@ -155,7 +157,7 @@ def section_blocks(section: Section) -> list[str]:
     if section.facts:
         blocks.append(_facts(section.facts))
     if section.table is not None:
-        blocks.append(table(section.table))
+        blocks.append(table(shortened(section.table, MOST_ROWS)))
     return blocks
 
 

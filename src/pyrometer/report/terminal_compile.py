@@ -14,7 +14,7 @@ from pyrometer.report.documents import CompileDocument
 from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import compile_breaks, surroundings
 from pyrometer.report.facts.compile_breaks import Card
-from pyrometer.report.facts.layout import Section
+from pyrometer.report.facts.layout import Section, shortened
 
 MOST_ROWS = 6
 """Rows of each table; the page and the document hold more."""
@@ -27,12 +27,14 @@ def compile_view(document: CompileDocument) -> RenderableType:
     """The answer, the breaks with what to write instead, then chapter after chapter."""
     rows: layout.Rows = [("Budget", Text.assemble(("! ", "bold red"), line)) for line in document.over_budget]
     rows += _break_rows(compile_breaks.cards(document))
-    rows += _section_rows(of_compile.document_sections(document, document.diff, document.shapes))
+    rows += _section_rows(of_compile.document_sections(document))
     if document.environment is not None:
         rows.append(("Machine", Text(surroundings.environment_line(document.environment))))
     if document.run_id is not None:
         rows.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
-    return layout.page(*layout.head(of_compile.headline(document), of_compile.subtitle(document)), rows)
+    return layout.page(
+        *layout.head(of_compile.document_headline(document), of_compile.subtitle(document)), rows
+    )
 
 
 def compiled_rows(report: CompileReport) -> layout.Rows:
@@ -78,5 +80,5 @@ def _section(section: Section) -> RenderableType:
     elif section.facts:
         parts.append(layout.facts(section.facts))
     if section.table is not None:
-        parts.append(layout.table(section.table._replace(rows=section.table.rows[:MOST_ROWS])))
+        parts.append(layout.table(shortened(section.table, MOST_ROWS)))
     return Group(*parts)

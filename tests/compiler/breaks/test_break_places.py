@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.compiler.breaks.read import read_breaks
+from pyrometer.compiler.place import Place
 from pyrometer.compiler.stack import own_name, printed_stack
 from pyrometer.compiler.user_code import origin_of, own_place, own_stack
-from pyrometer.compiler.place import Place
 
 HERE = Path(__file__)
 

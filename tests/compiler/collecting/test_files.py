@@ -162,7 +162,7 @@ def test_what_is_no_log_is_refused_in_one_line(tmp_path):
     (tmp_path / "notes.log").write_text("hello\nworld\n")
     with pytest.raises(InputError, match="it holds no entry"):
         read_logs(tmp_path / "notes.log")
-    with pytest.raises(InputError, match="none of its 1 logs"):
+    with pytest.raises(InputError, match="its 1 logs hold no entry"):
         read_logs(tmp_path)
 
 

@@ -57,7 +57,7 @@ def loggers():
 def used(program):
     """Compiled once before: some of its state torch changes by itself, once."""
     function, args = program
-    home.is_loaded()
+    home.load_inductor()
     torch.compile(function)(*args)
     torch._dynamo.reset()
     return function, args
@@ -180,7 +180,7 @@ def test_probes_see_what_a_cache_holds_only_when_asked_to_compile_afresh(attend)
     from torch._inductor.utils import fresh_cache
 
     function, args = attend
-    home.is_loaded()
+    home.load_inductor()
     seen = []
     with fresh_cache():
         for fresh in (False, False, True):
@@ -198,7 +198,7 @@ def test_probed_compiles_leave_the_users_cache_as_it_is(attend):
     from torch._inductor.utils import fresh_cache
 
     function, args = attend
-    home.is_loaded()
+    home.load_inductor()
     hits = []
     with fresh_cache():
         for probes in (deep_probes, None, deep_probes, None):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyrometer.compiler.compile_id import parse_compile_id
-from pyrometer.compiler.fusion.generated import kernel_kind, read_generated
 from pyrometer.compiler.fusion.layouts import layout_name
-from pyrometer.compiler.log import CompileLog, LogEntry
+from pyrometer.compiler.generated_code import kernel_kind, read_generated
 
 TRITON = """
 # AOT ID: ['3_backward']
@@ -36,22 +34,17 @@ def call(args):
 """
 
 
-def graph(code):
-    entry = LogEntry("inductor_output_code", {}, code, compile_id=parse_compile_id("0/0"))
-    (found,) = read_generated(CompileLog((entry,)))
-    return found
-
-
 def test_kernels_of_a_gpu_are_found_without_a_word_on_vectors():
-    found = graph(TRITON)
+    found = read_generated(TRITON)
     assert found.kernels == {"triton_poi_fused_add_0": None, "triton_red_fused_sum_1": None}
-    assert found.ready_made == ["extern_kernels.mm", "torch.ops.aten.sort.stable"]
+    assert found.called == list(found.kernels)
+    assert found.extern_calls == ["extern_kernels.mm", "torch.ops.aten.sort.stable"]
     assert (found.allocations, found.reuses, found.is_backward) == (2, 1, True)
 
 
 def test_a_backward_is_known_by_its_tangents_where_the_code_has_no_name():
-    assert graph("    primals_1, tangents_1 = args\n").is_backward
-    assert not graph("    primals_1, = args\n").is_backward
+    assert read_generated("    primals_1, tangents_1 = args\n").is_backward
+    assert not read_generated("    primals_1, = args\n").is_backward
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,12 @@ def test_a_recompilation_says_which_function_was_called_from_where_and_how_long_
     assert recompile.called_from[-1].file == __file__
     assert "c(ones(3))" in recompile.called_from[-1].source
     assert all("torch/_dynamo" not in place.file for place in recompile.called_from)
+
+
+def test_the_last_caller_is_the_program_even_where_no_size_is_opened(log_of: LogOf) -> None:
+    recompile = only(log_of(plus, [lambda c: c(ones(2)), lambda c: c(ones(2, dtype=torch.float64))]))
+    assert recompile.called_from[-1].file == __file__
+    assert "c(ones(2, dtype=torch.float64))" in recompile.called_from[-1].source
     assert recompile.compile_s is not None
     assert 0 < recompile.compile_s < 60
 

@@ -59,7 +59,7 @@ def operation(site: Site, node: ast.AST) -> tuple[str, list[ast.expr]] | None:
     for prefix in PREFIXES:
         if full.startswith(prefix) and "." not in full[len(prefix) :]:
             return full[len(prefix) :], node.args
-    if isinstance(node.func, ast.Attribute) and not _is_module(site, node.func.value):
+    if isinstance(node.func, ast.Attribute) and not site.is_imported(node.func.value):
         return node.func.attr, [node.func.value, *node.args]
     return None
 
@@ -248,11 +248,6 @@ class _Kept(ast.NodeTransformer):
                 ast.Attribute(ast.Call(close, node.args, node.keywords), "all", ast.Load()), [], []
             )
         return node
-
-
-def _is_module(site: Site, node: ast.AST) -> bool:
-    """Whether a name stands for an imported module: `np.sum(x)` is no method of `np`."""
-    return site.is_imported(node)
 
 
 def _example(text: str) -> tuple[Site, ast.expr]:

@@ -46,7 +46,7 @@ def _while_compiling(one: Met, before: Sequence[Met]) -> Met | None:
 
 
 def _made_here(one: Met, earlier: Met | None) -> Met | None:
-    is_manager = one.cause.reason == CONTEXT_MANAGER and one.compiled.code.rest_of_line == one.place.line
+    is_manager = one.cause.reason == CONTEXT_MANAGER and one.compiled.code.resumes_at == one.place.line
     return earlier if is_manager and earlier is not None and earlier.key != one.key else None
 
 

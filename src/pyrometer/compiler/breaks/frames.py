@@ -26,13 +26,6 @@ _ASSIGNED = re.compile(r'^\s+\w+(?::\s*"[^"]*")? = (?P<value>[^;\n]+)', re.MULTI
 _NO_CALL = re.compile(r"^[\w.]+$")
 
 
-class FrameKey(NamedTuple):
-    """A frame, over all of its compilations."""
-
-    epoch: int
-    frame: int
-
-
 @dataclass(frozen=True)
 class Compiled:
     """One compilation of one frame."""
@@ -52,11 +45,6 @@ class Compiled:
     suppresses_errors: bool | None = None
     declined: bool = False
     """The backend asked to leave the frame alone."""
-
-    @property
-    def key(self) -> FrameKey:
-        """Its frame."""
-        return FrameKey(self.compile_id.epoch, self.compile_id.frame or 0)
 
     @property
     def limit(self) -> RecompileLimit | None:
@@ -88,7 +76,7 @@ class Functions:
     def __init__(self, compiled: Iterable[Compiled]) -> None:
         self._starts: dict[tuple[str, str], set[int]] = defaultdict(set)
         for made in compiled:
-            if made.code.rest_of_line is None:
+            if made.code.resumes_at is None:
                 self._starts[made.code.file, made.code.name].add(made.code.line)
 
     def of(self, file: str, function: str, line: int) -> tuple[str, str, int]:

@@ -43,7 +43,7 @@ _BUILTIN = re.compile(r"^builtin (\w+) ")
 
 def num_sites(met: Iterable[Met]) -> int:
     """How many breaks of one kind stand on one line: behind each, the rest of the function is a frame that meets the next."""
-    frames = {one.compiled.key for one in met if one.is_direct}
+    frames = {one.compiled.compile_id.of_frame for one in met if one.is_direct}
     return max([1, *Counter(frame.epoch for frame in frames).values()])
 
 
@@ -71,7 +71,8 @@ def lost_in(made: Compiled, compiled: Mapping[CompileId, Compiled]) -> int | Non
         return made.num_ops
     if made.limit is None:
         return None
-    earlier = [other for other in compiled.values() if other.key == made.key and other.num_graphs]
+    frame = made.compile_id.of_frame
+    earlier = [one for one in compiled.values() if one.compile_id.of_frame == frame and one.num_graphs]
     return earlier[-1].num_ops if earlier else None
 
 

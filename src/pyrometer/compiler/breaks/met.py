@@ -57,7 +57,7 @@ class Met:
 
 def breaks_met(log: CompileLog, compiled: Mapping[CompileId, Compiled]) -> list[Met]:
     """Every break, in the order in which they were met."""
-    is_live = log.source == "process"
+    is_live = log.is_live
     functions = Functions(compiled.values())
     texts = _texts(log)
     found: list[Met] = []

@@ -48,7 +48,7 @@ def count_frames(log: CompileLog) -> FrameCounts:
     compiled = compiled_frames(log)
     return FrameCounts(
         graphs=sum(made.num_graphs for made in compiled.values()),
-        frames=len({made.key for made in compiled.values()}),
+        frames=len({compile_id.of_frame for compile_id in compiled}),
         skipped=len(skipped_frames(log, compiled, breaks_met(log, compiled))),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from pyrometer.compiler.breaks.frames import Compiled, FrameKey
+from pyrometer.compiler.breaks.frames import Compiled
 from pyrometer.compiler.breaks.lost_ops import lost_in
 from pyrometer.compiler.breaks.met import SOFT_FAILURES, Met
 from pyrometer.compiler.breaks.record import SkippedFrame
@@ -28,9 +28,9 @@ LONGEST_REASON = 300
 
 def skipped_frames(
     log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Met]
-) -> dict[FrameKey, list[SkippedFrame]]:
-    """By frame, in the order in which they were given up; the same reason once, with a count."""
-    found: dict[FrameKey, dict[tuple[str, str], SkippedFrame]] = defaultdict(dict)
+) -> dict[CompileId, list[SkippedFrame]]:
+    """By frame (see `CompileId.of_frame`), in the order in which they were given up; the same reason once, with a count."""
+    found: dict[CompileId, dict[tuple[str, str], SkippedFrame]] = defaultdict(dict)
     for key, skip in _given_up(log, compiled, met):
         same = (skip.kind, skip.reason)
         known = found[key].get(same)
@@ -40,19 +40,19 @@ def skipped_frames(
 
 def _given_up(
     log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Met]
-) -> Iterator[tuple[FrameKey, SkippedFrame]]:
+) -> Iterator[tuple[CompileId, SkippedFrame]]:
     breaks: dict[CompileId, list[Met]] = defaultdict(list)
     for one in met:
         breaks[one.compiled.compile_id].append(one)
     for compile_id, made in compiled.items():
         if made.failure is not None or made.declined:
-            yield made.key, _skip(made, breaks[compile_id], lost_in(made, compiled))
+            yield compile_id.of_frame, _skip(made, breaks[compile_id], lost_in(made, compiled))
     for entry in log.of("bwd_compilation_metrics"):
         metrics = entry.fields
         forward = compiled.get(entry.compile_id) if entry.compile_id is not None else None
         if metrics.get("fail_type") and forward is not None:
             text = f"backward graph: {metrics['fail_type']}: {metrics.get('fail_reason')}"
-            yield forward.key, _record(forward, "error", _one_line(text), raised=True)
+            yield forward.compile_id.of_frame, _record(forward, "error", _one_line(text), raised=True)
 
 
 def _skip(made: Compiled, breaks: Sequence[Met], lost: int | None) -> SkippedFrame:

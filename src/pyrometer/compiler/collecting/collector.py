@@ -19,7 +19,7 @@ import torch
 
 from pyrometer.compiler.collecting.entries import entry_of, with_epochs
 from pyrometer.compiler.compile_id import parse_compile_id
-from pyrometer.compiler.log import CompileLog, LogEntry
+from pyrometer.compiler.log import PROBES, CompileLog, LogEntry
 from pyrometer.compiler.private import trace_log
 
 
@@ -108,7 +108,7 @@ class Collector:
         found = trace_log.current_compile_id()
         self._handler.taken.append(
             LogEntry(
-                kind=f"pyrometer.{kind}",
+                kind=f"{PROBES}{kind}",
                 metadata=content,
                 compile_id=None if found is None else parse_compile_id(found),
                 time_ns=time.time_ns(),

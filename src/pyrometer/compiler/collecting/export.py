@@ -10,13 +10,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pyrometer.compiler.log import CompileLog, LogEntry
+from pyrometer.compiler.log import PROBES, CompileLog, LogEntry
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
 
 PREFIX = "dedicated_log_torch_trace_"
-OWN = "pyrometer."
-"""Kinds of our own probes begin with this; nobody else could read them."""
 
 
 def export_log(log: CompileLog, folder: str | Path) -> Path:
@@ -54,7 +52,7 @@ def trace_lines(log: CompileLog) -> Iterator[str]:
             first,
         )
     for entry in log.entries:
-        if entry.kind.startswith(OWN):
+        if entry.kind.startswith(PROBES):  # nobody else could read them
             continue
         known = len(names)
         metadata = _metadata(entry, names)

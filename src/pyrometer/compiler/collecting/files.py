@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from pyrometer.compiler.collecting.entries import entry_of, payload_json, with_epochs
 from pyrometer.compiler.log import CompileLog, LogEntry
@@ -44,8 +44,10 @@ def read_logs(path: str | Path) -> list[CompileLog]:
     )
     logs = [log for log in map(_read_file, files) if log.entries]
     if not logs:
-        what = f"none of its {len(files)} logs holds" if path.is_dir() else "it holds no"
-        raise InputError(f"{path}: {what} entry of torch's structured trace; record one with TORCH_TRACE=DIR")
+        what = f"its {len(files)} logs hold" if path.is_dir() and files else "it holds"
+        raise InputError(
+            f"{path}: {what} no entry of torch's structured trace; record one with TORCH_TRACE=DIR"
+        )
     return sorted(logs, key=lambda log: (rank_of(log) is None, rank_of(log) or 0))
 
 
@@ -55,16 +57,10 @@ def rank_of(log: CompileLog) -> int | None:
 
 
 def _read_file(file: Path) -> CompileLog:
-    faults = 0
-    entries, names = list[LogEntry](), dict[int, str]()
     try:
         year = datetime.fromtimestamp(file.stat().st_mtime, tz=timezone.utc).year
         with _opened(file) as stream:
-            for head, payload in _records(stream):
-                entry = None if head is None else _entry(head, payload, names, year)
-                faults += head is None or entry is _FAULT
-                if isinstance(entry, LogEntry):
-                    entries.append(entry)
+            entries, faults = _read_stream(stream, year)
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
     version = next((payload_json(entry) for entry in entries if entry.kind == "torch_version"), None)
@@ -77,20 +73,29 @@ def _read_file(file: Path) -> CompileLog:
     )
 
 
-_FAULT = object()
+def _read_stream(stream: IO[str], year: int) -> tuple[list[LogEntry], int]:
+    """The entries of a file, and how many stretches of it could not be read."""
+    entries, names, faults = list[LogEntry](), dict[int, str](), 0
+    for head, payload in _records(stream):
+        try:
+            entry = None if head is None else _entry(head, payload, names, year)
+        except (ValueError, TypeError, AttributeError):  # damaged, or of a shape that we do not know
+            faults += 1
+            continue
+        faults += head is None
+        if entry is not None:
+            entries.append(entry)
+    return entries, faults
 
 
-def _entry(head: re.Match[str], payload: str, names: dict[int, str], year: int) -> Any:
-    """An entry, `None` for a file's name, or `_FAULT`."""
-    try:
-        metadata = json.loads(head["rest"])
-        if "str" in metadata:
-            name, number = metadata["str"]
-            names[int(number)] = str(name)
-            return None
-        return entry_of(metadata, payload, time_ns=_time_ns(head["date"], year), thread=0, files=names)
-    except (ValueError, TypeError, AttributeError):
-        return _FAULT
+def _entry(head: re.Match[str], payload: str, names: dict[int, str], year: int) -> LogEntry | None:
+    """An entry; `None` where it only names a file."""
+    metadata = json.loads(head["rest"])
+    if "str" in metadata:
+        name, number = metadata["str"]
+        names[int(number)] = str(name)
+        return None
+    return entry_of(metadata, payload, time_ns=_time_ns(head["date"], year), thread=0, files=names)
 
 
 def _time_ns(date: str, year: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import PurePath
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,7 +11,7 @@ from pyrometer.compiler.breaks.record import Break, Rewrite
 from pyrometer.compiler.costs.record import Compilation, GeneratedCode, KernelOrigin
 from pyrometer.compiler.fusion.record import FusedGroup
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.place import Place
+from pyrometer.compiler.place import Place, file_name
 from pyrometer.record import Record
 
 R = TypeVar("R", bound=Record)
@@ -31,12 +30,12 @@ def redacted(record: R) -> R:
     return plain
 
 
-def _base(path: str) -> str:
-    return PurePath(path).name
-
-
 def _bases(places: list[str]) -> list[str]:
-    return [_base(place) for place in places]
+    return [file_name(place) for place in places]
+
+
+def _base_if_told(place: str | None) -> str | None:
+    return None if place is None else file_name(place)
 
 
 def _nothing(_: str) -> str:
@@ -44,14 +43,20 @@ def _nothing(_: str) -> str:
 
 
 FIELDS: dict[type[Record], dict[str, Callable[[Any], Any]]] = {
-    Place: {"file": _base, "source": _nothing},
-    Break: {"file": _base, "source": _nothing, "context": _nothing, "explanation": _nothing},
+    Place: {"file": file_name, "source": _nothing},
+    Break: {
+        "file": file_name,
+        "source": _nothing,
+        "context": _nothing,
+        "explanation": _nothing,
+        "chained_to": _base_if_told,
+    },
     Rewrite: {"before": _nothing, "after": _nothing},
-    Compilation: {"file": _base, "reason": _nothing},
-    GeneratedCode: {"path": _base},
+    Compilation: {"file": file_name, "reason": _nothing},
+    GeneratedCode: {"path": file_name},
     KernelOrigin: {"places": _bases},
     FusedGroup: {"places": _bases},
-    GraphNode: {"file": _base, "source": _nothing},
+    GraphNode: {"file": file_name, "source": _nothing},
     Graph: {"text": _nothing},
 }
 """What is changed in which record; every other field named `file` loses its folder."""
@@ -63,7 +68,7 @@ def _walk(value: Any) -> Any:
         changed = {}
         for name in value.__struct_fields__:
             old = getattr(value, name)
-            edit = special.get(name) or (_base if name == "file" and isinstance(old, str) else _walk)
+            edit = special.get(name) or (file_name if name == "file" and isinstance(old, str) else _walk)
             changed[name] = edit(old)
         return msgspec.structs.replace(value, **changed)
     if isinstance(value, list):

@@ -79,7 +79,7 @@ def cache_look(entry: LogEntry) -> CacheLook | None:
     return CacheLook(
         cache=CACHES[match[1]],
         outcome=match[2],
-        compile_id="" if entry.compile_id is None else entry.compile_id.text,
+        compile_id=entry.id_text,
         text=str(told.get("key") or ""),
         key=Key(part for part in components if isinstance(part, str))
         if isinstance(components, list)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -10,16 +9,14 @@ from typing import Any, NamedTuple
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.costs.caches import CacheLook, cache_look
 from pyrometer.compiler.costs.events import Span
-from pyrometer.compiler.costs.metrics import FORWARD, number
+from pyrometer.compiler.costs.metrics import FORWARD, whole
 from pyrometer.compiler.costs.outcome import outcome_of
 from pyrometer.compiler.costs.phase_names import COMPILATIONS
 from pyrometer.compiler.costs.phases import in_seconds, phases_of_compilations
 from pyrometer.compiler.costs.record import Compilation
 from pyrometer.compiler.costs.spans import down_to, inside, read_spans, waited_for
+from pyrometer.compiler.frame_code import FrameCode, frame_codes
 from pyrometer.compiler.log import CompileLog, LogEntry
-
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(.*)_at_\d+$")
-"""Name of the rest of a function behind a break."""
 
 COMPILED_AUTOGRAD = "compiled autograd"
 """Stands for a function where what is compiled is a graph of the autograd engine."""
@@ -31,12 +28,6 @@ class _Times(NamedTuple):
     began: dict[CompileId, int]
     phases: dict[CompileId | None, Counter[str]]
     backward: Counter[CompileId]
-
-
-class _Function(NamedTuple):
-    name: str = ""
-    file: str = ""
-    line: int = 0
 
 
 def read_compilations(log: CompileLog) -> list[Compilation]:
@@ -52,46 +43,41 @@ def read_compilations(log: CompileLog) -> list[Compilation]:
     for entry in log.entries:
         if entry.compile_id is not None:
             by_id[entry.compile_id].append(entry)
-    functions: dict[CompileId, _Function] = {}
+    codes = frame_codes(log)
     found = []
     for compile_id, entries in by_id.items():
-        frame = compile_id._replace(compile=None)
-        # Refused at the recompile limit, a compilation does not say of what; its frame has been compiled before.
-        functions[frame] = _function(compile_id, entries) or functions.get(frame, _Function())
+        code = FrameCode(COMPILED_AUTOGRAD) if compile_id.frame is None else codes[compile_id]
         began_ns = times.began.get(compile_id, entries[0].time_ns)
-        found.append(
-            _compilation(compile_id, entries, functions[frame], times, max(began_ns - zero_ns, 0) / 1e9)
-        )
+        found.append(_compilation(compile_id, entries, code, times, max(began_ns - zero_ns, 0) / 1e9))
     return found
 
 
 def _compilation(
     compile_id: CompileId,
     entries: Sequence[LogEntry],
-    function: _Function,
+    code: FrameCode,
     times: _Times,
     started_s: float,
 ) -> Compilation:
     metrics = metrics_of(entries)
     outcome, reason = outcome_of(metrics, entries)
-    resumed = _RESUMED.match(function.name)
     looks = [look for look in map(cache_look, entries) if look is not None]
     phases = times.phases.get(compile_id)
     return Compilation(
         compile_id=compile_id.text,
-        function=resumed[1] if resumed else function.name,
-        file=function.file,
-        line=function.line,
+        function=code.function,
+        file=code.file,
+        line=code.line,
         outcome=outcome,
         reason=reason,
         started_s=started_s,
         total_s=None if phases is None else phases.total() / 1e9,
         backward_s=times.backward[compile_id] / 1e9 if compile_id in times.backward else None,
         phases_s={} if phases is None else in_seconds(phases),
-        num_ops=_whole(metrics.get("graph_op_count")),
-        num_guards=_whole(metrics.get("guard_count")),
+        num_ops=whole(metrics, "graph_op_count"),
+        num_guards=whole(metrics, "guard_count"),
         attempts=1 + max(entry.attempt for entry in entries),
-        is_resume=resumed is not None,
+        is_resume=code.resumes_at is not None,
         backend="inductor" if any(map(_is_inductor, entries)) else "",
         mode=_mode(looks),
         cache=_cache(looks),
@@ -101,27 +87,7 @@ def _compilation(
 
 def metrics_of(entries: Iterable[LogEntry]) -> dict[str, Any]:
     """The compilation metrics among the entries of a compilation; empty if there are none."""
-    return next(
-        (entry.metadata for entry in entries if entry.kind == FORWARD and isinstance(entry.metadata, dict)),
-        {},
-    )
-
-
-def _function(compile_id: CompileId, entries: Sequence[LogEntry]) -> _Function | None:
-    """What is compiled: as the metrics say, else the innermost of the stack with which Dynamo begins."""
-    metrics = metrics_of(entries)
-    if metrics.get("co_name"):
-        line = _whole(metrics.get("co_firstlineno"))
-        return _Function(str(metrics["co_name"]), str(metrics.get("co_filename") or ""), line or 0)
-    for entry in entries:
-        told = entry.metadata if entry.kind == "dynamo_start" else None
-        stack = told.get("stack") if isinstance(told, dict) else None
-        if isinstance(stack, list) and stack and isinstance(stack[-1], dict):
-            frame = stack[-1]
-            return _Function(
-                str(frame.get("name", "")), str(frame.get("filename", "")), _whole(frame.get("line")) or 0
-            )
-    return _Function(COMPILED_AUTOGRAD) if compile_id.frame is None else None
+    return next((entry.fields for entry in entries if entry.kind == FORWARD and entry.fields), {})
 
 
 def _times(spans: Sequence[Span]) -> _Times:
@@ -158,8 +124,3 @@ def _mode(looks: Sequence[CacheLook]) -> str:
 def _cache(looks: Sequence[CacheLook]) -> str:
     outcomes = {look.outcome for look in looks}
     return "unknown" if not outcomes else outcomes.pop() if len(outcomes) == 1 else "mixed"
-
-
-def _whole(value: Any) -> int | None:
-    found = number({"": value}, "")
-    return None if found is None else int(found)

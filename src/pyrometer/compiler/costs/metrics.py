@@ -31,7 +31,7 @@ _INSIDE = (
 
 def spans_of_metrics(entry: LogEntry) -> list[Span]:
     """The compilation of one entry as spans, the outermost first; how long is told, when inside of it is not."""
-    told = entry.metadata if isinstance(entry.metadata, dict) else {}
+    told = entry.fields
     start_us, end_us = _interval_us(told)
     if start_us is None or end_us is None:
         return []
@@ -61,7 +61,7 @@ def observing_s(log: CompileLog) -> float | None:
     before: dict[tuple[int | None, int | None], float] = {}
     found = None
     for entry in log.of(FORWARD, BACKWARD):
-        told = entry.metadata if isinstance(entry.metadata, dict) else {}
+        told = entry.fields
         sum_us = number(told, "structured_logging_overhead_us")
         if sum_us is None or entry.compile_id is None:
             continue
@@ -81,6 +81,16 @@ def number(told: Mapping[str, Any], *keys: str) -> float | None:
     (2.0, None)
     """
     return next(_numbers(told, keys), None)
+
+
+def whole(told: Mapping[str, Any], key: str) -> int | None:
+    """A field that counts something.
+
+    >>> whole({"a": 2}, "a"), whole({"a": None}, "a")
+    (2, None)
+    """
+    found = number(told, key)
+    return None if found is None else int(found)
 
 
 def _numbers(told: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[float]:

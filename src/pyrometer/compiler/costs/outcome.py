@@ -8,14 +8,10 @@ from typing import Any
 
 from pyrometer.compiler.costs.metrics import BACKWARD, number
 from pyrometer.compiler.log import LogEntry
+from pyrometer.compiler.recompile_limit import RAISED_LIMIT, read_limit
 
 _FALLS_BACK = re.compile(r"fall(?:ing)? back to eager")
 """What a break says that ends in running the whole function eagerly."""
-
-_LIMIT = re.compile(r"(?:recompile|cache_size)[ _]limit")
-"""What a failure says that comes of too many compilations; new inputs run eagerly from then on."""
-
-_FALL_BACK_TYPES = frozenset({"SkipFrame", "RecompileLimitExceeded", "CacheLimitExceeded"})
 
 
 def outcome_of(metrics: Mapping[str, Any], entries: Sequence[LogEntry]) -> tuple[str, str]:
@@ -46,9 +42,9 @@ def outcome_of(metrics: Mapping[str, Any], entries: Sequence[LogEntry]) -> tuple
 
 
 def _falls_back(failure: str, reason: str, metrics: Mapping[str, Any], entries: Sequence[LogEntry]) -> bool:
-    if failure in _FALL_BACK_TYPES or metrics.get("config_suppress_errors") is True:
+    if failure == "SkipFrame" or metrics.get("config_suppress_errors") is True:
         return True
-    if failure == "Unsupported" and _LIMIT.search(reason.partition("\n")[0]):
+    if failure != RAISED_LIMIT and read_limit(failure, reason) is not None:
         return True
     return any(
         entry.kind == "dynamo_graph_break_reason" and _FALLS_BACK.search(entry.payload) for entry in entries

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pyrometer.compiler.costs.metrics import number
+from pyrometer.compiler.costs.metrics import number, whole
 from pyrometer.compiler.costs.record import PassEffect
 from pyrometer.compiler.costs.spans import inside, read_spans
 from pyrometer.compiler.log import CompileLog
@@ -37,13 +37,9 @@ def read_passes(log: CompileLog) -> list[PassEffect]:
     """
     counts: dict[_Pass, list[Mapping[str, Any]]] = defaultdict(list)
     for entry in log.of(PROBE):
-        if isinstance(entry.metadata, dict):
-            found = _Pass(
-                "" if entry.compile_id is None else entry.compile_id.text,
-                str(entry.metadata.get("subsystem") or ""),
-                str(entry.metadata.get("name") or ""),
-            )
-            counts[found].append(entry.metadata)
+        if told := entry.fields:
+            found = _Pass(entry.id_text, str(told.get("subsystem") or ""), str(told.get("name") or ""))
+            counts[found].append(told)
     timed = [
         (_named(span.name, span.compile_id.text if span.compile_id else ""), span.duration_ns / 1e9)
         for span in sorted(inside(read_spans(log)), key=lambda span: span.start_ns)
@@ -69,14 +65,5 @@ def _effect(found: _Pass, timed_s: float | None, told: Mapping[str, Any]) -> Pas
         subsystem=found.subsystem,
         name=found.name,
         seconds=probed_s if timed_s is None else timed_s,
-        **{key: _count(told, key) for key in ("nodes_before", "nodes_after", "created", "erased")},
+        **{key: whole(told, key) for key in ("nodes_before", "nodes_after", "created", "erased")},
     )
-
-
-def _count(told: Mapping[str, Any], key: str) -> int | None:
-    """A number of nodes; the probe may tell them as a list of names."""
-    value = told.get(key)
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return len(value)
-    found = number(told, key)
-    return None if found is None else int(found)

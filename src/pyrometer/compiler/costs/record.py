@@ -20,7 +20,10 @@ class CompileCost(Record, frozen=True, kw_only=True):
     outcome: Annotated[
         str, doc("compiled against eager, paired: faster, slower, same or undecided; empty if not compared")
     ] = ""
-    ci_low: Annotated[float | None, doc("interval of steady over eager time")] = None
+    ratio: Annotated[
+        float | None, doc("compiled over eager time, from paired blocks and so not that of the two medians")
+    ] = None
+    ci_low: Annotated[float | None, doc("interval of that ratio")] = None
     ci_high: float | None = None
     compile_s: Annotated[Seconds, doc("time in which the program waited for the compiler")] = 0.0
     break_even_steps: Annotated[

@@ -8,6 +8,7 @@ from itertools import combinations
 from pyrometer.compiler.fusion.probed import ProbedGraph, ProbedPair
 from pyrometer.compiler.fusion.reasons import Explanation, explain_reason
 from pyrometer.compiler.fusion.record import NotFused
+from pyrometer.compiler.private.refusals import shared_bytes
 
 FIRST_IS_READY_MADE = "node1 is extern but not a triton kernel"
 SECOND_IS_READY_MADE = "node2 is extern or nop"
@@ -64,8 +65,7 @@ def _ready_made(graph: ProbedGraph) -> Iterator[ProbedPair]:
         kinds = [before.kind, after.kind]
         if kinds.count("extern") != 1 or "nop" in kinds or frozenset((before.name, after.name)) in known:
             continue
-        written, read = before.writes or {}, after.reads or {}
-        shared = sum(min(num_bytes, read[name]) for name, num_bytes in written.items() if name in read)
+        shared = shared_bytes(before.writes or {}, after.reads or {})
         if shared:
             reason = FIRST_IS_READY_MADE if kinds[0] == "extern" else SECOND_IS_READY_MADE
             yield ProbedPair(before.name, after.name, reason, shared)

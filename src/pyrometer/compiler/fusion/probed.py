@@ -99,4 +99,4 @@ def read_probed(log: CompileLog, kind: type[T]) -> Iterator[tuple[str, T]]:
             content = msgspec.convert(entry.metadata, kind)
         except msgspec.ValidationError:  # of another version, or not ours
             continue
-        yield entry.compile_id.text if entry.compile_id is not None else "", content
+        yield entry.id_text, content

@@ -7,14 +7,14 @@ generated code alone is left: kernels without operators and bytes, buffers that 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from pyrometer.compiler.fusion.generated import GeneratedGraph, kernel_kind, read_generated
 from pyrometer.compiler.fusion.layouts import layout_name
 from pyrometer.compiler.fusion.neighbours import apart
 from pyrometer.compiler.fusion.probed import ProbedGraph, ProbedLoss, ProbedPattern, read_probed
 from pyrometer.compiler.fusion.record import Folding, FusedGroup, FusionReport, MemoryPlan
+from pyrometer.compiler.generated_code import CodeParts, kernel_kind, read_generated
 from pyrometer.compiler.log import CompileLog
 
 _NOT_PATTERNS = (("constant_fold", "constant"), ("remove_", "noop"))
@@ -22,6 +22,9 @@ _NOT_PATTERNS = (("constant_fold", "constant"), ("remove_", "noop"))
 
 _Probed = dict[tuple[str, bool, str], ProbedGraph]
 """By compilation, whether it is the backward, and name."""
+
+_Codes = Mapping[tuple[str, bool], CodeParts]
+"""By compilation, and whether it is the backward."""
 
 
 def read_fusion(log: CompileLog) -> FusionReport:
@@ -31,7 +34,10 @@ def read_fusion(log: CompileLog) -> FusionReport:
     """
     # Of graphs that bear the same name the last one counts.
     probed = {(own, one.is_backward, one.graph): one for own, one in read_probed(log, ProbedGraph)}
-    codes = read_generated(log)
+    # Code that was written again counts as it was written last.
+    written = (entry for entry in log.of("inductor_output_code") if entry.payload)
+    read = ((entry.id_text, read_generated(entry.payload)) for entry in written)
+    codes = {(own, code.is_backward): code for own, code in read}
     groups = [*_probed_groups(log, probed, codes), *_groups_of_codes(probed, codes)]
     pairs = [pair for key, graph in probed.items() for pair in apart(key[0], graph)]
     refusals, layouts = Counter[str](), Counter[str]()
@@ -49,10 +55,10 @@ def read_fusion(log: CompileLog) -> FusionReport:
     )
 
 
-def _probed_groups(log: CompileLog, probed: _Probed, codes: Sequence[GeneratedGraph]) -> Iterator[FusedGroup]:
+def _probed_groups(log: CompileLog, probed: _Probed, codes: _Codes) -> Iterator[FusedGroup]:
     vectorized = {
-        (code.compile_id, code.is_backward, kernel): is_vectorized
-        for code in codes
+        (*key, kernel): is_vectorized
+        for key, code in codes.items()
         for kernel, is_vectorized in code.kernels.items()
     }
     replaced = {
@@ -80,39 +86,38 @@ def _probed_groups(log: CompileLog, probed: _Probed, codes: Sequence[GeneratedGr
             )
 
 
-def _groups_of_codes(probed: _Probed, codes: Sequence[GeneratedGraph]) -> Iterator[FusedGroup]:
+def _groups_of_codes(probed: _Probed, codes: _Codes) -> Iterator[FusedGroup]:
     """What the code shows of graphs that no probe saw."""
     seen = {key[:2] for key in probed}
-    for code in codes:
-        if (code.compile_id, code.is_backward) in seen:
-            continue
-        for name, is_vectorized in code.kernels.items():
-            yield _group_of_code(code, name, kernel_kind(name), is_vectorized)
-        for name in code.ready_made:
-            yield _group_of_code(code, name, "extern", None)
+    for key, code in codes.items():
+        if key not in seen:
+            generated = (
+                _group_of_code(key, name, kernel_kind(name), code.kernels[name]) for name in code.called
+            )
+            extern = (_group_of_code(key, name, "extern", None) for name in code.extern_calls)
+            yield from (*generated, *extern)
 
 
-def _group_of_code(code: GeneratedGraph, name: str, kind: str, is_vectorized: bool | None) -> FusedGroup:
+def _group_of_code(key: tuple[str, bool], name: str, kind: str, is_vectorized: bool | None) -> FusedGroup:
     return FusedGroup(
-        compile_id=code.compile_id,
+        compile_id=key[0],
         name=name,
         kind=kind,
         ops=[],
         num_nodes=1 if kind == "extern" else 0,
-        is_backward=code.is_backward,
+        is_backward=key[1],
         kernel=name,
         is_reduction=kind == "reduction",
         vectorized=is_vectorized,
     )
 
 
-def _memory(probed: _Probed, codes: Sequence[GeneratedGraph]) -> list[MemoryPlan]:
-    written = {(code.compile_id, code.is_backward): code for code in codes}
+def _memory(probed: _Probed, codes: _Codes) -> list[MemoryPlan]:
     # The parts of a graph, such as branches, have names; the graph itself, which comes last here, has none.
     whole = {key[:2]: graph for key, graph in sorted(probed.items(), key=lambda one: one[0][2], reverse=True)}
     plans = []
-    for key in dict.fromkeys([*(key[:2] for key in probed), *written]):
-        graph, code = whole.get(key, ProbedGraph()), written.get(key)
+    for key in dict.fromkeys([*(key[:2] for key in probed), *codes]):
+        graph, code = whole.get(key, ProbedGraph()), codes.get(key)
         plans.append(
             MemoryPlan(
                 compile_id=key[0],

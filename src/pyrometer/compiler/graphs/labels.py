@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from pathlib import PurePath
 
 from pyrometer.compiler.graphs.annotation import short_dtype
 from pyrometer.compiler.graphs.modules import common_module
 from pyrometer.compiler.graphs.ops import op_kind, op_name
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.quantity import format_bytes
+from pyrometer.compiler.place import place_text
+from pyrometer.quantity import counted, format_bytes
 
 _TOOLTIP_NODES = 40
 
@@ -23,11 +23,6 @@ def shape_text(node: GraphNode) -> str:
     if node.symbol:
         return node.symbol
     return f"{short_dtype(node.dtype)}[{', '.join(node.shape)}]" if node.dtype else ""
-
-
-def place_text(node: GraphNode) -> str:
-    """The user's line, `file:line` with the file's name alone; empty when unknown."""
-    return f"{PurePath(node.file.replace(chr(92), '/')).name}:{node.line}" if node.file else ""
 
 
 def node_title(node: GraphNode) -> str:
@@ -72,7 +67,7 @@ def box_label(nodes: Sequence[GraphNode], by: str, saved: Collection[str] = ()) 
     output = next((node for node in nodes if node.op == "output"), None)
     if output is not None and by != "range":
         kept = sum(name in saved for name in output.inputs)
-        return "output", _count(len(output.inputs) - kept, "result") + (f", {kept} saved" if kept else "")
+        return "output", counted(len(output.inputs) - kept, "result") + (f", {kept} saved" if kept else "")
     if len(main) == 1:
         return node_title(main[0]), _result_text(nodes, main[0])
     if main[0].op == "input":
@@ -124,7 +119,7 @@ def _result_text(nodes: Sequence[GraphNode], main: GraphNode) -> str:
 def _common_title(nodes: Sequence[GraphNode], by: str) -> tuple[str, str]:
     """What holds several operations: their module, with the line if it is one; else their lines."""
     module = common_module([node.module for node in nodes])
-    places = list(dict.fromkeys(place_text(node) for node in nodes if node.file))
+    places = list(dict.fromkeys(place_text(node.file, node.line) for node in nodes if node.file))
     if by == "module" and module:
         return module, places[0] if len(places) == 1 else ""
     if len(places) == 1:
@@ -158,7 +153,3 @@ def _node_line(node: GraphNode) -> str:
     owner = node.module if node.op == "input" else ""
     parts = [f"{node.name} = {node.target or node.op}", shape_text(node), size, node.role, owner]
     return "  ".join(part for part in parts if part)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -41,11 +41,6 @@ def order_rows(rows: Rows) -> list[list[int]]:
     return best
 
 
-def count_crossings(rows: Rows) -> int:
-    """How many pairs of edges cross when rows stand as they are."""
-    return _crossings(rows, rows.rows)
-
-
 def _sweep(rows: Rows, current: Sequence[list[int]], *, down: bool) -> list[list[int]]:
     """Sort each row by the medians of its neighbours in the row before it."""
     neighbours = rows.above if down else rows.below

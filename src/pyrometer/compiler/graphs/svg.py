@@ -10,7 +10,7 @@ from pyrometer.compiler.graphs.annotation import short_dtype
 from pyrometer.compiler.graphs.ops import KINDS
 from pyrometer.compiler.graphs.record import GraphLayout, LayoutBox, LayoutEdge
 from pyrometer.errors import InputError
-from pyrometer.quantity import format_bytes
+from pyrometer.quantity import counted, format_bytes
 
 ColourBy = Literal["kind", "dtype", "group"]
 _COLOUR_BY = ("kind", "dtype", "group")
@@ -216,7 +216,7 @@ def _box(box: LayoutBox, colour: str, notes: Sequence[str]) -> str:
             f'<text class="fx-detail" x="{middle:.1f}" y="{box.y + 32:.1f}" text-anchor="middle">{_text(box.detail)}</text>'
         )
     if box.num_results:
-        said = f"{box.num_results} result{'' if box.num_results == 1 else 's'} of the graph"
+        said = f"{counted(box.num_results, 'result')} of the graph"
         side, level = box.x + box.width, box.y + box.height / 2
         lines.append(
             f'<g class="fx-result"><title>{said}</title><path d="M{side:.1f} {level:.1f}h5"/>'

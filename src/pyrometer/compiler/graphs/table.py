@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pyrometer.compiler.graphs.labels import graph_title, place_text, shape_text, shortened
+from pyrometer.compiler.graphs.labels import graph_title, shape_text, shortened
 from pyrometer.compiler.graphs.read import unpackings
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.quantity import format_bytes
+from pyrometer.compiler.place import place_text
+from pyrometer.quantity import counted, format_bytes
 
 _NAME_LENGTH = 32
 _CALL_LENGTH = 64
@@ -32,7 +33,7 @@ def graph_text(graph: Graph) -> str:
     rows = list(_rows(graph.nodes))
     widths = [max((len(row[column]) for _, row in rows if row), default=0) for column in range(_COLUMNS)]
     lines = [
-        f"{graph_title(graph)}: {_count(graph.num_ops, 'operation')}, {_input_count(inputs)}",
+        f"{graph_title(graph)}: {counted(graph.num_ops, 'operation')}, {_input_count(inputs)}",
         *_inputs(inputs),
     ]
     for heading, row in rows:
@@ -57,7 +58,14 @@ def _rows(nodes: Sequence[GraphNode]) -> Iterator[tuple[str, list[str]]]:
     for node in (node for node in nodes if node.op == "call" and node.name not in unpacked):
         if (node.file, node.line) != before:
             before = (node.file, node.line)
-            yield (f"{place_text(node)}  {node.source}".rstrip() if node.file else "(no user line)"), []
+            yield (
+                (
+                    f"{place_text(node.file, node.line)}  {node.source}".rstrip()
+                    if node.file
+                    else "(no user line)"
+                ),
+                [],
+            )
         names = ", ".join(part.name for part in parts.get(node.name, ())) or node.name
         made = _made(parts.get(node.name, [node]))
         yield "", [shortened(names, _NAME_LENGTH), _call(node, named), made, node.module]
@@ -104,8 +112,4 @@ def _inputs(inputs: Sequence[GraphNode]) -> Iterator[str]:
 
 def _input_count(inputs: Sequence[GraphNode]) -> str:
     sizes = [node.num_bytes for node in inputs if node.num_bytes is not None]
-    return _count(len(inputs), "input") + (f" of {format_bytes(sum(sizes))}" if sizes else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return counted(len(inputs), "input") + (f" of {format_bytes(sum(sizes))}" if sizes else "")

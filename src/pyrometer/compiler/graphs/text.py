@@ -15,12 +15,14 @@ from msgspec.structs import replace
 from pyrometer.compiler.graphs.annotation import Value, read_annotation
 from pyrometer.compiler.graphs.expressions import Expression, operator_name, read_expression, read_names
 from pyrometer.compiler.graphs.record import GraphNode
+from pyrometer.compiler.place import Place
 
 _PLACE = re.compile(r"File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.*?), code: ?(?P<source>.*)$")
 _WORD = re.compile(r"\w+")
 _ASSIGNED = re.compile(r"(?P<name>\w+)(?:: \"(?P<annotation>[^\"]*)\")? = (?P<rest>.*)")
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 OUTPUT = "output"
+_NOWHERE = Place(file="", line=0)
 
 
 class Body(NamedTuple):
@@ -36,13 +38,6 @@ class _Statement(NamedTuple):
     indent: int
     code: str
     remarks: dict[str, str]
-
-
-class _Place(NamedTuple):
-    file: str = ""
-    line: int = 0
-    function: str = ""
-    source: str = ""
 
 
 def read_bodies(text: str) -> list[Body]:
@@ -86,7 +81,7 @@ class _BodyReader:
         self._renamed: dict[str, str] = {}
         self._taken: set[str] = set()
         self._remarks: dict[str, str] = {}
-        self._place = _Place()
+        self._place = _NOWHERE
 
     def body(self) -> Body:
         def final(name: str) -> str:
@@ -176,7 +171,7 @@ class _BodyReader:
         self._add(_node(target.id, expression, value, self._place))
 
     def _add_input(self, name: str, value: Value) -> None:
-        self._add(_node(name, Expression("input", name, ()), value, _Place()))
+        self._add(_node(name, Expression("input", name, ()), value, _NOWHERE))
 
     def _add(self, node: GraphNode) -> None:
         """Names are unique in what torch prints; where they are not, the later node gets another one."""
@@ -205,7 +200,7 @@ class _BodyReader:
         self._add(_node(match["name"], expression, read_annotation(match["annotation"] or ""), self._place))
 
 
-def _node(name: str, expression: Expression, value: Value, place: _Place) -> GraphNode:
+def _node(name: str, expression: Expression, value: Value, place: Place) -> GraphNode:
     return GraphNode(
         name=name,
         op=expression.op,
@@ -252,11 +247,13 @@ def _change(part: ast.stmt) -> str:
     return "operator.setitem" if is_item else ""
 
 
-def _read_place(comment: str) -> _Place:
+def _read_place(comment: str) -> Place:
     match = _PLACE.search(comment)
     if match is None:
-        return _Place()
-    return _Place(match["file"], int(match["line"]), match["function"], match["source"])
+        return _NOWHERE
+    return Place(
+        file=match["file"], line=int(match["line"]), function=match["function"], source=match["source"]
+    )
 
 
 def _statements(text: str) -> Iterator[_Statement]:

@@ -7,12 +7,12 @@ caches of compiled graphs meanwhile. A probed compile is therefore cold: never c
 from __future__ import annotations
 
 import contextlib
-import importlib
-import warnings
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from pyrometer.compiler.private import passes, refusals, scheduler
+from pyrometer.compiler.private.importing import import_compiler
 from pyrometer.compiler.private.probing import Sink, tell
 
 PROVENANCE = "trace.provenance_tracking_level"
@@ -36,7 +36,7 @@ def deep_probes(collector: Sink, *, fresh: bool = True) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for lack in missing():
             tell(collector, lack)
-        if not is_loaded():
+        if not load_inductor():
             yield
             return
         if fresh:
@@ -88,23 +88,18 @@ def _patched(config: Any, changes: dict[str, Any]) -> contextlib.AbstractContext
     return config.patch(known) if known else contextlib.nullcontext()
 
 
-def is_loaded() -> bool:
-    """Import Inductor, which takes seconds the first time; whether this torch has it.
-
-    What torch says of its own deprecated parts while it is imported is not for the user.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        try:
-            importlib.import_module("torch._inductor.compile_fx")
-        except ImportError:
-            return False
-    return True
+def load_inductor() -> bool:
+    """Import Inductor, which takes seconds the first time; whether this torch has it."""
+    try:
+        import_compiler()
+    except ImportError:
+        return False
+    return "torch._inductor.compile_fx" in sys.modules
 
 
 def missing() -> list[str]:
     """What this torch does not have of this, in words."""
-    if not is_loaded():
+    if not load_inductor():
         return ["deep probes: this torch has no torch._inductor"]
     from torch._inductor import config
 

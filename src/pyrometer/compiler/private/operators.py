@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import torch
 
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
-_TORCH = str(Path(torch.__file__).parent)
+from pyrometer.compiler.user_code import line_outside_torch
 
 GATHERS = ("aten.embedding", "aten.index.", "aten.index_select", "aten.gather")
 """Operators that read of their first input no more than they return."""
@@ -40,15 +37,9 @@ def is_view(node: Any) -> bool:
     return bool(getattr(node.target, "is_view", False))
 
 
-def user_place(stack: str | None) -> str:
-    """The innermost line outside of torch in a stack as FX keeps it, as `file:line`; empty when there is none.
-
-    >>> user_place('  File "/home/me/net.py", line 7, in forward')
-    '/home/me/net.py:7'
-    """
-    frames = _FRAME.findall(stack or "")
-    own = [frame for frame in frames if not frame[0].startswith(_TORCH)]
-    return ":".join(own[-1]) if own else ""
+def user_line(node: Any) -> str:
+    """The innermost line outside of torch that a node comes from, as `file:line`; empty when there is none."""
+    return line_outside_torch(node.meta.get("stack_trace") or "")
 
 
 def traffic_bytes(node: Any) -> int | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyrometer.compiler.private.operators import user_place
+from pyrometer.compiler.private.operators import user_line
 from pyrometer.compiler.private.probing import Sink, Wall, is_called_by, replaced
 
 MAX_NODES = 200
@@ -188,7 +188,7 @@ def _vanished(nodes: list[Any]) -> dict[str, Any]:
             {
                 "name": node.name,
                 "target": str(node.target),
-                "place": user_place(node.meta.get("stack_trace")),
+                "place": user_line(node),
             }
             for node in nodes[:MAX_NODES]
         ],
@@ -196,7 +196,7 @@ def _vanished(nodes: list[Any]) -> dict[str, Any]:
 
 
 def _places(nodes: Iterable[Any]) -> list[str]:
-    return list(dict.fromkeys(filter(None, (user_place(node.meta.get("stack_trace")) for node in nodes))))
+    return list(dict.fromkeys(filter(None, (user_line(node) for node in nodes))))
 
 
 def _is_unplaced(node: Any) -> bool:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pyrometer.compiler.private.operators import is_operator, is_view, op_names, traffic_bytes, user_place
+from pyrometer.compiler.private.operators import is_operator, is_view, op_names, traffic_bytes, user_line
 from pyrometer.compiler.private.probing import Sink, Wall, replaced
 from pyrometer.compiler.private.refusals import Refusals
 
@@ -149,7 +149,7 @@ def _group(node: Any, ops: Sequence[Any], shares: Mapping[str, int]) -> dict[str
         "saved_bytes": _saved_bytes(ops, shares, int(sum(reads.values()) + sum(writes.values()))),
         "is_reduction": bool(node.is_reduction()),
         "is_extern": bool(node.is_extern()),
-        "places": list(dict.fromkeys(filter(None, (user_place(op.meta.get("stack_trace")) for op in ops)))),
+        "places": list(dict.fromkeys(filter(None, (user_line(op) for op in ops)))),
     }
 
 

@@ -9,10 +9,11 @@ from msgspec import structs
 
 from pyrometer.compiler.recompiles.facts import GLOBAL
 from pyrometer.compiler.recompiles.failing import Failure
-from pyrometer.compiler.recompiles.frames import CompilationLog
+from pyrometer.compiler.recompiles.frames import LoggedCompilation
 from pyrometer.compiler.recompiles.kinds import in_words
 from pyrometer.compiler.recompiles.reason import Reported
 from pyrometer.compiler.recompiles.record import ChangedInput
+from pyrometer.quantity import counted
 
 NOT_TOLD = "not told"
 _DTYPES = {"5": "float16", "6": "float32", "7": "float64", "15": "bfloat16"}
@@ -20,8 +21,8 @@ _DTYPES = {"5": "float16", "6": "float32", "7": "float64", "15": "bfloat16"}
 
 
 def changed_inputs(
-    compilation: CompilationLog,
-    earlier: Sequence[CompilationLog],
+    compilation: LoggedCompilation,
+    earlier: Sequence[LoggedCompilation],
     failing: Iterable[tuple[Failure, Reported | None]],
 ) -> list[ChangedInput]:
     """One record per input of the failing guards, with the values of all earlier compilations.
@@ -61,13 +62,11 @@ def _switched_over(inputs: Iterable[ChangedInput]) -> list[ChangedInput]:
 def _named(changed: ChangedInput, more: int) -> ChangedInput:
     if not more:
         return changed
-    return structs.replace(
-        changed, name=f"{changed.name}, and of {more} more module{'s' if more > 1 else ''}"
-    )
+    return structs.replace(changed, name=f"{changed.name}, and of {counted(more, 'more module')}")
 
 
 def _differs(
-    subject: str, failure: Failure, compilation: CompilationLog, earlier: Sequence[CompilationLog]
+    subject: str, failure: Failure, compilation: LoggedCompilation, earlier: Sequence[LoggedCompilation]
 ) -> bool:
     """Of several values in one condition only those that changed count."""
     if len(failure.subjects) == 1:
@@ -79,8 +78,8 @@ def _differs(
 def _changed(
     subject: str,
     kind: str,
-    compilation: CompilationLog,
-    earlier: Sequence[CompilationLog],
+    compilation: LoggedCompilation,
+    earlier: Sequence[LoggedCompilation],
     reported: Reported | None,
 ) -> ChangedInput:
     texts = [text for one in earlier if (text := one.facts.get(subject)) is not None]
@@ -100,7 +99,7 @@ def _changed(
     )
 
 
-def _of_type(subject: str, compilation: CompilationLog) -> str | None:
+def _of_type(subject: str, compilation: LoggedCompilation) -> str | None:
     """Of a value that no guard tells, its type."""
     source = subject.removeprefix("id(").removesuffix(")") if subject.startswith("id(") else subject
     told = compilation.facts.get(f"type({source})")

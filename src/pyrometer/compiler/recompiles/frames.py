@@ -18,7 +18,7 @@ from pyrometer.compiler.stack import frames_of
 
 
 @dataclass(eq=False)
-class CompilationLog:
+class LoggedCompilation:
     """What the log holds of one compilation that matters here."""
 
     id: CompileId
@@ -26,7 +26,7 @@ class CompilationLog:
     metrics: dict[str, Any] = field(default_factory=dict)
     stack: tuple[dict[str, Any], ...] = ()
     """Who called, the innermost last; the frame itself is the last. Torch leaves out the two innermost callers."""
-    framework_stack: tuple[dict[str, Any], ...] = ()
+    whole_stack: tuple[dict[str, Any], ...] = ()
     """The whole stack, from the program's start into torch; in a file only where a symbolic size was made."""
     guards: list[Guard] | None = None
     """`None` while there are none: it failed, or torch did not tell."""
@@ -59,9 +59,9 @@ class CompilationLog:
 class FrameHistory:
     """Every compilation of one frame between two resets, in order."""
 
-    compilations: list[CompilationLog]
+    compilations: list[LoggedCompilation]
 
-    def before(self, compilation: CompilationLog) -> list[CompilationLog]:
+    def before(self, compilation: LoggedCompilation) -> list[LoggedCompilation]:
         """The earlier ones that could have been used again."""
         earlier = self.compilations[: self.compilations.index(compilation)]
         return [one for one in earlier if one.guards is not None]
@@ -70,17 +70,16 @@ class FrameHistory:
 def frame_histories(log: CompileLog) -> list[FrameHistory]:
     """All frames of a log; after a reset they are new ones."""
     compilations = {
-        number: CompilationLog(number, code)
-        for number, code in frame_codes(log).items()
-        if number.frame is not None
+        compile_id: LoggedCompilation(compile_id, code)
+        for compile_id, code in frame_codes(log).items()
+        if compile_id.frame is not None
     }
     for entry in log.entries:
         if entry.compile_id in compilations:
             _take(compilations[entry.compile_id], entry)
-    frames: dict[tuple[Any, ...], list[CompilationLog]] = {}
-    for compilation in compilations.values():
-        key = (compilation.id.epoch, compilation.id.autograd, compilation.id.frame)
-        frames.setdefault(key, []).append(compilation)
+    frames: dict[CompileId, list[LoggedCompilation]] = {}
+    for compile_id, compilation in compilations.items():
+        frames.setdefault(compile_id.of_frame, []).append(compilation)
     return [FrameHistory(found) for found in frames.values()]
 
 
@@ -89,7 +88,7 @@ def known_files(log: CompileLog) -> frozenset[str]:
     return frozenset(_files(log))
 
 
-def _take(into: CompilationLog, entry: LogEntry) -> None:
+def _take(into: LoggedCompilation, entry: LogEntry) -> None:
     content = entry.fields
     if entry.attempt > into.attempt:  # traced again: what the attempt before it found is void
         into.attempt, into.symbols = entry.attempt, {}
@@ -97,12 +96,12 @@ def _take(into: CompilationLog, entry: LogEntry) -> None:
         into.metrics = content
     elif entry.kind == "dynamo_start":
         into.stack = into.stack or frames_of(content.get("stack"))
-        into.framework_stack = into.framework_stack or entry.stack
+        into.whole_stack = into.whole_stack or entry.stack
     elif entry.kind == "recompile_reasons":
         into.reasons = reasons_of(entry.payload)
     elif entry.kind == "create_symbol":
         into.symbols[str(content.get("source", ""))] = str(content.get("val", ""))
-        into.framework_stack = frames_of(content.get("stack"))
+        into.whole_stack = frames_of(content.get("stack"))
     elif entry.kind == "dynamo_cpp_guards_str":
         into.guards = read_tree(entry.payload)
         into.cold_guards_s = _latency(entry.payload)

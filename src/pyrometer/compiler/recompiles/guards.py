@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from msgspec import structs
 
 from pyrometer.compiler.log import CompileLog
-from pyrometer.compiler.recompiles.frames import CompilationLog, FrameHistory, frame_histories
+from pyrometer.compiler.recompiles.frames import FrameHistory, LoggedCompilation, frame_histories
 from pyrometer.compiler.recompiles.read import recompiles_in
 from pyrometer.compiler.recompiles.record import FrameGuards, GuardSummary, Recompile, StrictGuard
 from pyrometer.compiler.recompiles.strict import why_strict
 from pyrometer.compiler.recompiles.tree import Guard, spoken
+from pyrometer.quantity import counted
 
 _EPOCH = re.compile(r"r\d+:")
 
@@ -57,7 +58,7 @@ def with_eval_seconds(
     return structs.replace(summary, eval_s=sum(told) if told else None, per_compilation=frames)
 
 
-def _in_use(histories: Sequence[FrameHistory]) -> list[CompilationLog]:
+def _in_use(histories: Sequence[FrameHistory]) -> list[LoggedCompilation]:
     latest = max((one.id.epoch for history in histories for one in history.compilations), default=0)
     return [
         one
@@ -67,7 +68,7 @@ def _in_use(histories: Sequence[FrameHistory]) -> list[CompilationLog]:
     ]
 
 
-def _frame(compilation: CompilationLog) -> FrameGuards:
+def _frame(compilation: LoggedCompilation) -> FrameGuards:
     by_type = Counter(guard.type for guard in compilation.guards or [])
     return FrameGuards(
         compile_id=compilation.id.text,
@@ -97,7 +98,7 @@ def _times(guard: Guard, texts: Counter[str]) -> int:
     return max((count for text, count in texts.items() if text.startswith(heads)), default=0)
 
 
-def _strict(in_use: Sequence[CompilationLog], failed: Mapping[str, Counter[str]]) -> list[StrictGuard]:
+def _strict(in_use: Sequence[LoggedCompilation], failed: Mapping[str, Counter[str]]) -> list[StrictGuard]:
     found: list[tuple[int, StrictGuard]] = []
     for compilation in in_use:
         texts = failed.get(compilation.id.text, Counter())
@@ -115,7 +116,7 @@ def _strict(in_use: Sequence[CompilationLog], failed: Mapping[str, Counter[str]]
 
 
 def _record(guard: Guard, why: str, times: int, compile_id: str) -> StrictGuard:
-    note = f" It failed {times} time{'s' if times > 1 else ''} here." if times else ""
+    note = f" It failed {counted(times, 'time')} here." if times else ""
     return StrictGuard(
         guard=guard.words, type=guard.type, source=guard.source, why=why + note, compile_id=compile_id
     )

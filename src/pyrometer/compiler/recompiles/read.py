@@ -11,7 +11,7 @@ from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompile_limit import RecompileLimit
 from pyrometer.compiler.recompiles.changed import changed_inputs
 from pyrometer.compiler.recompiles.failing import Failure, failures
-from pyrometer.compiler.recompiles.frames import CompilationLog, FrameHistory, frame_histories, known_files
+from pyrometer.compiler.recompiles.frames import FrameHistory, LoggedCompilation, frame_histories, known_files
 from pyrometer.compiler.recompiles.reason import Reported, read_reason
 from pyrometer.compiler.recompiles.record import LimitReached, Recompile, RecompileCause
 from pyrometer.compiler.recompiles.tree import Guard, origin
@@ -34,7 +34,7 @@ def recompiles_in(histories: Iterable[FrameHistory], log: CompileLog) -> list[Re
     """The same from the frames of a log, where they were read before."""
     files = known_files(log)
     found = [
-        (compilation, _recompile(history, compilation, files, is_live=log.source == "process"))
+        (compilation, _recompile(history, compilation, files, is_live=log.is_live))
         for history in histories
         for compilation in history.compilations
         if compilation.limit is None and (compilation.reasons or _again(history, compilation))
@@ -57,13 +57,13 @@ def read_limits(log: CompileLog) -> list[LimitReached]:
     )
 
 
-def _again(history: FrameHistory, compilation: CompilationLog) -> bool:
+def _again(history: FrameHistory, compilation: LoggedCompilation) -> bool:
     """Whether there were compilations to use again, although torch gave no reason."""
     return compilation.guards is not None and bool(history.before(compilation))
 
 
 def _recompile(
-    history: FrameHistory, compilation: CompilationLog, files: frozenset[str], *, is_live: bool
+    history: FrameHistory, compilation: LoggedCompilation, files: frozenset[str], *, is_live: bool
 ) -> Recompile:
     causes, failing = _causes(history, compilation, files)
     return Recompile(
@@ -79,7 +79,7 @@ def _recompile(
 
 
 def _causes(
-    history: FrameHistory, compilation: CompilationLog, files: frozenset[str]
+    history: FrameHistory, compilation: LoggedCompilation, files: frozenset[str]
 ) -> tuple[list[RecompileCause], list[tuple[Failure, Reported | None]]]:
     """One cause per earlier compilation, in torch's order; and all that failed, for the inputs."""
     earlier = {one.id.text: one for one in history.before(compilation)}
@@ -98,7 +98,7 @@ def _causes(
     return causes, failing
 
 
-def _others(guards: list[Guard], compilation: CompilationLog, reported: Reported | None) -> list[Failure]:
+def _others(guards: list[Guard], compilation: LoggedCompilation, reported: Reported | None) -> list[Failure]:
     if compilation.guards is None:
         return []
     held = {(guard.type, guard.text) for guard in compilation.guards}
@@ -137,16 +137,16 @@ def _as_failure(reported: Reported) -> Failure:
     return Failure(reported.guard, reported.kind, reported.subjects, Guard("", reported.guard))
 
 
-def _entry(reason: str, compilation: CompilationLog) -> str:
+def _entry(reason: str, compilation: LoggedCompilation) -> str:
     """The compilation that a reason speaks of, told apart from those before a reset."""
     name = read_reason(reason).entry
     found = parse_compile_id(name, compilation.id.epoch)
     return name if found is None else found.text
 
 
-def _callers(compilation: CompilationLog) -> list[Place]:
+def _callers(compilation: LoggedCompilation) -> list[Place]:
     """The user's frames above the compiled one, as far as torch tells them."""
-    whole = _above_compiler(logged_stack(compilation.framework_stack))
+    whole = _above_compiler(logged_stack(compilation.whole_stack))
     stack = list(own_stack(whole or logged_stack(compilation.stack[:-1])))
     code = compilation.code
     while stack and (stack[-1].function, stack[-1].file) == (code.function, code.file):
@@ -167,7 +167,7 @@ def _above_compiler(stack: Sequence[Place]) -> Sequence[Place]:
 
 
 def _reached(
-    history: FrameHistory, compilation: CompilationLog, limit: RecompileLimit, files: frozenset[str]
+    history: FrameHistory, compilation: LoggedCompilation, limit: RecompileLimit, files: frozenset[str]
 ) -> LimitReached:
     causes, _ = _causes(history, compilation, files)
     last = f"; the last guard that failed: {causes[0].guard}" if causes else ""

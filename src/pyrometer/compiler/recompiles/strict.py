@@ -97,7 +97,7 @@ def _tensor(guard: Guard, failed: bool) -> str | None:
         if (size := f"{check.name}.size()[{index}]") in check.parts
     ]
     if not fixed:
-        return f"{_bound_strides(check.name, check.parts, check.rank)}" if failed else None
+        return _bound_strides(check.name, check.parts, check.rank) if failed else None
     name = in_words(check.name)
     sizes = ", ".join(f"{size} in dimension {index}" for index, size in fixed)
     return (

@@ -29,24 +29,24 @@ def read_symbols(log: CompileLog) -> list[SymbolicSize]:
             last[entry.compile_id] = max(entry.attempt, last.get(entry.compile_id, 0))
     found: dict[tuple[CompileId, str], SymbolicSize] = {}
     for entry in log.of(*_KINDS):
-        number, content = entry.compile_id, entry.metadata
-        if number is not None and isinstance(content, dict) and entry.attempt == last[number]:
-            _take(found, number, entry, content)
+        compile_id, content = entry.compile_id, entry.metadata
+        if compile_id is not None and isinstance(content, dict) and entry.attempt == last[compile_id]:
+            _take(found, compile_id, entry, content)
     return list(found.values())
 
 
 def _take(
     found: dict[tuple[CompileId, str], SymbolicSize],
-    number: CompileId,
+    compile_id: CompileId,
     entry: LogEntry,
     content: dict[str, Any],
 ) -> None:
     if entry.kind.startswith("create_"):
         symbol = str(content.get("symbol", ""))
         found.setdefault(
-            (number, symbol),
+            (compile_id, symbol),
             SymbolicSize(
-                compile_id=number.text,
+                compile_id=compile_id.text,
                 symbol=symbol,
                 source=str(content.get("source") or "made by the program"),
                 value=str(content.get("val") or "unknown"),
@@ -55,9 +55,9 @@ def _take(
         )
         return
     for symbol in _symbols(content):
-        size = found.get((number, symbol))
+        size = found.get((compile_id, symbol))
         if size is not None:
-            found[number, symbol] = _constrained(size, entry.kind, content)
+            found[compile_id, symbol] = _constrained(size, entry.kind, content)
 
 
 def _symbols(content: dict[str, Any]) -> Iterator[str]:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.quantity import counted
 from pyrometer.report.charts.scale import Scale, fit, plain
 from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, shape, tag, x_axis
-from pyrometer.report.facts.layout import counted
 from pyrometer.report.facts.verdict import ratio_words
 
 TOP = 22.0

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from pyrometer.bench.measurement import Measurement
-from pyrometer.quantity import format_seconds
+from pyrometer.quantity import counted, format_seconds
 from pyrometer.report.charts.histogram import last_shown
 from pyrometer.report.charts.scale import SECONDS, Scale, fit
 from pyrometer.report.charts.svg import AXIS_HEIGHT, at, chart, shape, tag, y_axis
-from pyrometer.report.facts.layout import counted
 
 FEW = 60
 LOG_ABOVE = 6.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyrometer.bench.calibration import Calibration, Resolution
 from pyrometer.hardware.peaks import Peak, Peaks
-from pyrometer.quantity import format_percent, format_rate, format_seconds
-from pyrometer.report.facts.layout import Table, counted
+from pyrometer.quantity import counted, format_percent, format_rate, format_seconds
+from pyrometer.report.facts.layout import Table
 from pyrometer.report.facts.verdict import METRIC_NAMES
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyrometer.bench.cold import ColdStarts, StageTime
-from pyrometer.quantity import format_interval, format_seconds, time_unit
-from pyrometer.report.facts.layout import Table, counted, percent
+from pyrometer.quantity import counted, format_interval, format_seconds, time_unit
+from pyrometer.report.facts.layout import Table, percent
 
 STAGE_NAMES = {
     "python_s": "start Python",

@@ -6,14 +6,13 @@ from collections.abc import Callable
 
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.compiler.costs.record import CompileCost
-from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.inspecting.record import ModeResult
 from pyrometer.compiler.report import CompileReport
-from pyrometer.compiler.shapes.record import ShapeAdvice
-from pyrometer.quantity import format_bytes, format_rate, format_ratio, format_seconds, significant
+from pyrometer.quantity import counted, format_bytes, format_rate, format_ratio, format_seconds, significant
+from pyrometer.report.documents import CompileDocument
 from pyrometer.report.facts import compile_breaks, compile_diff, compile_inside, compile_shapes
-from pyrometer.report.facts.layout import Fact, Section, Table, counted, percent
-from pyrometer.report.facts.trace_words import MOST_LISTED, short, short_path
+from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.report.facts.trace_words import short, short_path
 
 MOST_STRICT = 5
 
@@ -38,8 +37,11 @@ def subtitle(report: CompileReport) -> str:
     """How much was compiled, at what cost."""
     cost = report.cost
     parts = [counted(report.frames, "frame")]
-    if report.skipped_frames:
-        parts.append(f"{report.skipped_frames} of them run eagerly")
+    failed = sum(one.raised is True for one in report.skips)
+    if report.skipped_frames > failed:
+        parts.append(f"{report.skipped_frames - failed} of them run eagerly")
+    if failed:
+        parts.append(f"{failed} failed")
     parts.append(f"compiling took {format_seconds(cost.compile_s)}")
     if report.cache.state != "unused":
         parts.append(f"caches {report.cache.state}")
@@ -54,13 +56,21 @@ def sections(report: CompileReport) -> list[Section]:
     return [section for section in made if section is not None and (section.facts or section.table)]
 
 
-def document_sections(
-    report: CompileReport, diff: CompileDiff | None, shapes: ShapeAdvice | None
-) -> list[Section]:
+def document_sections(document: CompileDocument) -> list[Section]:
     """The same, behind what was asked for besides."""
-    asked = [] if diff is None else [compile_diff.chapter(diff)]
-    asked += [] if shapes is None else [compile_shapes.chapter(shapes)]
-    return asked + sections(report)
+    asked = [] if document.diff is None else [compile_diff.chapter(document.diff)]
+    asked += [] if document.shapes is None else [compile_shapes.chapter(document.shapes)]
+    if document.divergence:
+        facts = [Fact("differs", line) for line in document.divergence]
+        how = "Ranks that compile other graphs, or compile while others wait, make collectives hang or crawl."
+        asked.append(Section("ranks", "Where ranks decided differently", facts, None, how))
+    return asked + sections(document)
+
+
+def document_headline(document: CompileDocument) -> str:
+    """The answer, and before it that ranks differ, where they do."""
+    told = headline(document)
+    return f"ranks decided differently · {told}" if document.divergence else told
 
 
 def check_sections(report: CompileReport) -> list[Section]:
@@ -87,14 +97,14 @@ def _recompiles(report: CompileReport) -> str:
 
 
 def _effect(cost: CompileCost) -> str:
-    if cost.steady_s is None or cost.eager_steady_s is None:
+    if cost.ratio is None:
         return ""
-    ratio = cost.steady_s / cost.eager_steady_s
-    if cost.outcome == "faster":
-        return f"{format_ratio(ratio, cost.ci_low or ratio, cost.ci_high or ratio)} than eager"
-    if cost.outcome == "slower":
-        return f"{format_ratio(ratio, cost.ci_low or ratio, cost.ci_high or ratio)} than eager"
-    return f"not shown to be faster than eager ({significant(ratio)}×)"
+    if cost.ci_low is None or cost.ci_high is None:
+        return f"against eager undecided: {significant(cost.ratio)}× its time"
+    if cost.outcome in {"faster", "slower"}:
+        return f"{format_ratio(cost.ratio, cost.ci_low, cost.ci_high)} than eager"
+    said = "as fast as eager" if cost.outcome == "same" else "against eager undecided"
+    return f"{said}: {significant(cost.ratio)}× its time ({significant(cost.ci_low)}–{significant(cost.ci_high)})"
 
 
 def _limits(report: CompileReport) -> Section | None:
@@ -122,7 +132,7 @@ def _limits(report: CompileReport) -> Section | None:
 
 def _recompile_table(report: CompileReport) -> Section | None:
     body = []
-    for one in report.recompiles[:MOST_LISTED]:
+    for one in report.recompiles:
         changes = "; ".join(
             f"{change.name}: {', '.join(change.before)} → {change.after}"
             + (" (any from now on)" if change.became_dynamic else "")
@@ -207,7 +217,10 @@ def _evaluation(report: CompileReport) -> Section | None:
         return None
     columns = ("mode", "step", "against eager", "largest error", "compiling", "paid after")
     body = [_mode_row(mode, best=mode.mode == found.best) for mode in found.modes]
-    how = "Each mode is measured in turn with eager, so that drift of the machine hits both; the ratio is new over old."
+    how = (
+        "Each mode is measured in turn with eager, so that drift of the machine hits both. The ratio is that of paired blocks, not of "
+        "the two medians."
+    )
     facts = [Fact("verdict", found.sentence)]
     return Section(
         "evaluation",
@@ -269,7 +282,7 @@ def _runtime(report: CompileReport) -> Section | None:
             format_seconds(one.compile_s),
             {True: "yes", False: "no", None: "–"}[one.pays],
         )
-        for one in sorted(found.graphs, key=lambda one: -one.total_s)[:MOST_LISTED]
+        for one in sorted(found.graphs, key=lambda one: -one.total_s)
     ]
     columns = ("compilation", "calls per step", "each", "share", "compiled in", "worth it")
     facts = [Fact("steps", str(found.num_steps), "under the profiler")]
@@ -293,7 +306,7 @@ def _guards(report: CompileReport) -> Section | None:
         Fact(short(one.source, 40), one.why, one.type) for one in list(told.values())[::-1][:MOST_STRICT]
     ]
     by_type = sorted(report.guards.by_type.items(), key=lambda item: -item[1])
-    body = [(name, f"{count:,}") for name, count in by_type[:MOST_LISTED]]
+    body = [(name, f"{count:,}") for name, count in by_type]
     how = "Guards are checked at every call before compiled code may run; a strict one ties the code to one value."
     return Section("guards", "Guards", facts, Table(("type", "count"), body), how)
 

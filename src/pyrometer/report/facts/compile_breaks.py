@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from pyrometer.compiler.breaks.record import Break, Rewrite
 from pyrometer.compiler.report import CompileReport
-from pyrometer.quantity import format_seconds
-from pyrometer.report.facts.layout import Section, Table, counted
+from pyrometer.quantity import counted, format_seconds
+from pyrometer.report.facts.layout import Section, Table
 from pyrometer.report.facts.trace_words import MOST_LISTED, short, short_path
 
 EXACTNESS = {
@@ -51,15 +51,21 @@ def skipped(report: CompileReport) -> Section | None:
         (
             f"{short_path(one.file)}:{one.line} {one.function}".rstrip(),
             one.compile_id,
-            one.kind,
+            one.kind.replace("_", " "),
+            "it failed" if one.raised else "it runs eagerly",
             short(one.reason, 90),
         )
-        for one in report.skips[:MOST_LISTED]
+        for one in report.skips
     ]
-    how = "The whole function runs eagerly, and so does all that it calls unless that is compiled by itself."
-    columns = ("function", "compilation", "because of", "reason")
+    how = (
+        "The whole function runs eagerly, and so does all that it calls unless that is compiled by itself; where it failed, its "
+        "caller got the exception."
+    )
+    columns = ("function", "compilation", "because of", "then", "reason")
     return (
-        Section("skipped", "Functions that were given up", [], Table(columns, body, frozenset({2, 3})), how)
+        Section(
+            "skipped", "Functions that were given up", [], Table(columns, body, frozenset({2, 3, 4})), how
+        )
         if body
         else None
     )

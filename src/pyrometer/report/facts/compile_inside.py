@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pyrometer.compiler.fusion.reasons import explain_reason
 from pyrometer.compiler.fusion.record import FusedGroup
 from pyrometer.compiler.report import CompileReport
-from pyrometer.quantity import format_bytes, format_seconds
-from pyrometer.report.facts.layout import Fact, Section, Table, counted
+from pyrometer.quantity import counted, format_bytes, format_seconds
+from pyrometer.report.facts.layout import Fact, Section, Table
 from pyrometer.report.facts.trace_words import MOST_LISTED, short, short_path
 
 
@@ -24,7 +24,7 @@ def _compilations(report: CompileReport) -> Section | None:
             format_seconds(one.total_s),
             one.cache,
         )
-        for one in report.compilations[:MOST_LISTED]
+        for one in report.compilations
     ]
     columns = ("compilation", "function", "outcome", "operations", "guards", "took", "caches")
     how = "One row per compilation: 2/1 is the second compilation of the third frame. A frame is a function, or the rest of one behind a break."
@@ -42,7 +42,7 @@ def _stages(report: CompileReport) -> Section | None:
     names = [name for name in STAGES if any(name in held for held in stages.values())]
     body = [
         (name, *(str(held[stage]) if stage in held else "–" for stage in names))
-        for name, held in list(stages.items())[:MOST_LISTED]
+        for name, held in stages.items()
     ]
     columns = ("operations of", *(STAGES[name] for name in names))
     return (
@@ -75,7 +75,7 @@ def _fusions(report: CompileReport) -> Section | None:
             format_bytes(one.saved_bytes),
             ", ".join(short_path(place) for place in one.places[:2]),
         )
-        for one in ordered[:MOST_LISTED]
+        for one in ordered
     ]
     facts = []
     known = [one.saved_bytes for one in report.fusions if one.saved_bytes is not None]
@@ -122,7 +122,7 @@ def _not_fused(report: CompileReport) -> Section | None:
             one.meaning or short(one.reason, 90),
             format_bytes(one.shared_bytes),
         )
-        for one in report.not_fused[:MOST_LISTED]
+        for one in report.not_fused
     ]
     facts = [
         Fact(short(explain_reason(reason).meaning, 90), f"{count:,}×")
@@ -149,7 +149,7 @@ def _passes(report: CompileReport) -> Section | None:
             "–" if one.nodes_before is None else f"{one.nodes_before} → {one.nodes_after}",
             format_seconds(one.seconds),
         )
-        for one in ordered[:MOST_LISTED]
+        for one in ordered
     ]
     facts = [
         Fact("passes", f"{len(report.passes):,}", f"{len(changed):,} changed a graph" if changed else "")
@@ -175,7 +175,7 @@ def _caches(report: CompileReport) -> Section | None:
         (one.cache, one.compile_id, one.outcome, one.reason or short("; ".join(one.differing), 110))
         for one in found.events
         if one.outcome != "hit" and (one.differing or one.reason)
-    ][:MOST_LISTED]
+    ]
     columns = ("cache", "compilation", "outcome", "differs from the nearest entry in")
     return Section(
         "caches", "Compile caches", facts, Table(columns, body, frozenset({2, 3})) if body else None
@@ -192,7 +192,7 @@ def _code(report: CompileReport) -> Section | None:
             short(", ".join(f"{name} {count}×" for name, count in one.extern_calls.items()), 60),
             {True: "yes", False: "no", None: "–"}[one.vectorized],
         )
-        for one in report.code[:MOST_LISTED]
+        for one in report.code
     ]
     columns = ("file", "compilation", "size", "kernels", "ready-made kernels", "vectorised")
     facts = [Fact("in all", format_bytes(report.artifact_bytes))]

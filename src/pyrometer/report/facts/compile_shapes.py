@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyrometer.compiler.shapes.record import BucketPlan, ShapeAdvice, StrategyResult
-from pyrometer.quantity import format_ratio, format_seconds
-from pyrometer.report.facts.layout import Fact, Section, Table, counted, percent
+from pyrometer.quantity import counted, format_ratio, format_seconds
+from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.trace_words import short
 
 

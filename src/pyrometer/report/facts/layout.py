@@ -31,6 +31,19 @@ class Table(NamedTuple):
     words: frozenset[int] = frozenset()  # columns beside the first that hold words, and so begin on the left
 
 
+def shortened(table: Table, most: int) -> Table:
+    """At most so many rows; a last one says how many are left out.
+
+    >>> shortened(Table(("n", "square"), [("1", "1"), ("2", "4"), ("3", "9")]), 2).rows
+    [('1', '1'), ('and 2 more', '')]
+    """
+    if len(table.rows) <= most:
+        return table
+    kept = list(table.rows[: most - 1])
+    left = f"and {len(table.rows) - len(kept):,} more"
+    return table._replace(rows=[*kept, (left, *("",) * (len(table.columns) - 1))])
+
+
 PROSE = 50
 """Characters above which a fact is a sentence rather than a figure."""
 
@@ -60,16 +73,6 @@ def percent(share: float) -> str:
     if 0 < share < 0.001:
         return "< 0.1 %"
     return f"{share * 100:.3g} %"
-
-
-def counted(number: float, noun: str) -> str:
-    """A count with its noun, in the singular where it is one.
-
-    >>> counted(1, "step"), counted(1200, "block"), counted(5, "process")
-    ('1 step', '1,200 blocks', '5 processes')
-    """
-    ending = "" if round(number) == 1 else "es" if noun.endswith("s") else "s"
-    return f"{number:,.0f} {noun}{ending}"
 
 
 def spans(text: str) -> list[tuple[str, bool]]:

@@ -11,8 +11,15 @@ from pyrometer.bench.matrix.axes import AXES
 from pyrometer.bench.matrix.cell import Cell, settings_label
 from pyrometer.bench.matrix.matrix import Matrix
 from pyrometer.bench.matrix.recommendation import error_figure
-from pyrometer.quantity import format_bytes, format_interval, format_rate, format_seconds, significant
-from pyrometer.report.facts.layout import Table, counted
+from pyrometer.quantity import (
+    counted,
+    format_bytes,
+    format_interval,
+    format_rate,
+    format_seconds,
+    significant,
+)
+from pyrometer.report.facts.layout import Table
 
 BEST = "●"
 LEGEND = f"{BEST} best · = no change · ~ undecided · ! error above the tolerance"

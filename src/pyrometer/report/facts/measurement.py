@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.quantity import (
+    counted,
     format_bytes,
     format_interval,
     format_rate,
@@ -15,7 +16,7 @@ from pyrometer.quantity import (
     significant,
     time_unit,
 )
-from pyrometer.report.facts.layout import Fact, Table, counted, percent
+from pyrometer.report.facts.layout import Fact, Table, percent
 
 KNOWN_PHASES = ("data", "h2d", "forward", "backward", "optimizer", "rest")
 QUANTILE_NAMES = {0.5: "median", 0.9: "P90", 0.95: "P95", 0.99: "P99"}

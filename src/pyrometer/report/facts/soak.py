@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyrometer.bench.stability import Drift, Soak
-from pyrometer.quantity import format_bytes, format_percent, format_seconds
-from pyrometer.report.facts.layout import Table, counted, percent
+from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds
+from pyrometer.report.facts.layout import Table, percent
 
 LATENCY_WORDS = {"rising": "slower", "falling": "faster", "flat": "steady", "undecided": "undecided"}
 MEMORY_WORDS = {"rising": "grows", "falling": "shrinks", "flat": "steady", "undecided": "undecided"}

@@ -7,9 +7,9 @@ import shlex
 from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.gpu import Gpu
-from pyrometer.quantity import format_bytes, format_seconds
+from pyrometer.quantity import counted, format_bytes, format_seconds
 from pyrometer.report.documents import Document
-from pyrometer.report.facts.layout import Fact, Table, counted, percent
+from pyrometer.report.facts.layout import Fact, Table, percent
 from pyrometer.workload.failure import signal_name
 
 

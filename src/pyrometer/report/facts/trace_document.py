@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pyrometer.quantity import counted
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_diff, trace_job, trace_words
-from pyrometer.report.facts.layout import Section, counted
+from pyrometer.report.facts.layout import Section
 from pyrometer.trace.reporting.rank_report import RankReport
 
 

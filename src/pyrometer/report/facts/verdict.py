@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyrometer.bench.comparison.verdict import ReferenceTests, Verdict, sentence
-from pyrometer.quantity import format_interval, format_ratio, format_seconds, significant
-from pyrometer.report.facts.layout import Fact, Table, counted, percent
+from pyrometer.quantity import counted, format_interval, format_ratio, format_seconds, significant
+from pyrometer.report.facts.layout import Fact, Table, percent
 
 METRIC_NAMES = {
     "wall_min": "wall time, the fastest call of each batch",
