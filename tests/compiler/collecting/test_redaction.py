@@ -1,33 +1,60 @@
-"""What a report for handing on no longer holds."""
+"""A report that is handed on holds no source text and no folder."""
 
 from __future__ import annotations
 
-import msgspec
+import pytest
+import torch
 
-from pyrometer.compiler.breaks.record import Break, SkippedFrame
+from pyrometer.compiler.breaks.record import Break, Rewrite
 from pyrometer.compiler.collecting.redaction import redacted
-from pyrometer.compiler.fusion.record import FusedGroup
+from pyrometer.compiler.inspecting.observe import observe_compile
 from pyrometer.compiler.place import Place
+from pyrometer.record import to_json
 
 
-def test_no_folder_and_no_source_is_left() -> None:
-    file, line = "/home/me/secret/model.py", Place(file=r"C:\secret\model.py", line=3, source="y = SECRET")
-    found = Break(
-        id="gb0170",
-        reason="Data-dependent branching",
-        file=file,
-        line=3,
-        source="if SECRET:",
-        user_stack=[line],
-        chained_to=f"{file}:2",
-        context="SECRET",
+def halved_where_positive(x):
+    secret_scale = 0.5
+    y = x + 1
+    if y.sum() > 0:
+        y = y * secret_scale
+    return y
+
+
+def test_nothing_of_a_real_report_names_a_folder_or_shows_a_line():
+    with observe_compile() as seen:
+        compiled = torch.compile(halved_where_positive, backend="aot_eager")
+        for size in (3, 4):
+            compiled(torch.ones(size))
+    whole, kept = seen.report(), redacted(seen.report())
+    text = to_json(kept).decode()
+    assert "y.sum() > 0" in to_json(whole).decode()
+    assert "y.sum()" not in text
+    assert "/" not in "".join(place.file for one in kept.breaks for place in one.user_stack)
+    assert __file__.rpartition("/")[0] not in text
+    assert (kept.graphs, [one.id for one in kept.breaks]) == (whole.graphs, [one.id for one in whole.breaks])
+    assert [len(graph.nodes) for graph in kept.graph_records] == [
+        len(graph.nodes) for graph in whole.graph_records
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ("compiled in /home/me/project/model.py:41 forward", "compiled in model.py:41 forward"),
+        ("C:\\Users\\me\\model.py:3", "model.py:3"),
+        ("0/1: L['x'] size 3 and/or 4 a / b", "0/1: L['x'] size 3 and/or 4 a / b"),
+    ],
+)
+def test_folders_are_taken_out_of_sentences(told, kept):
+    found = redacted(
+        Break(
+            id=None,
+            reason=told,
+            file="/a/b.py",
+            line=1,
+            advice=[Rewrite(title="t", why="w", before="x", after="y")],
+            user_stack=[Place(file="/a/b.py", line=1, source="z")],
+        )
     )
-    group = FusedGroup(compile_id="0/0", name="op0", kind="fused", ops=[], num_nodes=1, places=[f"{file}:3"])
-    skip = SkippedFrame(
-        compile_id="0/0", function="f", file=file, line=1, reason="", kind="break", called_from=[line]
-    )
-    for record in (found, group, skip):
-        text = msgspec.json.encode(redacted(record)).decode()
-        assert "model.py" in text
-        assert "secret" not in text.lower()
-    assert redacted(found).chained_to == "model.py:2"
+    assert found.reason == kept
+    assert (found.file, found.advice[0].before, found.user_stack[0].source) == ("b.py", "", "")

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from typing import Any, TypeVar
 
 import msgspec
 
-from pyrometer.compiler.breaks.record import Break, Rewrite
-from pyrometer.compiler.costs.record import Compilation, GeneratedCode, KernelOrigin
-from pyrometer.compiler.fusion.record import FusedGroup
+from pyrometer.compiler.breaks.record import Break, Rewrite, SkippedFrame
+from pyrometer.compiler.costs.record import Compilation
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.place import Place, file_name
+from pyrometer.compiler.place import Place
 from pyrometer.record import Record
 
 R = TypeVar("R", bound=Record)
+
+_FOLDERS = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[/\\](?:[^/\\\s'\"<>:]+[/\\])+")
+
+BLANKED: dict[type[Record], frozenset[str]] = {
+    Place: frozenset({"source"}),
+    Break: frozenset({"source", "context", "explanation"}),
+    SkippedFrame: frozenset({"reason"}),
+    Rewrite: frozenset({"before", "after"}),
+    Compilation: frozenset({"reason"}),
+    GraphNode: frozenset({"source"}),
+    Graph: frozenset({"text"}),
+}
+"""Fields that may hold lines of source text."""
 
 
 def redacted(record: R) -> R:
@@ -30,49 +42,15 @@ def redacted(record: R) -> R:
     return plain
 
 
-def _bases(places: list[str]) -> list[str]:
-    return [file_name(place) for place in places]
-
-
-def _base_if_told(place: str | None) -> str | None:
-    return None if place is None else file_name(place)
-
-
-def _nothing(_: str) -> str:
-    return ""
-
-
-FIELDS: dict[type[Record], dict[str, Callable[[Any], Any]]] = {
-    Place: {"file": file_name, "source": _nothing},
-    Break: {
-        "file": file_name,
-        "source": _nothing,
-        "context": _nothing,
-        "explanation": _nothing,
-        "chained_to": _base_if_told,
-    },
-    Rewrite: {"before": _nothing, "after": _nothing},
-    Compilation: {"file": file_name, "reason": _nothing},
-    GeneratedCode: {"path": file_name},
-    KernelOrigin: {"places": _bases},
-    FusedGroup: {"places": _bases},
-    GraphNode: {"file": file_name, "source": _nothing},
-    Graph: {"text": _nothing},
-}
-"""What is changed in which record; every other field named `file` loses its folder."""
-
-
 def _walk(value: Any) -> Any:
     if isinstance(value, Record):
-        special = FIELDS.get(type(value), {})
-        changed = {}
-        for name in value.__struct_fields__:
-            old = getattr(value, name)
-            edit = special.get(name) or (file_name if name == "file" and isinstance(old, str) else _walk)
-            changed[name] = edit(old)
-        return msgspec.structs.replace(value, **changed)
+        blanked = BLANKED.get(type(value), frozenset())
+        kept = {name: getattr(value, name) for name in value.__struct_fields__}
+        return msgspec.structs.replace(
+            value, **{name: "" if name in blanked else _walk(one) for name, one in kept.items()}
+        )
     if isinstance(value, list):
         return [_walk(one) for one in value]
     if isinstance(value, dict):
-        return {key: _walk(one) for key, one in value.items()}
-    return value
+        return {_walk(key): _walk(one) for key, one in value.items()}
+    return _FOLDERS.sub("", value) if isinstance(value, str) else value
