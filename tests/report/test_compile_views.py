@@ -14,7 +14,9 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
+from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.compiler.advice.record import RewriteTrial, TriedRewrite
 from pyrometer.compiler.breaks.record import Break, Rewrite, SkippedFrame
 from pyrometer.compiler.costs.record import (
     CacheEvent,
@@ -448,3 +450,26 @@ def test_what_failed_is_not_said_to_run_eagerly():
     text = shown(document(report(skips=skips, skipped_frames=2)), width=200)
     assert "1 of them run eagerly · 1 failed" in text
     assert "it failed" in text
+
+
+def test_rewrites_that_were_tried_say_what_came_of_it():
+    tried = RewriteTrial(
+        rewrites=[TriedRewrite(file="model.py", line=41, title="select with torch.where", before="a", after="b")],
+        breaks_before=2,
+        breaks_after=0,
+        error=report().error,
+        verdict=Verdict(
+            outcome="faster", ratio=0.8, ci_low=0.79, ci_high=0.81, confidence=0.99, margin=0.05, smallest_effect=0.02,
+            num_blocks=20, elapsed_s=1.0,
+        ),
+    )  # fmt: skip
+    text = shown(document(report(trial=tried)), width=200)
+    assert "breaks 2 → 0" in text
+    assert "1.25× faster (1.23–1.27)" in text
+    assert "within tolerance" in text
+    failed = shown(
+        document(
+            report(trial=msgspec.structs.replace(tried, breaks_after=None, verdict=None, failure="it raised"))
+        )
+    )
+    assert "it raised" in failed

@@ -32,6 +32,9 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 @click.option(
     "--deep", is_flag=True, help="Compile afresh and record fusions, passes and kernel origins, too."
 )
+@click.option(
+    "--try-rewrites", is_flag=True, help="Carry the advised rewrites out in memory, and measure them."
+)
 @click.option("--modes", is_flag=True, help="Measure eager against every mode of torch.compile.")
 @click.option(
     "--shapes",

@@ -45,7 +45,7 @@ def inspect_target(
     Args:
         target: as it was typed.
         arguments: of a script.
-        flags: `mode`, `deep`, `modes`, `shapes` and `budget` of the command line.
+        flags: `mode`, `deep`, `try_rewrites`, `modes`, `shapes` and `budget` of the command line.
         quiet: keep stdout free of what a script prints.
 
     Raises:
@@ -64,9 +64,11 @@ def inspect_target(
 
 
 def _require_workload(flags: dict[str, Any], why: str) -> None:
-    for name in ("mode", "deep", "modes", "shapes"):
+    for name in ("mode", "deep", "try_rewrites", "modes", "shapes"):
         if flags[name]:
-            raise UsageError(f"--{name}: {why}; it goes with a workload, as in model.py:workload")
+            raise UsageError(
+                f"--{name.replace('_', '-')}: {why}; it goes with a workload, as in model.py:workload"
+            )
 
 
 def _of_log(place: str) -> Inspected:
@@ -99,6 +101,7 @@ def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
     from pyrometer.compiler.collecting.collector import collect
     from pyrometer.compiler.inspecting.evaluation import evaluate_modes
     from pyrometer.compiler.inspecting.inspect import DEFAULT_BUDGET_S, inspect_compile
+    from pyrometer.compiler.inspecting.trial import try_rewrites
     from pyrometer.compiler.private.console import without_break_warnings
     from pyrometer.compiler.shapes.recommend import recommend_shapes
     from pyrometer.workload.loading import load_workload
@@ -113,7 +116,11 @@ def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
             report = inspect_compile(
                 work, mode=flags["mode"], deep=flags["deep"], budget_s=budget_s, progress=progress
             )
-        log = collector.log()
+            log = collector.log()
+            if flags["try_rewrites"]:
+                progress(1.0, "trying the rewrites")
+                trial = try_rewrites(work, report, mode=flags["mode"], budget_s=budget_s)
+                report = msgspec.structs.replace(report, trial=trial)
         if flags["modes"]:
             report = msgspec.structs.replace(report, evaluation=evaluate_modes(target, progress=progress))
         if flags["shapes"] is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated
 
+from pyrometer.compiler.inspecting.silence import silent_texts
 from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.wording import break_text, frame_text, headline, listed, recompile_text
 from pyrometer.errors import BudgetExceededError, InputError
@@ -26,7 +27,13 @@ class CompileBudget(Record, frozen=True, kw_only=True):
     max_recompiles: int | None = None
     max_compile_s: Annotated[Seconds | None, doc("time in which the program waited for the compiler")] = None
     max_graphs: Annotated[int | None, doc("compiled graphs, over all compilations")] = None
-    max_skipped_frames: Annotated[int | None, doc("functions that were given up and run eagerly")] = None
+    max_skipped_frames: Annotated[
+        int | None,
+        doc(
+            "functions that were given up and run eagerly, those included whose calls fit no compilation and run eagerly in "
+            "silence; without this limit none of the latter is allowed"
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         limits = {name: getattr(self, name) for name in self.__struct_fields__}
@@ -39,6 +46,9 @@ class CompileBudget(Record, frozen=True, kw_only=True):
 
 def check_budget(report: CompileReport, budget: CompileBudget) -> list[str]:
     """One sentence for each limit that is not kept; empty when all are.
+
+    What was not compiled cannot keep a limit: functions that run eagerly in silence count as skipped frames, under any limit.
+    Nor is a limit kept that cannot be told, as when something was compiled before the recording.
 
     Args:
         report: what torch.compile did.
@@ -54,8 +64,9 @@ def check_budget(report: CompileReport, budget: CompileBudget) -> list[str]:
             "recompile", len(report.recompiles), budget.max_recompiles, map(recompile_text, report.recompiles)
         ),
         _over("graph", report.graphs, budget.max_graphs, _graph_texts(report)),
-        _over("skipped frame", report.skipped_frames, budget.max_skipped_frames, _skip_texts(report)),
+        _over_skipped(report, budget.max_skipped_frames),
         _over_time(report, budget.max_compile_s),
+        _untold(report),
     ]
     return [sentence for sentence in found if sentence]
 
@@ -102,6 +113,25 @@ def _over(noun: str, number: int, limit: int | None, offenders: Iterable[str]) -
     return f"{counted(number, noun)}, {limit} allowed" + (f": {named}" if named else "")
 
 
+def _over_skipped(report: CompileReport, limit: int | None) -> str:
+    silent = report.runtime.silent_eager if report.runtime is not None else []
+    texts = silent_texts(silent)
+    if limit is None:
+        return _over("function that ran eagerly in silence", len(texts), 0, texts)
+    skips = [f"{frame_text(skip)} ({headline(skip.reason)})" for skip in report.skips]
+    return _over("skipped frame", report.skipped_frames + len(texts), limit, [*skips, *texts])
+
+
+def _untold(report: CompileReport) -> str:
+    if not report.incomplete:
+        return ""
+    verb = "was" if len(report.incomplete) == 1 else "were"
+    return (
+        f"cannot be told: {listed(report.incomplete)} {verb} compiled before the recording; inspect it in a fresh process, "
+        "or after torch._dynamo.reset()"
+    )
+
+
 def _over_time(report: CompileReport, limit: Seconds | None) -> str:
     took = report.cost.compile_s
     if limit is None or took <= limit:
@@ -122,7 +152,3 @@ def _graph_texts(report: CompileReport) -> list[str]:
             where = frame_text(one)
             counts[where] = counts.get(where, 0) + 1
     return [f"{where} has {counts[where]}" for where in sorted(counts, key=lambda name: -counts[name])]
-
-
-def _skip_texts(report: CompileReport) -> Sequence[str]:
-    return [f"{frame_text(skip)} ({headline(skip.reason)})" for skip in report.skips]

@@ -29,6 +29,7 @@ from pyrometer.compiler.recompiles.read import read_limits, read_recompiles
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.compiler.recompiles.symbols import read_symbols
 from pyrometer.compiler.report import CompileReport
+from pyrometer.compiler.wording import listed
 from pyrometer.compiler.wrappers import with_plain_names
 from pyrometer.quantity import Seconds
 from pyrometer.workload.failure import first_line
@@ -48,6 +49,7 @@ def build_report(
     runtime: Runtime | None = None,
     evaluation: Evaluation | None = None,
     guard_eval_s: Seconds | None = None,
+    incomplete: Iterable[str] = (),
     notes: Iterable[str] = (),
     unavailable: Iterable[str] = (),
     strict: bool = False,
@@ -65,10 +67,12 @@ def build_report(
         runtime: steady steps under the profiler.
         evaluation: eager against modes.
         guard_eval_s: one evaluation of all guards.
+        incomplete: functions that ran, but were compiled before the log began.
         notes: what readers of the report should know.
         unavailable: what could not be told, beside what the log itself says.
         strict: let the exceptions of readers pass, for tests.
     """
+    earlier = list(incomplete)
     reading = _Reading(log, [*log.unavailable, *unavailable], strict)
     counts = reading.part("numbers of graphs and frames", count_frames, NO_FRAMES)
     breaks = reading.several("graph breaks", read_breaks)
@@ -107,7 +111,8 @@ def build_report(
         graph_records=reading.several("graphs", lambda log: with_groups(read_graphs(log), origins)),
         evaluation=evaluation,
         resets=max((each.epoch for each in log.compile_ids()), default=0),
-        notes=list(notes),
+        incomplete=earlier,
+        notes=[*notes, *([_of_earlier(earlier)] if earlier else [])],
     )
     report = msgspec.structs.replace(report, unavailable=reading.unavailable())
     return report if runtime is None else with_runtime(report, runtime)
@@ -121,12 +126,19 @@ def with_runtime(report: CompileReport, runtime: Runtime) -> CompileReport:
         cost = msgspec.structs.replace(
             cost,
             outcome=verdict.outcome,
-            ratio=verdict.ratio,
+            ratio=None if cost.eager_steady_s is None else verdict.ratio,
             ci_low=verdict.ci_low,
             ci_high=verdict.ci_high,
             break_even_steps=cost.break_even_steps if verdict.outcome == "faster" else None,
         )
     return msgspec.structs.replace(report, cost=cost, runtime=runtime)
+
+
+def _of_earlier(functions: list[str]) -> str:
+    return (
+        f"compiled before the recording began: {listed(functions)}; their graphs and breaks are not in this report: "
+        "record in a fresh process, or after torch._dynamo.reset()"
+    )
 
 
 class _Reading:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.compiler.advice.record import RewriteTrial
 from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.costs.record import (
     CacheSummary,
@@ -58,8 +59,18 @@ class CompileReport(Record, frozen=True, kw_only=True):
     ] = None
     compilations: list[Compilation] = []
     graph_records: Annotated[list[Graph], doc("the graphs themselves, stage by stage")] = []
-    runtime: Annotated[Runtime | None, doc("null when no step was profiled")] = None
+    runtime: Annotated[
+        Runtime | None,
+        doc("null when no steady step ran, and no call is known to have run eagerly in silence"),
+    ] = None
     evaluation: Annotated[Evaluation | None, doc("eager against modes, where that was asked for")] = None
+    trial: Annotated[RewriteTrial | None, doc("the advised rewrites, tried, where that was asked for")] = None
+    incomplete: Annotated[
+        list[str],
+        doc(
+            "functions that were compiled before the recording began: their graphs and breaks are not in this report"
+        ),
+    ] = []
     resets: Annotated[int, doc("times that torch._dynamo.reset() was called meanwhile")] = 0
     unavailable: Annotated[list[str], doc("what this torch, or this way of recording, does not tell")] = []
     notes: list[str] = []

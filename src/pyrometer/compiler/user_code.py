@@ -20,13 +20,18 @@ Origin = Literal["user", "library", "torch"]
 
 _TORCH = re.compile(r"(?:site|dist)-packages/torch/|/torch/_(?:dynamo|inductor|functorch|higher_order_ops)/")
 _LIBRARY = re.compile(
-    r"(?:site|dist)-packages/|/lib(?:64)?/python3(?:\.\d+)?t?/|/Python3\d+/Lib/|^<(?:frozen |string>|eval_with_key>)"
+    r"(?:site|dist)-packages/|/lib(?:64)?/python3(?:\.\d+)?t?/|/Python3\d+/Lib/|^<(?:frozen |eval_with_key>)"
 )
+_GENERATED = re.compile(r"<string>:__\w+__$")
+"""Methods that dataclasses, namedtuples and their like make out of text; code of the user's in a text defines no such function alone."""
 
 
 @lru_cache(maxsize=4096)
-def origin_of(file: str) -> Origin:
+def origin_of(file: str, function: str = "") -> Origin:
     """Whose a file is, by its path alone: logs may come from another machine.
+
+    Code out of a text (`exec`, a notebook) is the user's, save methods such as `__init__` in `<string>`: dataclasses make
+    these.
 
     >>> origin_of("/home/me/train.py"), origin_of("/venv/lib/python3.12/site-packages/timm/layers.py")
     ('user', 'library')
@@ -34,6 +39,8 @@ def origin_of(file: str) -> Origin:
     ('torch', 'library')
     """
     path = file.replace("\\", "/")
+    if _GENERATED.match(f"{file}:{function}"):
+        return "library"
     torch_folders, library_folders = _folders()
     if _TORCH.search(path) or path.startswith(torch_folders):
         return "torch"
@@ -47,8 +54,8 @@ def own_stack(stack: Sequence[Place]) -> tuple[Place, ...]:
 
     Without any frame of the user's: those of libraries; without these either: torch's.
     """
-    outside = [place for place in stack if origin_of(place.file) != "torch"]
-    own = [place for place in outside if origin_of(place.file) == "user"]
+    outside = [place for place in stack if _origin(place) != "torch"]
+    own = [place for place in outside if _origin(place) == "user"]
     if not own:
         return tuple(outside or stack)
     last = max(number for number, place in enumerate(outside) if place is own[-1])
@@ -59,7 +66,7 @@ def own_place(stack: Sequence[Place]) -> Place | None:
     """The innermost line that is the user's own; of a library where there is none, of torch where there is nothing else."""
     for wanted in ("user", "library", "torch"):
         for place in reversed(stack):
-            if origin_of(place.file) == wanted:
+            if _origin(place) == wanted:
                 return place
     return None
 
@@ -70,8 +77,12 @@ def line_outside_torch(stack: str) -> str:
     >>> line_outside_torch('  File "/home/me/net.py", line 7, in forward')
     '/home/me/net.py:7'
     """
-    places = (place for place in reversed(printed_stack(stack)) if origin_of(place.file) != "torch")
+    places = (place for place in reversed(printed_stack(stack)) if _origin(place) != "torch")
     return next((place.text for place in places), "")
+
+
+def _origin(place: Place) -> Origin:
+    return origin_of(place.file, place.function)
 
 
 def with_source(place: Place, *, is_live: bool) -> Place:

@@ -28,6 +28,7 @@ OPENING = {
         "Rejected",
     ),
     *(
+        "Tried",
         "Skipped",
         "Recompiles",
         "Limits",

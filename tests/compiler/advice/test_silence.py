@@ -36,6 +36,21 @@ CASES = {
     "a chain of tests": ("gb0170", "if 0 < x.sum() < 3:  # HERE\n    x = x * 2\nreturn x"),
     "a choice of modules": ("gb0170", "g = self.a if x.sum() > 0 else self.b  # HERE\nreturn g(x)"),
     "a choice of counts": ("gb0170", "if x.sum() > 0:  # HERE\n    k = k + 1\nreturn x[:k]"),
+    "sides of other shapes": (
+        "gb0170",
+        "if x.sum() > 0:  # HERE\n    y = x * 2\nelse:\n    y = x.sum() * 2\nreturn y",
+    ),
+    "sides of other ranks": (
+        "gb0170",
+        "if x.sum() > 0:  # HERE\n    return x * 2\nelse:\n    return x.unsqueeze(0) * 3",
+    ),
+    "sides of other dtypes": (
+        "gb0170",
+        "if x.sum() > 0:  # HERE\n    y = (x * 3).to(torch.int64)\nelse:\n    y = x * 2.5\nreturn y",
+    ),
+    "integers that become floating": ("gb0170", "if x.sum() > 0:  # HERE\n    x = x.exp()\nreturn x"),
+    "a side that is broadcast": ("gb0170", "b = x[:1]\nif x.sum() > 0:  # HERE\n    b = x * 2\nreturn b * 3"),
+    "a side from a module": ("gb0170", "if x.sum() > 0:  # HERE\n    x = self.layer(x)\nreturn x"),
     "an exception that is caught": (
         "gb0170",
         "try:\n    if x.sum() > 0:  # HERE\n        raise ValueError('no')\nexcept ValueError:\n    x = x * 2\nreturn x",
@@ -100,6 +115,43 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_no_code_is_rewritten_where_the_outcome_is_not_certain(case: tuple[str, str], tmp_path: Path) -> None:
     assert not [each for each in _advice(tmp_path, *case) if each.after]
+
+
+OPEN = {
+    "arithmetic": "n = int(x.sum())  # HERE\nreturn x * n",
+    "a result": "n = x.sum().item()  # HERE\nreturn x * 2, n",
+    "an index of a tensor": "i = x.argmax().item()  # HERE\nreturn x[i:] + 1",
+    "divided with a remainder": "n = x.sum().item()  # HERE\nreturn x // n",
+}
+NEEDED = {
+    "index of a list": "return x.sum() * ws[int(x.argmax()) % 3]  # HERE",
+    "key": "return x.sum() * table[int(x.sum())]  # HERE",
+    "choice of a function": "return fs[int(x.argmax())](x)  # HERE",
+    "rounds of a loop": "n = int(x.sum())  # HERE\nfor _ in range(n):\n    x = x + 1\nreturn x",
+    "test": "s = x.sum().item()  # HERE\nif s > 3.0:\n    return x * 2\nreturn x * 3",
+    "flag": "flag = bool(x.sum().item() > 0)  # HERE\nreturn x * 2 if flag else x * 3",
+    "text": "print(f'{x.sum().item():.3f}')  # HERE\nreturn x",
+    "items that are put into a list": "for i in x.argsort().tolist():  # HERE\n    keep.append(i)\nreturn x[keep]",
+}
+
+
+@pytest.mark.parametrize("body", OPEN.values(), ids=OPEN)
+def test_a_number_that_may_be_any_is_let_into_the_graph(body: str, tmp_path: Path) -> None:
+    assert "capture_scalar_outputs" in "".join(each.setting for each in _advice(tmp_path, "gb0124", body))
+
+
+@pytest.mark.parametrize("body", NEEDED.values(), ids=NEEDED)
+def test_a_number_that_has_to_be_known_gets_no_setting(body: str, tmp_path: Path) -> None:
+    found = [each for gb_id in ("gb0124", "gb0033") for each in _advice(tmp_path, gb_id, body)]
+    assert found
+    assert not any(each.setting for each in found)
+
+
+def test_a_call_put_off_does_not_take_its_numbers_out_of_the_graph(tmp_path: Path) -> None:
+    told = _advice(tmp_path, "gb0059", "print(x.sum())  # HERE\nreturn x")
+    taken = _advice(tmp_path, "gb0059", "print(x.sum().item())  # HERE\nreturn x")
+    assert [bool(each.setting) for each in told] == [False, True]
+    assert [bool(each.after) for each in taken] == [True]
 
 
 def test_every_certain_case_is_certain_because_of_what_it_differs_in(tmp_path: Path) -> None:

@@ -174,6 +174,21 @@ def test_whose_a_file_is(file: str, origin: str) -> None:
     assert origin_of(file) == origin
 
 
+@pytest.mark.parametrize(
+    ("function", "origin"), [("made", "user"), ("", "user"), ("__init__", "library"), ("__eq__", "library")]
+)
+def test_whose_code_out_of_a_text_is(function: str, origin: str) -> None:
+    assert origin_of("<string>", function) == origin
+    assert origin_of("<ipython-input-3-abc>", function) == "user"
+
+
+def test_a_break_in_code_out_of_a_text_stands_there(see: Callable[..., Any]) -> None:
+    made: dict[str, Any] = {}
+    exec("def made(x):\n    y = x * 2\n    print(end='')\n    return y + 1\n", made)
+    only = see(made["made"], torch.ones(3)).only
+    assert (only.file, only.line, only.function, only.source) == ("<string>", 3, "made", "")
+
+
 def test_library_frames_between_lines_of_the_users_are_left_out() -> None:
     mine, theirs = "/home/me/train.py", "/v/site-packages/trainer/loop.py"
     stack = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,9 @@ from typing import Any
 import pytest
 import torch
 
+from pyrometer.compiler.advice.advise import with_advice
+
+LOG = logging.getLogger("program")
 PROGRAMS = Path(__file__).with_name("programs.py")
 NAMES = [
     "print between operations",
@@ -146,6 +150,34 @@ def test_a_break_under_a_context_manager_of_the_users_own_is_the_root_cause(see:
     root, follows = see(program, torch.ones(3)).breaks
     assert (root.id, follows.id, root.source) == ("gb0059", "gb0066", 'print(end="")')
     assert (root.chained, follows.chained) == (False, True)
+
+
+def test_a_logging_call_breaks_once(see: Callable[..., Any]) -> None:
+    def program(x):
+        y = x + 1
+        LOG.info("mean %s", y.mean())
+        return y * 2
+
+    root, follows = see(program, torch.ones(3)).breaks
+    assert root.source == follows.source == 'LOG.info("mean %s", y.mean())'
+    assert (root.chained, follows.chained, follows.chained_to) == (False, True, f"{root.file}:{root.line}")
+
+
+def test_a_break_that_torch_asks_for_in_its_own_code_is_said_to_be_torchs(see: Callable[..., Any]) -> None:
+    weight = torch.nn.Parameter(torch.ones(3))
+    weight.grad = torch.ones(3)
+
+    def program(x):
+        torch._dynamo.graph_break()
+        return x + 1
+
+    (own,) = with_advice(see(program, torch.ones(3)).breaks)
+    assert (own.inside_torch, own.advice[0].title) == (False, "remove the call")
+    found = with_advice(see(torch.optim.SGD([weight], lr=0.1).step).breaks)
+    asked = [one for one in found if one.id == "gb0025"]
+    assert asked
+    assert all(one.inside_torch for one in asked)
+    assert not any("remove" in each.title for one in asked for each in one.advice)
 
 
 def test_the_benchmark_runs_the_same_programs(programs: ModuleType) -> None:

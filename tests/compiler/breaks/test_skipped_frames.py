@@ -59,7 +59,7 @@ def test_fullgraph_reports_the_break_that_it_raises(programs: ModuleType, see: C
     assert seen.only.hints
     assert not seen.only.skips_frame  # it was raised, so that nothing runs eagerly
     (skip,) = seen.skips
-    assert (skip.kind, skip.raised, skip.function) == ("break", True, "nested")
+    assert (skip.kind, skip.raised, skip.function) == ("raised", True, "nested")
     assert seen.counts == (0, 1, 1)
 
 
@@ -116,13 +116,13 @@ def test_the_recompile_limit_under_fullgraph(watch: Callable[..., Any]) -> None:
                 compiled(torch.ones(size))
 
     (skip,) = watch(work, FailOnRecompileLimitHit).skips
-    assert (skip.kind, skip.raised) == ("recompile_limit", True)
+    assert (skip.kind, skip.raised) == ("raised", True)
 
 
 def test_a_backend_that_fails(see: Callable[..., Any]) -> None:
     seen = see(two_ops, torch.ones(3), backend=failing, raises=BackendCompilerFailed)
     (skip,) = seen.skips
-    assert (skip.kind, skip.raised, skip.lost_ops) == ("error", True, 2)
+    assert (skip.kind, skip.raised, skip.lost_ops) == ("raised", True, 2)
     assert skip.reason.startswith(
         "BackendCompilerFailed: backend='failing' raised: ValueError: no code for this"
     )
@@ -142,7 +142,7 @@ def test_an_error_of_the_program_is_no_break(see: Callable[..., Any]) -> None:
 
     seen = see(program, torch.ones(3, 3), raises=TorchRuntimeError)
     (skip,) = seen.skips
-    assert (skip.kind, skip.raised, skip.lost_ops) == ("error", True, None)
+    assert (skip.kind, skip.raised, skip.lost_ops) == ("raised", True, None)
     assert skip.reason.startswith("RuntimeError when making fake tensor call")
     assert seen.breaks == []
 
@@ -189,7 +189,7 @@ def test_a_backward_graph_that_fails(watch: Callable[..., Any]) -> None:
     compiled = torch.compile(lambda x: (x * 2).sum(), backend=backend)
     seen = watch(lambda: compiled(torch.ones(3, requires_grad=True)).backward(), ValueError)
     (skip,) = seen.skips
-    assert (skip.kind, skip.raised) == ("error", True)
+    assert (skip.kind, skip.raised) == ("raised", True)
     assert skip.reason == "backward graph: ValueError: no code for this device"
     assert seen.counts.graphs == 1
 

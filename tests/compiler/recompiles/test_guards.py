@@ -77,6 +77,57 @@ def test_how_modules_are_made_is_not_over_strict(log_of: LogOf) -> None:
     assert len(summary.strict) < 10
 
 
+def test_what_a_break_hands_over_is_the_breaks_and_counts_only_where_it_failed(log_of: LogOf) -> None:
+    def broken(x: Tensor) -> Tensor:
+        y = x + 1
+        number = x.sum().item()
+        print(end="")
+        return y * number
+
+    once = read_guards(log_of(broken, [lambda c: c(torch.ones(2))])).strict
+    assert {guard.source for guard in once} == {"L['x']"}
+    torch._dynamo.reset()
+    found = read_guards(log_of(broken, [lambda c, n=n: c(torch.ones(n)) for n in (2, 3)])).strict
+    rests = [guard.why for guard in found if not guard.compile_id.startswith("0/")]
+    assert any(
+        "holds only for y of size (2), torch.float32: code before the break hands it over" in why
+        for why in rests
+    )
+    assert any("2.0 as a value without a name" in why for why in rests)
+    assert not any("mark_dynamic" in why or "___stack" in why for why in rests)
+
+
+def test_what_several_compilations_want_alike_is_said_once(log_of: LogOf) -> None:
+    def scaled(x: Tensor, mode: str, name: str) -> Tensor:
+        return x + len(mode) * len(name)
+
+    log = log_of(scaled, [lambda c, name=name: c(torch.ones(2), "m", name) for name in ("a", "b", "c")])
+    assert [guard.guard for guard in read_guards(log).strict if "mode" in guard.source] == ["mode == 'm'"]
+
+
+def test_parameters_are_not_to_be_marked_and_the_keys_of_modules_are_nobodys_to_choose(log_of: LogOf) -> None:
+    class Holder(nn.Module):
+        def __init__(self, **layers: nn.Module) -> None:
+            super().__init__()
+            self.layers = nn.ModuleDict(layers)
+
+        def forward(self, x: Tensor) -> Tensor:
+            for layer in self.layers.values():
+                x = layer(x)
+            return x
+
+    module = Holder(a=nn.Linear(4, 4))
+
+    def rebuilt(compiled: Any) -> None:
+        module.layers = nn.ModuleDict({"b": nn.Linear(4, 6)})
+        compiled(torch.ones(2, 4))
+
+    found = read_guards(log_of(module, [lambda c: c(torch.ones(2, 4)), rebuilt])).strict
+    assert found
+    assert not [guard for guard in found if guard.source.endswith("._modules") or "dict.keys" in guard.guard]
+    assert not [guard for guard in found if "mark_dynamic(self.layers" in guard.why]
+
+
 def test_guards_that_failed_come_first_and_say_so(log_of: LogOf) -> None:
     module = Net()
     log = log_of(

@@ -15,6 +15,7 @@ from pyrometer.compiler.recompiles.record import Recompile
 from pyrometer.record import from_json, to_json
 
 LogOf = Callable[..., CompileLog]
+Call = Callable[[Any], object]
 
 
 class Scaled(nn.Module):
@@ -243,6 +244,51 @@ def test_each_earlier_compilation_is_a_cause_and_an_input_has_all_its_values(log
     assert {cause.entry for cause in last.causes} == {"0/0", "0/1"}
     assert change(last, "x, dimension 0") == ("size", ["2", "3"], "5")
     assert not last.changed_inputs[0].became_dynamic
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.repeats = 1.0, 3
+
+    def forward(self, x: Tensor, flag: bool = False) -> Tensor:
+        y = x + 1 if flag else x
+        return y * self.scale + self.repeats
+
+
+def test_only_values_that_no_earlier_compilation_had_are_changes(log_of: LogOf) -> None:
+    module = Block()
+
+    def after(name: str, value: object) -> Call:
+        return lambda c: (setattr(module, name, value), c(ones(4, 8)))
+
+    calls = [*(lambda c, n=n: c(ones(n, 8)) for n in (2, 3)), after("scale", 2.0), after("repeats", 4)]
+    calls += [lambda c: c(ones(4, 8), True), lambda c: c(ones(8, 4).t())]
+    found = [
+        [(changed.name, changed.after) for changed in recompile.changed_inputs]
+        for recompile in read_recompiles(log_of(module, calls))
+    ]
+    assert found == [
+        [("x, dimension 0", "3")],
+        [("self.scale", "2.0")],
+        [("self.repeats", "4")],
+        [("flag", "True")],
+        [("x, stride of dimension 0", "1"), ("x, stride of dimension 1", "4")],
+    ]
+
+
+def test_of_values_that_were_met_one_by_one_those_count_that_differ_from_the_nearest(log_of: LogOf) -> None:
+    def chosen(x: Tensor, a: str, b: str, c: str) -> Tensor:
+        return x + len(a) * len(b) * len(c)
+
+    calls = [
+        lambda f, t=t: f(ones(2), *t)
+        for t in (("m", "m", "m"), ("n", "n", "m"), ("n", "n", "n"), ("m", "m", "n"))
+    ]
+    last = read_recompiles(log_of(chosen, calls))[-1]
+    assert [(changed.name, changed.before, changed.after) for changed in last.changed_inputs] == [
+        ("c", ["'m'"], "'n'")
+    ]
 
 
 def test_a_size_that_torch_opens_became_dynamic_and_a_later_bound_is_the_failing_guard(log_of: LogOf) -> None:

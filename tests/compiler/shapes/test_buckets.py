@@ -252,6 +252,58 @@ def test_precompiling_needs_a_plan_that_fits(buckets):
         buckets(sample=None, plan=many).precompile(torch.randn(2, 9, 4))
 
 
+@pytest.mark.parametrize("kind", ["recurrent", "disabled"])
+@pytest.mark.parametrize("precompiled", [True, False])
+def test_a_model_of_which_nothing_is_compiled_runs_unpadded_and_says_so(kind, precompiled, lengths):
+    torch.manual_seed(0)
+    seen = []
+
+    class Plain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.GRU(4, 8, batch_first=True)
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x):
+            self.count += 1
+            seen.append(x.shape[1])
+            return self.layer(x)
+
+    if kind == "disabled":
+        Plain.forward = torch.compiler.disable(Plain.forward)
+    model = Plain()
+    runner = ShapeBuckets(model, {"x": [1]}, sample=lengths([8, 16]), backend="eager")
+    if kind == "recurrent":
+        model.forward = lambda x: model.layer(x)  # noqa: PLW0108 - only what Dynamo leaves alone
+    if precompiled:
+        runner.precompile(torch.randn(2, 9, 4))
+        assert model.count == 0
+    seen.clear()
+    for size in (5, 8, 12):
+        x = torch.randn(2, size, 4)
+        equal(runner(x), model.layer(x))
+    statistics = runner.statistics()
+    assert statistics.num_graphs == statistics.misses == statistics.precompiled == 0
+    assert statistics.recompiles_avoided == statistics.padding_share == statistics.checks == 0
+    assert statistics.fallback_calls == 3
+    assert [note[:31] for note in statistics.notes] == ["torch.compile makes no graph of"]
+    if kind == "disabled":
+        assert model.count == 3
+        assert seen[-2:] == [8, 12]
+
+
+def test_a_model_that_was_compiled_elsewhere_is_not_taken_for_one_without_graphs(models):
+    if not isolates_recompiles():
+        pytest.skip("this torch cannot keep functions behind graph breaks apart")
+    model = models.Broken()
+    plan = BucketPlan(axes=[AxisPlan(name="x.1", edges=[8])])
+    torch.compile(model, backend="eager", dynamic=False)(torch.randn(2, 8, 4))
+    runner = ShapeBuckets(model, {"x": [1]}, plan=plan, backend="eager")
+    x = torch.randn(2, 5, 4)
+    equal(runner(x), model(x))
+    assert runner.statistics().num_graphs == 1
+
+
 def test_the_least_recently_used_graph_goes_first(lengths, buckets):
     plan = BucketPlan(axes=[AxisPlan(name="x.1", edges=[10, 20, 30])])
     runner = buckets(sample=None, plan=plan, max_graphs=2)

@@ -95,7 +95,11 @@ def test_what_is_too_long_is_refused_unless_it_may_be_split():
     with pytest.raises(InputError, match="sequence 1 has 9 tokens, more than a row of 8"):
         pack_sequences([3, 9], 8)
     assert sum(len(row) for row in pack_sequences([3, 9], 8, split=True).rows) == 3
-    with pytest.raises(InputError, match="at least one of at least 1 each"):
+    with pytest.raises(InputError, match="there must be at least one"):
         pack_sequences([], 8)
-    with pytest.raises(InputError, match="at least one of at least 1 each"):
+    with pytest.raises(InputError, match="number 0 is 0; legal are whole numbers of at least 1"):
         pack_sequences([0], 8)
+    with pytest.raises(InputError, match=r"number 1 is 3\.5; legal are whole numbers"):
+        pack_sequences([3, 3.5], 8)
+    with pytest.raises(InputError, match="capacity: got 0; it must be at least 1"):
+        pack_sequences([3], 0)

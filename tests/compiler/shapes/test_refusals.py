@@ -117,25 +117,68 @@ def test_a_later_check_finds_what_the_first_could_not():
         runner(torch.full((1, 5), 200.0))
 
 
-def test_dropout_as_a_module_is_checked_without_it_and_goes_on_dropping(models):
-    model = models.Dropping(as_module=True).train()
+@pytest.mark.parametrize("as_module", [True, False])
+def test_dropout_is_left_out_of_the_check_and_goes_on_dropping(as_module, models):
+    model = models.Dropping(as_module=as_module).train()
     runner = ShapeBuckets(model, {"x": [1]}, sample=[{"x": (2, 16, 4)}], backend="eager")
     found = runner(torch.randn(2, 7, 4))
     assert found.shape == (2, 7, 4)
     assert (found == 0).any()
-    assert model.drop.training
+    assert model.training
     assert runner.statistics().checks == 1
 
 
-def test_random_results_cannot_be_checked_and_say_so(models):
-    model = models.Dropping(as_module=False).train()
-    runner = ShapeBuckets(model, {"x": [1]}, sample=[{"x": (2, 16, 4)}], backend="eager")
+def test_no_other_thread_sees_a_model_out_of_training_while_it_is_checked():
+    class Telling(nn.Module):
+        """Notes in which mode its dropout is whenever it runs."""
+
+        def __init__(self):
+            super().__init__()
+            self.drop = nn.Dropout(0.5)
+
+        def forward(self, x):
+            seen.append(self.drop.training)
+            return self.drop(x)
+
+    seen = []
+    runner = ShapeBuckets(Telling().train(), {"x": [1]}, sample=[{"x": (2, 16)}], backend=dropless_backend)
+    runner(torch.randn(2, 7))
+    assert len(seen) > 3
+    assert all(seen)
+
+
+def dropless_backend(graph, _inputs):
+    """Runs a graph as it is."""
+    return graph.forward
+
+
+def test_random_results_cannot_be_checked_and_say_so():
+    def noisy(x):
+        return x + torch.rand_like(x)
+
+    runner = ShapeBuckets(noisy, {"x": [1]}, sample=[{"x": (2, 16, 4)}], backend="eager")
     with pytest.raises(PaddingError, match="draws random numbers"):
         runner(torch.randn(2, 7, 4))
     unchecked = ShapeBuckets(
-        model, {"x": [1]}, sample=[{"x": (2, 16, 4)}], backend="eager", tolerance=float("inf")
+        noisy, {"x": [1]}, sample=[{"x": (2, 16, 4)}], backend="eager", tolerance=float("inf")
     )
     assert unchecked(torch.randn(2, 7, 4)).shape == (2, 7, 4)
+
+
+def test_an_output_that_is_no_tensor_and_follows_the_size_is_told():
+    def model(x):
+        return x * 2, x.shape[1], x.mean()
+
+    runner = ShapeBuckets(model, {"x": [1]}, sample=[{"x": (2, 8)}], backend="eager")
+    with pytest.raises(PaddingError, match="output 1 is no tensor but the int 5, and 8 with padding"):
+        runner(torch.randn(2, 5))
+
+
+def test_a_model_that_writes_to_its_input_does_not_write_to_the_callers_when_checked():
+    runner = ShapeBuckets(lambda x: x.add_(1) * 2, {"x": [1]}, sample=[{"x": (2, 8)}], backend="eager")
+    x = torch.zeros(2, 5)
+    assert runner(x).unique().tolist() == [2]
+    assert x.unique().tolist() == [0]
 
 
 def test_a_compiler_that_is_wrong_is_not_mistaken_for_padding(models):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -116,3 +118,20 @@ def test_what_cannot_be_batched_is_told(settings_given, told):
         BucketBatchSampler([3, 9], **settings_given)
     with pytest.raises(InputError, match="at least one"):
         BucketBatchSampler([], batch_size=1)
+
+
+@pytest.mark.parametrize("bad", [1.5, float("nan"), float("inf"), "a", None, True, 0, -3, [2]])
+@pytest.mark.parametrize("given", [list, tuple])
+def test_a_length_that_is_no_whole_number_is_named_with_its_place(bad, given):
+    with pytest.raises(InputError, match=rf"lengths: number 2 is {re.escape(repr(bad))}; legal are whole"):
+        BucketBatchSampler(given([3, 4, bad, 9]), batch_size=2)
+
+
+@pytest.mark.parametrize("given", [torch.tensor, np.array, lambda values: [np.int32(one) for one in values]])
+def test_lengths_of_any_kind_of_whole_number_are_taken(given):
+    assert sorted(map(sorted, BucketBatchSampler(given([3, 9, 3, 9]), batch_size=2, num_buckets=2))) == [
+        [0, 2],
+        [1, 3],
+    ]
+    with pytest.raises(InputError, match=r"number 1 is 2\.5"):
+        BucketBatchSampler(given([3, 2.5]) if given in {torch.tensor, np.array} else [3, 2.5], batch_size=2)

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import NamedTuple
 
 import torch
 
-from pyrometer.compiler.advice.expressions import elementwise, has_effects, is_number
+from pyrometer.compiler.advice.expressions import elementwise, has_effects, is_number, pointwise_of
 from pyrometer.compiler.advice.flow import ARITHMETIC, Flow
 from pyrometer.compiler.advice.site import Site
-
-VIEWS = re.compile(
-    "view|view_as|reshape|reshape_as|squeeze|unsqueeze|expand|expand_as|flatten|unflatten|transpose|permute|movedim|swapaxes|t|"
-    "narrow|select|diagonal|unfold|chunk|split|detach|contiguous|to|type|float|double|half|bfloat16|int|long|bool|cpu|cuda"
-)
-"""Methods whose result may share memory with what they are called on; `torch.cond` takes no such result."""
 
 
 class Choice(NamedTuple):
@@ -31,7 +24,8 @@ def decide(site: Site, condition: str, one: ast.expr, other: ast.expr) -> Choice
 
     One side at least must show that it is a tensor: a choice of numbers would become a tensor too, and may be needed as a
     number. `torch.where` needs both sides elementwise over the same names, so that shape, dtype and gradients agree for certain.
-    `torch.cond` checks shapes and dtypes by itself, but takes no branch with effects, and no result that is an input.
+    `torch.cond` needs as much of shapes and dtypes, and refuses others with an error: both sides must be elementwise over one
+    name. It takes no result that is an input.
     """
     flow = Flow(site)
     if site.torch is None or _counts(flow, one, other) or not any(map(flow.is_tensor, (one, other))):
@@ -41,9 +35,9 @@ def decide(site: Site, condition: str, one: ast.expr, other: ast.expr) -> Choice
         return Choice(
             f"{site.torch}.where({condition}, {site.source(one)}, {site.source(other)})", by_where=True
         )
-    branches = [_branch(site, side) for side in (one, other)]
-    if None in branches or not hasattr(torch, "cond"):
+    if not _alike(site, one, other) or not hasattr(torch, "cond"):
         return None
+    branches = [_branch(site, side) for side in (one, other)]
     return Choice(f"{site.torch}.cond({condition}, {branches[0]}, {branches[1]}, ())", by_where=False)
 
 
@@ -73,20 +67,13 @@ def _counts(flow: Flow, *sides: ast.expr) -> bool:
     return any(isinstance(node, ast.Assign) and is_number(node.value) for node in bound)
 
 
-def _branch(site: Site, side: ast.expr) -> str | None:
-    """A branch for `torch.cond`: a function that gives a new tensor; `None` for what surely is none."""
-    match side:
-        case ast.BinOp() | ast.UnaryOp(op=ast.USub()):
-            shares = False
-        case ast.Call(func=function):
-            name = (
-                function.attr
-                if isinstance(function, ast.Attribute)
-                else site.full_name(function).rpartition(".")[2]
-            )
-            shares = VIEWS.fullmatch(name) is not None
-        case ast.Name() | ast.Attribute() | ast.Subscript():
-            shares = True
-        case _:
-            return None
-    return None if has_effects(side) else f"lambda: {site.source(side)}{'.clone()' if shares else ''}"
+def _alike(site: Site, one: ast.expr, other: ast.expr) -> bool:
+    """Whether both sides surely give tensors of one shape, dtype and layout: elementwise over one and the same name."""
+    forms = pointwise_of(site, one), pointwise_of(site, other)
+    return forms[0] is not None and forms[0] == forms[1] and len(forms[0].names) == 1
+
+
+def _branch(site: Site, side: ast.expr) -> str:
+    """A branch for `torch.cond`: a function that gives a new tensor."""
+    copy = ".clone()" if isinstance(side, ast.Name | ast.Attribute) else ""
+    return f"lambda: {site.source(side)}{copy}"

@@ -38,6 +38,8 @@ SAME = frozenset({"abs", "neg", "relu", "square", "clone", "detach", "clamp"})
 """Elementwise, dtype kept, finite gradient wherever the input is finite."""
 FLOAT = frozenset({"sin", "cos", "tanh", "sigmoid", "gelu", "silu", "softplus"})
 """The same, with floating-point results."""
+CURVED = frozenset({"exp", "log", "sqrt", "rsqrt", "log1p", "expm1", "log2", "log10", "tan", "reciprocal"})
+"""The same, with a gradient that is not finite everywhere."""
 PREFIXES = ("torch.nn.functional.", "torch.special.", "torch.")
 CONVERSIONS = frozenset({"bool", "float"})
 COMPARISONS = (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq)
@@ -159,6 +161,30 @@ def elementwise(site: Site, node: ast.AST) -> Form | None:
         case ast.Call():
             found = _called(site, node)
     return found
+
+
+def pointwise_of(site: Site, node: ast.AST) -> Form | None:
+    """The form of an expression that is elementwise over names and numbers alone, whatever its gradient.
+
+    Two of one name and one form give tensors of one shape and dtype; reductions are left out, for their dtypes differ.
+
+    >>> pointwise_of(*_example("x.exp() / x")) == pointwise_of(*_example("x.sqrt()")), pointwise_of(*_example("x.sum()"))
+    (True, None)
+    """
+    match node:
+        case ast.Name() | ast.Attribute() | ast.Constant():
+            return elementwise(site, node)
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return pointwise_of(site, inner)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() as op, right=right):
+            joined = _joined(pointwise_of(site, left), pointwise_of(site, right))
+            return _joined(joined, Form(frozenset(), isinstance(op, ast.Div)))
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int() as power)) if power > 0:
+            return pointwise_of(site, left)
+    found = operation(site, node)
+    if found is None or len(found[1]) != 1 or found[0] not in (SAME | FLOAT | CURVED) - {"detach"}:
+        return None
+    return _joined(pointwise_of(site, found[1][0]), Form(frozenset(), found[0] in FLOAT | CURVED))
 
 
 def has_effects(node: ast.AST) -> bool:

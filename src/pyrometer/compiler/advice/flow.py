@@ -34,6 +34,9 @@ MAKERS = frozenset(
 )
 """Functions that give a tensor, whatever they are given."""
 
+TENSORS_ALONE = frozenset(["long", "float", "double", "half", "bfloat16", "detach", "unsqueeze"])
+"""Methods that nothing but a tensor has."""
+
 NEW = (ast.BinOp, ast.UnaryOp)
 
 
@@ -82,6 +85,36 @@ class Flow:
                 others = [each for each in called[1] if each is not node] if called else []
                 found = called is not None and called[0] in ABSORBING and any(map(self.is_tensor, others))
         return found
+
+    def stays_open(self, node: ast.AST, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether a number may be an open one in the graph: it ends in tensor arithmetic, as an index of a tensor, or is returned."""
+        above, found = self.parent.get(node), False
+        match above:
+            case ast.Return():
+                found = True
+            case ast.Tuple():
+                found = isinstance(self.parent.get(above), ast.Return)
+            case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod(), right=right):
+                found = self.is_tensor(right if left is node else left)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult(), right=right):
+                found = is_number(right if left is node else left) and self.stays_open(above, seen)
+            case ast.Slice() | ast.Subscript():
+                around = self.parent.get(above) if isinstance(above, ast.Slice) else above
+                found = (
+                    isinstance(around, ast.Subscript)
+                    and node is not around.value
+                    and self.is_tensor(around.value)
+                )
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                found = self.name_stays_open(name, seen)
+        return found or self.absorbed(node)
+
+    def name_stays_open(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
+        """The same for a number by its name: at every place that reads it."""
+        return name in seen or (
+            not self.is_shared(name)
+            and all(self.stays_open(load, seen | {name}) for load in self.loads(name))
+        )
 
     def loads(self, name: str) -> Iterator[ast.Name]:
         """Every place that reads a name."""
@@ -182,15 +215,26 @@ class Flow:
                     yield node.arg
 
     def _reduced(self) -> Iterator[str]:
-        """Names on which a reduction is called: `x.abs().max()` tells of `x`."""
+        """Names on which a reduction or a method of tensors is called: `x.abs().max()` and `(x > 0).sum()` tell of `x`."""
         for node in ast.walk(self.scope):
             found = operation(self.site, node)
-            if found is not None and found[0] in REDUCTIONS and found[1]:
-                root = found[1][0]
+            if found is not None and found[0] in REDUCTIONS | TENSORS_ALONE and found[1]:
+                root = _without_number(found[1][0])
                 while (inner := operation(self.site, root)) is not None and inner[1]:
-                    root = inner[1][0]
+                    root = _without_number(inner[1][0])
                 if isinstance(root, ast.Name) and root.id != "self" and not self.site.is_imported(root):
                     yield root.id
+
+
+def _without_number(node: ast.expr) -> ast.expr:
+    """The tensor of `x > 0` and `x * 2`, where these are tensors."""
+    match node:
+        case (
+            ast.Compare(left=inner, ops=[_], comparators=[number])
+            | ast.BinOp(left=inner, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right=number)
+        ) if is_number(number):
+            return inner
+    return node
 
 
 def _is_sequence(node: ast.AST) -> bool:

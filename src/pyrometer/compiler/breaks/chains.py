@@ -1,8 +1,9 @@
 """Which breaks follow from another one, and go away with it.
 
-Dynamo tells in three ways. One text may hold a break and what handling it ran into. While it compiles up to a break, it may
+Dynamo tells in four ways. One text may hold a break and what handling it ran into. While it compiles up to a break, it may
 meet another one, at the same line. And an unsupported context manager may be one that a call on the same line, itself a
-break, has made. Everything else is a root cause.
+break, has made. And the function of a library that a break did not let into the graph is compiled by itself when the line
+calls it, and breaks there too. Everything else is a root cause.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from pyrometer.compiler.breaks.met import Met
 from pyrometer.compiler.compile_id import CompileId
+from pyrometer.compiler.user_code import origin_of
 
 CONTEXT_MANAGER = "Unsupported context manager"
 
@@ -20,13 +22,17 @@ def roots(met: Iterable[Met]) -> list[Met | None]:
     """For each break the one that it follows from; `None` for root causes."""
     of_compilation: dict[CompileId, list[Met]] = defaultdict(list)
     at_line: dict[tuple[object, ...], Met] = {}
+    calls: dict[tuple[object, ...], Met] = {}
     found: list[Met | None] = []
     for one in met:
         before = of_compilation[one.compiled.compile_id]
         if one.position > 0:
             found.append(_of_text(one, before))
             continue
-        found.append(_while_compiling(one, before) or _made_here(one, at_line.get(_line(one))))
+        called = calls.get(_called(one)) if origin_of(one.compiled.code.file) == "library" else None
+        found.append(_while_compiling(one, before) or _made_here(one, at_line.get(_line(one))) or called)
+        if one.is_direct and one.place == one.inside:
+            calls[_called(one)] = one
         before.append(one)
         at_line[_line(one)] = one
     return found
@@ -48,6 +54,11 @@ def _while_compiling(one: Met, before: Sequence[Met]) -> Met | None:
 def _made_here(one: Met, earlier: Met | None) -> Met | None:
     is_manager = one.cause.reason == CONTEXT_MANAGER and one.compiled.code.resumes_at == one.place.line
     return earlier if is_manager and earlier is not None and earlier.key != one.key else None
+
+
+def _called(met: Met) -> tuple[object, ...]:
+    """The user's line, and what broke there."""
+    return met.compiled.compile_id.epoch, met.place.text, met.cause.id or met.cause.reason
 
 
 def _line(met: Met) -> tuple[object, ...]:

@@ -34,6 +34,8 @@ class Met:
     """The innermost line that is the user's own."""
     inside: Place
     """The same, or the line of a library that it called."""
+    inside_torch: bool
+    """The innermost line of all is torch's."""
     way: tuple[Place, ...]
     """From the frame down through the functions that it inlined; empty if not told.
 
@@ -106,7 +108,8 @@ def _met(
     made: Compiled, attempt: int, text: BreakText, functions: Functions, *, is_live: bool
 ) -> Iterator[Met]:
     way = _way(made, text, functions)
-    stack = tuple(with_source(place, is_live=is_live) for place in own_stack(_whole_stack(made, text)))
+    whole = _whole_stack(made, text)
+    stack = tuple(with_source(place, is_live=is_live) for place in own_stack(whole))
     place = own_place(stack) or Place(file=made.code.file, line=made.code.line, function=made.code.function)
     inside = stack[-1] if stack and origin_of(stack[-1].file) != "torch" else place
     for position, cause in enumerate(text.causes):
@@ -117,6 +120,7 @@ def _met(
             cause=cause,
             place=place,
             inside=inside,
+            inside_torch=bool(whole) and origin_of(whole[-1].file) == "torch",
             way=way,
             stack=stack,
             gives_up=text.gives_up,

@@ -74,6 +74,7 @@ def _break(same: Sequence[tuple[Met, Met | None]], functions: Functions) -> Brea
         user_stack=list(stack),
         count=len(compile_ids),
         sites=num_sites(met),
+        inside_torch=all(one.inside_torch for one in met),
         chained=is_chained,
         chained_to=chained_to[0].place.text if is_chained else None,
         skips_frame=any(one.gives_up for one in met),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from pyrometer.compiler.place import Place
-from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 
 
@@ -36,6 +35,7 @@ class Break(Record, frozen=True, kw_only=True):
     user_stack: Annotated[list[Place], doc("the outermost first")] = []
     count: Annotated[int, doc("how often it was met, over all compilations")] = 1
     sites: Annotated[int, doc("breaks of this kind that stand on the line, as far as seen")] = 1
+    inside_torch: Annotated[bool, doc("it lies in code of torch's own that the line called")] = False
     chained: Annotated[bool, doc("follows from another break in the same frame, and goes away with it")] = (
         False
     )
@@ -54,29 +54,34 @@ class Break(Record, frozen=True, kw_only=True):
             "functions of torch.nn around the break, such as that of nn.Sequential, that now run eagerly: torch never compiles them by themselves"
         ),
     ] = []
-    price_s: Annotated[
-        Seconds | None, doc("measured time per step that the break costs; null where no rewrite was run")
-    ] = None
     advice: list[Rewrite] = []
     context: Annotated[str, doc("torch's developer context")] = ""
 
 
 class SkippedFrame(Record, frozen=True, kw_only=True):
-    """A function that was given up and runs eagerly."""
+    """A function that was given up: it runs eagerly, unless the caller got an exception instead (kind `raised`)."""
 
     compile_id: str
     function: str
     file: str
     line: int
     reason: str
-    kind: Annotated[str, doc("break, recompile_limit, error or rule: what ended it")]
+    kind: Annotated[
+        str,
+        doc(
+            "break, recompile_limit, error or rule: what ended it, so that it runs eagerly; raised: whatever ended it was raised to the caller, and nothing ran eagerly"
+        ),
+    ]
     num_breaks: Annotated[int, doc("breaks that led to it")] = 0
     count: Annotated[int, doc("compilations of the frame that ended so")] = 1
     called_from: Annotated[
         list[Place], doc("the outermost first; the call that was to be compiled is the last")
     ] = []
     raised: Annotated[
-        bool | None, doc("the caller got an exception, so that nothing ran eagerly; null if not told")
+        bool | None,
+        doc(
+            "the caller got an exception, as kind says too; false: the function ran eagerly; null if not told"
+        ),
     ] = None
     lost_ops: Annotated[
         int | None, doc("tensor operations of the frame that stayed out of any graph; null if unknown")

@@ -70,7 +70,7 @@ def _record(made: Compiled, kind: str, reason: str, *, raised: bool | None) -> S
         file=made.code.file,
         line=made.code.line,
         reason=reason,
-        kind=kind,
+        kind="raised" if raised else kind,
         called_from=list(own_stack(made.called_from)),
         raised=raised,
     )

@@ -11,6 +11,7 @@ import torch
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.bench.matrix.numerics import output_error, tolerance_for, with_fixed_inputs
 from pyrometer.compiler.inspecting.candidates import model_of
+from pyrometer.compiler.inspecting.outputs import with_plain_outputs
 from pyrometer.errors import PyrometerError
 from pyrometer.workload.inference import Inference, devices_of
 from pyrometer.workload.inputs import is_shape_list
@@ -42,7 +43,7 @@ def compare_outputs(
     try:
         for work in _with_each_shape(compiled):
             fixed = with_fixed_inputs(work)
-            error = output_error(fixed, as_eager(fixed), tolerance)
+            error = output_error(with_plain_outputs(fixed), with_plain_outputs(as_eager(fixed)), tolerance)
             if error is None:
                 return Accuracy(None, RANDOM)
             worst = max((each for each in (worst, error) if each is not None), key=_badness)

@@ -13,6 +13,7 @@ from pyrometer.compiler.collecting.collector import Collector, collect
 from pyrometer.compiler.inspecting.accuracy import Accuracy, compare_outputs, tolerance_of
 from pyrometer.compiler.inspecting.candidates import compiled_candidates, input_cycle
 from pyrometer.compiler.inspecting.eager import can_force_eager, forced_eager
+from pyrometer.compiler.inspecting.earlier import EarlierCode
 from pyrometer.compiler.inspecting.record import Runtime
 from pyrometer.compiler.inspecting.running import CompiledRun, Plan, Seen
 from pyrometer.compiler.inspecting.runtime import Savings, read_runtime
@@ -64,7 +65,7 @@ def inspect_compile(
         strict: let exceptions of the readers pass, for tests.
 
     Raises:
-        InputError: the workload cannot be prepared, or a number is not positive.
+        InputError: what is given is no workload, or cannot be prepared, or a number is not positive.
         UserProgramError: a step raised, compiled or not.
 
     >>> import torch
@@ -74,13 +75,19 @@ def inspect_compile(
     >>> report.graphs, len(report.breaks), report.error.within_tolerance
     (1, 0, True)
     """
+    if not isinstance(work, Workload):
+        raise InputError(
+            f"work: got {type(work).__name__}; it must be a workload: pm.Inference(model, inputs), "
+            "pm.Training(model, loss, optimizer, batches) or pm.Call(function, …)"
+        )
     for name, value in (("steps", steps), ("budget", budget_s), ("run_steps", run_steps)):
         if not value > 0:
             raise InputError(f"{name}: got {value}; it must be positive, for example 10")
     imported_s = import_compiler()
     plan = Plan(steps, input_cycle(work), budget_s, progress or _silent)
+    earlier = EarlierCode()
     with collect() as collector, _probes(collector, deep):
-        seen = _run(work, mode, plan)
+        seen = _run(work, mode, plan, earlier)
     if imported_s is not None:
         seen.notes.append(f"the compiler was imported before the first step, in {format_seconds(imported_s)}")
     paired = seen.paired
@@ -93,12 +100,14 @@ def inspect_compile(
     plan.progress(1.0, "outputs against eager ones")
     accuracy = _accuracy(seen)
     log = collector.log()
+    earlier.take_regions(() if seen.profiled is None else seen.profiled.regions.by_id, log)
     report = build_report(
         log,
         first_call_s=seen.first_call_s,
         steady_s=savings.steady_s,
         eager_steady_s=savings.eager_steady_s,
         error=accuracy.error,
+        incomplete=earlier.names(),
         notes=seen.notes,
         unavailable=[*seen.unavailable, *([accuracy.unavailable] if accuracy.unavailable else [])],
         strict=strict,
@@ -106,15 +115,14 @@ def inspect_compile(
     return report if seen.watch is None else _with_steady_steps(report, seen, seen.watch, savings, log)
 
 
-def _run(work: Workload, mode: str | None, plan: Plan) -> Seen:
+def _run(work: Workload, mode: str | None, plan: Plan, earlier: EarlierCode) -> Seen:
     """Try the work as it may be compiled, until something is."""
-    plain = work.variant(mode="eager")
-    *earlier, last = compiled_candidates(work, mode)
-    for candidate in earlier:
-        run = CompiledRun(candidate, plain, plan)
+    *others, last = compiled_candidates(work, mode)
+    for candidate in others:
+        run = CompiledRun(candidate, plan, earlier)
         if run.go(is_last=False):
             return run.seen
-    run = CompiledRun(last, plain, plan)
+    run = CompiledRun(last, plan, earlier)
     run.go(is_last=True)
     if mode is None and last.config.mode != work.config.mode:
         run.seen.notes.append(f"the work compiles nothing as it is written: mode {last.config.mode} was used")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from pyrometer.bench.clock import clock_for
@@ -23,7 +24,8 @@ class Paired(NamedTuple):
     """Steady step times, and what may be said of their ratio."""
 
     steady_s: Seconds
-    eager_steady_s: Seconds
+    eager_steady_s: Seconds | None
+    """`None` where the eager steps are no measure."""
     verdict: Verdict
 
 
@@ -44,6 +46,14 @@ def compare_sessions(
     trial.run()
     eager_s, compiled_s = (_typical_s(trial, number) for number in range(2))
     return Paired(compiled_s, eager_s, conclude(trial, 1))
+
+
+def undecided(paired: Paired, reason: str) -> Paired:
+    """The same without anything that rests on the eager steps."""
+    verdict = msgspec.structs.replace(
+        paired.verdict, outcome="undecided", ci_low=None, ci_high=None, needed_s=None, reason=reason
+    )
+    return Paired(paired.steady_s, None, verdict)
 
 
 def _typical_s(trial: Trial, side: int) -> Seconds:

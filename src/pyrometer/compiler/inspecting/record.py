@@ -51,9 +51,15 @@ class SilentEager(Record, frozen=True, kw_only=True):
 
 
 class Runtime(Record, frozen=True, kw_only=True):
-    """A few steady steps under the profiler."""
+    """What steady steps showed: a few under the profiler, and calls that ran eagerly without a word."""
 
-    num_steps: int = 0
+    num_steps: Annotated[
+        int, doc("steps under the profiler; 0 where there could be none, as beside another profiler")
+    ] = 0
+    profiled_step_s: Annotated[
+        Seconds | None,
+        doc("mean step under the profiler, which makes steps longer; times of graphs are parts of it"),
+    ] = None
     graphs: list[GraphRuntime] = []
     lookup_s: Annotated[
         Seconds | None, doc("per step: looking for the compilation that fits, guards included")

@@ -12,12 +12,14 @@ from pyrometer.bench.clock import clock_for
 from pyrometer.bench.dynamo import compile_seconds
 from pyrometer.bench.measure import Progress
 from pyrometer.bench.sampling import step_failure
-from pyrometer.compiler.inspecting.eager import EagerSession, can_force_eager, stance_cost_s
-from pyrometer.compiler.inspecting.pairing import Paired, compare_sessions
+from pyrometer.compiler.inspecting.eager import EagerSession, can_force_eager
+from pyrometer.compiler.inspecting.earlier import EarlierCode
+from pyrometer.compiler.inspecting.nothing import why_nothing
+from pyrometer.compiler.inspecting.pairing import Paired, compare_sessions, undecided
 from pyrometer.compiler.inspecting.runtime import Profiled, can_profile, profile_steps
 from pyrometer.compiler.private.profile_regions import missing
 from pyrometer.compiler.recompiles.silent import GuardWatch
-from pyrometer.errors import InputError, PyrometerError, UserProgramError
+from pyrometer.errors import PyrometerError, UserProgramError
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.workload import Session, Workload
@@ -28,11 +30,10 @@ PROFILED_STEPS, MOST_PROFILED_STEPS, PROFILED_S = 5, 30, 0.5
 PROFILER_RUNS = (
     "time per compiled graph: another profiler is running in this process, and there can be only one"
 )
-NOTHING = (
-    "nothing was compiled: torch.compile is switched off (TORCH_COMPILE_DISABLE, a stance of force_eager), "
-    "or no code that it takes was reached"
-)
 NO_STANCE = "eager step time: this torch has no torch.compiler.set_stance, and the work cannot be uncompiled from outside"
+NO_COUNT = "eager step time: what it costs to force steps to run eagerly cannot be told beside another profiler in Python"
+MOST_FORCING = 0.02
+"""Share of an eager step that forcing it to be eager may take before it says nothing any more."""
 
 
 @dataclass
@@ -72,14 +73,14 @@ class CompiledRun:
 
     Args:
         work: as it is to be compiled.
-        plain: the same without compilation, where there is such a thing.
         plan: how much to run.
+        earlier: what was compiled before anything was recorded.
     """
 
-    def __init__(self, work: Workload, plain: Workload | None, plan: Plan) -> None:
+    def __init__(self, work: Workload, plan: Plan, earlier: EarlierCode) -> None:
         self.seen = Seen(work)
-        self._plain = plain
         self._plan = plan
+        self._earlier = earlier
         self._step_s = 0.0
 
     def go(self, *, is_last: bool) -> bool:
@@ -99,13 +100,14 @@ class CompiledRun:
         with contextlib.ExitStack() as stack:
             session = stack.enter_context(self.seen.work.open())
             try:
-                if not self._first(session):
-                    if not is_last:
-                        return False
-                    self.seen.notes.append(NOTHING)
-                self._settle_watched(session)
+                compiles = self._first(session)
+                if not (compiles or is_last):
+                    return False
+                watch = self._settle_watched(session)
+                if not compiles:
+                    self.seen.notes.append(why_nothing(self.seen.work, watch.silent()))
                 self._profile(session)
-                self._pair(session, stack)
+                self._pair(session)
             except UserProgramError as failure:
                 self.seen.failure = failure
         return True
@@ -122,6 +124,9 @@ class CompiledRun:
             session.step(prepared)
             clock.synchronize()
         self.seen.first_call_s = (clock.host_ns() - start_ns) * 1e-9
+        if self._earlier:
+            with self._user_steps(), self._earlier.watching_calls():
+                session.step(session.prepare())
         if compile_seconds() != before_s:
             return True
         with self._user_steps():
@@ -133,13 +138,14 @@ class CompiledRun:
         )
         return True
 
-    def _settle_watched(self, session: Session) -> None:
+    def _settle_watched(self, session: Session) -> GuardWatch:
         """Settle while guards are timed, and calls are looked for that run eagerly without a word."""
         watch = GuardWatch(measure=True)
         with watch:
             self._settle(session)
         self.seen.watch = watch
         self.seen.unavailable += watch.unavailable
+        return watch
 
     def _settle(self, session: Session) -> None:
         plan, since = self._plan, 0
@@ -167,35 +173,37 @@ class CompiledRun:
         with self._user_steps(num_steps):
             self.seen.profiled = profile_steps(session, num_steps)
 
-    def _pair(self, session: Session, stack: contextlib.ExitStack) -> None:
-        eager = self._eager(session, stack)
-        if eager is None:
-            self.seen.unavailable.append(NO_STANCE)
+    def _pair(self, session: Session) -> None:
+        eager = EagerSession(session)
+        with user_code("an eager step"):
+            forcing_s = eager.forcing_s()
+        if forcing_s != 0.0 and (forcing_s is None or not can_force_eager()):
+            self.seen.unavailable.append(NO_COUNT if can_force_eager() else NO_STANCE)
             return
         before_s = compile_seconds()
-        self.seen.paired = compare_sessions(session, eager, self._plan.budget_s, self._plan.progress)
+        paired = compare_sessions(session, eager, self._plan.budget_s, self._plan.progress)
+        self.seen.paired = self._judged(paired, forcing_s)
         if compile_seconds() != before_s:
             self.seen.notes.append(
                 "something was compiled while steps were timed: an input of a new kind came"
             )
 
-    def _eager(self, session: Session, stack: contextlib.ExitStack) -> Session | None:
-        """A session of the plain work where that compiles nothing inside; else this very one, made to run eagerly."""
-        if self._plain is not None:
-            try:
-                plain = stack.enter_context(self._plain.open())
-            except InputError:  # a second session needs a copy, and not everything can be copied
-                plain = None
-            with user_code("an eager step"):
-                if plain is not None and not runs_compiled(plain):
-                    return plain
-        if not can_force_eager():
-            return None
-        self.seen.notes.append(
-            "eager steps are the compiled program under torch.compiler.set_stance('force_eager'), "
-            f"which adds {format_seconds(stance_cost_s())} to each"
+    def _judged(self, paired: Paired, forcing_s: Seconds) -> Paired:
+        """The comparison, undecided where forcing the eager steps takes too much of them."""
+        if not forcing_s or paired.eager_steady_s is None:
+            return paired
+        told = (
+            f"eager steps run through wrappers of torch.compile under the stance force_eager, which takes about "
+            f"{format_seconds(forcing_s)} of the {format_seconds(paired.eager_steady_s)} of a step"
         )
-        return EagerSession(session)
+        if forcing_s <= MOST_FORCING * paired.eager_steady_s:
+            self.seen.notes.append(told)
+            return paired
+        self.seen.notes.append(
+            f"not compared with eager: {told}; give the program without torch.compile as a workload of its own to compare"
+        )
+        self.seen.unavailable.append("eager step time: the program cannot be uncompiled from outside")
+        return undecided(paired, told)
 
     @contextlib.contextmanager
     def _user_steps(self, count: int = 1) -> Iterator[None]:

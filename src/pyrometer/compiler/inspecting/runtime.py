@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +14,14 @@ from pyrometer.compiler.collecting.entries import payload_json
 from pyrometer.compiler.costs.record import Compilation
 from pyrometer.compiler.inspecting.record import GraphRuntime, Runtime
 from pyrometer.compiler.log import CompileLog
-from pyrometer.compiler.private.profile_regions import Region, Regions, busy_share, ranges_of, read_regions
+from pyrometer.compiler.private.profile_regions import (
+    Region,
+    Regions,
+    busy_share,
+    capped_sum,
+    ranges_of,
+    read_regions,
+)
 from pyrometer.quantity import Seconds
 from pyrometer.workload.script.startup._pyrometer_inside.kineto import new_profiler, profiler_running, quiet
 from pyrometer.workload.workload import Session
@@ -29,6 +37,8 @@ class Profiled:
     regions: Regions
     busy_share: float | None = None
     """Share of time with work on a device; `None` where there is none."""
+    step_s: Seconds | None = None
+    """Mean step, which the profiler makes longer; hiccups of the machine capped."""
 
     @property
     def ran_compiled(self) -> bool:
@@ -47,14 +57,21 @@ def profile_steps(session: Session, num_steps: int) -> Profiled:
     profiler, _ = new_profiler(torch, {})
     with quiet():
         profiler.start()
+    spent: list[Seconds] = []
     try:
         for _ in range(num_steps):
-            session.step(session.prepare())
+            prepared = session.prepare()
+            start_s = time.perf_counter()
+            session.step(prepared)
+            spent.append(time.perf_counter() - start_s)
+        start_s = time.perf_counter()
         _synchronize(session.device)
+        waited_s = time.perf_counter() - start_s
     finally:
         with quiet():
             profiler.stop()
-    return Profiled(num_steps, read_regions(ranges_of(profiler)), busy_share(profiler))
+    step_s = (capped_sum(spent) + waited_s) / num_steps
+    return Profiled(num_steps, read_regions(ranges_of(profiler)), busy_share(profiler), step_s)
 
 
 @dataclass(frozen=True)
@@ -114,6 +131,7 @@ def read_runtime(
     lookup_s, wrapper_s = profiled.regions.lookup_s, profiled.regions.wrapper_s
     return Runtime(
         num_steps=profiled.num_steps,
+        profiled_step_s=profiled.step_s,
         graphs=sorted(graphs, key=lambda graph: -graph.share),
         lookup_s=None if lookup_s is None else lookup_s / profiled.num_steps,
         wrapper_s=None if wrapper_s is None else wrapper_s / profiled.num_steps,

@@ -7,19 +7,22 @@ import shutil
 import statistics
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 from pyrometer.compiler.build import build_report
 from pyrometer.compiler.collecting.files import read_logs
+from pyrometer.compiler.costs.spans import read_spans, waited_for
 from pyrometer.compiler.inspecting.ranks import compare_ranks, rank_of
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.report import CompileReport
-from pyrometer.quantity import Seconds
+from pyrometer.quantity import Seconds, counted
 from pyrometer.workload.script.observe import observe
 from pyrometer.workload.script.observed import ObservedScript
 
 TORCH_TRACE = "TORCH_TRACE"
+FEWEST_STEPS = 2
 NOTHING = "the script compiled nothing: no torch.compile was reached, or this torch wrote no trace"
 
 
@@ -52,6 +55,7 @@ def inspect_script(
         TargetError: the script is missing, not a file, or not Python source text.
         InputError: the interpreter cannot be started.
     """
+    started_ns = time.time_ns()
     with tempfile.TemporaryDirectory(prefix="pyrometer-", ignore_cleanup_errors=True) as folder:
         script = observe(argv, python=python, timeout_s=timeout_s, environment={TORCH_TRACE: folder})
         _hand_on(Path(folder), os.environ.get(TORCH_TRACE))
@@ -62,12 +66,13 @@ def inspect_script(
     if len(logs) > 1:
         notes.append(f"{len(logs)} processes compiled something: this is the report of the first")
         notes += divergence
+    steady_s, unavailable = _steady_s(script, log, started_ns)
     report = build_report(
         log,
         first_call_s=script.first_step_s,
-        steady_s=_steady_s(script),
+        steady_s=steady_s,
         notes=notes,
-        unavailable=["eager step time and numerics: a script runs once, as it is"],
+        unavailable=[*unavailable, "eager step time and numerics: a script runs once, as it is"],
         strict=strict,
     )
     return InspectedScript(report, script, log, divergence)
@@ -84,11 +89,37 @@ def _rank_order(log: CompileLog) -> float:
     return float("inf") if rank is None else rank
 
 
-def _steady_s(script: ObservedScript) -> Seconds | None:
-    """Median of the second half of the steps: compilation lies in the first ones."""
-    steps = [each * 1e-9 for each, regular in zip(script.step_ns, script.regular, strict=False) if regular]
-    half = steps[len(steps) // 2 :]
-    return statistics.median(half) if len(steps) > 1 else None
+def _steady_s(script: ObservedScript, log: CompileLog, started_ns: int) -> tuple[Seconds | None, list[str]]:
+    """Median of the last third of the steps, unless something was compiled in them; or why there is none."""
+    if len(script.step_ns) < FEWEST_STEPS:
+        return None, [f"steady step time: {counted(len(script.step_ns), 'step')} of the script were seen"]
+    first = len(script.step_ns) * 2 // 3
+    last_third = [
+        took_ns
+        for took_ns, regular in zip(script.step_ns[first:], script.regular[first:], strict=False)
+        if regular
+    ]
+    if not last_third:
+        return None, ["steady step time: no regular step among the last third"]
+    if _compiles_in(last_third, log, started_ns + script.step_start_ns[first]):
+        return None, ["steady step time: torch still compiled in the last third of the steps"]
+    return statistics.median(last_third) * 1e-9, []
+
+
+def _compiles_in(steps_ns: list[int], log: CompileLog, begin_ns: int) -> bool:
+    """Whether any of some steps may hold a compilation: one that ended after they began, and fits into the longest.
+
+    The script's clock starts a little later than ours, when its interpreter is up: compilations seem to end later than they
+    did, so that one is rather suspected than overlooked.
+
+    Args:
+        steps_ns: how long each took.
+        log: what was compiled.
+        begin_ns: of the first of them, in time since the epoch.
+    """
+    return any(
+        span.end_ns >= begin_ns and span.duration_ns <= max(steps_ns) for span in waited_for(read_spans(log))
+    )
 
 
 def _hand_on(folder: Path, users: str | None) -> None:

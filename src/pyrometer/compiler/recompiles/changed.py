@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -20,28 +21,52 @@ _DTYPES = {"5": "float16", "6": "float32", "7": "float64", "15": "bfloat16"}
 """Numbers under which torch writes dtypes in its global state."""
 
 
-def changed_inputs(
-    compilation: LoggedCompilation,
-    earlier: Sequence[LoggedCompilation],
-    failing: Iterable[tuple[Failure, Reported | None]],
-) -> list[ChangedInput]:
-    """One record per input of the failing guards, with the values of all earlier compilations.
+class Failed(NamedTuple):
+    """A guard of an earlier compilation that failed."""
 
-    Those that have a value which none of the earlier compilations was made for come first.
+    entry: str
+    """The earlier compilation."""
+    failure: Failure
+    reported: Reported | None = None
+    """The reason that torch gave, where it gave one."""
+
+
+def changed_inputs(
+    compilation: LoggedCompilation, earlier: Sequence[LoggedCompilation], failing: Sequence[Failed]
+) -> list[ChangedInput]:
+    """One record per input whose value fits none of the earlier compilations, with the values of all of them.
+
+    Where each value by itself was met before, and only all of them together were not, the inputs that differ from the nearest
+    earlier compilation, with its values: the one from which the fewest differ.
 
     Args:
         compilation: the new one.
         earlier: those of the same frame before it.
-        failing: the guards that failed, with the reason that torch gave where it gave one.
+        failing: the guards that failed.
     """
+    different: dict[str, set[str]] = {}
+    for failed in failing:
+        subjects = [
+            one for one in failed.failure.subjects if _differs(one, failed.failure, compilation, earlier)
+        ]
+        if subjects:
+            different.setdefault(failed.entry, set()).update(subjects)
+    if not different:
+        return []
+    new = set.intersection(*different.values())
+    if not new:
+        nearest = min(different, key=lambda entry: len(different[entry]))
+        new = different[nearest]
+        failing = [failed for failed in failing if failed.entry == nearest]
+        earlier = [one for one in earlier if one.id.text == nearest]
     found: dict[str, ChangedInput] = {}
-    for failure, reported in failing:
+    for _, failure, reported in failing:
         for subject in failure.subjects:
-            if subject not in found and _differs(subject, failure, compilation, earlier):
-                found[subject] = _changed(subject, failure.kind, compilation, earlier, reported)
-            elif subject in found and reported is not None:
+            if subject in found and reported is not None:
                 found[subject] = _completed(found[subject], reported)
-    return sorted(_switched_over(found.values()), key=lambda changed: changed.after in changed.before)
+            elif subject in new and subject not in found:
+                found[subject] = _changed(subject, failure.kind, compilation, earlier, reported)
+    return _switched_over(found.values())
 
 
 def _switched_over(inputs: Iterable[ChangedInput]) -> list[ChangedInput]:

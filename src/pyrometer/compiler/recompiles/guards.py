@@ -99,20 +99,19 @@ def _times(guard: Guard, texts: Counter[str]) -> int:
 
 
 def _strict(in_use: Sequence[LoggedCompilation], failed: Mapping[str, Counter[str]]) -> list[StrictGuard]:
-    found: list[tuple[int, StrictGuard]] = []
+    found: dict[object, tuple[int, StrictGuard]] = {}
     for compilation in in_use:
         texts = failed.get(compilation.id.text, Counter())
-        seen = set[str]()
         for guard in compilation.guards or []:
             times = _times(guard, texts)
-            why = why_strict(guard, compilation.facts, failed=times > 0)
-            what = "training" if guard.source.endswith(".training") else guard.words
-            if (
-                why is not None and what not in seen
-            ):  # of a model that was switched over, one flag stands for all
-                seen.add(what)
-                found.append((times, _record(guard, why, times, compilation.id.text)))
-    return [strict for _, strict in sorted(found, key=lambda pair: -pair[0])]
+            why = why_strict(guard, compilation.facts, failed=times > 0, rest_at=compilation.code.resumes_at)
+            if why is None:
+                continue
+            # Of a model that was switched over one flag stands for all; what several compilations want alike counts once.
+            what = ("training", compilation.code) if guard.source.endswith(".training") else why
+            if what not in found or found[what][0] < times:
+                found[what] = times, _record(guard, why, times, compilation.id.text)
+    return [strict for _, strict in sorted(found.values(), key=lambda pair: -pair[0])]
 
 
 def _record(guard: Guard, why: str, times: int, compile_id: str) -> StrictGuard:

@@ -9,7 +9,7 @@ from pyrometer.compiler.compile_id import parse_compile_id
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompile_limit import RecompileLimit
-from pyrometer.compiler.recompiles.changed import changed_inputs
+from pyrometer.compiler.recompiles.changed import Failed, changed_inputs
 from pyrometer.compiler.recompiles.failing import Failure, failures
 from pyrometer.compiler.recompiles.frames import FrameHistory, LoggedCompilation, frame_histories, known_files
 from pyrometer.compiler.recompiles.reason import Reported, read_reason
@@ -80,19 +80,19 @@ def _recompile(
 
 def _causes(
     history: FrameHistory, compilation: LoggedCompilation, files: frozenset[str]
-) -> tuple[list[RecompileCause], list[tuple[Failure, Reported | None]]]:
+) -> tuple[list[RecompileCause], list[Failed]]:
     """One cause per earlier compilation, in torch's order; and all that failed, for the inputs."""
     earlier = {one.id.text: one for one in history.before(compilation)}
     reasons = {_entry(reason, compilation): reason for reason in compilation.reasons}
-    causes, failing = list[RecompileCause](), list[tuple[Failure, Reported | None]]()
+    causes, failing = list[RecompileCause](), list[Failed]()
     for entry in reasons or dict.fromkeys(reversed(earlier)):
         old = earlier.get(entry)
         guards = [] if old is None else old.guards or []
         reported = read_reason(reasons[entry], guards, files) if entry in reasons else None
         others = _others(guards, compilation, reported)
         if reported is not None:
-            failing.append((_as_failure(reported), reported))
-        failing += [(failure, None) for failure in others]
+            failing.append(Failed(entry, _as_failure(reported), reported))
+        failing += [Failed(entry, failure) for failure in others]
         if reported is not None or others:
             causes.append(_cause(entry, reported, others, files))
     return causes, failing

@@ -30,7 +30,12 @@ class ChangedInput(Record, frozen=True, kw_only=True):
     source: Annotated[str, doc("as an expression over the function's locals: L['x'].size()[0]")]
     name: Annotated[str, doc("in words: x, dimension 0")]
     kind: Annotated[str, doc("size, dtype, stride, device, value, …")]
-    before: Annotated[list[str], doc("values that earlier compilations were made for")]
+    before: Annotated[
+        list[str],
+        doc(
+            "values that earlier compilations were made for; of the nearest one alone where each input's value was met before"
+        ),
+    ]
     after: str
     became_dynamic: Annotated[bool, doc("torch now compiles for any value of it")] = False
 

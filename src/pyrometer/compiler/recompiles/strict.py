@@ -10,32 +10,67 @@ from pyrometer.compiler.recompiles.facts import Facts, equation, tensor_check
 from pyrometer.compiler.recompiles.kinds import in_words, kind_of
 from pyrometer.compiler.recompiles.tree import Guard
 
-_INTERNAL = re.compile(
-    r"__(?:mro|defaults|kwdefaults|closure)__"
-    r"|\._(?:parameters|buffers)\["
-    r"|\._(?:modules|parameters|buffers|\w*hooks\w*)\)*(?:\[\d+\])?$"
-)
-"""Where modules keep parameters and children, and what a function or class is made of."""
+_INTERNAL = re.compile(r"__(?:mro|defaults|kwdefaults|closure)__|\._(?:parameters|buffers)\[")
+"""What a function or class is made of, and what modules hold."""
+_INSIDE_MODULES = re.compile(r"\._(?:modules|parameters|buffers|\w*hooks\w*)\)*(?:\[\d+\])?$")
+"""The dicts in which modules keep these, whose keys and lengths are not the program's to choose."""
+_HELD_BY_MODULE = re.compile(r"\._(?:parameters|buffers)\[")
+_LOCAL = re.compile(r"L\['\w+'\]$")
+_HANDED_OVER = re.compile(r"L\['___\w+'\]")
+"""What Dynamo hands to the rest behind a break: a value without a name of the user's."""
 _BOUND = re.compile(r"(?P<size>L\[[^\s]*\.(?:size|stride)\(\)\[\d+\]) (?:<=|<|!=) (?P<bound>\d+)")
 _DIVIDED = re.compile(r"(?P<size>L\[[^\s%]*\.(?:size|stride)\(\)\[\d+\]) ?% ?(?P<divisor>\d+)")
 _STATIC_INTEGER = "integer attributes of the nn.Module"
 """What torch writes behind a guard on an integer that it never opens."""
 
 
-def why_strict(guard: Guard, facts: Facts, *, failed: bool) -> str | None:
-    """What a guard ties down and what to do about it; `None` for a guard that the code needs.
+def why_strict(guard: Guard, facts: Facts, *, failed: bool, rest_at: int | None = None) -> str | None:
+    """What a guard ties down and what to do about it; `None` for a guard that the code needs, or that nobody can act on.
 
-    Guards on the state of torch's own modules, on parameters and on library functions count only when they failed.
+    Guards on the state of torch's own modules, on parameters, on library functions and on what the rest behind a break is
+    handed count only when they failed.
 
     Args:
         guard: the guard.
         facts: what is known of the values of its compilation.
         failed: whether a call in this log failed it.
+        rest_at: of the rest behind a break, the break's line.
     """
+    if _INSIDE_MODULES.search(guard.source):
+        return None
+    if rest_at is not None and _is_handed_over(guard):
+        return _handed_over(guard, rest_at) if failed else None
     if not failed and _is_given(guard, facts):
         return None
     rule = _RULES.get(guard.type)
     return None if rule is None else rule(guard, failed)
+
+
+def _is_handed_over(guard: Guard) -> bool:
+    """Whether it is on a size, a number or an object that code before the break may have made, rather than the caller."""
+    if _HANDED_OVER.match(guard.source):
+        return True
+    sides = equation(guard.text) if guard.type == "EQUALS_MATCH" else None
+    is_number = sides is not None and isinstance(literal(sides[1]), (int, float))
+    return _LOCAL.match(guard.source) is not None and (
+        is_number or guard.type in {"TENSOR_MATCH", "ID_MATCH"}
+    )
+
+
+def _handed_over(guard: Guard, line: int) -> str:
+    check, sides = tensor_check(guard), equation(guard.text)
+    name = "a value without a name" if _HANDED_OVER.match(guard.source) else in_words(guard.source)
+    if check is not None:
+        sizes = [check.parts.get(f"{check.name}.size()[{index}]", "any") for index in range(check.rank)]
+        told = f"{name} of size ({', '.join(sizes)}), {check.parts[f'{check.name}.dtype']}"
+    elif sides is not None:
+        told = f"{sides[1]} as {name}"
+    else:
+        told = f"{name} as it was"
+    return (
+        f"The rest behind the break in line {line} holds only for {told}: code before the break hands it over, and another "
+        "one compiles the rest anew. Take the break away, and there is no rest to compile."
+    )
 
 
 def _is_given(guard: Guard, facts: Facts) -> bool:
@@ -100,8 +135,14 @@ def _tensor(guard: Guard, failed: bool) -> str | None:
         return _bound_strides(check.name, check.parts, check.rank) if failed else None
     name = in_words(check.name)
     sizes = ", ".join(f"{size} in dimension {index}" for index, size in fixed)
+    if check.kind == "Parameter" or _HELD_BY_MODULE.search(check.name):
+        return (
+            f"Holds only for {name} of size {sizes}: a module of other sizes has code of its own."
+            if failed
+            else None
+        )
     return (
-        f"Holds only for a {name} of size {sizes}: another size compiles once more, then torch keeps that dimension open. "
+        f"Holds only for {name} of size {sizes}: another size compiles once more, then torch keeps that dimension open. "
         f"If it varies, torch._dynamo.mark_dynamic({name}, {fixed[0][0]}) before the first call spares that compilation."
     )
 

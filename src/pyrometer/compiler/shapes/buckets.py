@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from pyrometer.bench.clock import clock_for
 from pyrometer.bench.memory import MemoryMeter, meter_for
 from pyrometer.compiler.shapes.axes import Dims, Sizes, declare_axes, parameters_of
-from pyrometer.compiler.shapes.checking import CallArguments, ModelState, PaddingError, Reference
+from pyrometer.compiler.shapes.checking import CallArguments, ModelState, PaddingError, Reference, copied
 from pyrometer.compiler.shapes.fitting import Fitting, start_from
 from pyrometer.compiler.shapes.isolated import CompileSettings, IsolatedGraph, isolates_recompiles
 from pyrometer.compiler.shapes.learning import learn_plan
@@ -33,6 +33,14 @@ from pyrometer.record import from_json, to_json
 from pyrometer.workload.state import preserved_rng
 
 DETECT = "detect"
+DEPENDS = (
+    "the result depends on what the padding holds, and is right for what inputs are padded with: such buckets are compared with "
+    "the model at calls 2, 4, 8, 16, … too"
+)
+NO_GRAPH = (
+    "torch.compile makes no graph of the model (it may be disabled, or the model made of what Dynamo leaves alone, such as "
+    "torch.nn.LSTM); it is called as it is, unpadded"
+)
 NUM_TIMED = 5
 """Calls of each bucket that are timed, with a synchronisation each, for the statistics."""
 
@@ -43,6 +51,15 @@ class ShapeBuckets:
     Sizes are learned from a sample, or from the first calls, and the edges that cost least are chosen. The first padded
     call of every bucket, and some later ones, are compared with the model itself, unpadded and uncompiled: where padding
     changes the result, `PaddingError` names the operation that lets it in. Calls may come from several threads.
+
+    One call's values may be friendly: a maximum over positive numbers does not mind zeros. So at the first padded call of a
+    bucket the model is also run, padded and unpadded, on other values: negated, ten times as large, and alike at all
+    positions, in both directions, so that whatever the model makes of padding comes to be the largest for some feature.
+    Then the padding itself is filled with large numbers: where that changes the result, more values are tried (of one sign,
+    small, large), and later checks come more often. What padding holds in use is never changed, so that a sum over zeros
+    passes, right as it is for all values; a maximum, a sort or a softmax without a mask does not. Whole numbers are only
+    drawn from those of the call, and masks stay, so give real inputs to the first calls and to `precompile`. What the model
+    does only at values unlike all of these is left to the later checks. These runs leave no trace in the model or its modes.
 
     Args:
         model: a module or a function; it is not changed.
@@ -98,6 +115,7 @@ class ShapeBuckets:
         self._store = BucketStore(self.policy.max_graphs, self.policy.max_bytes, self.policy.rare_calls)
         self._dynamic = IsolatedGraph(model, self._settings, dynamic=True)
         self._breaks: bool | None = None
+        self._plain = False
         self._meter = meter
         self._lock = threading.Lock()
         self._tally = Tally()
@@ -119,6 +137,8 @@ class ShapeBuckets:
         sizes = self.axes.sizes(args, kwargs)
         number = self._tally.see(sizes)
         plan = self._plan or self._learned(number)
+        if self._plain and plan is not None:
+            return self._call_plain(call)
         if plan is None or self._tally.refusals:
             return self._call_dynamic("warmup" if plan is None else "fallback", call)
         edges = plan.edges(sizes)
@@ -154,6 +174,8 @@ class ShapeBuckets:
         try:
             with preserved_rng():
                 for edges in cells:
+                    if self._plain:
+                        break
                     sizes = self._inside(edges)
                     call = self._fitting.resized((args, kwargs), sizes)
                     output = self._call_bucket(call, sizes, edges, traffic=False)
@@ -241,6 +263,11 @@ class ShapeBuckets:
         self._tally.add(reason)
         return self._dynamic.call(*call[0], **call[1])
 
+    def _call_plain(self, call: CallArguments) -> Any:
+        """The model itself, for which torch.compile makes no graph."""
+        self._tally.add("fallback")
+        return self.model(*call[0], **call[1])
+
     def _call_bucket(self, call: CallArguments, sizes: Sizes, edges: Sizes, *, traffic: bool = True) -> Any:
         start = time.perf_counter()
         padded = self._fitting.padded(call, sizes, edges)
@@ -252,6 +279,8 @@ class ShapeBuckets:
         if not bucket.ready or (sizes != edges and self._due(bucket)):
             with bucket.lock:
                 output = self._checked(bucket, call, padded, sizes, traffic=traffic)
+            if self._plain:
+                return output
         else:
             self._tally.add("hits")
             output = self._run(bucket, padded)
@@ -278,8 +307,10 @@ class ShapeBuckets:
 
     def _due(self, bucket: Bucket) -> bool:
         """Whether a padded call is to be checked: the first of its bucket, and some of the later ones."""
-        every = self.policy.check_every
-        return not bucket.checked or (every > 0 and bucket.calls % every == 0)
+        every, calls = self.policy.check_every, bucket.calls
+        if not bucket.checked:
+            return True
+        return every > 0 and (calls % every == 0 or (bucket.depends and calls & (calls - 1) == 0))
 
     def _run(self, bucket: Bucket, padded: CallArguments) -> Any:
         if len(bucket.times_s) >= NUM_TIMED:
@@ -299,13 +330,19 @@ class ShapeBuckets:
                 output = self._run(bucket, padded)
             else:
                 output = self._compile(bucket, padded, traffic=traffic)
+            if self._plain:
+                return self._unpadded(bucket, call, state, output if sizes == bucket.edges else None)
             if sizes != bucket.edges and self._due(bucket):
                 self._tally.add("checks")
                 after = start_from(state, self.model)
                 try:
                     error = self._fitting.check(call, padded, sizes, bucket.edges, output=output)
+                    if not bucket.checked and self.policy.hostile_values:
+                        bucket.depends = self._fitting.challenge(call, padded, sizes, bucket.edges)
                 finally:
                     after.restore()
+                if bucket.depends:
+                    self._tally.note(DEPENDS)
                 bucket.checked, bucket.max_error = True, max(bucket.max_error or 0.0, error.max_rel)
         except BaseException as error:
             with self._lock:
@@ -320,10 +357,13 @@ class ShapeBuckets:
         before = meter.current()
         (output, num_graphs), bucket.compile_s = _timed(self._first_call(bucket), padded)
         if self._breaks is None:
-            self._breaks = num_graphs > 1
-            if self._breaks:
-                self._tally.notes.append(broken_note(num_graphs))
-                self._keep_apart(bucket, padded)
+            if num_graphs != 1:
+                num_graphs = self._keep_apart(bucket, padded, num_graphs)
+            self._breaks, self._plain = num_graphs > 1, num_graphs == 0
+            if num_graphs != 1:
+                self._tally.note(broken_note(num_graphs) if num_graphs else NO_GRAPH)
+            if self._plain:
+                return output
         bucket.held_bytes = max(meter.current() - before, 0)
         self._tally.add("misses" if traffic else "precompiled")
         with self._lock:
@@ -338,13 +378,29 @@ class ShapeBuckets:
             return bucket.graph.call_counted
         return lambda *args, **kwargs: (bucket.graph.call(*args, **kwargs), 1)
 
-    def _keep_apart(self, bucket: Bucket, padded: CallArguments) -> None:
-        """Compile a bucket anew for a model that turned out to break; the call leaves no trace."""
+    def _keep_apart(self, bucket: Bucket, padded: CallArguments, num_graphs: int) -> int:
+        """Compile a bucket anew for a model that turned out to break, or to find compiled what it calls; leaves no trace.
+
+        Returns:
+            The number of graphs.
+        """
         bucket.graph = IsolatedGraph(self.model, self._settings, broken=True)
         state = ModelState.of(self.model)
         with preserved_rng():
-            bucket.graph.call(*padded[0], **padded[1])
+            args, kwargs = copied(padded)
+            _, found = bucket.graph.call_counted(*args, **kwargs)
         state.restore()
+        return max(found, num_graphs)
+
+    def _unpadded(self, bucket: Bucket, call: CallArguments, state: ModelState, output: Any) -> Any:
+        """The result of the first call of a model without a graph: run again where its inputs were padded."""
+        with self._lock:
+            self._store.drop(bucket)
+        if output is not None:
+            self._tally.add("fallback")
+            return output
+        state.restore()
+        return self._call_plain(call)
 
     def _cells(self) -> list[Sizes]:
         if self._plan is None:

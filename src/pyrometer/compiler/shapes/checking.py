@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.bench.matrix.numerics import numeric_error, tolerance_for
 from pyrometer.compiler.shapes.blame import Culprit, Watch, find_culprit, watching
+from pyrometer.compiler.shapes.dropout import Dropless
 from pyrometer.errors import InputError
 from pyrometer.quantity import format_percent
 from pyrometer.workload.state import preserved_rng
@@ -47,15 +48,37 @@ class Reference:
     model: Callable[..., Any]
     tolerance: float | None = None
 
-    def run(self, call: CallArguments, watch: Watch | None = None) -> Any:
-        """What the model returns, without gradients and with dropout switched off."""
+    def run(
+        self, call: CallArguments, watch: Watch | None = None, *, dropless: Dropless | None = None
+    ) -> Any:
+        """What the model returns, without gradients and dropout; inputs are copied, since it may write to them.
+
+        Args:
+            call: its arguments.
+            watch: sees what runs.
+            dropless: is told whether there was dropout to leave out.
+        """
         state = ModelState.of(self.model)
         observing = watching(self.model, watch) if watch is not None else contextlib.nullcontext()
         try:
-            with preserved_rng(), no_dropout(self.model), torch.no_grad(), observing:
-                return pytree.tree_map_only(torch.Tensor, _kept, self.model(*call[0], **call[1]))
+            with preserved_rng(), torch.no_grad():
+                args, kwargs = copied(call)
+                with dropless or Dropless(), observing:
+                    return pytree.tree_map_only(torch.Tensor, _kept, self.model(*args, **kwargs))
         finally:
             state.restore()
+
+    def is_steady(self, call: CallArguments, expected: Any, error: OutputError) -> bool:
+        """Whether an error is larger than what rounding the inputs otherwise would explain."""
+
+        def shaken(tensor: torch.Tensor) -> torch.Tensor:
+            if not tensor.is_floating_point() or not torch.finfo(tensor.dtype).bits >= 16:
+                return tensor
+            return tensor * (1 + 4 * torch.finfo(tensor.dtype).eps)
+
+        with torch.no_grad():
+            moved = self.error(self.run(pytree.tree_map_only(torch.Tensor, shaken, call)), expected)
+        return moved.mismatch is None and error.max_rel > 10 * moved.max_rel
 
     def error(self, output: Any, expected: Any) -> OutputError:
         """How far an output is from the expected one."""
@@ -82,6 +105,7 @@ class Reference:
         call: CallArguments,
         padded: CallArguments,
         crop: Callable[[Any], Any],
+        values: str = "",
     ) -> PaddingError:
         """Why the results differ: padding, the compiler, or chance.
 
@@ -91,6 +115,7 @@ class Reference:
             call: as the caller made it; with its mask, where there is one.
             padded: the same, padded.
             crop: cuts an output of the padded call back.
+            values: with which it was found, where they are not the caller's own.
         """
         plain_run, padded_run = Watch(), Watch()
         expected, again = self.run(call, plain_run), self.run(padded, padded_run)
@@ -110,8 +135,9 @@ class Reference:
         culprit = find_culprit(plain_run, padded_run, self.legal(expected))
         reason = culprit.text if culprit is not None else "the operation that does so could not be told"
         return PaddingError(
-            f"{what} changes the result ({how_far}; legal is {format_percent(error.tolerance)}): {reason}; mask the padding "
-            'in the model, bucket another dimension, or go on unpadded with on_refusal="dynamic"',
+            f"{what} changes the result{_found_with(values)} ({how_far}; legal is {format_percent(error.tolerance)}): {reason}; "
+            'mask the padding in the model, bucket another dimension, or go on unpadded with on_refusal="dynamic"'
+            f"{_if_they_never_come(values)}",
             culprit,
             error,
         )
@@ -120,24 +146,6 @@ class Reference:
         with preserved_rng():
             torch.manual_seed(torch.initial_seed() ^ 1)
             return not self.error(self.run(call), expected).within_tolerance
-
-
-def has_dropout(model: Callable[..., Any]) -> bool:
-    """Whether a module of the model draws random numbers now."""
-    return any(part.p > 0 for part in _active_dropout(model))
-
-
-@contextlib.contextmanager
-def no_dropout(model: Callable[..., Any]) -> Iterator[None]:
-    """Switch dropout modules off; on again at the end."""
-    active = _active_dropout(model)
-    for part in active:
-        part.training = False
-    try:
-        yield
-    finally:
-        for part in active:
-            part.training = True
 
 
 @dataclass(frozen=True)
@@ -179,10 +187,48 @@ class ModelState:
 _ABSENT = object()
 
 
-def _active_dropout(model: Callable[..., Any]) -> list[Any]:
-    parts = model.modules() if isinstance(model, nn.Module) else ()
-    kinds = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
-    return [part for part in parts if isinstance(part, kinds) and part.training]
+def size_told(found: Any, expected: Any) -> str | None:
+    """An output that is no tensor and is another with padding, in words; `None` where there is none.
+
+    >>> size_told((torch.ones(2), 8), (torch.ones(2), 5))
+    'output 1 is no tensor but the int 5, and 8 with padding: it depends on the padded size and cannot be cut back'
+    """
+    pairs = zip(pytree.tree_leaves(found), pytree.tree_leaves(expected), strict=False)
+    for number, (ours, theirs) in enumerate(pairs):
+        if isinstance(theirs, (int, str)) and type(ours) is type(theirs) and ours != theirs:
+            return (
+                f"output {number} is no tensor but the {type(theirs).__name__} {theirs!r}, and {ours!r} with padding: it depends "
+                "on the padded size and cannot be cut back"
+            )
+    return None
+
+
+def copied(call: CallArguments) -> CallArguments:
+    """The call with copies of its tensors; the same one twice stays the same one twice."""
+    copies: dict[int, torch.Tensor] = {}
+
+    def copy(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) not in copies:
+            made = tensor.detach().clone()
+            copies[id(tensor)] = (
+                made.requires_grad_() if tensor.requires_grad and not made.is_inference() else made
+            )
+        return copies[id(tensor)]
+
+    made_call: CallArguments = pytree.tree_map_only(torch.Tensor, copy, (tuple(call[0]), dict(call[1])))
+    return made_call
+
+
+def _found_with(values: str) -> str:
+    return f" where the values are {values}" if values else ""
+
+
+def _if_they_never_come(values: str) -> str:
+    return (
+        "; if such values never come (this call was right), pass hostile_values=False to check with real ones only"
+        if values
+        else ""
+    )
 
 
 def _computed_in(leaf: torch.Tensor) -> str:

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+from torch.utils import _pytree as pytree
+
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.compiler.shapes.axes import Axes, Sizes, fit, like_the_tensor
-from pyrometer.compiler.shapes.checking import CallArguments, ModelState, PaddingError, Reference, has_dropout
+from pyrometer.compiler.shapes.checking import CallArguments, ModelState, PaddingError, Reference, size_told
 from pyrometer.compiler.shapes.cropping import (
     Shapes,
     as_mapping,
@@ -17,11 +20,18 @@ from pyrometer.compiler.shapes.cropping import (
     learn_rules,
     output_shapes,
 )
-from pyrometer.compiler.shapes.masks import Masking
+from pyrometer.compiler.shapes.dropout import Dropless
+from pyrometer.compiler.shapes.hostile import Hostile
+from pyrometer.compiler.shapes.masks import NAMES, Masking
 from pyrometer.compiler.shapes.record import CropRule
 
 MAX_RUNS = 16
 """Runs of the model, once per axis, to tell how its output follows."""
+
+UNABLE = (RuntimeError, ValueError, IndexError, AssertionError)
+"""What a model raises at sizes or values that are none of its own."""
+
+MASK_NAMES = frozenset(name for names in NAMES.values() for name in names)
 
 
 @dataclass
@@ -82,14 +92,14 @@ class Fitting:
         Raises:
             PaddingError: they differ, or the output cannot be cut back.
         """
-        what = "padding " + " and ".join(
-            f"{axis} from {size} to {edge}"
-            for axis, size, edge in zip(self.axes.names, sizes, edges, strict=True)
-            if size != edge
-        )
-        expected = self.reference.run(call)
+        what = self._what(sizes, edges)
+        dropless = Dropless()
+        expected = self.reference.run(call, dropless=dropless)
         # What dropout leaves of a compiled result cannot be compared; that of the model without it can.
-        found = self.reference.run(padded) if has_dropout(self.model) else output
+        found = self.reference.run(padded) if dropless.met else output
+        told = size_told(found, expected)
+        if told is not None and self.reference.tolerance != float("inf"):
+            raise PaddingError(f"{what}: {told}; return it apart from the model, or bucket another dimension")
         self._learn_rules(what, call, sizes, edges, expected=expected, found=found)
         error = self.reference.error(self.cropped(found, sizes), expected)
         if not error.within_tolerance:
@@ -98,6 +108,68 @@ class Fitting:
                 what, error, call=masked, padded=padded, crop=lambda result: self.cropped(result, sizes)
             )
         return error
+
+    def challenge(self, call: CallArguments, padded: CallArguments, sizes: Sizes, edges: Sizes) -> bool:
+        """Check a padded call, uncompiled, with other values than the caller's; to be called after `check`.
+
+        A trial says nothing where the model itself cannot take its values (it raises, or numbers overflow), or where
+        rounding alone explains what is found.
+
+        Returns:
+            Whether the result depends on what the padding holds, so that it is right for what it is padded with only.
+
+        Raises:
+            PaddingError: with some values padding changes the result.
+        """
+        if self.reference.tolerance == float("inf"):
+            return False
+        kept = frozenset() if self.masking is None else frozenset({self.masking.mask.name})
+        hostile = Hostile(self.axes, kept | MASK_NAMES, call)
+        expected = self.reference.run(call)
+        finite = _is_finite(expected)
+        depends = self._depends_on_padding(hostile, padded, sizes, expected)
+        for values, trial in hostile.calls(thorough=depends):
+            try:
+                wanted = self.reference.run(trial)
+                other = self.padded(trial, sizes, edges)
+                found = self.reference.run(other)
+            except UNABLE:
+                continue
+            error = self.reference.error(self.cropped(found, sizes), wanted)
+            if error.within_tolerance or (finite and not _is_finite(wanted)):
+                continue
+            if error.mismatch is None and not self.reference.is_steady(trial, wanted, error):
+                continue
+            what = self._what(sizes, edges)
+            raise self.reference.refusal(
+                what,
+                error,
+                call=self._with_mask(what, trial, sizes, wanted),
+                padded=other,
+                crop=lambda result: self.cropped(result, sizes),
+                values=values,
+            )
+        return depends
+
+    def _depends_on_padding(
+        self, hostile: Hostile, padded: CallArguments, sizes: Sizes, expected: Any
+    ) -> bool:
+        for sign in (1, -1):
+            try:
+                found = self.reference.run(hostile.other_padding(padded, sizes, sign))
+            except UNABLE:
+                return True
+            if not self.reference.error(self.cropped(found, sizes), expected).within_tolerance:
+                return True
+        return False
+
+    def _what(self, sizes: Sizes, edges: Sizes) -> str:
+        """What is padded, in words."""
+        return "padding " + " and ".join(
+            f"{axis} from {size} to {edge}"
+            for axis, size, edge in zip(self.axes.names, sizes, edges, strict=True)
+            if size != edge
+        )
 
     def _with_mask(self, what: str, call: CallArguments, sizes: Sizes, expected: Any) -> CallArguments:
         """The unpadded call with the mask that the padded one has.
@@ -147,7 +219,7 @@ class Fitting:
             try:
                 other = self.resized(call, _with(sizes, place, disputed))
                 runs[disputed] = output_shapes(self.reference.run(other))
-            except (RuntimeError, ValueError, IndexError, AssertionError):
+            except UNABLE:
                 cannot_run.add(disputed)  # not a size of this model: the rules may differ there
 
 
@@ -160,3 +232,8 @@ def start_from(state: ModelState, model: Callable[..., Any]) -> ModelState:
 
 def _with(sizes: Sizes, place: int, size: int) -> Sizes:
     return (*sizes[:place], size, *sizes[place + 1 :])
+
+
+def _is_finite(output: Any) -> bool:
+    leaves = pytree.tree_leaves(output)
+    return all(bool(leaf.isfinite().all()) for leaf in leaves if isinstance(leaf, torch.Tensor))

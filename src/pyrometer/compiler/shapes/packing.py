@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from pyrometer.compiler.shapes.record import PackingReport
-from pyrometer.compiler.shapes.sampler import batch_padding
+from pyrometer.compiler.shapes.sampler import batch_padding, whole_lengths
 from pyrometer.errors import InputError
 
 
@@ -164,16 +164,14 @@ def pack_sequences(lengths: Sequence[int], capacity: int, *, split: bool = False
         split: cut sequences that are longer than a row into parts that go to several rows; otherwise they are refused.
 
     Raises:
-        InputError: no sequence, an empty one, a capacity below 1, or a sequence longer than a row.
+        InputError: no sequence, a length that is no whole number of at least 1, a capacity below 1, or a sequence longer than a row.
 
     >>> [[piece.length for piece in row] for row in pack_sequences([5, 3, 4, 2], 7).rows]
     [[5, 2], [4, 3]]
     """
-    given = [int(length) for length in lengths]
-    if not given or min(given) < 1 or capacity < 1:
-        raise InputError(
-            f"lengths, capacity: got {len(given)} lengths and {capacity}; at least one of at least 1 each is needed"
-        )
+    given: list[int] = whole_lengths(lengths).tolist()
+    if capacity < 1:
+        raise InputError(f"capacity: got {capacity}; it must be at least 1")
     longest = max(range(len(given)), key=lambda sequence: given[sequence])
     if given[longest] > capacity and not split:
         raise InputError(

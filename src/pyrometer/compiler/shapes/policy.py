@@ -28,6 +28,9 @@ class BucketPolicy:
         rare_calls: inputs that fit a bucket but not its graph (another dtype, another fixed size) are compiled when they
             come so many times; until then the dynamic graph serves them.
         check_every: calls of a bucket after which its result is compared with the unpadded one again; 0 for only the first.
+        hostile_values: check the first padded call of a bucket with values of other signs and scales too; without it, only with
+            those that come. To be switched off for models that take, say, positive numbers alone, or where a wrong value
+            is fatal (indices in floating point on a GPU).
         tolerance: largest relative error that is legal; by default by dtype, 1e-4 for float32.
         step_cost: what a step costs at a size (at two sizes where two vary), never falling; the size itself by default.
         compile_cost: of one graph, in the unit of `step_cost`; with it the number of graphs is chosen by what they save.
@@ -43,6 +46,7 @@ class BucketPolicy:
     learn_calls: int = 64
     rare_calls: int = 3
     check_every: int = 1000
+    hostile_values: bool = True
     tolerance: float | None = None
     step_cost: Callable[..., float] | None = None
     compile_cost: float | None = None

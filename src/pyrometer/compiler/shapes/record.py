@@ -119,7 +119,9 @@ class BucketStatistics(Record, frozen=True, kw_only=True):
     hits: Annotated[int, doc("calls that found their graph compiled")]
     misses: Annotated[int, doc("calls that had to compile a bucket's graph")]
     warmup_calls: Annotated[int, doc("calls before there was a plan")]
-    fallback_calls: Annotated[int, doc("calls left to the dynamic graph: rare or refused sizes")]
+    fallback_calls: Annotated[
+        int, doc("calls left to the dynamic graph, or to the model itself where nothing compiles")
+    ]
     cropped_calls: Annotated[int, doc("calls whose inputs were cut to the last edge")]
     evictions: int
     num_graphs: Annotated[int, doc("graphs held now, the dynamic one not counted")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ class BucketBatchSampler(Sampler[Batch]):
         world_size: number of processes.
 
     Raises:
-        InputError: both or neither of `batch_size` and `max_tokens`, a sample longer than `max_tokens` or the last edge, or a
+        InputError: lengths that are no whole numbers of at least 1, both or neither of `batch_size` and `max_tokens`, a sample longer than `max_tokens` or the last edge, or a
             rank that does not exist.
 
     >>> sampler = BucketBatchSampler([5, 90, 6, 91], batch_size=2, num_buckets=2)
@@ -61,9 +61,7 @@ class BucketBatchSampler(Sampler[Batch]):
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        self._lengths = np.asarray(lengths, dtype=np.int64)
-        if self._lengths.ndim != 1 or not len(self._lengths) or int(self._lengths.min()) < 1:
-            raise InputError("lengths: there must be at least one, and each at least 1")
+        self._lengths = whole_lengths(lengths)
         if (batch_size is None) == (max_tokens is None):
             raise InputError("batch_size and max_tokens: give one of them, for example batch_size=32")
         if min(limit for limit in (batch_size, max_tokens) if limit is not None) < 1:
@@ -172,6 +170,30 @@ class BucketBatchSampler(Sampler[Batch]):
         if not self.shuffle:
             return items
         return [items[place] for place in torch.randperm(len(items), generator=generator).tolist()]
+
+
+def whole_lengths(lengths: Sequence[int] | npt.NDArray[Any] | torch.Tensor) -> npt.NDArray[np.int64]:
+    """Lengths of sequences as an array.
+
+    Raises:
+        InputError: there are none, or one is no whole number of at least 1; says which.
+
+    >>> whole_lengths([3, 4.0]).tolist()
+    [3, 4]
+    >>> whole_lengths([3, 1.5])
+    Traceback (most recent call last):
+    pyrometer.errors.InputError: lengths: number 1 is 1.5; legal are whole numbers of at least 1
+    """
+    given = lengths.detach().cpu().numpy() if isinstance(lengths, torch.Tensor) else lengths
+    values = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    if not isinstance(values, list) or not values:
+        raise InputError("lengths: there must be at least one, and each at least 1")
+    for place, value in enumerate(values):
+        number = value.item() if isinstance(value, (np.generic, torch.Tensor)) and value.ndim == 0 else value
+        whole = type(number) is int or (isinstance(number, float) and number.is_integer())
+        if not whole or number < 1:
+            raise InputError(f"lengths: number {place} is {number!r}; legal are whole numbers of at least 1")
+    return np.array([int(value) for value in values], dtype=np.int64)
 
 
 def batch_padding(lengths: Sequence[int] | npt.NDArray[np.int64], batches: Iterable[Batch]) -> float:

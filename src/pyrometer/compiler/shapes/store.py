@@ -24,6 +24,7 @@ class Bucket:
     Attributes:
         edges: sizes that it was compiled for.
         lock: held while it is compiled and checked for the first time.
+        depends: the result depends on what the padding holds, so that it is checked more often.
         lost_calls: calls that were spent on padding, in whole and parts.
     """
 
@@ -32,6 +33,7 @@ class Bucket:
     lock: Any = field(default_factory=threading.Lock)
     ready: bool = False
     checked: bool = False
+    depends: bool = False
     calls: int = 0
     compile_s: Seconds = 0.0
     held_bytes: Bytes = 0

@@ -35,6 +35,12 @@ class Tally:
             self._count[what] += 1
             return self._count[what]
 
+    def note(self, text: str) -> None:
+        """Tell something, once."""
+        with self._lock:
+            if text not in self.notes:
+                self.notes.append(text)
+
     def see(self, sizes: Sizes) -> int:
         """Count a call with these sizes; which call it is."""
         with self._lock:
@@ -76,7 +82,7 @@ class Tally:
                 num_graphs=len(buckets),
                 precompiled=count["precompiled"],
                 distinct_sizes=len(self._seen),
-                recompiles_avoided=max(len(self._seen) - compiled, 0),
+                recompiles_avoided=max(len(self._seen) - compiled, 0) if compiled else 0,
                 padding_share=1 - real / padded if padded else 0.0,
                 lost_s=sum(lost) + store.evicted_lost_s if lost else None,
                 copying_s=self.copying_s,

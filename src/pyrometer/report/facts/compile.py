@@ -319,6 +319,7 @@ def _limits_of_knowledge(report: CompileReport) -> Section | None:
 
 
 CHAPTERS: tuple[Chapter, ...] = (
+    compile_breaks.tried,
     _limits,
     compile_breaks.skipped,
     _recompile_table,

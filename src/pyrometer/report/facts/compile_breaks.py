@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.compiler.breaks.record import Break, Rewrite
 from pyrometer.compiler.report import CompileReport
-from pyrometer.quantity import counted, format_seconds
-from pyrometer.report.facts.layout import Section, Table
+from pyrometer.quantity import counted, format_ratio, significant
+from pyrometer.report.facts.layout import Fact, Section, Table
 from pyrometer.report.facts.trace_words import MOST_LISTED, short, short_path
 
 EXACTNESS = {
@@ -45,6 +46,32 @@ def break_place(one: Break) -> str:
     return f"{short_path(one.file)}:{one.line} {one.function}".rstrip()
 
 
+def tried(report: CompileReport) -> Section | None:
+    """The rewrites, carried out in memory."""
+    found = report.trial
+    if found is None:
+        return None
+    facts = [Fact("nothing to tell", found.failure)] if found.failure is not None else []
+    if found.breaks_after is not None:
+        facts.append(Fact("breaks", f"{found.breaks_before} → {found.breaks_after}"))
+    if found.verdict is not None:
+        facts.append(
+            Fact("step", _against(found.verdict), "rewritten and compiled, against compiled as written")
+        )
+    if found.error is not None:
+        fits = (
+            "within tolerance"
+            if found.error.within_tolerance
+            else "beyond the tolerance: do not take them over"
+        )
+        facts.append(Fact("outputs", f"relative error {found.error.max_rel:.2g}", fits))
+    facts += [Fact("left out", reason) for reason in found.skipped]
+    body = [(f"{short_path(one.file)}:{one.line}", one.title) for one in found.rewrites]
+    table = Table(("rewritten", "as"), body, frozenset({1})) if body else None
+    how = "Carried out in memory, all together; your files are as they were. What may change the meaning of the program is not tried."
+    return Section("tried", "The rewrites, tried", facts, table, how)
+
+
 def skipped(report: CompileReport) -> Section | None:
     """Frames that were given up."""
     body = [
@@ -71,6 +98,13 @@ def skipped(report: CompileReport) -> Section | None:
     )
 
 
+def _against(verdict: Verdict) -> str:
+    if verdict.ci_low is None or verdict.ci_high is None:
+        return f"undecided: {significant(verdict.ratio)}×"
+    ratio = format_ratio(verdict.ratio, verdict.ci_low, verdict.ci_high)
+    return ratio if verdict.outcome in {"faster", "slower"} else f"{verdict.outcome}: {ratio}"
+
+
 def _card(one: Break) -> Card:
     remarks = [one.id or "no id", f"met {counted(one.count, 'time')}"]
     if one.skips_frame:
@@ -81,8 +115,6 @@ def _card(one: Break) -> Card:
         )
     if one.lost_ops:
         remarks.append(f"{counted(one.lost_ops, 'operation')} left out of any graph")
-    if one.price_s is not None:
-        remarks.append(f"costs {format_seconds(one.price_s)} per step")
     return Card(
         title=short(one.reason, 120),
         place=break_place(one),

@@ -29,8 +29,8 @@ WHERE = Rewrite(
 )
 COND = Rewrite(
     title="branch with torch.cond",
-    why="The test needs a tensor's value, so the graph ends there. torch.cond keeps both branches in the graph and runs the "
-    "chosen one; they must give tensors of the same shape and dtype, otherwise it refuses with an error.",
+    why="The test needs a tensor's value, so the graph ends there. Both sides are elementwise over one tensor, so "
+    "that shape and dtype agree: torch.cond keeps both branches in the graph and runs the chosen one.",
 )
 ASSERT = Rewrite(
     title="assert on the tensor itself",

@@ -14,6 +14,11 @@ DISABLES = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch.
 ASKED_FOR = Rewrite(
     title="remove the call", why="Somebody asked for this break, perhaps while looking for an error."
 )
+OF_TORCH = Rewrite(
+    title="keep the call out of compiled code, or leave it",
+    why="torch's own code ends the graph here on purpose: there is no call to remove. Where the break costs time, make the call "
+    "outside of the compiled function.",
+)
 DISABLED = Rewrite(
     title="let the function be compiled",
     why="It stands under torch.compiler.disable and runs eagerly, which ends the graph before it. Whoever put it there may have "
@@ -24,11 +29,11 @@ DISABLED = Rewrite(
 
 @advises("gb0025", "gb4297", "gb4636", "gb0275", "gb0284")
 def left_in_call(site: Site) -> list[Rewrite]:
-    """Remove the call."""
+    """Remove the call, where it is the user's."""
     match site.statement:
         case ast.Expr(value=ast.Call(func=function)) if site.full_name(function) in ASKED:
             return _without(site, site.statement, ASKED_FOR) or [ASKED_FOR]
-    return [ASKED_FOR]
+    return [OF_TORCH if site.found.inside_torch else ASKED_FOR]
 
 
 @advises("gb0098", "gb0099")

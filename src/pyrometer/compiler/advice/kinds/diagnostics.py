@@ -84,7 +84,8 @@ def output_to_people(site: Site) -> list[Rewrite]:
     level = _level(name)
     if name not in SILENT and not level:
         return []
-    return [*_guarded(site, call), *_settings(site, name, level)]
+    settings = [] if any(map(_takes_number, ast.walk(call))) else _settings(site, name, level)
+    return [*_guarded(site, call), *settings]
 
 
 def _guarded(site: Site, call: ast.Call) -> list[Rewrite]:
@@ -119,6 +120,17 @@ def _settings(site: Site, name: str, level: str) -> list[Rewrite]:
             setting=f"torch._dynamo.config.ignore_logging_functions.add({function})",
         )
     ]
+
+
+def _takes_number(node: ast.AST) -> bool:
+    """Whether this may take a number out of a tensor: a break of its own, that stays when torch leaves out the call around it."""
+    match node:
+        case (
+            ast.Call(func=ast.Attribute(attr="item" | "tolist" | "numpy"))
+            | ast.Call(func=ast.Name(id="int" | "float" | "bool"))
+        ):
+            return True
+    return False
 
 
 def _level(name: str) -> str:

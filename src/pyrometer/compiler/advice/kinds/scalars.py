@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from pyrometer.compiler.advice.expressions import bracketed, is_reduction
+from pyrometer.compiler.advice.expressions import bracketed, is_number, is_reduction
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
@@ -16,8 +16,8 @@ DTYPES = {"int": ".long()", "float": ".double()"}
 
 SETTING = Rewrite(
     title="let numbers into the graph",
-    why="With this setting `.item()` becomes part of the graph. Where the number is an index, the length of a loop or decides "
-    "a branch, torch compiles one graph for each of its values; a test of a floating-point number still ends the graph.",
+    why="With this setting `.item()` becomes part of the graph, for any value: all that becomes of the number here is arithmetic "
+    "with tensors, an index of a tensor, or a result.",
     setting="torch._dynamo.config.capture_scalar_outputs = True",
 )
 LIST = Rewrite(
@@ -42,11 +42,11 @@ UNBOUND = Rewrite(
 
 @advises("gb0124")
 def number_from_tensor(site: Site) -> list[Rewrite]:
-    """Keep it a tensor of one element where only arithmetic follows; otherwise let the number into the graph."""
+    """Keep it a tensor of one element where only arithmetic follows; let the number into the graph where it may be any there."""
     statement = site.statement
     edits = _edits(site) if statement is not None and not isinstance(statement, ast.If | ast.While) else []
     kept = site.edited(statement, edits, KEPT) if statement is not None and edits else []
-    return [*kept, *([] if _decides(site) else [SETTING])]
+    return [*kept, *([SETTING] if _may_be_any(site) else [])]
 
 
 @advises("gb0033", "gb0109", "gb0124")
@@ -68,7 +68,7 @@ def list_from_tensor(site: Site) -> list[Rewrite]:
             found = site.edited(
                 statement, [(call, f"{site.source(call.func.value)}.detach().unbind()")], UNBOUND
             )
-    setting = [] if site.found.id == "gb0109" else [SETTING]
+    setting = [SETTING] if site.found.id != "gb0109" and _items_may_be_any(site, call) else []
     return [*found, *setting, LIST]
 
 
@@ -114,9 +114,42 @@ def _tensor(site: Site, taken: _Taken) -> str:
     return f"{text}.detach(){own}{taken.convert}"
 
 
-def _decides(site: Site) -> bool:
-    """Whether the number decides a branch, an index of a list or the length of a loop: letting it into the graph is no help."""
-    statement = site.statement
-    return isinstance(statement, ast.If | ast.While | ast.Assert) or any(
-        isinstance(node, ast.IfExp) for node in site.nodes
-    )
+def _may_be_any(site: Site) -> bool:
+    """Whether every number taken in the statement may be an open one in the graph.
+
+    A number that picks from a list, counts rounds of a loop, decides a branch or is printed has to be known: open, it only
+    moves the break to where it is needed, or compiling fails.
+    """
+    flow = Flow(site)
+    taken = [each.call for call in site.calls if (each := _taken(call))]
+    inner = {id(part) for call in taken for part in ast.walk(call) if part is not call}
+    bounds = [
+        bound
+        for node in site.nodes
+        if isinstance(node, ast.Slice)
+        for bound in (node.lower, node.upper)
+        if isinstance(bound, ast.Name) and flow.is_tensor(bound)
+    ]
+    outer: list[ast.AST] = [*(call for call in taken if id(call) not in inner), *bounds]
+    return bool(outer) and all(map(flow.stays_open, outer))
+
+
+def _items_may_be_any(site: Site, call: ast.Call) -> bool:
+    """The same for the items of a list: each is read by a number written out, or has a name of its own."""
+    flow = Flow(site)
+    match site.statement:
+        case ast.For(target=ast.Name(id=name), iter=made) if made is call:
+            return flow.name_stays_open(name)
+        case ast.Assign(targets=[ast.Tuple(elts=items)], value=made) if made is call:
+            names = [item.id for item in items if isinstance(item, ast.Name)]
+            return len(names) == len(items) and all(map(flow.name_stays_open, names))
+        case ast.Assign(targets=[ast.Name(id=name)], value=made) if made is call:
+            read = [(load, flow.parent.get(load)) for load in flow.loads(name)]
+            return not flow.is_shared(name) and all(
+                isinstance(item, ast.Subscript)
+                and item.value is load
+                and is_number(item.slice)
+                and flow.stays_open(item)
+                for load, item in read
+            )
+    return False
