@@ -10,6 +10,7 @@ from pyrometer.compiler.budget import CompileBudget, assert_compile_budget, chec
 from pyrometer.compiler.build import build_report
 from pyrometer.compiler.collecting.collector import collect
 from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCost
+from pyrometer.compiler.inspecting.record import Runtime, SilentEager
 from pyrometer.compiler.recompiles.record import ChangedInput, GuardSummary, Recompile, RecompileCause
 from pyrometer.compiler.report import CompileReport
 from pyrometer.errors import BudgetExceededError, ExitCode, InputError
@@ -106,6 +107,27 @@ def test_graphs_skipped_frames_and_time_name_functions():
         "1 skipped frame, 0 allowed: m.py:9 loop (break in loop)",
         "5.50 s of compiling, 5.00 s allowed: m.py:3 forward 4.50 s, m.py:3 forward 1.00 s",
     ]
+
+
+SILENT = SilentEager(function="forward", file="/home/me/model.py", line=12, calls=9, failing=[])
+
+
+def test_functions_that_run_eagerly_in_silence_count_as_skipped_under_any_limit():
+    silent = report(graphs=0, runtime=Runtime(silent_eager=[SILENT]))
+    text = "model.py:12 forward (9 calls ran eagerly in silence)"
+    assert check_budget(silent, only(max_skipped_frames=0)) == [f"1 skipped frame, 0 allowed: {text}"]
+    assert check_budget(silent, only(max_graph_breaks=0, max_graphs=0)) == [
+        f"1 function that ran eagerly in silence, 0 allowed: {text}"
+    ]
+    assert check_budget(silent, only(max_skipped_frames=1)) == []
+
+
+def test_a_limit_is_not_kept_that_cannot_be_told():
+    with pytest.raises(BudgetExceededError) as caught:
+        assert_compile_budget(report(graphs=0, incomplete=["model.py:12 forward"]), max_graphs=0)
+    assert str(caught.value).startswith(
+        "cannot be told: model.py:12 forward was compiled before the recording; inspect it in a fresh process"
+    )
 
 
 def test_the_error_fails_a_test_and_has_the_exit_code_of_a_finding():

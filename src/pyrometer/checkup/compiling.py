@@ -7,10 +7,12 @@ import msgspec
 from pyrometer.bench.measurement import Measurement
 from pyrometer.compiler.build import build_report
 from pyrometer.compiler.inspecting.inspect import inspect_compile
+from pyrometer.compiler.inspecting.script import TraceFolder, report_script
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.report import CompileReport
 from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Seconds
+from pyrometer.workload.script.observed import ObservedScript
 from pyrometer.workload.workload import Workload
 
 BUDGET_SHARE = 0.5
@@ -24,6 +26,12 @@ def compiled_by_itself(log: CompileLog, measurement: Measurement | None) -> Comp
     first = measurement.first_call_s if measurement is not None else None
     steady = measurement.median_s if measurement is not None else None
     return in_short(build_report(log, first_call_s=first, steady_s=steady))
+
+
+def compiled_by_script(observed: ObservedScript, folder: TraceFolder) -> CompileReport | None:
+    """What a script compiled; `None` when it compiled nothing."""
+    found = report_script(observed, folder)
+    return in_short(found.report) if found.log.compile_ids() else None
 
 
 def try_compile(work: Workload, *, budget_s: Seconds) -> tuple[CompileReport | None, list[str]]:

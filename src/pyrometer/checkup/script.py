@@ -17,7 +17,9 @@ from pyrometer.bench.quality import Circumstances
 from pyrometer.bench.summary import Observation, summarise
 from pyrometer.bench.warmup import steady_start
 from pyrometer.checkup.checkup import Checkup, ScriptOutcome
+from pyrometer.checkup.compiling import compiled_by_script
 from pyrometer.checkup.tracing import OPTIONS, traced_fields
+from pyrometer.compiler.inspecting.script import trace_folder
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.environment import read_environment
 from pyrometer.trace.capture.script import trace_script
@@ -38,8 +40,10 @@ def check_script(argv: list[str], *, confidence: float, peaks_folder: Path | Non
     Raises:
         TargetError: the script cannot be read.
     """
-    with ConditionsProbe() as probe:
-        traced = trace_script(argv, steps=SCRIPT_STEPS, options=OPTIONS)
+    with trace_folder() as folder:
+        with ConditionsProbe() as probe:
+            traced = trace_script(argv, steps=SCRIPT_STEPS, options=OPTIONS, environment=folder.environment)
+        compiled = compiled_by_script(traced.observed, folder)
     observed = traced.observed
     outcome = ScriptOutcome(
         argv=observed.argv,
@@ -65,6 +69,7 @@ def check_script(argv: list[str], *, confidence: float, peaks_folder: Path | Non
         memory=measurement.memory if measurement else None,
         environment=environment,
         script=outcome,
+        compiled=compiled,
     )
     if traced.trace is None:
         return checkup

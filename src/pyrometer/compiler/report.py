@@ -32,7 +32,7 @@ class CompileReport(Record, frozen=True, kw_only=True):
 
     graphs: Annotated[int, doc("graphs that were compiled, over all compilations")]
     frames: Annotated[int, doc("distinct frames that were compiled or tried, rests behind breaks included")]
-    skipped_frames: Annotated[int, doc("frames that were given up and run eagerly")]
+    skipped_frames: Annotated[int, doc("frames that were given up: they run eagerly, or raised")]
     breaks: list[Break]
     skips: Annotated[list[SkippedFrame], doc("the skipped frames")] = []
     recompiles: list[Recompile]

@@ -36,9 +36,9 @@ CASES = {
         "def f(x):\n    y = (x > 0).long().tolist()\n    return x * y[0]\n",
         "capture_scalar_outputs",
     ),
-    "slice": (
+    "index": (
         "gb0124",
-        "def f(x):\n    n = (x > -9).sum()\n    return x[:n] * 2\n",
+        "def f(x):\n    i = x.argmax().item()\n    return x[i] * x\n",
         "capture_scalar_outputs",
     ),
     "nonzero": (

@@ -120,11 +120,12 @@ def test_no_code_is_rewritten_where_the_outcome_is_not_certain(case: tuple[str, 
 OPEN = {
     "arithmetic": "n = int(x.sum())  # HERE\nreturn x * n",
     "a result": "n = x.sum().item()  # HERE\nreturn x * 2, n",
-    "an index of a tensor": "i = x.argmax().item()  # HERE\nreturn x[i:] + 1",
-    "divided with a remainder": "n = x.sum().item()  # HERE\nreturn x // n",
+    "an index of a tensor": "i = x.argmax().item()  # HERE\nreturn x[i] + 1",
+    "a remainder": "n = x.sum().item()  # HERE\nreturn x % n",
 }
 NEEDED = {
     "index of a list": "return x.sum() * ws[int(x.argmax()) % 3]  # HERE",
+    "end of a slice": "n = int(x.argmax())  # HERE\nreturn x[:n] + 1",
     "key": "return x.sum() * table[int(x.sum())]  # HERE",
     "choice of a function": "return fs[int(x.argmax())](x)  # HERE",
     "rounds of a loop": "n = int(x.sum())  # HERE\nfor _ in range(n):\n    x = x + 1\nreturn x",
@@ -145,6 +146,20 @@ def test_a_number_that_has_to_be_known_gets_no_setting(body: str, tmp_path: Path
     found = [each for gb_id in ("gb0124", "gb0033") for each in _advice(tmp_path, gb_id, body)]
     assert found
     assert not any(each.setting for each in found)
+
+
+@pytest.mark.parametrize(
+    ("body", "offered"),
+    [
+        ("y = x[x > m]  # HERE\nreturn y.sum()", True),
+        ("y = x[x > m]  # HERE\nif y.numel() > 0:\n    return y.max()\nreturn x.min()", False),
+        ("if len(x[x > m]) > 0:  # HERE\n    return x.sum()\nreturn x.mean()", False),
+    ],
+)
+def test_an_open_size_is_offered_only_where_no_test_needs_it(
+    body: str, offered: bool, tmp_path: Path
+) -> None:
+    assert any(each.setting for each in _advice(tmp_path, "gb0036", body)) == offered
 
 
 def test_a_call_put_off_does_not_take_its_numbers_out_of_the_graph(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_backends_failure_is_not_laid_to_a_break(see: Callable[..., Any]) -> N
     seen = see(program, torch.ones(3), backend=failing, raises=Exception)
     assert seen.only.lost_ops == 0
     (skip,) = seen.skips
-    assert (skip.kind, skip.num_breaks, skip.lost_ops) == ("error", 0, 2)
+    assert (skip.kind, skip.num_breaks, skip.lost_ops) == ("raised", 0, 2)
 
 
 def test_printed_graphs_count_as_many_operations_as_the_backend_gets(

@@ -51,6 +51,37 @@ def test_a_script_is_reported_as_it_runs(script, capfd):
     assert found.log.source != "process"
 
 
+def steps_that_compile(when: str) -> str:
+    return f"""
+        import torch
+
+        model = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for number in range(12):
+            if {when}:
+                made = torch.compile(lambda x: x * number, backend="eager", dynamic=False)
+                torch._dynamo.reset()
+                made(torch.ones(number + 2))
+            model(torch.ones(3, 4)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        """
+
+
+def test_steps_that_compile_until_the_end_are_not_steady(script):
+    found = inspect_script([script(steps_that_compile("True"))])
+
+    assert found.report.cost.steady_s is None
+    assert any("last third" in line for line in found.report.unavailable)
+
+
+def test_steps_are_steady_when_the_last_third_compiles_nothing(script):
+    found = inspect_script([script(steps_that_compile("number < 6"))])
+
+    assert found.report.graphs == 6
+    assert 0 < found.report.cost.steady_s < found.report.cost.compile_s / 6
+
+
 def test_a_script_that_compiles_nothing_says_so(script):
     found = inspect_script([script("print('hello')")])
 

@@ -95,6 +95,19 @@ class Broken(nn.Module):
         return torch.relu(self.behind(x))
 
 
+class Recurrent(nn.Module):
+    """Its last state is that of the last position."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.LSTM(4, 4, batch_first=True)
+
+    def forward(self, x):
+        h = torch.relu(x)
+        torch._dynamo.graph_break()
+        return self.layer(h)
+
+
 class Dropping(nn.Module):
     """Dropout, as a module or as a function."""
 
@@ -112,7 +125,7 @@ class Dropping(nn.Module):
 def models():
     """The classes above, by name; the random state is fixed."""
     torch.manual_seed(0)
-    kinds = (Pointwise, Attention, Unmasked, ConvNet, MaskedMean, Nested, Broken, Dropping)
+    kinds = (Pointwise, Attention, Unmasked, ConvNet, MaskedMean, Nested, Broken, Recurrent, Dropping)
     return SimpleNamespace(**{kind.__name__: kind for kind in kinds})
 
 

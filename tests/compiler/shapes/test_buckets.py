@@ -473,6 +473,52 @@ def test_images_keep_their_memory_format():
     assert runner.statistics().num_graphs == 1
 
 
+def test_edges_by_hand_are_kept_and_nothing_is_learned(models):
+    model = models.Pointwise()
+    runner = ShapeBuckets(model, {"x": {1: [8, 12, 20]}}, backend="eager", learn_calls=1)
+    assert runner.plan.axes == [AxisPlan(name="x.1", edges=[8, 12, 20])]
+    for size in (3, 9, 15, 20):
+        x = torch.randn(2, size, 4)
+        equal(runner(x), model(x))
+    statistics = runner.statistics()
+    assert sorted(use.edges["x.1"] for use in statistics.buckets) == [8, 12, 20]
+    assert statistics.warmup_calls == 0
+    assert runner.precompile(torch.randn(3, 9, 4)).precompiled == 3
+    with pytest.raises(InputError, match="replan: the edges are given in dims"):
+        runner.replan()
+    known = ShapeBuckets(model, {"x": {1: [8, 12]}}, sample=[{"x": (2, 9, 4)}], backend="eager")
+    assert known.plan.cells == [[12]]
+
+
+def test_inputs_with_equal_edges_vary_together_and_others_for_themselves():
+    together = ShapeBuckets(lambda x, y: x + y, {"x": {0: [8, 16]}, "y": {0: [8, 16]}}, backend="eager")
+    assert [axis.name for axis in together.plan.axes] == ["x.0"]
+    assert together(torch.ones(5), torch.ones(5)).tolist() == [2.0] * 5
+    apart = ShapeBuckets(lambda x: x * 2, {"x": {0: (2, 4), 1: [8, 16]}}, backend="eager")
+    assert apart.plan.cells == [[2, 8], [2, 16], [4, 8], [4, 16]]
+    assert apart(torch.ones(3, 9)).shape == (3, 9)
+
+
+@pytest.mark.parametrize("edges", [[], [8, 8], [16, 8], [0, 8], [8.0], ["8"], [True]])
+def test_edges_that_do_not_rise_are_refused(edges):
+    with pytest.raises(InputError, match=r"dims: 'x': got .*\{1: \[128, 160, 200\]\}"):
+        ShapeBuckets(lambda x: x, {"x": {1: edges}}, backend="eager")
+
+
+def test_edges_are_given_for_all_sizes_or_none_and_not_beside_a_plan():
+    with pytest.raises(InputError, match=r"edges are given for x\.1 but not for rows"):
+        ShapeBuckets(lambda x: x, {"x": {0: "rows", 1: [8]}}, backend="eager")
+    plan = BucketPlan(axes=[AxisPlan(name="x.1", edges=[8])])
+    with pytest.raises(InputError, match="the edges are given in dims already"):
+        ShapeBuckets(lambda x: x, {"x": {1: [8]}}, plan=plan, backend="eager")
+
+
+def test_a_dimension_that_an_input_does_not_have_is_told_with_the_declaration():
+    runner = ShapeBuckets(lambda x: x, {"x": [9]}, backend="eager")
+    with pytest.raises(InputError, match=r"dims: dimension 9 of 'x' .* shape \[2, 3\]; legal .* -2 to 1"):
+        runner(torch.zeros(2, 3))
+
+
 def test_settings_that_do_not_exist_are_told(buckets):
     with pytest.raises(InputError, match=r"max_graph: no such setting.*did you mean 'max_graphs'"):
         buckets(max_graph=2)

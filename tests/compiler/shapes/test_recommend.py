@@ -115,3 +115,37 @@ def test_what_cannot_be_compared_is_told(models):
         recommend_shapes(pm.Call(print), SAMPLE)
     with pytest.raises(InputError, match=r"strategies \['fast'\]"):
         advise(nn.Linear(4, 4), strategies=["fast"])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")  # loading Inductor gives it
+def test_no_way_finds_in_the_cache_what_another_left(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+
+    class Wide(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.GELU()) for _ in range(3)))
+
+        def forward(self, x):
+            return self.layers(x)
+
+    advice = recommend_shapes(
+        Wide(),
+        SAMPLE[:12],
+        inputs=torch.randn(2, 30, 4),
+        strategies=["dynamic", "mark_dynamic"],
+        budget_s=90.0,
+    )
+    found = {result.name: result for result in advice.strategies}
+    assert [result.failure for result in found.values()] == [None] * 3
+    assert "empty cache of its own" in advice.compiled_how
+    assert not any("entries were found" in result.note for result in found.values())
+    dynamic, marked = found["dynamic"], found["mark_dynamic"]
+    assert marked.compile_s / marked.num_graphs > 0.2 * dynamic.compile_s / dynamic.num_graphs
+    assert not any("fxgraph" in path.name for path in tmp_path.rglob("*"))
+
+
+def test_without_caches_on_disk_compile_times_are_as_the_backend_gives_them(models):
+    advice = advise(models.Pointwise(), strategies=["dynamic"], budget_s=10.0)
+    assert advice.compiled_how.startswith("backend eager: compile times")

@@ -94,17 +94,12 @@ class Flow:
                 found = True
             case ast.Tuple():
                 found = isinstance(self.parent.get(above), ast.Return)
-            case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod(), right=right):
+            case ast.BinOp(left=left, op=ast.Mod(), right=right):
                 found = self.is_tensor(right if left is node else left)
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult(), right=right):
                 found = is_number(right if left is node else left) and self.stays_open(above, seen)
-            case ast.Slice() | ast.Subscript():
-                around = self.parent.get(above) if isinstance(above, ast.Slice) else above
-                found = (
-                    isinstance(around, ast.Subscript)
-                    and node is not around.value
-                    and self.is_tensor(around.value)
-                )
+            case ast.Subscript(value=value, slice=index) if index is node:
+                found = self.is_tensor(value)
             case ast.Assign(targets=[ast.Name(id=name)]):
                 found = self.name_stays_open(name, seen)
         return found or self.absorbed(node)

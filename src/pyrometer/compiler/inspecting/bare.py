@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from torch import nn
@@ -54,7 +55,8 @@ def original_of(wrapped: Any) -> Any:
     """What is behind `torch.compile`; anything else as it is.
 
     >>> import torch
-    >>> original_of(torch.compile(len, backend="eager")) is len, original_of(3)
+    >>> model = nn.Linear(2, 2)
+    >>> original_of(torch.compile(model, backend="eager")) is model, original_of(3)
     (True, 3)
     """
     while is_wrapper(wrapped):
@@ -67,7 +69,7 @@ def is_wrapper(value: Any) -> bool:
     if isinstance(value, nn.Module):
         return "_orig_mod" in value._modules  # noqa: SLF001 - an attribute of that name may be a property
     return (
-        callable(value)
+        isinstance(value, FunctionType)
         and getattr(value, "_torchdynamo_orig_callable", None) is not None
         and getattr(value, "_torchdynamo_wrapper_id", id(value)) == id(value)
     )

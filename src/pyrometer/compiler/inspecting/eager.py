@@ -14,12 +14,15 @@ import torch
 from torch import nn
 
 from pyrometer.compiler.inspecting.bare import BareProgram
+from pyrometer.compiler.private.cache_entries import never_compile
 from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Mark, Session, Workload
 
 W = TypeVar("W", bound=Workload)
 
 TRIALS = 500
+COMPILE = torch.compile
+"""Torch's own: a program may have put something else in its place."""
 
 
 class EntryPoints(NamedTuple):
@@ -86,30 +89,36 @@ class EagerSession(Session):
         Returns:
             Seconds per step on this machine; `None` where it cannot be told, because a profiler in Python is at work.
         """
-        entries = self._entry_points()
+        entries = entry_points(self)
         if entries == EntryPoints():
             self._stance = contextlib.nullcontext()
             return 0.0
         return None if entries is None else forcing_cost_s(entries)
 
-    def _entry_points(self) -> EntryPoints | None:
-        """Counted by Python's own profile of the calls of one step."""
-        if sys.getprofile() is not None:
-            return None
-        function, module = _nothing_compiled()
-        counts = {id(function.__code__): 0, id(type(module).__call__.__code__): 0}
 
-        def count(frame: FrameType, event: str, _argument: Any) -> None:
-            if event == "call" and id(frame.f_code) in counts:
-                counts[id(frame.f_code)] += 1
+def entry_points(session: Session) -> EntryPoints | None:
+    """How often a step goes through `torch.compile`, counted by Python's own profile of the calls of one step.
 
-        prepared = self.prepare()
-        sys.setprofile(count)
-        try:
-            self.step(prepared)
-        finally:
-            sys.setprofile(None)
-        return EntryPoints(*counts.values())
+    Returns:
+        `None` where it cannot be told, because a profiler in Python is at work.
+    """
+    if sys.getprofile() is not None:
+        return None
+    function, module = _nothing_compiled()
+    counts = {id(function.__code__): 0, id(type(module).__call__.__code__): 0}
+
+    def count(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and id(frame.f_code) in counts:
+            counts[id(frame.f_code)] += 1
+
+    never_compile(count)
+    prepared = session.prepare()
+    sys.setprofile(count)
+    try:
+        session.step(prepared)
+    finally:
+        sys.setprofile(None)
+    return EntryPoints(*counts.values())
 
 
 def can_force_eager() -> bool:
@@ -163,7 +172,7 @@ def _stance_object() -> contextlib.AbstractContextManager[Any]:
 
 
 def _nothing_compiled() -> tuple[Any, Any]:
-    return torch.compile(_nothing, backend="eager"), torch.compile(_Nothing(), backend="eager")
+    return COMPILE(_nothing, backend="eager"), COMPILE(_Nothing(), backend="eager")
 
 
 def _per_call(function: Callable[[], Any]) -> Seconds:

@@ -16,7 +16,6 @@ from pyrometer.compiler.stack import own_name
 from pyrometer.compiler.user_code import origin_of
 from pyrometer.compiler.wrappers import MEANT, WRAPPER, WRAPPER_FILE
 
-
 _OBSERVERS = frozenset({cache_entries.__file__, silent.__file__})
 """Others that listen to look-ups are called in between."""
 

@@ -16,13 +16,14 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.compiler.collecting.collector import collect
 from pyrometer.compiler.costs.code import read_code
 from pyrometer.compiler.inspecting.accuracy import Accuracy, compare_outputs, tolerance_of
+from pyrometer.compiler.inspecting.eager import entry_points
 from pyrometer.compiler.inspecting.record import Evaluation, ModeResult
 from pyrometer.compiler.inspecting.runtime import can_profile, profile_steps
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.private.fresh_cache import fresh_cache
 from pyrometer.compiler.private.importing import import_compiler
 from pyrometer.errors import InputError, UserProgramError
-from pyrometer.quantity import Seconds, significant
+from pyrometer.quantity import Seconds, counted, significant
 from pyrometer.record import Record, doc
 from pyrometer.workload.loading import load_workload
 from pyrometer.workload.target import Target, TargetSpec
@@ -137,6 +138,8 @@ def _evaluate(work: Workload, mode: str, seconds: Seconds) -> EvaluatedMode:
     variant = work.variant(mode=mode)
     if mode == EAGER:
         measured = measure(variant, budget_s=seconds, phases=False)
+        if measured.failure is None:
+            _require_plain(variant)
         row = msgspec.structs.replace(_row(mode, measured, _utilization(variant)), failure=measured.failure)
         return EvaluatedMode(result=row)
     import_compiler()
@@ -149,6 +152,22 @@ def _evaluate(work: Workload, mode: str, seconds: Seconds) -> EvaluatedMode:
         verdict = compare(work.variant(mode=EAGER), variant, budget_s=seconds)
         utilization = _utilization(variant)
     return _judged(_row(mode, measured, utilization), measured, accuracy, verdict, collector.log())
+
+
+def _require_plain(work: Workload) -> None:
+    """Refuse a reference that is compiled itself.
+
+    Raises:
+        InputError: it is.
+    """
+    with work.open() as session:
+        session.activate()
+        found = entry_points(session)
+    if found is not None and found.functions:
+        raise InputError(
+            f"work: each eager step makes {counted(found.functions, 'call')} through torch.compile, so that there is nothing to compare "
+            "modes with; give the program without torch.compile, the modes compile it"
+        )
 
 
 def _row(mode: str, measured: Measurement, utilization: float | None) -> ModeResult:

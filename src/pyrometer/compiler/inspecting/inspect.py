@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import cast
 
 import msgspec
 
@@ -12,10 +13,10 @@ from pyrometer.compiler.build import build_report, with_runtime
 from pyrometer.compiler.collecting.collector import Collector, collect
 from pyrometer.compiler.inspecting.accuracy import Accuracy, compare_outputs, tolerance_of
 from pyrometer.compiler.inspecting.candidates import compiled_candidates, input_cycle
-from pyrometer.compiler.inspecting.eager import can_force_eager, forced_eager
+from pyrometer.compiler.inspecting.eager import EagerSession, can_force_eager, forced_eager
 from pyrometer.compiler.inspecting.earlier import EarlierCode
 from pyrometer.compiler.inspecting.record import Runtime
-from pyrometer.compiler.inspecting.running import CompiledRun, Plan, Seen
+from pyrometer.compiler.inspecting.running import MOST_FORCING, CompiledRun, Plan, Seen
 from pyrometer.compiler.inspecting.runtime import Savings, read_runtime
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.private.importing import import_compiler
@@ -155,6 +156,12 @@ def _eager_s(seen: Seen, budget_s: Seconds) -> Seconds | None:
     if measured.failure is not None:
         raise UserProgramError(measured.failure)
     seen.notes.append(f"compiled, the program fails; eagerly it runs: {told_failure(seen.failure)}")
+    with forced_eager(seen.work).open() as session:
+        session.activate()
+        forcing_s = cast("EagerSession", session).forcing_s()
+    if forcing_s is None or forcing_s > MOST_FORCING * measured.median_s:
+        seen.unavailable.append("eager step time: the program cannot be uncompiled from outside")
+        return None
     return measured.median_s
 
 

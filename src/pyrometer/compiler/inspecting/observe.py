@@ -15,6 +15,10 @@ from pyrometer.compiler.recompiles.silent import GuardWatch
 from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.wording import listed
 
+UNTOLD = (
+    "calls that ran eagerly in silence: another profiler in Python was at work, and there can be only one"
+)
+
 
 class ObservedCompile:
     """What was compiled; may be asked at any time, also after the block."""
@@ -40,7 +44,7 @@ class ObservedCompile:
             runtime=Runtime(silent_eager=silent) if silent else None,
             incomplete=self._earlier.names(),
             notes=[f"compiled code was passed over: {listed(silent_texts(silent))}"] if silent else [],
-            unavailable=self._watch.unavailable,
+            unavailable=[*self._watch.unavailable, *([UNTOLD] if self._watch.unattributed else [])],
         )
 
 

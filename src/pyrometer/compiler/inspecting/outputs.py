@@ -15,8 +15,6 @@ from pyrometer.workload.workload import Mark, Session, Workload
 
 W = TypeVar("W", bound=Workload)
 
-DEEPEST = 12
-
 
 class _PlainSession(Session):
     """A session whose steps return plain outputs."""
@@ -52,8 +50,12 @@ def with_plain_outputs(work: W) -> W:
     return other
 
 
-def plain_output(value: Any, depth: int = 0) -> Any:
+def plain_output(value: Any, around: frozenset[int] = frozenset()) -> Any:
     """Dataclasses, mappings and other objects that hold tensors as dicts, sequences as lists; anything else as it is.
+
+    Args:
+        value: what a step returned.
+        around: identities of what it lies in; an object that lies in itself is taken apart once.
 
     >>> @dataclasses.dataclass
     ... class Output:
@@ -62,14 +64,17 @@ def plain_output(value: Any, depth: int = 0) -> Any:
     >>> plain_output((Output(torch.ones(1)), {"b": 1, "a": 2}))
     [{'logits': tensor([1.]), 'name': 'a'}, {'a': 2, 'b': 1}]
     """
-    if isinstance(value, (torch.Tensor, nn.Module, type)) or depth > DEEPEST:
+    if isinstance(value, (torch.Tensor, nn.Module, type)):
         return value
+    if id(value) in around:
+        return None
+    inside = around | {id(value)}
     if isinstance(value, (list, tuple)):
-        return [plain_output(each, depth + 1) for each in value]
+        return [plain_output(each, inside) for each in value]
     content = _content(value)
     if content is None:
         return value
-    named = {str(name): plain_output(each, depth + 1) for name, each in content.items()}
+    named = {str(name): plain_output(each, inside) for name, each in content.items()}
     return dict(sorted(named.items()))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,18 +57,45 @@ def inspect_script(
         TargetError: the script is missing, not a file, or not Python source text.
         InputError: the interpreter cannot be started.
     """
-    started_ns = time.time_ns()
-    with tempfile.TemporaryDirectory(prefix="pyrometer-", ignore_cleanup_errors=True) as folder:
-        script = observe(argv, python=python, timeout_s=timeout_s, environment={TORCH_TRACE: folder})
-        _hand_on(Path(folder), os.environ.get(TORCH_TRACE))
-        logs = _compiled(read_logs(folder)) if any(Path(folder).iterdir()) else []
+    with trace_folder() as folder:
+        script = observe(argv, python=python, timeout_s=timeout_s, environment=folder.environment)
+        return report_script(script, folder, strict=strict)
+
+
+class TraceFolder:
+    """Where the processes of a script write torch's own trace, given its `environment`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.started_ns = time.time_ns()
+        self.environment = {TORCH_TRACE: str(path)}
+
+    def logs(self) -> list[CompileLog]:
+        """Of the processes that compiled something, by rank, then by their first entry."""
+        return _compiled(read_logs(self.path)) if any(self.path.iterdir()) else []
+
+
+@contextlib.contextmanager
+def trace_folder() -> Iterator[TraceFolder]:
+    """A folder for a while; files that the user's own TORCH_TRACE asks for are handed on at the end."""
+    with tempfile.TemporaryDirectory(prefix="pyrometer-", ignore_cleanup_errors=True) as path:
+        folder = TraceFolder(Path(path))
+        try:
+            yield folder
+        finally:
+            _hand_on(folder.path, os.environ.get(TORCH_TRACE))
+
+
+def report_script(script: ObservedScript, folder: TraceFolder, *, strict: bool = False) -> InspectedScript:
+    """What was compiled in a script that has run and written its trace to a folder."""
+    logs = folder.logs()
     log = logs[0] if logs else CompileLog(())
     notes = list(script.notes) if logs else [*script.notes, NOTHING]
     divergence = compare_ranks(logs)
     if len(logs) > 1:
         notes.append(f"{len(logs)} processes compiled something: this is the report of the first")
         notes += divergence
-    steady_s, unavailable = _steady_s(script, log, started_ns)
+    steady_s, unavailable = _steady_s(script, log, folder.started_ns)
     report = build_report(
         log,
         first_call_s=script.first_step_s,

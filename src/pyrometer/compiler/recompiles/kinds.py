@@ -38,6 +38,8 @@ _WORDS = {
     re.compile(r"id\((?P<name>.+)\)$"): "{name}",
 }
 _CHILD = re.compile(r"\._(?:modules|parameters|buffers)\[['\"]([^'\"]+)['\"]\]")
+_HANDED_OVER = re.compile(r"\b___stack(\d+)")
+"""What Dynamo hands to the rest behind a break: it has no name in the program."""
 _GLOBAL_NAME = re.compile(r"G\[['\"](\w+)['\"]\]")
 
 
@@ -60,9 +62,12 @@ def in_words(subject: str) -> str:
 
     >>> in_words("L['x'].size()[0]"), in_words("len(L['l'])"), in_words("L['self']._modules['drop'].training")
     ('x, dimension 0', 'length of l', 'self.drop.training')
+    >>> in_words("L['___stack0']")
+    'unnamed value 0'
     """
     for pattern, words in _WORDS.items():
         if (match := pattern.match(subject)) is not None:
             return words.format(**{**match.groupdict(), "name": in_words(match["name"])})
     name = subject.removeprefix(GLOBAL).replace("_", " ") if subject.startswith(GLOBAL) else spoken(subject)
+    name = _HANDED_OVER.sub(r"unnamed value \1", name)
     return _GLOBAL_NAME.sub(r"global \1", _CHILD.sub(r".\1", name))

@@ -59,7 +59,7 @@ def _is_handed_over(guard: Guard) -> bool:
 
 def _handed_over(guard: Guard, line: int) -> str:
     check, sides = tensor_check(guard), equation(guard.text)
-    name = "a value without a name" if _HANDED_OVER.match(guard.source) else in_words(guard.source)
+    name = in_words(guard.source)
     if check is not None:
         sizes = [check.parts.get(f"{check.name}.size()[{index}]", "any") for index in range(check.rank)]
         told = f"{name} of size ({', '.join(sizes)}), {check.parts[f'{check.name}.dtype']}"
@@ -124,8 +124,8 @@ def _length(guard: Guard, _failed: bool) -> str | None:
 
 def _tensor(guard: Guard, failed: bool) -> str | None:
     check = tensor_check(guard)
-    if check is None:
-        return None
+    if check is None or check.kind == "Parameter" or _HELD_BY_MODULE.search(check.name):
+        return None  # sizes of parameters and buffers are the model's
     fixed = [
         (index, check.parts[size])
         for index in range(check.rank)
@@ -135,12 +135,6 @@ def _tensor(guard: Guard, failed: bool) -> str | None:
         return _bound_strides(check.name, check.parts, check.rank) if failed else None
     name = in_words(check.name)
     sizes = ", ".join(f"{size} in dimension {index}" for index, size in fixed)
-    if check.kind == "Parameter" or _HELD_BY_MODULE.search(check.name):
-        return (
-            f"Holds only for {name} of size {sizes}: a module of other sizes has code of its own."
-            if failed
-            else None
-        )
     return (
         f"Holds only for {name} of size {sizes}: another size compiles once more, then torch keeps that dimension open. "
         f"If it varies, torch._dynamo.mark_dynamic({name}, {fixed[0][0]}) before the first call spares that compilation."

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -16,8 +17,11 @@ from pyrometer.errors import InputError
 from pyrometer.workload.state import inference_mode
 from pyrometer.workload.target import nearest
 
-Dims: TypeAlias = "Mapping[str, Mapping[int, str | None] | Iterable[int] | int]"
-"""Input name → its varying dimensions; with a name for each size, dimensions of the same name vary together."""
+Dims: TypeAlias = "Mapping[str, Mapping[int, str | Sequence[int] | None] | Iterable[int] | int]"
+"""Input name → its varying dimensions; with a name for each size, dimensions of the same name vary together.
+
+In place of a name the edges of the size may stand, rising; inputs with the same edges vary together.
+"""
 
 Sizes: TypeAlias = tuple[int, ...]
 """One size per axis, in the order in which the axes were declared."""
@@ -32,12 +36,14 @@ class Axes:
         inputs: by input name, the axis of each varying dimension.
         positions: of the parameters that can be given by position.
         pad_values: by input name; 0 otherwise.
+        edges: by name of the size, where they are given by hand.
     """
 
     names: tuple[str, ...]
     inputs: dict[str, dict[int, str]]
     positions: dict[str, int]
     pad_values: dict[str, float] = field(default_factory=dict)
+    edges: dict[str, list[int]] = field(default_factory=dict)
 
     def get(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """An input of a call, by keyword or position; `None` when it is not given."""
@@ -119,15 +125,21 @@ def declare_axes(
         kind is inspect.Parameter.VAR_KEYWORD for kind in parameters.values()
     )
     inputs: dict[str, dict[int, str]] = {}
+    edges: dict[str, list[int]] = {}
     for name, declared in dims.items():
         if not open_ended and parameters is not None and name not in parameters:
             raise InputError(f"dims: the model has no input {name!r}; {_legal_names(name, parameters)}")
-        inputs[name] = {dim: axis or f"{name}.{dim}" for dim, axis in _by_dim(name, declared).items()}
+        inputs[name] = {dim: _axis(name, dim, own, edges) for dim, own in _by_dim(name, declared).items()}
     unknown = sorted(set(pad_values or {}) - set(inputs))
     if unknown:
         raise InputError(f"pad_values: {unknown[0]!r} is not among the inputs in dims: {', '.join(inputs)}")
     names = tuple(dict.fromkeys(axis for axes in inputs.values() for axis in axes.values()))
-    return Axes(names, inputs, _positions(parameters or {}), dict(pad_values or {}))
+    unlike = [axis for axis in names if axis not in edges]
+    if edges and unlike:
+        raise InputError(
+            f"dims: edges are given for {', '.join(edges)} but not for {', '.join(unlike)}; give them for every size, or for none"
+        )
+    return Axes(names, inputs, _positions(parameters or {}), dict(pad_values or {}), edges)
 
 
 def parameters_of(model: Callable[..., Any]) -> dict[str, Any] | None:
@@ -186,25 +198,47 @@ def _size(name: str, value: Any, dim: int) -> int:
     if not isinstance(value, torch.Tensor):
         raise InputError(f"{name}: got {type(value).__name__}; only tensors can be padded")
     if not -value.dim() <= dim < value.dim():
-        raise InputError(f"{name}: dimension {dim} is declared to vary, but it has {value.dim()} dimensions")
+        raise InputError(
+            f"dims: dimension {dim} of {name!r} is declared to vary, but the input has the shape {list(value.shape)}; legal are "
+            f"dimensions from {-value.dim()} to {value.dim() - 1}"
+        )
     return value.shape[dim]
 
 
-def _by_dim(name: str, declared: Any) -> dict[int, str | None]:
+def _axis(name: str, dim: int, own: Any, edges: dict[str, list[int]]) -> str:
+    """The name of a size; edges given by hand are noted, and equal ones belong to one size."""
+    if isinstance(own, str):
+        return own
+    if own is None:
+        return f"{name}.{dim}"
+    axis = next((axis for axis, known in edges.items() if known == own), f"{name}.{dim}")
+    edges[axis] = own
+    return axis
+
+
+def _by_dim(name: str, declared: Any) -> dict[int, str | list[int] | None]:
     if isinstance(declared, Mapping):
-        pairs = {dim: None if axis is ... else axis for dim, axis in declared.items()}
+        pairs = {dim: None if own is ... else own for dim, own in declared.items()}
     elif isinstance(declared, Iterable) and not isinstance(declared, str):
         pairs = dict.fromkeys(declared)
     else:
         pairs = {declared: None}
     if not pairs or any(
-        not isinstance(dim, int) or isinstance(dim, bool) or not (axis is None or isinstance(axis, str))
-        for dim, axis in pairs.items()
+        not isinstance(dim, int) or isinstance(dim, bool) or not _legal(own) for dim, own in pairs.items()
     ):
         raise InputError(
-            f'dims: {name!r}: got {declared!r}; legal are a dimension, a list of them, or {{0: "batch"}}'
+            f'dims: {name!r}: got {declared!r}; legal are a dimension, a list of them, {{0: "batch"}} or, with edges that rise '
+            "from at least 1, {1: [128, 160, 200]}"
         )
-    return pairs
+    return {dim: list(own) if isinstance(own, (list, tuple)) else own for dim, own in pairs.items()}
+
+
+def _legal(own: Any) -> bool:
+    """Whether this may stand for a size: a name, nothing, or rising edges."""
+    if not isinstance(own, (list, tuple)):
+        return own is None or isinstance(own, str)
+    whole = bool(own) and all(type(edge) is int and edge >= 1 for edge in own)
+    return whole and all(low < high for low, high in itertools.pairwise(own))
 
 
 def _positions(parameters: Mapping[str, Any]) -> dict[str, int]:

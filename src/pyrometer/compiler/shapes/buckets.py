@@ -18,7 +18,7 @@ from pyrometer.compiler.shapes.axes import Dims, Sizes, declare_axes, parameters
 from pyrometer.compiler.shapes.checking import CallArguments, ModelState, PaddingError, Reference, copied
 from pyrometer.compiler.shapes.fitting import Fitting, start_from
 from pyrometer.compiler.shapes.isolated import CompileSettings, IsolatedGraph, isolates_recompiles
-from pyrometer.compiler.shapes.learning import learn_plan
+from pyrometer.compiler.shapes.learning import given_plan, learn_plan
 from pyrometer.compiler.shapes.masks import Mask, masking_for
 from pyrometer.compiler.shapes.policy import policy_from
 from pyrometer.compiler.shapes.record import BucketPlan, BucketStatistics
@@ -61,10 +61,15 @@ class ShapeBuckets:
     drawn from those of the call, and masks stay, so give real inputs to the first calls and to `precompile`. What the model
     does only at values unlike all of these is left to the later checks. These runs leave no trace in the model or its modes.
 
+    A model of which torch.compile makes no graph runs unpadded, and the statistics say so. One that writes to its inputs
+    writes to padded copies of them.
+
     Args:
         model: a module or a function; it is not changed.
         dims: the dimensions that vary, by input: `{"x": [1]}`, or `{"ids": {0: "batch", 1: "length"}, …}` with a name for
-            each size, where dimensions of one name vary together.
+            each size, where dimensions of one name vary together. With edges in place of names, `{"x": {1: [128, 160, 200]}}`,
+            nothing is learned: those are the sizes that are compiled; inputs with equal edges vary together, and a sample
+            only tells which combinations `precompile` compiles.
         sample: a file of shapes (see `read_sample`), or the shapes themselves, one mapping per call.
         plan: a plan, or the file that `save` wrote.
         mask: how the model is told what is padding: a parameter's name or a `Mask`; found by its name (`attention_mask`, `mask`,
@@ -189,8 +194,12 @@ class ShapeBuckets:
         """Choose the edges anew from all sizes seen so far, and drop the graphs of edges that are gone.
 
         Raises:
-            InputError: nothing was called yet.
+            InputError: nothing was called yet, or the edges are given in `dims`.
         """
+        if self.axes.edges:
+            raise InputError(
+                "replan: the edges are given in dims, so they stay; declare names there to have them chosen"
+            )
         plan = learn_plan(self.axes, self._tally.seen(), self.policy)
         kept = {tuple(cell) for cell in plan.cells}
         with self._lock:
@@ -217,6 +226,8 @@ class ShapeBuckets:
             return self._tally.statistics(self._store, self.axes)
 
     def _first_plan(self, sample: Any, plan: Any) -> BucketPlan | None:
+        if plan is not None and self.axes.edges:
+            raise InputError("plan: the edges are given in dims already; give one of them")
         if sample is not None and plan is not None:
             raise InputError("sample and plan: give one of them; a plan is what is learned from a sample")
         if plan is not None:
@@ -228,8 +239,10 @@ class ShapeBuckets:
                 )
             return known
         if sample is None:
-            return None
+            return given_plan(self.axes, {}) if self.axes.edges else None
         calls = read_sample(sample) if isinstance(sample, (str, Path)) else sample
+        if self.axes.edges:
+            return given_plan(self.axes, sizes_in(self.axes, calls))
         return learn_plan(self.axes, sizes_in(self.axes, calls), self.policy)
 
     def _learned(self, number: int) -> BucketPlan | None:
@@ -331,7 +344,9 @@ class ShapeBuckets:
             else:
                 output = self._compile(bucket, padded, traffic=traffic)
             if self._plain:
-                return self._unpadded(bucket, call, state, output if sizes == bucket.edges else None)
+                with self._lock:
+                    self._store.drop(bucket)
+                return output if not traffic else self._unpadded(bucket, call, sizes, state, output)
             if sizes != bucket.edges and self._due(bucket):
                 self._tally.add("checks")
                 after = start_from(state, self.model)
@@ -357,11 +372,11 @@ class ShapeBuckets:
         before = meter.current()
         (output, num_graphs), bucket.compile_s = _timed(self._first_call(bucket), padded)
         if self._breaks is None:
-            if num_graphs != 1:
+            whole = num_graphs == 1
+            if not whole:
                 num_graphs = self._keep_apart(bucket, padded, num_graphs)
-            self._breaks, self._plain = num_graphs > 1, num_graphs == 0
-            if num_graphs != 1:
                 self._tally.note(broken_note(num_graphs) if num_graphs else NO_GRAPH)
+            self._breaks, self._plain = not whole, num_graphs == 0
             if self._plain:
                 return output
         bucket.held_bytes = max(meter.current() - before, 0)
@@ -384,19 +399,29 @@ class ShapeBuckets:
         Returns:
             The number of graphs.
         """
-        bucket.graph = IsolatedGraph(self.model, self._settings, broken=True)
+        if not num_graphs:
+            # Another backend finds nothing in torch's caches, so that what is there already is counted too.
+            settings = CompileSettings(lambda graph, _inputs: graph.forward)
+            num_graphs = self._traceless(IsolatedGraph(self.model, settings, broken=True), padded)
+        if num_graphs:
+            bucket.graph = IsolatedGraph(self.model, self._settings, broken=True)
+            self._traceless(bucket.graph, padded)
+        return num_graphs
+
+    def _traceless(self, graph: IsolatedGraph, padded: CallArguments) -> int:
+        """Run a graph; the number of those that this compiles."""
         state = ModelState.of(self.model)
         with preserved_rng():
             args, kwargs = copied(padded)
-            _, found = bucket.graph.call_counted(*args, **kwargs)
+            _, found = graph.call_counted(*args, **kwargs)
         state.restore()
-        return max(found, num_graphs)
+        return found
 
-    def _unpadded(self, bucket: Bucket, call: CallArguments, state: ModelState, output: Any) -> Any:
+    def _unpadded(
+        self, bucket: Bucket, call: CallArguments, sizes: Sizes, state: ModelState, output: Any
+    ) -> Any:
         """The result of the first call of a model without a graph: run again where its inputs were padded."""
-        with self._lock:
-            self._store.drop(bucket)
-        if output is not None:
+        if sizes == bucket.edges:
             self._tally.add("fallback")
             return output
         state.restore()

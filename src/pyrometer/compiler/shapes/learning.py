@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping
 
@@ -40,6 +41,20 @@ def learn_plan(axes: Axes, seen: Mapping[Sizes, int], policy: BucketPolicy) -> B
     if furthest in plan.cells:
         return plan
     return msgspec.structs.replace(plan, cells=[*plan.cells, furthest] if policy.cover else plan.cells)
+
+
+def given_plan(axes: Axes, seen: Mapping[Sizes, int]) -> BucketPlan:
+    """The plan of edges that are given by hand; without a sample any combination of them may be needed.
+
+    >>> given_plan(Axes(("n",), {"x": {1: "n"}}, {}, edges={"n": [8, 16]}), {}).cells
+    [[8], [16]]
+    """
+    planned = [AxisPlan(name=name, edges=axes.edges[name]) for name in axes.names]
+    plan = BucketPlan(axes=planned, num_samples=sum(seen.values()))
+    if seen:
+        return with_cells(plan, seen)
+    cells = [list(cell) for cell in itertools.product(*(axis.edges for axis in planned))]
+    return msgspec.structs.replace(plan, cells=cells)
 
 
 def with_cells(plan: BucketPlan, seen: Mapping[Sizes, int]) -> BucketPlan:

@@ -24,7 +24,7 @@ from pyrometer.compiler.shapes.axes import Axes, Dims, Sizes, declare_axes
 from pyrometer.compiler.shapes.buckets import DETECT, ShapeBuckets
 from pyrometer.compiler.shapes.checking import CallArguments, PaddingError
 from pyrometer.compiler.shapes.isolated import CompileSettings
-from pyrometer.compiler.shapes.learning import learn_plan, volume, with_cells
+from pyrometer.compiler.shapes.learning import given_plan, learn_plan, volume, with_cells
 from pyrometer.compiler.shapes.masks import NAMES, Mask
 from pyrometer.compiler.shapes.planning import measured_cost, plan_edges
 from pyrometer.compiler.shapes.policy import BucketPolicy
@@ -37,8 +37,11 @@ from pyrometer.compiler.shapes.strategies import (
     MarkDynamic,
     Static,
     Strategy,
+    conditions,
     make_ready,
     run_pass,
+    uses_caches,
+    warm_up,
 )
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds, format_percent, format_ratio, format_seconds
@@ -80,8 +83,9 @@ def recommend_shapes(
     """Measure eager, static, bucketed and dynamic graphs over the sizes of a sample, and recommend one.
 
     A pass runs the model once at each of up to six sizes, taken at equal steps of the sample's distribution; passes of all ways
-    are run in turn, in blocks of random mirrored order. What each way costs to compile is measured too; of static graphs,
-    which the sample may need many of, it is extrapolated from those that were compiled.
+    are run in turn, in blocks of random mirrored order. What each way costs to compile is measured too, each from an empty
+    Inductor cache of its own and after a small function has warmed the compiler up, so that no way finds what another left; of
+    static graphs, which the sample may need many of, it is extrapolated from those that were compiled.
 
     Args:
         work: an `Inference` workload, or a model or function with `inputs`.
@@ -186,6 +190,7 @@ class _Study:
 
     def build(self, names: list[str]) -> None:
         """Compile every strategy; what fails or no longer fits into the budget says so in its result."""
+        warm = not uses_caches(self.request.settings)
         for number, name in enumerate(names):
             self.progress(COMPILE_SHARE * number / len(names), f"compiling {name}")
             if name != "eager" and self._elapsed_s > COMPILE_SHARE * self.request.budget_s:
@@ -193,8 +198,14 @@ class _Study:
                 self.results[name] = StrategyResult(name=name, failure=reason)
                 continue
             try:
+                if name != "eager" and not warm:
+                    warm_up(self.request.settings, self.request.device)
+                    warm = True
                 strategy = self._strategy(name)
-                self.ready[name] = strategy, make_ready(strategy, self.calls, self.request.device)
+                self.ready[name] = (
+                    strategy,
+                    make_ready(strategy, self.calls, self.request.device, self.request.settings),
+                )
             except Exception as error:
                 if name == "eager":
                     raise
@@ -235,6 +246,7 @@ class _Study:
             expected_calls=self.request.expected_calls,
             num_sizes=len(self.seen),
             num_samples=len(shapes),
+            compiled_how=conditions(self.request.settings),
             measured_sizes=[
                 {name: [*self.request.axes.get(name, *call).shape] for name in self.request.axes.inputs}
                 for call in self.calls
@@ -266,6 +278,8 @@ class _Study:
     def _planned(self) -> BucketPlan:
         """Edges by measured step times, and as many as compiling them pays for."""
         request, total = self.request, sum(self.seen.values())
+        if request.axes.edges:
+            return given_plan(request.axes, self.seen)
         if len(request.axes.names) > 1:
             return learn_plan(request.axes, self.seen, BucketPolicy(max_graphs=request.max_graphs))
         runner, compiling = self.ready.get("dynamic") or self.ready["eager"]
@@ -306,8 +320,10 @@ class _Study:
             num_graphs, compile_s = round(num_graphs * share), compile_s * share
             notes.append(f"torch.compile(dynamic=False) needs recompile_limit={len(self.seen)} for that")
         if isinstance(strategy, _Buckets) and self.plan is not None:
-            padding = self.plan.padding_share or 0.0
-        if compiling.warm:
+            statistics = strategy.buckets.statistics()
+            padding = (self.plan.padding_share or 0.0) if statistics.num_graphs else 0.0
+            notes += statistics.notes
+        if compiling.warm and not uses_caches(self.request.settings):
             notes.append(f"compile_s is that of a warm cache: {compiling.warm} entries were found")
         return StrategyResult(
             name=name,

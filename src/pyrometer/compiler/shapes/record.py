@@ -178,6 +178,7 @@ class ShapeAdvice(Record, frozen=True, kw_only=True):
     expected_calls: int
     num_sizes: Annotated[int, doc("distinct sizes in the sample")]
     num_samples: int
+    compiled_how: Annotated[str, doc("in which state of torch's caches compile_s was measured")] = ""
     measured_sizes: Annotated[list[dict[str, list[int]]], doc("shapes that a measured pass consists of")] = []
     plan: Annotated[BucketPlan | None, doc("edges for ShapeBuckets; null where padding was refused")] = None
     pareto: Annotated[list[ParetoPoint], doc("of the only varying size; empty for several")] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -11,7 +12,7 @@ import torch
 
 from pyrometer.bench.clock import clock_for
 from pyrometer.compiler.collecting.collector import collect
-from pyrometer.compiler.private import marks
+from pyrometer.compiler.private import fresh_cache, marks
 from pyrometer.compiler.shapes.axes import Axes, Sizes
 from pyrometer.compiler.shapes.checking import CallArguments
 from pyrometer.compiler.shapes.isolated import CompileSettings, IsolatedGraph, with_own_code
@@ -100,7 +101,7 @@ class Compiling:
     Attributes:
         seconds: the first pass over all sizes, less a pass in which nothing is compiled.
         num_graphs: that were compiled.
-        warm: cache entries of torch that were found: then `seconds` are those of a warm cache.
+        warm: cache entries of torch that were found; in a cache of its own, those of its own earlier graphs.
     """
 
     seconds: Seconds
@@ -115,8 +116,36 @@ def run_pass(strategy: Strategy, calls: Sequence[CallArguments]) -> None:
             strategy.call(call)
 
 
-def make_ready(strategy: Strategy, calls: Sequence[CallArguments], device: torch.device) -> Compiling:
-    """Run a strategy until nothing is compiled any more, and tell what that took."""
+def uses_caches(settings: CompileSettings) -> bool:
+    """Whether a backend compiles into caches on disk."""
+    return isinstance(settings.backend, str) and settings.backend == "inductor"
+
+
+def conditions(settings: CompileSettings) -> str:
+    """In which state of torch's caches strategies are compiled, in words."""
+    if not uses_caches(settings):
+        return f"backend {getattr(settings.backend, '__name__', settings.backend)}: compile times are taken as it gives them"
+    lacking = fresh_cache.missing()
+    if lacking:
+        return f"compile times rest on what torch's caches held, which may favour later ways: {lacking[0]}"
+    return "each way was compiled into an empty cache of its own, after a small function had warmed the compiler up"
+
+
+def warm_up(settings: CompileSettings, device: torch.device) -> None:
+    """Compile a small function, so that the first strategy does not pay for loading the compiler."""
+    with fresh_cache.fresh_cache(), inference_mode(True):
+        IsolatedGraph(lambda x: torch.relu(x) + 1, settings).call(torch.ones(4, 8, device=device))
+
+
+def make_ready(
+    strategy: Strategy, calls: Sequence[CallArguments], device: torch.device, settings: CompileSettings
+) -> Compiling:
+    """Run a strategy until nothing is compiled any more, from an empty cache, and tell what that took."""
+    with fresh_cache.fresh_cache() if uses_caches(settings) else contextlib.nullcontext():
+        return _compiled(strategy, calls, device)
+
+
+def _compiled(strategy: Strategy, calls: Sequence[CallArguments], device: torch.device) -> Compiling:
     clock = clock_for(device)
 
     def timed() -> Seconds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def trace_script(
     path: str | Path | None = None,
     python: str = sys.executable,
     timeout_s: Seconds | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> TracedScript:
     """Run a script unchanged, and record some of its steps as they come by.
 
@@ -56,6 +58,7 @@ def trace_script(
         path: where to keep the file, `.json` or `.json.gz`; without it, the trace is only returned.
         python: the interpreter to run it with.
         timeout_s: end it after so long.
+        environment: variables to set for it, beside those of this process.
 
     Raises:
         TargetError: the script is missing, not a file, or not Python source text.
@@ -74,7 +77,9 @@ def trace_script(
             options=options.for_profiler,
         )
         try:
-            observed = observe(argv, python=python, timeout_s=timeout_s, trace_request=request)
+            observed = observe(
+                argv, python=python, timeout_s=timeout_s, trace_request=request, environment=environment
+            )
             observed = _with_failure(observed, Path(f"{file}.failure"))
             if observed.traced is None or not file.exists():
                 return TracedScript(observed, None)

@@ -21,6 +21,7 @@ WORDS = Rewrite(
     why="The test needs a tensor's value, so the graph ends there. Where both sides give tensors of one shape and dtype, "
     "`torch.where(condition, a, b)` or `torch.cond(condition, f, g, operands)` decides within the graph; a decision that "
     "does not change from call to call belongs in a Python argument or attribute.",
+    exactness="tolerance",
 )
 WHERE = Rewrite(
     title="select with torch.where",

@@ -23,11 +23,13 @@ UNTIL = Rewrite(
     title="bound the loop",
     why="The loop ends when a tensor says so, and the graph ends there in every round. Use `torch.while_loop`, or run a fixed "
     "number of rounds and keep the old value with `torch.where` once the condition fails; or compile only the loop's body.",
+    exactness="tolerance",
 )
 ABOUT = Rewrite(
     title="loop with torch.while_loop",
     why="The loop ends when a tensor says so, and the graph ends there in every round. torch.while_loop (a prototype) keeps "
     "it in the graph; shapes and dtypes must stay the same from round to round, otherwise it refuses with an error.",
+    exactness="tolerance",
 )
 IN_LOOP = Rewrite(
     title="move it out of the loop",

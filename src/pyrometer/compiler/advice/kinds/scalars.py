@@ -117,20 +117,13 @@ def _tensor(site: Site, taken: _Taken) -> str:
 def _may_be_any(site: Site) -> bool:
     """Whether every number taken in the statement may be an open one in the graph.
 
-    A number that picks from a list, counts rounds of a loop, decides a branch or is printed has to be known: open, it only
-    moves the break to where it is needed, or compiling fails.
+    A number that picks from a list, counts rounds of a loop, decides a branch, cuts a tensor or is printed has to be known:
+    open, it only moves the break to where it is needed, or compiling fails.
     """
     flow = Flow(site)
     taken = [each.call for call in site.calls if (each := _taken(call))]
     inner = {id(part) for call in taken for part in ast.walk(call) if part is not call}
-    bounds = [
-        bound
-        for node in site.nodes
-        if isinstance(node, ast.Slice)
-        for bound in (node.lower, node.upper)
-        if isinstance(bound, ast.Name) and flow.is_tensor(bound)
-    ]
-    outer: list[ast.AST] = [*(call for call in taken if id(call) not in inner), *bounds]
+    outer = [call for call in taken if id(call) not in inner]
     return bool(outer) and all(map(flow.stays_open, outer))
 
 

@@ -34,8 +34,21 @@ SINGLE = {"sum": "{where}.sum()", "mean": "{where}.sum() / {count}"}
 def size_from_values(site: Site) -> list[Rewrite]:
     """Reductions of masked tensors as reductions of the full tensor; otherwise an open size."""
     found = _reduced(site)
-    settings = [] if site.found.id == "gb0246" else [SETTING]
+    settings = [] if site.found.id == "gb0246" or _decides(site) else [SETTING]
     return [*found, *settings, WORDS]
+
+
+def _decides(site: Site) -> bool:
+    """Whether a test needs the size, or values of that size: an open size only moves the break there."""
+    statement = site.statement
+    if isinstance(statement, ast.If | ast.While | ast.Assert):
+        return True
+    flow = Flow(site)
+    names = {node.id for node in site.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    tests = [
+        test for node in ast.walk(flow.scope) if isinstance(test := getattr(node, "test", None), ast.expr)
+    ]
+    return any(isinstance(part, ast.Name) and part.id in names for test in tests for part in ast.walk(test))
 
 
 def _reduced(site: Site) -> list[Rewrite]:

@@ -1,0 +1,83 @@
+"""A check says what a program compiles, and tries torch.compile only when asked to."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from pyrometer.checkup.script import check_script
+from pyrometer.checkup.workload import check_workload
+from pyrometer.workload.inference import Inference
+
+SCRIPT = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = self.layer(x)
+        if y.mean() > 0:
+            y = y * 2
+        return y
+
+net = torch.compile(Net(), backend="aot_eager")
+optimizer = torch.optim.SGD(net.parameters(), 0.01)
+for number in range(30):
+    optimizer.zero_grad()
+    net(torch.randn(4 if number % 5 else 3, 8)).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+class Branching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = self.layer(x).abs()
+        if y.sum() > 0:
+            y = y * 2
+        return y
+
+
+def checked(model, **options):
+    return check_workload(
+        Inference(model, torch.randn(4, 8)), "work", budget_s=0.5, confidence=0.95, **options
+    )
+
+
+def test_a_program_that_compiles_has_a_chapter_about_it():
+    found = checked(torch.compile(Branching(), backend="aot_eager")).compiled
+    assert (found.graphs, [one.id for one in found.breaks]) == (2, ["gb0170"])
+    assert found.cost.first_call_s > found.cost.steady_s > 0
+    assert found.graph_records == []
+
+
+def test_a_program_that_does_not_has_none():
+    assert checked(Branching()).compiled is None
+
+
+@pytest.mark.slow
+def test_compiling_is_tried_when_asked_for():
+    found = checked(Branching(), compiling=True).compiled
+    assert found.graphs == 2
+    assert found.cost.eager_steady_s > 0
+    assert found.error.within_tolerance
+
+
+@pytest.mark.slow
+def test_a_script_says_what_it_compiled(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    found = check_script([str(path)], confidence=0.95)
+    assert found.script.exit_code == 0
+    assert [one.line for one in found.compiled.breaks] == [12]
+    assert found.compiled.recompiles[0].changed_inputs[0].kind == "size"
+    (tmp_path / "plain.py").write_text(SCRIPT.replace('torch.compile(Net(), backend="aot_eager")', "Net()"))
+    assert check_script([str(tmp_path / "plain.py")], confidence=0.95).compiled is None
