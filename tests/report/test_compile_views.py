@@ -348,7 +348,7 @@ def test_the_answer_names_the_first_cause_and_not_what_follows_from_it():
     first = shown(document(report()), width=300).splitlines()[0]
     assert "1 break: model.py:41" in first
     assert "2.00× faster (1.82–2.22) than eager" in first
-    assert "recompile limit reached" in first
+    assert "recompile limit reached: 1 function left to eager in silence" in first
 
 
 def test_the_rewrite_stands_below_its_break():
@@ -361,10 +361,17 @@ def test_the_rewrite_stands_below_its_break():
 
 
 def test_no_break_and_nothing_compiled_say_so():
-    clean = report(breaks=[], skips=[], recompiles=[], limit_reached=False, graphs=1)
+    clean = report(breaks=[], skips=[], recompiles=[], limit_reached=False, graphs=1, runtime=None)
     assert shown(document(clean), width=300).startswith("1 graph, no break · no recompilation · 2.00× faster")
     nothing = report(
-        breaks=[], skips=[], recompiles=[], limit_reached=False, graphs=0, frames=0, compilations=[]
+        breaks=[],
+        skips=[],
+        recompiles=[],
+        limit_reached=False,
+        graphs=0,
+        frames=0,
+        compilations=[],
+        runtime=None,
     )
     assert shown(document(nothing)).startswith("nothing was compiled")
 
@@ -473,3 +480,13 @@ def test_rewrites_that_were_tried_say_what_came_of_it():
         )
     )
     assert "it raised" in failed
+
+
+def test_what_is_not_in_the_report_is_said_in_the_headline():
+    silent = report(
+        graphs=0, frames=0, breaks=[], skips=[], recompiles=[], limit_reached=False, compilations=[]
+    )
+    assert shown(document(silent)).startswith("1 function left to eager in silence")
+    earlier = shown(document(report(incomplete=["model.py:12 forward was compiled before"])), width=300)
+    assert "what was compiled before is not in this report" in earlier.splitlines()[0]
+    assert "model.py:12 forward was compiled before" in earlier

@@ -16,19 +16,26 @@ from pyrometer.report.facts.trace_words import short, short_path
 
 MOST_STRICT = 5
 
+EARLIER = " · what was compiled before is not in this report"
+
 Chapter = Callable[[CompileReport], "Section | None"]
 
 
 def headline(report: CompileReport) -> str:
     """The answer: breaks, recompilations, and what compiling brings."""
     failed = next((one for one in report.compilations if one.outcome == "failed"), None)
+    silent = len(report.runtime.silent_eager) if report.runtime is not None else 0
     if not report.frames:
-        return "nothing was compiled"
+        told = f"{counted(silent, 'function')} left to eager in silence" if silent else "nothing was compiled"
+        return f"{told}{EARLIER if report.incomplete else ''}"
     parts = [_graphs(report), _recompiles(report)]
     if failed is not None and not report.graphs:
         parts = [f"compiling failed: {short(failed.reason, 120)}"]
-    if report.limit_reached:
-        parts.append("recompile limit reached: runs eagerly in silence")
+    if report.limit_reached or silent:
+        why = "recompile limit reached: " if report.limit_reached else ""
+        parts.append(f"{why}{counted(silent or len(report.limits), 'function')} left to eager in silence")
+    if report.incomplete:
+        parts.append(EARLIER.removeprefix(" · "))
     parts.append(_effect(report.cost))
     return " · ".join(part for part in parts if part)
 
@@ -285,7 +292,12 @@ def _runtime(report: CompileReport) -> Section | None:
         for one in sorted(found.graphs, key=lambda one: -one.total_s)
     ]
     columns = ("compilation", "calls per step", "each", "share", "compiled in", "worth it")
-    facts = [Fact("steps", str(found.num_steps), "under the profiler")]
+    slowed = f"of {format_seconds(found.profiled_step_s)} each" if found.profiled_step_s is not None else ""
+    facts = [
+        Fact(
+            "steps", str(found.num_steps), f"under the profiler, {slowed}" if slowed else "under the profiler"
+        )
+    ]
     if found.lookup_s is not None:
         facts.append(
             Fact("finding the right one", f"{format_seconds(found.lookup_s)} per step", "guards included")
@@ -312,7 +324,8 @@ def _guards(report: CompileReport) -> Section | None:
 
 
 def _limits_of_knowledge(report: CompileReport) -> Section | None:
-    facts = [Fact("not told", text) for text in report.unavailable] + [
+    facts = [Fact("compiled before", text) for text in report.incomplete]
+    facts += [Fact("not told", text) for text in report.unavailable] + [
         Fact("note", note) for note in report.notes
     ]
     return Section("unknown", "What could not be told", facts) if facts else None
