@@ -36,6 +36,9 @@ PICTURED = "pyrometer check examples/perception.py:workload"
 TRACED = "python examples/job_traces.py ranks && pyrometer trace ranks/*.json.gz --html trace.html"
 """Makes the page of the second picture."""
 
+COMPILED = "pyrometer compile examples/detector.py:workload --try-rewrites --html compile.html --no-store"
+"""Makes the page of the third."""
+
 WIDTH, HEIGHT = 1100, 1240
 BAD_INPUT = 2
 
@@ -79,6 +82,8 @@ def rewrite_outputs(pages: list[Path]) -> None:
             run(TRACED, folder)
             take_pictures(min(folder.glob(".pyrometer/artifacts/*/report.html")), "report")
             take_pictures(folder / "trace.html", "trace")
+            run(COMPILED, folder)
+            take_pictures(folder / "compile.html", "compile")
 
     def replacement(found: re.Match[str]) -> str:
         command = found["command"]

@@ -120,7 +120,7 @@ def _card(one: Break) -> Card:
         place=break_place(one),
         remark=" · ".join(remarks),
         source=one.source.strip(),
-        explanation=short(one.explanation, 400),
+        explanation=short(one.explanation.partition("\n\n")[0], 400),
         stack=[
             f"{short_path(place.file)}:{place.line} {place.function}".rstrip() for place in one.user_stack
         ],
