@@ -1,8 +1,10 @@
 """A detector whose post-processing looks at tensor values, as many do: torch.compile has to break its graph.
 
-    pyrometer compile examples/detector.py:workload     # the breaks, and what to write instead
-    pyrometer compile examples/detector.py:fixed        # rewritten: one graph
+pyrometer compile examples/detector.py:workload     # the breaks, and what to write instead
+pyrometer compile examples/detector.py:fixed        # rewritten: one graph
 """
+
+from __future__ import annotations
 
 import torch
 from torch import nn
@@ -15,7 +17,7 @@ THRESHOLD = 0.6
 class Detector(nn.Module):
     """As written at first: plain Python over tensor values."""
 
-    def __init__(self, width=24):
+    def __init__(self, width: int = 24) -> None:
         super().__init__()
         self.layers = nn.Sequential(
             nn.Conv2d(3, width, 3, stride=2, padding=1),
@@ -28,7 +30,7 @@ class Detector(nn.Module):
         self.scores = nn.Conv2d(width, 1, 1)
         self.boxes = nn.Conv2d(width, 4, 1)
 
-    def forward(self, images):
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
         features = self.layers(images)
         boxes = self.boxes(features).flatten(2).squeeze(0)
         scores = self.scores(features).sigmoid().flatten()
@@ -42,7 +44,7 @@ class Detector(nn.Module):
 class FixedDetector(Detector):
     """The same as advised: nothing leaves the graph."""
 
-    def forward(self, images):
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
         features = self.layers(images)
         boxes = self.boxes(features).flatten(2).squeeze(0)
         scores = self.scores(features).sigmoid().flatten()
@@ -52,11 +54,11 @@ class FixedDetector(Detector):
         return (boxes * scores).sum(1) * weight + certain
 
 
-def workload():
+def workload() -> pm.Inference:
     torch.manual_seed(0)
     return pm.Inference(Detector(), torch.randn(1, 3, 96, 96), unit="images")
 
 
-def fixed():
+def fixed() -> pm.Inference:
     torch.manual_seed(0)
     return pm.Inference(FixedDetector(), torch.randn(1, 3, 96, 96), unit="images")

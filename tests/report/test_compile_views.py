@@ -16,6 +16,7 @@ from rich.console import Console
 
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.cell import OutputError
+from pyrometer.compiler.advice.levers import mark_dynamic
 from pyrometer.compiler.advice.record import RewriteTrial, TriedRewrite
 from pyrometer.compiler.breaks.record import Break, Rewrite, SkippedFrame
 from pyrometer.compiler.costs.record import (
@@ -490,3 +491,9 @@ def test_what_is_not_in_the_report_is_said_in_the_headline():
     earlier = shown(document(report(incomplete=["model.py:12 forward was compiled before"])), width=300)
     assert "what was compiled before is not in this report" in earlier.splitlines()[0]
     assert "model.py:12 forward was compiled before" in earlier
+
+
+def test_levers_say_what_to_try_and_why():
+    text = shown(document(report(levers=[mark_dynamic()])), width=200)
+    assert "say which sizes vary" in text
+    assert "torch._dynamo.mark_dynamic(x, 0)" in text

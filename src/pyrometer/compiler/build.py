@@ -10,6 +10,7 @@ import msgspec
 
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.compiler.advice.advise import with_advice
+from pyrometer.compiler.advice.fitting import fitting_levers
 from pyrometer.compiler.breaks.frames import FrameCounts
 from pyrometer.compiler.breaks.read import count_frames, read_breaks, read_skips
 from pyrometer.compiler.costs.caches import read_cache
@@ -114,7 +115,7 @@ def build_report(
         incomplete=earlier,
         notes=[*notes, *([_of_earlier(earlier)] if earlier else [])],
     )
-    report = msgspec.structs.replace(report, unavailable=reading.unavailable())
+    report = msgspec.structs.replace(report, levers=fitting_levers(report), unavailable=reading.unavailable())
     return report if runtime is None else with_runtime(report, runtime)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pyrometer.bench.matrix.cell import OutputError
-from pyrometer.compiler.advice.record import RewriteTrial
+from pyrometer.compiler.advice.record import CompileLever, RewriteTrial
 from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.costs.record import (
     CacheSummary,
@@ -64,6 +64,10 @@ class CompileReport(Record, frozen=True, kw_only=True):
         doc("null when no steady step ran, and no call is known to have run eagerly in silence"),
     ] = None
     evaluation: Annotated[Evaluation | None, doc("eager against modes, where that was asked for")] = None
+    levers: Annotated[
+        list[CompileLever],
+        doc("changes to how it is compiled that the report gives reason to try; not measured"),
+    ] = []
     trial: Annotated[RewriteTrial | None, doc("the advised rewrites, tried, where that was asked for")] = None
     incomplete: Annotated[
         list[str],

@@ -35,6 +35,7 @@ OPENING = {
         "Evaluation",
         "Modes",
         "Compiling",
+        "Levers",
         "Runtime",
         "Guards",
         "Compilations",

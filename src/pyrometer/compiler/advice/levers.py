@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import torch
 from torch import nn
 
+from pyrometer.compiler.advice.record import CompileLever
 from pyrometer.compiler.advice.regions import repeated_blocks
 from pyrometer.compiler.private import marks, module_calls
 from pyrometer.errors import InputError
-from pyrometer.record import Record, doc
 
 STANCES = (
     "default",
@@ -25,18 +25,6 @@ STANCES = (
     "eager_then_compile",
     "aot_eager_then_compile",
 )
-
-
-class CompileLever(Record, frozen=True, kw_only=True):
-    """One change to how a program is compiled."""
-
-    name: str
-    title: Annotated[str, doc("the change in a few words")]
-    when: Annotated[str, doc("what makes it worth a try")]
-    use: Annotated[str, doc("Python that does it")]
-    effect: Annotated[str, doc("what should become of graphs, recompilations or compile time")]
-    exactness: Annotated[str, doc("exact, tolerance or semantic: what may change in the results")] = "exact"
-    missing: Annotated[str | None, doc("why this torch cannot; null if it can")] = None
 
 
 def compile_levers() -> list[CompileLever]:

@@ -1,4 +1,4 @@
-"""What came of rewrites that were tried."""
+"""What can be changed besides the code, and what came of rewrites that were tried."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from typing import Annotated
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.record import Record, doc
+
+
+class CompileLever(Record, frozen=True, kw_only=True):
+    """One change to how a program is compiled."""
+
+    name: str
+    title: Annotated[str, doc("the change in a few words")]
+    when: Annotated[str, doc("what makes it worth a try")]
+    use: Annotated[str, doc("Python that does it")]
+    effect: Annotated[str, doc("what should become of graphs, recompilations or compile time")]
+    exactness: Annotated[str, doc("exact, tolerance or semantic: what may change in the results")] = "exact"
+    missing: Annotated[str | None, doc("why this torch cannot; null if it can")] = None
 
 
 class TriedRewrite(Record, frozen=True, kw_only=True):

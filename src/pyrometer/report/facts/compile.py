@@ -276,6 +276,23 @@ def _mode_costs(report: CompileReport) -> Section | None:
     return Section("modes", "What the modes cost", [], Table(columns, body)) if body else None
 
 
+def _levers(report: CompileReport) -> Section | None:
+    body = [(lever.title, lever.when, lever.effect) for lever in report.levers]
+    facts = [Fact(lever.name, lever.use.replace("\n", "; ")) for lever in report.levers]
+    how = "Not measured here: try one, and compare."
+    return (
+        Section(
+            "levers",
+            "What else could help",
+            facts,
+            Table(("try to", "since", "then"), body, frozenset({1, 2})),
+            how,
+        )
+        if body
+        else None
+    )
+
+
 def _runtime(report: CompileReport) -> Section | None:
     found = report.runtime
     if found is None or not found.graphs:
@@ -339,6 +356,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     _evaluation,
     _mode_costs,
     _compiling,
+    _levers,
     _runtime,
     _guards,
     *compile_inside.CHAPTERS,

@@ -1,0 +1,55 @@
+"""Which levers a report gives reason to try."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from pyrometer.compiler.advice.levers import (
+    compile_blocks,
+    mark_dynamic,
+    preload_cache,
+    set_stance,
+    share_regions,
+)
+from pyrometer.compiler.advice.record import CompileLever
+from pyrometer.compiler.report import CompileReport
+from pyrometer.quantity import Seconds
+
+MANY_BLOCKS = 4
+LONG_S: Seconds = 5.0
+"""Compiling that takes longer is worth a change to how it is done."""
+
+_NUMBERED = re.compile(r"^(?P<stem>.*?)\.(?P<number>\d+)(?:\.|$)")
+
+
+def fitting_levers(report: CompileReport) -> list[CompileLever]:
+    """The levers whose reason stands in the report, those that this torch lacks left out.
+
+    Nothing of it is measured: try one, and compare.
+    """
+    is_long = report.cost.compile_s >= LONG_S
+    fitting = [
+        (compile_blocks(), is_long and _repeats_blocks(report)),
+        (share_regions(), is_long and _repeats_blocks(report)),
+        (
+            mark_dynamic(),
+            any(change.kind == "size" for one in report.recompiles for change in one.changed_inputs),
+        ),
+        (set_stance(), bool(report.recompiles)),
+        (preload_cache(), is_long and report.cache.state in {"warm", "cold", "mixed"}),
+    ]
+    return [lever for lever, fits in fitting if fits and lever.missing is None]
+
+
+def _repeats_blocks(report: CompileReport) -> bool:
+    """Whether modules of one graph are numbered, as `layers.0`, `layers.1`, … are."""
+    for graph in report.graph_records:
+        numbers = defaultdict[str, set[str]](set)
+        for node in graph.nodes:
+            found = _NUMBERED.match(node.module)
+            if found is not None:
+                numbers[found["stem"]].add(found["number"])
+        if any(len(each) >= MANY_BLOCKS for each in numbers.values()):
+            return True
+    return False
