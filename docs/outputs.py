@@ -36,7 +36,7 @@ PICTURED = "pyrometer check examples/perception.py:workload"
 TRACED = "python examples/job_traces.py ranks && pyrometer trace ranks/*.json.gz --html trace.html"
 """Makes the page of the second picture."""
 
-COMPILED = "pyrometer compile examples/detector.py:workload --try-rewrites --html compile.html --no-store"
+COMPILED = "pyrometer compile examples/detector.py:workload --with rewrites --html compile.html --no-store"
 """Makes the page of the third."""
 
 WIDTH, HEIGHT = 1100, 1240

@@ -151,6 +151,7 @@ def test_a_log_tells_the_same_breaks(broken, folder):
     assert found["cost"]["steady_s"] is None
 
 
+@pytest.mark.slow
 def test_recompilations_name_the_input_and_its_values(folder):
     done = run(
         folder,
@@ -211,7 +212,8 @@ def test_a_script_runs_as_it_is_and_keeps_its_exit_code_and_output(folder):
         (["work.py:broken", "--diff", "nowhere"], "nowhere"),
         (["work.py:missing"], "missing"),
         (["nowhere.log"], "no such file"),
-        (["script.py", "--deep"], "--deep"),
+        (["script.py", "--with", "deep"], "--with"),
+        (["work.py:broken", "--with", "depth"], "legal are deep, rewrites, modes"),
         (["work.py:broken", "--mode", "fast"], "fast"),
         (["work.py:broken", "--shapes", "nowhere.jsonl", "--no-store"], "nowhere.jsonl"),
     ],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pyrometer.cli.inspecting import Inspected, inspect_target
+from pyrometer.cli.inspecting import Inspected, inspect_target, parse_extras
 from pyrometer.cli.limits import parse_limits
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
@@ -30,12 +30,12 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
     "--mode", type=click.Choice(MODES), help="Compile in this mode what does not compile by itself."
 )
 @click.option(
-    "--deep", is_flag=True, help="Compile afresh and record fusions, passes and kernel origins, too."
+    "--with",
+    "extras",
+    metavar="LIST",
+    default="",
+    help="Also: deep (compile afresh, record fusions and passes), rewrites (try the advice in memory), modes (eager against every mode).",
 )
-@click.option(
-    "--try-rewrites", is_flag=True, help="Carry the advised rewrites out in memory, and measure them."
-)
-@click.option("--modes", is_flag=True, help="Measure eager against every mode of torch.compile.")
 @click.option(
     "--shapes",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -83,6 +83,7 @@ def command(
     if flags["no_source"] and flags["export"] is not None:
         raise UsageError("--export writes source text; leave it out, or --no-source")
     budget = parse_limits(flags.pop("limit"))
+    flags["extras"] = parse_extras(flags["extras"])
     baseline = _baseline(flags["diff"], store_location) if flags["diff"] is not None else None
     found = inspect_target(target, arguments, flags, quiet=as_json)
     document = _document(found, budget, baseline, no_source=flags["no_source"])

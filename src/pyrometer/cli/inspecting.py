@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pyrometer.compiler.shapes.record import ShapeAdvice
     from pyrometer.workload.target import Target
 
+EXTRAS = ("deep", "rewrites", "modes")
+"""What `--with` names."""
+
 LOG_SUFFIXES = (".log", ".log.gz", ".txt")
 
 
@@ -45,7 +48,7 @@ def inspect_target(
     Args:
         target: as it was typed.
         arguments: of a script.
-        flags: `mode`, `deep`, `try_rewrites`, `modes`, `shapes` and `budget` of the command line.
+        flags: `mode`, `extras`, `shapes` and `budget` of the command line.
         quiet: keep stdout free of what a script prints.
 
     Raises:
@@ -63,12 +66,26 @@ def inspect_target(
     return _of_workload(parsed, flags)
 
 
+def parse_extras(text: str) -> frozenset[str]:
+    """Read `--with deep,modes`.
+
+    >>> sorted(parse_extras("deep, modes"))
+    ['deep', 'modes']
+
+    Raises:
+        UsageError: something else is named.
+    """
+    named = [part.strip() for part in text.split(",") if part.strip()]
+    unknown = [name for name in named if name not in EXTRAS]
+    if unknown:
+        raise UsageError(f"--with: got {unknown[0]!r}; legal are {', '.join(EXTRAS)}, separated by commas")
+    return frozenset(named)
+
+
 def _require_workload(flags: dict[str, Any], why: str) -> None:
-    for name in ("mode", "deep", "try_rewrites", "modes", "shapes"):
-        if flags[name]:
-            raise UsageError(
-                f"--{name.replace('_', '-')}: {why}; it goes with a workload, as in model.py:workload"
-            )
+    for flag, given in (("mode", flags["mode"]), ("with", flags["extras"]), ("shapes", flags["shapes"])):
+        if given:
+            raise UsageError(f"--{flag}: {why}; it goes with a workload, as in model.py:workload")
 
 
 def _of_log(place: str) -> Inspected:
@@ -104,25 +121,27 @@ def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
     from pyrometer.compiler.inspecting.trial import try_rewrites
     from pyrometer.compiler.private.console import without_break_warnings
     from pyrometer.compiler.shapes.recommend import recommend_shapes
+    from pyrometer.compiler.shapes.sample import read_sample
     from pyrometer.workload.loading import load_workload
     from pyrometer.workload.output import stdout_to_stderr
 
     settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=flags["budget"])
     budget_s = settings.budget_s or DEFAULT_BUDGET_S
+    sample = None if flags["shapes"] is None else read_sample(flags["shapes"])
     shapes = None
     with stdout_to_stderr(), progress_bar() as progress:
         work = load_workload(target)
         with collect() as collector, without_break_warnings():
             report = inspect_compile(
-                work, mode=flags["mode"], deep=flags["deep"], budget_s=budget_s, progress=progress
+                work, mode=flags["mode"], deep="deep" in flags["extras"], budget_s=budget_s, progress=progress
             )
             log = collector.log()
-            if flags["try_rewrites"]:
+            if "rewrites" in flags["extras"]:
                 progress(1.0, "trying the rewrites")
                 trial = try_rewrites(work, report, mode=flags["mode"], budget_s=budget_s)
                 report = msgspec.structs.replace(report, trial=trial)
-        if flags["modes"]:
+        if "modes" in flags["extras"]:
             report = msgspec.structs.replace(report, evaluation=evaluate_modes(target, progress=progress))
-        if flags["shapes"] is not None:
-            shapes = recommend_shapes(work, flags["shapes"], mode=flags["mode"], progress=progress)
+        if sample is not None:
+            shapes = recommend_shapes(work, sample, mode=flags["mode"], progress=progress)
     return Inspected(target.text, report, log, shapes)

@@ -62,6 +62,7 @@ def test_eager_is_best_when_nothing_was_shown_to_be_faster():
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.slow
 def test_every_mode_is_a_row_and_a_failing_one_says_why(straight, batch):
     found = evaluate_modes(Inference(straight, batch), ("default", "max-autotune"), mode_s=0.2)
     eager, default, failed = found.modes
@@ -82,6 +83,7 @@ def test_every_mode_is_a_row_and_a_failing_one_says_why(straight, batch):
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.slow
 def test_a_mode_that_computes_something_else_is_not_recommended(straight, batch):
     found = evaluate_modes(Inference(straight, batch), ("reduce-overhead",), mode_s=0.2)
 

@@ -68,6 +68,7 @@ def steps_that_compile(when: str) -> str:
         """
 
 
+@pytest.mark.slow
 def test_steps_that_compile_until_the_end_are_not_steady(script):
     found = inspect_script([script(steps_that_compile("True"))])
 
@@ -75,6 +76,7 @@ def test_steps_that_compile_until_the_end_are_not_steady(script):
     assert any("last third" in line for line in found.report.unavailable)
 
 
+@pytest.mark.slow
 def test_steps_are_steady_when_the_last_third_compiles_nothing(script):
     found = inspect_script([script(steps_that_compile("number < 6"))])
 
@@ -89,6 +91,7 @@ def test_a_script_that_compiles_nothing_says_so(script):
     assert any("compiled nothing" in note for note in found.report.notes)
 
 
+@pytest.mark.slow
 def test_a_script_that_fails_keeps_what_was_compiled(script):
     found = inspect_script(
         [
@@ -106,6 +109,7 @@ def test_a_script_that_fails_keeps_what_was_compiled(script):
     assert found.report.graphs == 1
 
 
+@pytest.mark.slow
 def test_a_trace_of_the_users_own_is_written_too(script, tmp_path, monkeypatch):
     users = tmp_path / "own"
     monkeypatch.setenv("TORCH_TRACE", str(users))

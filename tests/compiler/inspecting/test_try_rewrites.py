@@ -83,6 +83,7 @@ def test_breaks_go_outputs_stay_and_the_program_is_as_it_was(program, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch's own, while it traces
+@pytest.mark.slow
 def test_a_training_step_is_tried_too_and_its_weights_stay(program):
     model = program.Net()
     weights = {name: value.clone() for name, value in model.state_dict().items()}
@@ -95,6 +96,7 @@ def test_a_training_step_is_tried_too_and_its_weights_stay(program):
     assert all(torch.equal(weights[name], value) for name, value in model.state_dict().items())
 
 
+@pytest.mark.slow
 def test_a_wrong_rewrite_is_seen_in_the_outputs(program):
     work = Inference(compiled(program.Net()), torch.randn(4, 8))
     report = inspect_compile(work, budget_s=0.3)
@@ -128,6 +130,7 @@ def test_what_is_not_sure_is_not_tried(program):
     assert "sure enough" in found.failure
 
 
+@pytest.mark.slow
 def test_a_source_that_changed_meanwhile_is_told(program):
     work = Inference(compiled(program.Net()), torch.randn(4, 8))
     report = inspect_compile(work, budget_s=0.3)

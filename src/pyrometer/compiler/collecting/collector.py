@@ -131,8 +131,8 @@ def collect() -> Iterator[Collector]:
     >>> with collect() as collector:
     ...     torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2)).tolist()
     [2.0, 2.0]
-    >>> [entry.compile_id.text for entry in collector.log().of("dynamo_output_graph")][-1:]
-    ['0/0']
+    >>> sum(1 for _ in collector.log().of("dynamo_output_graph"))
+    1
     """
     collector = Collector()
     logger = trace_log.logger()
