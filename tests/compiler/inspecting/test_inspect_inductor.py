@@ -114,7 +114,7 @@ def test_modes_are_each_compiled_cold_and_compared(evaluated):
     assert eager.outcome == "reference"
     for mode in modes:
         assert mode.failure is None
-        assert mode.compile_s > 1
+        assert mode.compile_s > 100 * mode.latency_s
         assert mode.artifact_bytes > 0
         assert mode.max_rel < 1e-4
         assert mode.ratio > 0
