@@ -49,7 +49,6 @@ def build_report(
     error: OutputError | None = None,
     runtime: Runtime | None = None,
     evaluation: Evaluation | None = None,
-    guard_eval_s: Seconds | None = None,
     incomplete: Iterable[str] = (),
     notes: Iterable[str] = (),
     unavailable: Iterable[str] = (),
@@ -67,7 +66,6 @@ def build_report(
         error: compiled against eager outputs.
         runtime: steady steps under the profiler.
         evaluation: eager against modes.
-        guard_eval_s: one evaluation of all guards.
         incomplete: functions that ran, but were compiled before the log began.
         notes: what readers of the report should know.
         unavailable: what could not be told, beside what the log itself says.
@@ -93,7 +91,7 @@ def build_report(
         recompiles=with_plain_names(reading.several("recompilations", read_recompiles)),
         limit_reached=bool(limits),
         limits=limits,
-        guards=guards if guard_eval_s is None else msgspec.structs.replace(guards, eval_s=guard_eval_s),
+        guards=guards,
         symbols=reading.several("symbolic sizes", read_symbols),
         cost=reading.part("costs", cost_of, untold),
         passes=reading.several("passes", read_passes),

@@ -14,7 +14,7 @@ from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.measure import Progress, measure
 from pyrometer.bench.measurement import Measurement
 from pyrometer.compiler.collecting.collector import collect
-from pyrometer.compiler.costs.code import read_code
+from pyrometer.compiler.costs.code import artifact_bytes, read_code
 from pyrometer.compiler.inspecting.accuracy import Accuracy, compare_outputs, tolerance_of
 from pyrometer.compiler.inspecting.eager import entry_points
 from pyrometer.compiler.inspecting.record import Evaluation, ModeResult
@@ -196,7 +196,7 @@ def _judged(
         )
     result = msgspec.structs.replace(
         row,
-        artifact_bytes=sum(each.num_bytes for each in read_code(log)),
+        artifact_bytes=artifact_bytes(read_code(log)),
         max_abs=None if error is None else error.max_abs,
         max_rel=None if error is None else error.max_rel,
         cosine=None if error is None else error.cosine,
