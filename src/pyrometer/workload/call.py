@@ -88,6 +88,8 @@ class CallSession(Session):
 
     def phased_step(self, mark: Mark) -> Any:
         """One call, which is all there is."""
+        if self.inputs_seen is not None:
+            self.inputs_seen(self._args)
         output = self._function(*self._args)
         mark("call")
         return output

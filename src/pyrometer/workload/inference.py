@@ -138,6 +138,8 @@ class InferenceSession(Session):
         """Make the inputs, then the forward pass."""
         prepared = self.prepare()
         mark("data")
+        if self.inputs_seen is not None:
+            self.inputs_seen((prepared.args, prepared.kwargs))
         output = self.step(prepared)
         mark("forward")
         self._counter.count()

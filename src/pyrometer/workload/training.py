@@ -146,6 +146,8 @@ class TrainingSession(Session):
                 mark("data")
                 batch = self._to_device(batch)
                 mark("h2d")
+                if self.inputs_seen is not None:
+                    self.inputs_seen(batch)
                 loss = self._forward(batch)
                 mark("forward")
                 self._backward(loss)

@@ -41,11 +41,13 @@ class Session(abc.ABC):
     Attributes:
         device: where the steps run.
         surroundings: global settings and imports that the steps need.
+        inputs_seen: called by `phased_step` with the inputs of the step, before it computes with them.
     """
 
     def __init__(self, device: torch.device, surroundings: Surroundings) -> None:
         self.device = device
         self.surroundings = surroundings
+        self.inputs_seen: Callable[[Any], None] | None = None
 
     @abc.abstractmethod
     def prepare(self) -> Any:

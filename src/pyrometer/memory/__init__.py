@@ -1,0 +1,1 @@
+"""Where the bytes go: ledger, prediction, leaks, snapshots, checkpoint planning."""

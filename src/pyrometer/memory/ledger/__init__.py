@@ -1,0 +1,1 @@
+"""Reading a log of allocations: who holds what, when."""

@@ -1,0 +1,80 @@
+"""From a log of allocations to the ledger, to what holds the peak, and to sums by module, operator and dtype."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from pyrometer.memory.category import CATEGORIES
+from pyrometer.memory.place import HeldBytes
+from pyrometer.memory.recording.allocation import Allocation, AllocationLog, PhaseEnd
+from pyrometer.memory.recording.sites import site_of
+from pyrometer.quantity import Bytes
+
+UNKNOWN_PLACE = "(before the steps)"
+"""Where something was allocated that was there before the recording began."""
+
+
+def ledger_of(live: Iterable[Allocation]) -> dict[str, Bytes]:
+    """Bytes by category, every category named; they add up to what is alive."""
+    ledger: dict[str, Bytes] = dict.fromkeys(CATEGORIES, 0)
+    for one in live:
+        ledger[one.settled] += one.nbytes
+    return ledger
+
+
+def peak_ledger(log: AllocationLog) -> dict[str, Bytes]:
+    """The ledger at the peak."""
+    return ledger_of(log.live_at(log.peak_event))
+
+
+def phase_at(log: AllocationLog, event: int) -> PhaseEnd | None:
+    """The phase that an event belongs to; `None` for what came after the last one."""
+    return next((phase for phase in log.phases if event < phase.event), None)
+
+
+def bytes_by(live: Iterable[Allocation], key: Callable[[Allocation], str | None]) -> dict[str, Bytes]:
+    """Bytes by any property, the largest first; what has none is left out."""
+    sums: dict[str, Bytes] = defaultdict(int)
+    for one in live:
+        name = key(one)
+        if name:
+            sums[name] += one.nbytes
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def held_by_place(live: Sequence[Allocation], most: int | None = None) -> list[HeldBytes]:
+    """What is alive by the line that allocated it and the module that ran, the largest first."""
+    groups: dict[tuple[str, str | None], list[Allocation]] = defaultdict(list)
+    for one in live:
+        groups[place_of(one), one.origin.module].append(one)
+    held = [_held(place, module, group) for (place, module), group in groups.items()]
+    return sorted(held, key=lambda one: (-one.bytes, one.site, one.module or ""))[:most]
+
+
+def place_of(allocation: Allocation) -> str:
+    """The user's line as `file:line`; the operator where there is none; or what it is, for what was there before."""
+    origin = allocation.origin
+    if origin.point is not None:
+        return site_of(origin.point).place
+    return origin.operator or f"{allocation.settled} {UNKNOWN_PLACE}"
+
+
+def _held(place: str, module: str | None, group: Sequence[Allocation]) -> HeldBytes:
+    point = group[0].origin.point
+    site = site_of(point) if point is not None else None
+    return HeldBytes(
+        site=place,
+        bytes=sum(one.nbytes for one in group),
+        count=len(group),
+        module=module,
+        operator=_most(group, lambda one: one.origin.operator),
+        category=_most(group, lambda one: one.settled),
+        dtype=_most(group, lambda one: one.dtype),
+        function=site.function if site else None,
+        source=site.source if site else None,
+    )
+
+
+def _most(group: Sequence[Allocation], key: Callable[[Allocation], str | None]) -> str | None:
+    return next(iter(bytes_by(group, key)), None)

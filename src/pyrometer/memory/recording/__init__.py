@@ -1,0 +1,1 @@
+"""Watching allocations: every storage that operators make, from its birth to its death."""

@@ -1,0 +1,79 @@
+"""Recording the allocations of a workload's steps."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+from torch import nn
+
+from pyrometer.memory.recording.allocation import AllocationLog
+from pyrometer.memory.recording.recorder import AllocationRecorder
+from pyrometer.workload.failure import user_code
+from pyrometer.workload.training import TrainingSession
+from pyrometer.workload.workload import Session, Workload
+
+STEPS = 2
+"""The first step, in which optimizers make their state, and one with it."""
+
+
+def record_steps(work: Workload, *, steps: int = STEPS) -> AllocationLog:
+    """Run a workload's first steps and record what they allocate on its device.
+
+    What `torch.compile` made runs eagerly meanwhile, because torch leaves compiled code alone under a dispatch mode.
+
+    Raises:
+        InputError: the workload cannot be prepared.
+        UserProgramError: a step raised.
+    """
+    with work.open() as session:
+        session.activate()
+        try:
+            return _recorded(session, steps, saved=True)
+        except UnfollowedSavedTensorsError:
+            log = _recorded(session, steps, saved=False)
+            log.notes.append(
+                "torch.func transforms do not allow to follow what autograd saves: activations count as temporaries"
+            )
+            return log
+
+
+class UnfollowedSavedTensorsError(Exception):
+    """The program uses a transform that refuses saved-tensor hooks."""
+
+
+def _recorded(session: Session, steps: int, *, saved: bool) -> AllocationLog:
+    gc.collect()  # garbage of before must not be freed in the middle of the recording
+    recorder = AllocationRecorder(session.device, saved=saved)
+    know_parts(recorder, session)
+    session.inputs_seen = lambda inputs: recorder.register_tree(inputs, "inputs")
+    try:
+        with recorder, user_code("the step"):
+            for step in range(steps):
+                mark = _marker(recorder, step)
+                output = session.phased_step(mark)
+                mark("rest")
+                del output
+    except Exception as error:
+        cause = error.__cause__ or error
+        if saved and "saved tensor hooks" in str(cause):
+            raise UnfollowedSavedTensorsError from error
+        raise
+    finally:
+        session.inputs_seen = None
+    return recorder.log
+
+
+def know_parts(recorder: AllocationRecorder, session: Session) -> None:
+    """Register a session's model and optimizer, where it has them."""
+    model = getattr(session, "model", None)
+    if isinstance(model, nn.Module):
+        recorder.know_model(getattr(model, "_orig_mod", model))
+    if isinstance(session, TrainingSession):
+        for part in session.parts.modules:
+            recorder.know_model(part)
+        recorder.know_optimizer(session.parts.optimizer)
+
+
+def _marker(recorder: AllocationRecorder, step: int) -> Callable[[str], None]:
+    return lambda phase: recorder.end_phase(phase, step=step)
