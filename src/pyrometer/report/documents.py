@@ -19,6 +19,7 @@ from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.shapes.record import ShapeAdvice
 from pyrometer.hardware.environment import Environment
+from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.record import Record, doc, joined
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.difference.record import TraceDiff
@@ -115,6 +116,24 @@ if TYPE_CHECKING:  # a record cannot have two bases, a type can
 
 else:
     CompileDocument = joined("CompileDocument", _CompileHead, CompileReport, "`pyrometer compile … --json`.")
+
+
+class _MemoryHead(Document, frozen=True, kw_only=True):
+    target: str
+    environment: Annotated[Environment | None, doc("null for a script: it ran in a process of its own")] = (
+        None
+    )
+    over_limit: Annotated[list[str], doc("limits that were asked for and are exceeded, a sentence each")] = []
+    what_if: Annotated[list[PredictedMemory], doc("with --predict only: the same under other settings")] = []
+
+
+if TYPE_CHECKING:
+
+    class MemoryDocument(_MemoryHead, MemoryProfile, frozen=True, kw_only=True):
+        """`pyrometer memory TARGET --json`."""
+
+else:
+    MemoryDocument = joined("MemoryDocument", _MemoryHead, MemoryProfile, "`pyrometer memory TARGET --json`.")
 
 
 class CalibrationDocument(TargetDocument, frozen=True, kw_only=True):

@@ -38,6 +38,7 @@ from pyrometer.report.documents import (
     CompileDocument,
     Document,
     MatrixDocument,
+    MemoryDocument,
     TargetDocument,
     TraceDocument,
 )
@@ -46,6 +47,7 @@ from pyrometer.report.facts import cold as of_cold
 from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
+from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts import trace as of_rank
@@ -53,6 +55,7 @@ from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import percent, spans
 from pyrometer.report.facts.trace_document import Part
+from pyrometer.report.memory_context import memory_parts
 from pyrometer.report.trace_context import MOST_RANKS, part_context
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -203,12 +206,24 @@ def compile_context(document: CompileDocument) -> Context:
     }
 
 
+def memory_context(document: MemoryDocument) -> Context:
+    """What the page of `pyrometer memory` shows."""
+    return {
+        "headline": _headline(of_memory.headline(document)),
+        "subtitle": of_memory.subtitle(document),
+        "over_limit": document.over_limit,
+        "memory": memory_parts(document, of_memory.document_sections(document)),
+        **_whereabouts(document),
+    }
+
+
 VIEWS: dict[str, tuple[str, Callable[[Any], Context]]] = {
     "bench": ("result.html.j2", bench_context),
     "calibration": ("calibration.html.j2", calibration_context),
     "check": ("result.html.j2", check_context),
     "compile": ("compile.html.j2", compile_context),
     "matrix": ("matrix.html.j2", matrix_context),
+    "memory": ("memory.html.j2", memory_context),
     "trace": ("trace.html.j2", trace_context),
 }
 """Kind of document: its template, and what fills it."""
@@ -296,7 +311,7 @@ def _surroundings(document: TargetDocument) -> Context:
     }
 
 
-def _whereabouts(document: TraceDocument | CompileDocument) -> Context:
+def _whereabouts(document: TraceDocument | CompileDocument | MemoryDocument) -> Context:
     """The surroundings of what may have been read from files, which do not tell their machine."""
     known = document.environment
     return {

@@ -16,6 +16,7 @@ from pyrometer.report.documents import (
     CompileDocument,
     Document,
     MatrixDocument,
+    MemoryDocument,
     TraceDocument,
 )
 
@@ -25,6 +26,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "check": CheckDocument,
     "compile": CompileDocument,
     "matrix": MatrixDocument,
+    "memory": MemoryDocument,
     "trace": TraceDocument,
 }
 

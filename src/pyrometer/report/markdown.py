@@ -10,6 +10,7 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
 from pyrometer.compiler.report import CompileReport
+from pyrometer.memory.advice.record import Advice
 from pyrometer.report import kinds
 from pyrometer.report.documents import (
     BenchDocument,
@@ -17,6 +18,7 @@ from pyrometer.report.documents import (
     CheckDocument,
     CompileDocument,
     MatrixDocument,
+    MemoryDocument,
     TargetDocument,
     TraceDocument,
 )
@@ -26,6 +28,7 @@ from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import compile_breaks, surroundings
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
+from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
@@ -161,12 +164,29 @@ def section_blocks(section: Section) -> list[str]:
     return blocks
 
 
+def memory_blocks(document: MemoryDocument) -> list[str]:
+    """What `pyrometer memory` found, as blocks of Markdown."""
+    blocks = [f"## {escape(of_memory.headline(document))}", escape(of_memory.subtitle(document))]
+    blocks += [f"- **{escape(line)}**" for line in document.over_limit]
+    return blocks + _memory_blocks(document.advice, of_memory.document_sections(document))
+
+
+def _memory_blocks(advice: Sequence[Advice], chapters: Sequence[Section]) -> list[str]:
+    blocks = []
+    for one in advice:
+        blocks += [f"### {escape(one.title)}", escape(one.why), code_block(one.use), escape(one.effect)]
+    for section in chapters:
+        blocks += section_blocks(section)
+    return blocks
+
+
 VIEWS: dict[str, Callable[[Any], list[str]]] = {
     "bench": bench_blocks,
     "calibration": calibration_blocks,
     "check": check_blocks,
     "compile": compile_blocks,
     "matrix": matrix_blocks,
+    "memory": memory_blocks,
     "trace": trace_blocks,
 }
 

@@ -16,6 +16,7 @@ from pyrometer.report.documents import (
     Document,
     EnvironmentDocument,
     MatrixDocument,
+    MemoryDocument,
     TraceDocument,
 )
 from pyrometer.report.run_documents import CompareDocument, PruneDocument, RunsDocument
@@ -28,6 +29,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "compare": CompareDocument,
     "compile": CompileDocument,
     "env": EnvironmentDocument,
+    "memory": MemoryDocument,
     "prune": PruneDocument,
     "runs": RunsDocument,
     "trace": TraceDocument,

@@ -44,6 +44,7 @@ from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Section, Table, percent
 from pyrometer.report.glyphs import Portable, ShareBar, interval_line, phase_mark, sparkline
 from pyrometer.report.terminal_compile import compile_view, compiled_rows
+from pyrometer.report.terminal_memory import memory_view
 from pyrometer.trace.analysis.what_if import WhatIf
 from pyrometer.trace.reporting.rank_report import RankReport
 
@@ -197,6 +198,7 @@ VIEWS: dict[str, Callable[[Any], RenderableType]] = {
     "check": check_view,
     "compile": compile_view,
     "matrix": matrix_view,
+    "memory": memory_view,
     "trace": trace_view,
 }
 

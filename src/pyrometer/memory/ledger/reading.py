@@ -11,8 +11,15 @@ from pyrometer.memory.recording.allocation import Allocation, AllocationLog, Pha
 from pyrometer.memory.recording.sites import site_of
 from pyrometer.quantity import Bytes
 
-UNKNOWN_PLACE = "(before the steps)"
+BEFORE = "(before the steps)"
 """Where something was allocated that was there before the recording began."""
+
+WITHOUT_LINE = {
+    "gradients": "(accumulating gradients)",
+    "optimizer": "(making the optimizer's state)",
+    "inputs": "(loading the batch)",
+}
+"""Where something was allocated that no line of the user's was running for."""
 
 
 def ledger_of(live: Iterable[Allocation]) -> dict[str, Bytes]:
@@ -53,11 +60,13 @@ def held_by_place(live: Sequence[Allocation], most: int | None = None) -> list[H
 
 
 def place_of(allocation: Allocation) -> str:
-    """The user's line as `file:line`; the operator where there is none; or what it is, for what was there before."""
-    origin = allocation.origin
+    """The user's line as `file:line`; where there is none what it was made for, or the operator that made it."""
+    origin, category = allocation.origin, allocation.settled
     if origin.point is not None:
         return site_of(origin.point).place
-    return origin.operator or f"{allocation.settled} {UNKNOWN_PLACE}"
+    if not origin.operator:
+        return f"{category} {BEFORE}"
+    return WITHOUT_LINE.get(category, origin.operator)
 
 
 def _held(place: str, module: str | None, group: Sequence[Allocation]) -> HeldBytes:

@@ -1,0 +1,293 @@
+"""A program's memory in words: the answer first, then chapter after chapter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from pyrometer.memory.category import CATEGORIES, MEANING
+from pyrometer.memory.place import HeldBytes
+from pyrometer.memory.profile import LeakReport, LeakSite, MemoryProfile
+from pyrometer.quantity import counted, format_bytes, format_percent, significant
+from pyrometer.report.documents import MemoryDocument
+from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.report.facts.trace_words import short, short_path
+
+Chapter = Callable[[MemoryProfile], "Section | None"]
+
+MOST_MODULES = 12
+
+PREDICTED_COLUMNS = ("parameters", "gradients", "optimizer", "activations", "temporaries")
+
+
+def headline(profile: MemoryProfile) -> str:
+    """The answer: how much, when, mostly what for, and whether it grows."""
+    when = f" in {profile.peak_phase}" if profile.peak_phase else ""
+    parts = [f"peak {format_bytes(profile.peak_bytes)}{when}"]
+    name, held = max(profile.ledger_bytes.items(), key=lambda item: item[1], default=("", 0))
+    if held:
+        parts.append(f"{percent(held / profile.peak_bytes)} {name}")
+    if profile.leak is not None:
+        parts.append(leak_words(profile.leak))
+    return " · ".join(parts)
+
+
+def leak_words(leak: LeakReport) -> str:
+    """The verdict on growth, in a few words.
+
+    >>> leak_words(LeakReport(verdict="stable", sentence="", num_steps=40))
+    'no leak in 40 steps'
+    """
+    if leak.verdict == "stable":
+        return f"no leak in {counted(leak.num_steps, 'step')}"
+    if leak.verdict in {"leak", "growing cache"}:
+        return f"{leak.verdict}: {format_bytes(leak.bytes_per_step)} per step"
+    return leak.verdict
+
+
+def subtitle(profile: MemoryProfile) -> str:
+    """What the answer rests on, and how far the prediction was off."""
+    parts = [profile.name, profile.config, profile.device]
+    if profile.bytes_per_unit is not None:
+        parts.append(f"{format_bytes(profile.bytes_per_unit)} per {profile.unit.removesuffix('s')}")
+    if profile.predicted is not None and profile.predicted.error is not None:
+        parts.append(f"predicted without running within {format_percent(abs(profile.predicted.error), 2)}")
+    return " · ".join(parts)
+
+
+def sections(profile: MemoryProfile) -> list[Section]:
+    """All chapters, without the empty ones."""
+    made = [chapter(profile) for chapter in CHAPTERS]
+    return [section for section in made if section is not None and (section.facts or section.table)]
+
+
+def document_sections(document: MemoryDocument) -> list[Section]:
+    """The same, behind what was asked for besides."""
+    asked = [_what_if(document)] if document.what_if else []
+    return asked + sections(document)
+
+
+def check_sections(profile: MemoryProfile) -> list[Section]:
+    """The chapters that a check prints on a terminal; its page has all."""
+    return [section for section in sections(profile) if section.slug in {"ledger", "held"}]
+
+
+def _ledger(profile: MemoryProfile) -> Section:
+    predicted = profile.predicted.ledger_bytes if profile.predicted is not None else None
+    rows = []
+    for name in CATEGORIES:
+        held = profile.ledger_bytes.get(name, 0)
+        expected = predicted.get(name, 0) if predicted is not None else 0
+        if held or expected:
+            row = (name, format_bytes(held), percent(held / max(profile.peak_bytes, 1)))
+            rows.append((*row, *([format_bytes(expected)] if predicted is not None else []), MEANING[name]))
+    columns = (
+        "category",
+        "at the peak",
+        "share",
+        *(["predicted"] if predicted is not None else []),
+        "what it is",
+    )
+    how = f"What was alive at the instant of the peak; the categories add up to it. Obtained from {profile.source}."
+    change = "Only what is alive in the phase of the peak can lower it; advice for other phases is left out."
+    return Section(
+        "ledger",
+        "The ledger at the peak",
+        [],
+        Table(columns, rows, frozenset({len(columns) - 1})),
+        how,
+        change,
+    )
+
+
+def _what_if(document: MemoryDocument) -> Section:
+    rows = [
+        (
+            ", ".join(f"{name} {value}" for name, value in one.settings.items()) or "as written",
+            format_bytes(one.peak_bytes),
+            f"{one.peak_bytes / max(document.peak_bytes, 1):.2f}×",
+            one.peak_phase or "–",
+            *(format_bytes(one.ledger_bytes.get(name, 0)) for name in PREDICTED_COLUMNS),
+        )
+        for one in document.what_if
+    ]
+    columns = ("with", "peak", "of now", "in", *PREDICTED_COLUMNS)
+    how = "Predicted on tensors without data: nothing of it was run."
+    return Section("predicted", "What if", [], Table(columns, rows, frozenset({3})), how)
+
+
+def _held(profile: MemoryProfile) -> Section | None:
+    rows = [
+        (
+            short_path(one.site),
+            format_bytes(one.bytes),
+            percent(one.bytes / max(profile.peak_bytes, 1)),
+            str(one.count),
+            one.category or "",
+            one.module or "",
+            short(one.source or one.operator or "", 60),
+        )
+        for one in alike(profile.at_peak)
+    ]
+    columns = ("allocated at", "bytes", "share", "tensors", "category", "module", "line")
+    how = "By the line of your code that ran when the bytes were allocated; in the backward pass, the line of the forward operator that it belongs to. A star stands for all of a repeated module."
+    return (
+        Section("held", "What holds the peak", [], Table(columns, rows, frozenset({4, 5, 6})), how)
+        if rows
+        else None
+    )
+
+
+def alike(places: list[HeldBytes]) -> list[HeldBytes]:
+    """Places with the blocks of a repeated module taken together, the largest first.
+
+    >>> one, two = (HeldBytes(site="m.py:3", bytes=8, count=1, module=f"blocks.{i}.mlp") for i in range(2))
+    >>> [(place.module, place.bytes, place.count) for place in alike([one, two])]
+    [('blocks.*.mlp', 16, 2)]
+    """
+    groups: dict[tuple[str, str, str | None], list[HeldBytes]] = {}
+    for one in places:
+        pattern = re.sub(r"(?<![^.])\d+(?![^.])", "*", one.module or "")
+        groups.setdefault((one.site, pattern, one.category), []).append(one)
+    merged = [
+        group[0]
+        if len(group) == 1
+        else msgspec.structs.replace(
+            group[0],
+            module=pattern,
+            bytes=sum(one.bytes for one in group),
+            count=sum(one.count for one in group),
+        )
+        for (_, pattern, _), group in groups.items()
+    ]
+    return sorted(merged, key=lambda one: -one.bytes)
+
+
+def _modules(profile: MemoryProfile) -> Section | None:
+    rows = [
+        (name, format_bytes(held), percent(held / max(profile.peak_bytes, 1)))
+        for name, held in list(profile.by_module.items())[:MOST_MODULES]
+    ]
+    facts = [
+        Fact(name, format_bytes(held), percent(held / max(profile.peak_bytes, 1)))
+        for name, held in profile.by_dtype.items()
+    ]
+    return (
+        Section("modules", "By module and dtype", facts, Table(("module", "at the peak", "share"), rows))
+        if rows or facts
+        else None
+    )
+
+
+def _scaling(profile: MemoryProfile) -> Section | None:
+    rows = [(law.category, law.law, law.remedy or "") for law in profile.scaling]
+    how = "B is the batch, T the sequence. Fitted to predictions at several sizes; the ledger of each was computed operator by operator."
+    table = Table(("category", "grows with", "what lowers it"), rows, frozenset({1, 2}))
+    return Section("scaling", "How it grows", [], table, how) if rows else None
+
+
+def _fits(profile: MemoryProfile) -> Section | None:
+    rows = [
+        (
+            format_bytes(fit.budget_bytes),
+            "not even one" if fit.max_batch is None else f"{fit.max_batch:,}",
+            format_bytes(fit.peak_bytes),
+        )
+        for fit in profile.fits
+    ]
+    how = "Tensors only: leave room for the context of the device, workspaces and fragmentation, a gibibyte or so on CUDA."
+    return (
+        Section(
+            "fits", "The largest batch", [], Table(("memory", "largest batch", "predicted peak"), rows), how
+        )
+        if rows
+        else None
+    )
+
+
+def _formulas(profile: MemoryProfile) -> Section | None:
+    facts = [Fact(name, text) for name, text in profile.formulas.items()]
+    return Section("formulas", "Rules of thumb, with this program's figures", facts) if facts else None
+
+
+def _leak(profile: MemoryProfile) -> Section | None:
+    leak = profile.leak
+    if leak is None:
+        return None
+    facts = [Fact("verdict", leak.sentence)]
+    if leak.bytes_per_step and len(leak.ci) == 2:
+        interval = f"{format_bytes(leak.ci[0])} to {format_bytes(leak.ci[1])}"
+        facts.append(Fact("growth", f"{format_bytes(leak.bytes_per_step)} per step", interval))
+    if leak.eta_steps is not None:
+        facts.append(
+            Fact(
+                "memory is full after",
+                f"about {counted(leak.eta_steps, 'step')}",
+                format_bytes(leak.limit_bytes),
+            )
+        )
+    facts.append(Fact("watched", counted(leak.num_steps, "step"), f"{leak.warmup_steps} of them warm-up"))
+    facts += [Fact("note", note) for note in leak.notes]
+    columns = ("allocated at", "per step", "held by", "graph kept alive", "write instead")
+    table = Table(columns, [_leak_row(site) for site in leak.sites], frozenset({2, 4}))
+    how = "A leak is an allocation of which a part survives from every stretch of the run, not only from its beginning; what a collection of garbage frees is none."
+    return Section("leak", "Does it grow?", facts, table if leak.sites else None, how)
+
+
+def _leak_row(site: LeakSite) -> tuple[str, ...]:
+    place = f"{short_path(site.file)}:{site.line}" if site.file else site.operator or "–"
+    graph = format_bytes(site.graph_bytes) if site.graph_bytes else (site.graph_state or "none")
+    return place, format_bytes(site.bytes_per_step), site.holder or "not found", graph, site.fix or "–"
+
+
+def _levels(profile: MemoryProfile) -> Section | None:
+    levels, told = profile.levels, []
+    if levels.rss_peak_bytes is not None:
+        told.append(
+            Fact(
+                "process, resident",
+                format_bytes(levels.rss_peak_bytes),
+                f"{format_bytes(levels.rss_start_bytes)} before",
+            )
+        )
+    for label, value in (
+        ("allocated at most", levels.allocated_peak_bytes),
+        ("reserved at most", levels.reserved_peak_bytes),
+        ("pinned", levels.pinned_bytes),
+        ("device, all processes", levels.device_used_bytes),
+        ("device", levels.device_total_bytes),
+    ):
+        if value is not None:
+            told.append(Fact(label, format_bytes(value)))
+    if profile.steady_bytes is not None:
+        told.append(Fact("tensors after the last step", format_bytes(profile.steady_bytes)))
+    if profile.units_per_gib is not None:
+        told.append(Fact("memory efficiency", f"{significant(profile.units_per_gib)} {profile.unit} per GiB"))
+    how = (
+        "The process holds more than its tensors: Python, libraries, and what its allocator keeps for later."
+    )
+    return Section("levels", "As others see it", told, None, how) if told else None
+
+
+def _notes(profile: MemoryProfile) -> Section | None:
+    notes = profile.notes + (profile.predicted.notes if profile.predicted is not None else [])
+    return (
+        Section("unknown", "What could not be told", [Fact("note", note) for note in notes])
+        if notes
+        else None
+    )
+
+
+CHAPTERS: tuple[Chapter, ...] = (
+    _ledger,
+    _leak,
+    _held,
+    _modules,
+    _scaling,
+    _fits,
+    _formulas,
+    _levels,
+    _notes,
+)

@@ -1,0 +1,48 @@
+"""What the page about memory shows: the ledger as a bar, memory over time, advice as cards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyrometer.memory.category import CATEGORIES
+from pyrometer.memory.profile import MemoryProfile
+from pyrometer.quantity import Bytes, format_bytes
+from pyrometer.report.charts.shares import Share, share_bar
+from pyrometer.report.charts.stacked_area import stacked_area
+from pyrometer.report.facts import memory as of_memory
+from pyrometer.report.facts.layout import Section, shortened
+
+MOST_ROWS = 25
+"""Rows of a table on the page; the document holds more."""
+
+SLOTS: dict[str, int] = dict(zip(CATEGORIES, (2, 6, 4, 8, 0, 1, 3, 7, 9, 5), strict=True))
+"""Categories, and their place in the palette."""
+
+
+def memory_parts(profile: MemoryProfile, sections: Sequence[Section]) -> dict[str, Any]:
+    """Fills `memory_sections.html.j2`."""
+    shares = ledger_shares(profile.ledger_bytes, profile.peak_bytes)
+    return {
+        "headline": of_memory.headline(profile),
+        "subtitle": of_memory.subtitle(profile),
+        "advice": profile.advice,
+        "shares": shares,
+        "bar": share_bar(shares, "the peak") if shares else None,
+        "area": stacked_area(profile.timeline, SLOTS),
+        "sections": [shortened_section(section) for section in sections],
+    }
+
+
+def ledger_shares(ledger: dict[str, Bytes], whole: Bytes) -> list[Share]:
+    """A ledger as parts of a bar, in the order of categories."""
+    return [
+        Share(name, ledger[name] / whole, format_bytes(ledger[name]), SLOTS[name])
+        for name in CATEGORIES
+        if whole and ledger.get(name)
+    ]
+
+
+def shortened_section(section: Section) -> Section:
+    """A chapter whose table is no longer than a page holds."""
+    return section if section.table is None else section._replace(table=shortened(section.table, MOST_ROWS))

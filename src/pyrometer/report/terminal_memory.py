@@ -1,0 +1,75 @@
+"""What `pyrometer memory` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from pyrometer.memory.advice.record import Advice
+from pyrometer.memory.profile import MemoryProfile
+from pyrometer.report import terminal_layout as layout
+from pyrometer.report.documents import MemoryDocument
+from pyrometer.report.facts import memory as of_memory
+from pyrometer.report.facts import surroundings
+from pyrometer.report.facts.layout import Section, shortened
+
+MOST_ROWS = 8
+"""Rows of each table; the page and the document hold more."""
+
+MOST_ADVICE = 3
+"""Pieces of advice that a check prints."""
+
+
+def memory_view(document: MemoryDocument) -> RenderableType:
+    """The answer, the advice, then chapter after chapter."""
+    rows: layout.Rows = [("Limit", Text.assemble(("! ", "bold red"), line)) for line in document.over_limit]
+    rows += section_rows(of_memory.document_sections(document))
+    rows += advice_rows(document.advice)
+    if document.environment is not None:
+        rows.append(("Machine", Text(surroundings.environment_line(document.environment))))
+    if document.run_id is not None:
+        rows.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
+    return layout.page(*layout.head(of_memory.headline(document), of_memory.subtitle(document)), rows)
+
+
+def memory_rows(profile: MemoryProfile) -> layout.Rows:
+    """What `pyrometer check` prints about memory."""
+    told = Group(Text(of_memory.headline(profile)), Text(of_memory.subtitle(profile), style="dim"))
+    return [
+        ("Memory", told),
+        *section_rows(of_memory.check_sections(profile)),
+        *advice_rows(profile.advice[:MOST_ADVICE]),
+    ]
+
+
+def advice_rows(advice: Sequence[Advice]) -> layout.Rows:
+    """Each piece of advice: what, why, and what to write."""
+    return [("Advice", _advice(one)) for one in advice]
+
+
+def section_rows(sections: Sequence[Section]) -> layout.Rows:
+    """Chapters, each labelled with its slug."""
+    return [(section.slug.capitalize(), _section(section)) for section in sections]
+
+
+def _advice(one: Advice) -> RenderableType:
+    return Group(
+        Text.assemble(("→ ", "bold yellow"), (one.title, "bold")),
+        Padding(Text(one.why), (0, 0, 0, 2)),
+        Padding(Text(one.use, style="green"), (0, 0, 0, 4)),
+        Padding(Text(one.effect, style="dim"), (0, 0, 0, 2)),
+    )
+
+
+def _section(section: Section) -> RenderableType:
+    parts: list[RenderableType] = []
+    if section.has_prose:
+        parts += [Text.assemble((f"{fact.label} ", "dim"), fact.line) for fact in section.facts]
+    elif section.facts:
+        parts.append(layout.facts(section.facts))
+    if section.table is not None:
+        parts.append(layout.table(shortened(section.table, MOST_ROWS)))
+    return Group(*parts)
