@@ -1,0 +1,1 @@
+"""Copies to the device beside the computation, and whether they pay."""
