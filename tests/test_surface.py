@@ -52,6 +52,29 @@ PUBLIC = [
     "record_trace",
     "span",
     "trace_script",
+    "AdaptiveCheckpoint",
+    "CheckpointPlan",
+    "DevicePrefetcher",
+    "LoaderReport",
+    "MemoryProfile",
+    "MemoryWatch",
+    "assert_no_leak",
+    "diff_memory",
+    "diff_snapshots",
+    "largest_batch",
+    "largest_batch_that_fits",
+    "micro_batched",
+    "observe_loading",
+    "plan_checkpoints",
+    "predict_memory",
+    "profile_memory",
+    "profile_samples",
+    "read_snapshot",
+    "record_snapshot",
+    "report_snapshot",
+    "track_memory",
+    "tune_loader",
+    "watch_memory",
 ]
 
 ERRORS = {
@@ -109,6 +132,13 @@ def test_signatures_that_others_call():
     assert list(inspect.signature(pm.analyze).parameters)[:3] == ["trace", "name", "rank"]
     assert next(iter(inspect.signature(pm.inspect_compile).parameters)) == "work"
     assert list(inspect.signature(pm.ShapeBuckets).parameters)[:2] == ["model", "dims"]
+    assert {"work", "steps", "predict", "leak_steps"} <= set(inspect.signature(pm.profile_memory).parameters)
+    assert {"work", "batch", "sequence", "dtype", "optimizer", "checkpoint", "accumulate"} <= set(
+        inspect.signature(pm.predict_memory).parameters
+    )
+    assert {"work", "steps"} <= set(inspect.signature(pm.watch_memory).parameters)
+    assert {"work", "budget"} <= set(inspect.signature(pm.plan_checkpoints).parameters)
+    assert {"batches", "device", "depth"} <= set(inspect.signature(pm.DevicePrefetcher).parameters)
     assert {"paths", "strict", "cache", "workers"} == set(inspect.signature(pm.read_trace).parameters)
 
 

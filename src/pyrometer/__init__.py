@@ -39,6 +39,29 @@ if TYPE_CHECKING:
     from pyrometer.compiler.shapes.sampler import BucketBatchSampler as BucketBatchSampler
     from pyrometer.hardware.environment import Environment as Environment
     from pyrometer.hardware.environment import read_environment as read_environment
+    from pyrometer.loading.pipeline import observe_loading as observe_loading
+    from pyrometer.loading.prefetch.prefetcher import DevicePrefetcher as DevicePrefetcher
+    from pyrometer.loading.profiling.profile import profile_samples as profile_samples
+    from pyrometer.loading.report import LoaderReport as LoaderReport
+    from pyrometer.loading.tuning.tune import tune_loader as tune_loader
+    from pyrometer.memory.batching.largest import largest_batch as largest_batch
+    from pyrometer.memory.batching.micro import micro_batched as micro_batched
+    from pyrometer.memory.checkpointing.adaptive import AdaptiveCheckpoint as AdaptiveCheckpoint
+    from pyrometer.memory.checkpointing.plan import plan_checkpoints as plan_checkpoints
+    from pyrometer.memory.checkpointing.record import CheckpointPlan as CheckpointPlan
+    from pyrometer.memory.difference import diff_memory as diff_memory
+    from pyrometer.memory.leaks.watch import MemoryWatch as MemoryWatch
+    from pyrometer.memory.leaks.watch import assert_no_leak as assert_no_leak
+    from pyrometer.memory.leaks.watch import watch_memory as watch_memory
+    from pyrometer.memory.prediction.fits import largest_batch_that_fits as largest_batch_that_fits
+    from pyrometer.memory.prediction.predict import predict_memory as predict_memory
+    from pyrometer.memory.profile import MemoryProfile as MemoryProfile
+    from pyrometer.memory.profiling import profile_memory as profile_memory
+    from pyrometer.memory.snapshots.build import report_snapshot as report_snapshot
+    from pyrometer.memory.snapshots.difference import diff_snapshots as diff_snapshots
+    from pyrometer.memory.snapshots.read import read_snapshot as read_snapshot
+    from pyrometer.memory.snapshots.recording import record_snapshot as record_snapshot
+    from pyrometer.memory.tracking import track_memory as track_memory
     from pyrometer.trace.analysis.registry import analyses as analyses
     from pyrometer.trace.analysis.registry import analyze as analyze
     from pyrometer.trace.capture.attach import attach as attach
@@ -58,15 +81,21 @@ if TYPE_CHECKING:
     from pyrometer.workload.workload import Workload as Workload
 
 _HOMES = {
+    "AdaptiveCheckpoint": "pyrometer.memory.checkpointing.adaptive",
     "BucketBatchSampler": "pyrometer.compiler.shapes.sampler",
     "Calibration": "pyrometer.bench.calibration",
     "Call": "pyrometer.workload.call",
     "CaptureOptions": "pyrometer.trace.capture.record",
+    "CheckpointPlan": "pyrometer.memory.checkpointing.record",
     "CompileBudget": "pyrometer.compiler.budget",
     "CompileReport": "pyrometer.compiler.report",
+    "DevicePrefetcher": "pyrometer.loading.prefetch.prefetcher",
     "Environment": "pyrometer.hardware.environment",
     "Inference": "pyrometer.workload.inference",
+    "LoaderReport": "pyrometer.loading.report",
     "Measurement": "pyrometer.bench.measurement",
+    "MemoryProfile": "pyrometer.memory.profile",
+    "MemoryWatch": "pyrometer.memory.leaks.watch",
     "ShapeBuckets": "pyrometer.compiler.shapes.buckets",
     "Trace": "pyrometer.trace.trace",
     "Training": "pyrometer.workload.training",
@@ -75,26 +104,43 @@ _HOMES = {
     "analyses": "pyrometer.trace.analysis.registry",
     "analyze": "pyrometer.trace.analysis.registry",
     "assert_compile_budget": "pyrometer.compiler.budget",
+    "assert_no_leak": "pyrometer.memory.leaks.watch",
     "attach": "pyrometer.trace.capture.attach",
     "calibrate": "pyrometer.bench.calibrate",
     "compare": "pyrometer.bench.comparison.compare",
     "compare_many": "pyrometer.bench.comparison.compare",
     "diff_compile": "pyrometer.compiler.difference",
+    "diff_memory": "pyrometer.memory.difference",
+    "diff_snapshots": "pyrometer.memory.snapshots.difference",
     "diff_traces": "pyrometer.trace.difference.compare",
     "disable_attach": "pyrometer.trace.capture.listening",
     "enable_attach": "pyrometer.trace.capture.listening",
     "evaluate_modes": "pyrometer.compiler.inspecting.evaluation",
     "export_trace": "pyrometer.trace.export.formats",
     "inspect_compile": "pyrometer.compiler.inspecting.inspect",
+    "largest_batch": "pyrometer.memory.batching.largest",
+    "largest_batch_that_fits": "pyrometer.memory.prediction.fits",
     "measure": "pyrometer.bench.measure",
+    "micro_batched": "pyrometer.memory.batching.micro",
     "observe_compile": "pyrometer.compiler.inspecting.observe",
+    "observe_loading": "pyrometer.loading.pipeline",
     "pack_sequences": "pyrometer.compiler.shapes.packing",
+    "plan_checkpoints": "pyrometer.memory.checkpointing.plan",
+    "predict_memory": "pyrometer.memory.prediction.predict",
+    "profile_memory": "pyrometer.memory.profiling",
+    "profile_samples": "pyrometer.loading.profiling.profile",
     "read_environment": "pyrometer.hardware.environment",
+    "read_snapshot": "pyrometer.memory.snapshots.read",
     "read_trace": "pyrometer.trace.reading.read",
     "recommend_shapes": "pyrometer.compiler.shapes.recommend",
+    "record_snapshot": "pyrometer.memory.snapshots.recording",
     "record_trace": "pyrometer.trace.capture.workload",
+    "report_snapshot": "pyrometer.memory.snapshots.build",
     "span": "pyrometer.trace.span",
     "trace_script": "pyrometer.trace.capture.script",
+    "track_memory": "pyrometer.memory.tracking",
+    "tune_loader": "pyrometer.loading.tuning.tune",
+    "watch_memory": "pyrometer.memory.leaks.watch",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604

@@ -134,10 +134,10 @@ def rate_scale(value: float) -> float:
 def counted(number: float, noun: str) -> str:
     """A count with its noun, in the singular where it is one.
 
-    >>> counted(1, "step"), counted(1200, "block"), counted(5, "process")
-    ('1 step', '1,200 blocks', '5 processes')
+    >>> counted(1, "step"), counted(1200, "block"), counted(5, "process"), counted(2, "batch")
+    ('1 step', '1,200 blocks', '5 processes', '2 batches')
     """
-    ending = "" if round(number) == 1 else "es" if noun.endswith("s") else "s"
+    ending = "" if round(number) == 1 else "es" if noun.endswith(("s", "ch")) else "s"
     return f"{number:,.0f} {noun}{ending}"
 
 

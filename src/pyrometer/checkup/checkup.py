@@ -7,6 +7,8 @@ from typing import Annotated, Any
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.compiler.report import CompileReport
 from pyrometer.hardware.environment import Environment
+from pyrometer.loading.report import LoaderReport
+from pyrometer.memory.profile import MemoryProfile
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.trace.capture.record import Capture
@@ -46,4 +48,8 @@ class Checkup(Record, frozen=True, kw_only=True):
     compiled: Annotated[
         CompileReport | None, doc("what torch.compile did; null where nothing was compiled")
     ] = None
+    memory_profile: Annotated[
+        MemoryProfile | None, doc("where the bytes go; null where memory could not be profiled")
+    ] = None
+    loading: Annotated[LoaderReport | None, doc("how the data arrives; null but for training")] = None
     notes: Annotated[list[str], doc("what could not be observed, and why")] = []

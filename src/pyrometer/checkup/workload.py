@@ -1,4 +1,4 @@
-"""Checking a workload: measured, with its phases and its memory."""
+"""Checking a workload: measured, traced, its memory profiled, its loader observed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pyrometer.bench.measure import Progress, measure
 from pyrometer.bench.quality import Circumstances
 from pyrometer.checkup.checkup import Checkup
 from pyrometer.checkup.compiling import compiled_by_itself, try_compile
+from pyrometer.checkup.feeding import observe_feeding
+from pyrometer.checkup.remembering import profile_workload
 from pyrometer.checkup.tracing import trace_workload, traced_fields
 from pyrometer.compiler.collecting.collector import collect
 from pyrometer.hardware.environment import read_environment
@@ -41,6 +43,7 @@ def check_workload(
     Raises:
         UserProgramError: the very first step raised.
     """
+    tell = progress or _silent
     asked = Circumstances(command=f"pyrometer check {target}", budget_s=budget_s)
     with collect() as collector:
         measurement = measure(
@@ -57,14 +60,22 @@ def check_workload(
     )
     if measurement.failure is not None or measurement.interrupted:
         return found
-    if progress is not None:
-        progress(1.0, "tracing a few steps")
+    tell(1.0, "tracing a few steps")
     trace, notes = trace_workload(work, step_s=measurement.median_s, budget_s=budget_s)
     more = {} if trace is None else traced_fields(trace, environment, peaks_folder)
     notes = [*notes, *more.pop("notes", [])]
     if compiling and found.compiled is None:
-        if progress is not None:
-            progress(1.0, "trying torch.compile")
+        tell(1.0, "trying torch.compile")
         more["compiled"], why_not = try_compile(work, budget_s=budget_s)
         notes += why_not
+    tell(1.0, "profiling memory")
+    more["memory_profile"], why_not = profile_workload(work, step_s=measurement.median_s, budget_s=budget_s)
+    notes += why_not
+    tell(1.0, "observing the loader")
+    more["loading"], why_not = observe_feeding(work, budget_s=budget_s)
+    notes += why_not
     return msgspec.structs.replace(found, **more, notes=notes)
+
+
+def _silent(_share: float, _what: str) -> None:
+    """The progress of someone who does not ask."""

@@ -105,6 +105,7 @@ def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: An
     from pyrometer.bench.measure import DEFAULT_BUDGET_S, measure
     from pyrometer.bench.quality import Circumstances
     from pyrometer.bench.soak import soak
+    from pyrometer.checkup.feeding import observe_feeding
     from pyrometer.hardware.environment import read_environment
     from pyrometer.report.documents import BenchDocument
     from pyrometer.workload.loading import load_workload
@@ -126,6 +127,9 @@ def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: An
         if flags["soak"] and measurement.complete:
             more["soak"] = soak(work, flags["soak"], progress=progress)
             code = exit_code_of(more["soak"])
+        if measurement.complete:
+            more["loading"], why_not = observe_feeding(work, budget_s=budget_s)
+            click.echo("".join(f"{note}\n" for note in why_not), nl=False, err=True)
     except KeyboardInterrupt:
         code = 130  # the measurement is kept
     return BenchDocument(target=target, measurement=measurement, **more, environment=read_environment()), code

@@ -18,6 +18,7 @@ VERBS = {
     "bench": "time a workload, compare two, or fill a matrix of configurations",
     "trace": "where the time goes: analyse traces of one or many ranks, or capture one",
     "compile": "what torch.compile does: graphs, breaks and their rewrites, recompilations, costs",
+    "memory": "where the bytes go: ledger, prediction, leaks, checkpoint plan; allocator snapshots",
     "calibrate": "what difference this machine can resolve; its compute and bandwidth peaks",
     "runs": "list what the store holds",
     "show": "look at a stored run again",

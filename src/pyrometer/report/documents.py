@@ -19,7 +19,12 @@ from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.shapes.record import ShapeAdvice
 from pyrometer.hardware.environment import Environment
+from pyrometer.loading.report import LoaderReport
+from pyrometer.memory.checkpointing.record import CheckpointPlan
+from pyrometer.memory.difference import MemoryDiff
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
+from pyrometer.memory.snapshots.difference import SnapshotDiff
+from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.record import Record, doc, joined
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.difference.record import TraceDiff
@@ -56,6 +61,7 @@ class BenchDocument(TargetDocument, frozen=True, kw_only=True):
     verdict: Annotated[Verdict | None, doc("with --vs only")] = None
     cold: Annotated[ColdStarts | None, doc("with --cold only")] = None
     soak: Annotated[Soak | None, doc("with --soak only")] = None
+    loading: Annotated[LoaderReport | None, doc("how the data arrives; null but for training")] = None
 
 
 class MatrixDocument(TargetDocument, frozen=True, kw_only=True):
@@ -78,6 +84,10 @@ class CheckDocument(TargetDocument, frozen=True, kw_only=True):
     compiled: Annotated[
         CompileReport | None, doc("what torch.compile did; null where nothing was compiled")
     ] = None
+    memory_profile: Annotated[
+        MemoryProfile | None, doc("where the bytes go; null where memory could not be profiled")
+    ] = None
+    loading: Annotated[LoaderReport | None, doc("how the data arrives; null but for training")] = None
     notes: Annotated[list[str], doc("what could not be observed, and why")] = []
     report_path: Annotated[str | None, doc("the HTML file")]
 
@@ -125,6 +135,14 @@ class _MemoryHead(Document, frozen=True, kw_only=True):
     )
     over_limit: Annotated[list[str], doc("limits that were asked for and are exceeded, a sentence each")] = []
     what_if: Annotated[list[PredictedMemory], doc("with --predict only: the same under other settings")] = []
+    plan: Annotated[CheckpointPlan | None, doc("with --plan only: what to compute again")] = None
+    diff: Annotated[MemoryDiff | None, doc("with --diff only")] = None
+
+
+class _SnapshotHead(Document, frozen=True, kw_only=True):
+    target: Annotated[str, doc("the file")]
+    over_limit: Annotated[list[str], doc("limits that were asked for and are exceeded, a sentence each")] = []
+    diff: Annotated[SnapshotDiff | None, doc("with --diff only")] = None
 
 
 if TYPE_CHECKING:
@@ -132,7 +150,13 @@ if TYPE_CHECKING:
     class MemoryDocument(_MemoryHead, MemoryProfile, frozen=True, kw_only=True):
         """`pyrometer memory TARGET --json`."""
 
+    class SnapshotDocument(_SnapshotHead, SnapshotReport, frozen=True, kw_only=True):
+        """`pyrometer memory SNAPSHOT --json`."""
+
 else:
+    SnapshotDocument = joined(
+        "SnapshotDocument", _SnapshotHead, SnapshotReport, "`pyrometer memory SNAPSHOT --json`."
+    )
     MemoryDocument = joined("MemoryDocument", _MemoryHead, MemoryProfile, "`pyrometer memory TARGET --json`.")
 
 

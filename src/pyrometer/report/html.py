@@ -39,6 +39,7 @@ from pyrometer.report.documents import (
     Document,
     MatrixDocument,
     MemoryDocument,
+    SnapshotDocument,
     TargetDocument,
     TraceDocument,
 )
@@ -48,6 +49,7 @@ from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import memory as of_memory
+from pyrometer.report.facts import snapshot as of_snapshot
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts import trace as of_rank
@@ -55,7 +57,7 @@ from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import percent, spans
 from pyrometer.report.facts.trace_document import Part
-from pyrometer.report.memory_context import memory_parts
+from pyrometer.report.memory_context import loading_parts, memory_parts, snapshot_parts
 from pyrometer.report.trace_context import MOST_RANKS, part_context
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -128,6 +130,8 @@ def bench_context(document: BenchDocument) -> Context:
         "whereabouts": None,
         "traced": [],
         "compiled": None,
+        "memory": None,
+        "loading": loading_parts(document.loading) if document.loading is not None else None,
         "notes": [],
         **_surroundings(document),
     }
@@ -149,6 +153,10 @@ def check_context(document: CheckDocument) -> Context:
         "compiled": compile_parts(document.compiled, of_compile.sections(document.compiled))
         if document.compiled is not None
         else None,
+        "memory": memory_parts(document.memory_profile, of_memory.sections(document.memory_profile))
+        if document.memory_profile is not None
+        else None,
+        "loading": loading_parts(document.loading) if document.loading is not None else None,
         "notes": document.notes,
         **_surroundings(document),
     }
@@ -217,6 +225,17 @@ def memory_context(document: MemoryDocument) -> Context:
     }
 
 
+def snapshot_context(document: SnapshotDocument) -> Context:
+    """What the page of a memory snapshot shows."""
+    return {
+        "headline": _headline(of_snapshot.headline(document)),
+        "subtitle": of_snapshot.subtitle(document),
+        "over_limit": document.over_limit,
+        "memory": snapshot_parts(document, of_snapshot.document_sections(document)),
+        **_whereabouts(document),
+    }
+
+
 VIEWS: dict[str, tuple[str, Callable[[Any], Context]]] = {
     "bench": ("result.html.j2", bench_context),
     "calibration": ("calibration.html.j2", calibration_context),
@@ -224,6 +243,7 @@ VIEWS: dict[str, tuple[str, Callable[[Any], Context]]] = {
     "compile": ("compile.html.j2", compile_context),
     "matrix": ("matrix.html.j2", matrix_context),
     "memory": ("memory.html.j2", memory_context),
+    "snapshot": ("memory.html.j2", snapshot_context),
     "trace": ("trace.html.j2", trace_context),
 }
 """Kind of document: its template, and what fills it."""
@@ -311,9 +331,9 @@ def _surroundings(document: TargetDocument) -> Context:
     }
 
 
-def _whereabouts(document: TraceDocument | CompileDocument | MemoryDocument) -> Context:
+def _whereabouts(document: TraceDocument | CompileDocument | MemoryDocument | SnapshotDocument) -> Context:
     """The surroundings of what may have been read from files, which do not tell their machine."""
-    known = document.environment
+    known = getattr(document, "environment", None)
     return {
         "environment": surroundings.environment_facts(known) if known is not None else [],
         "settings": surroundings.settings_table(known) if known is not None else None,

@@ -17,6 +17,7 @@ from pyrometer.report.documents import (
     Document,
     MatrixDocument,
     MemoryDocument,
+    SnapshotDocument,
     TraceDocument,
 )
 
@@ -27,6 +28,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "compile": CompileDocument,
     "matrix": MatrixDocument,
     "memory": MemoryDocument,
+    "snapshot": SnapshotDocument,
     "trace": TraceDocument,
 }
 

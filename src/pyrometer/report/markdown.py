@@ -10,6 +10,8 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
 from pyrometer.compiler.report import CompileReport
+from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.advice.record import Advice
 from pyrometer.report import kinds
 from pyrometer.report.documents import (
@@ -19,6 +21,7 @@ from pyrometer.report.documents import (
     CompileDocument,
     MatrixDocument,
     MemoryDocument,
+    SnapshotDocument,
     TargetDocument,
     TraceDocument,
 )
@@ -26,9 +29,11 @@ from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
 from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import compile_breaks, surroundings
+from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import memory as of_memory
+from pyrometer.report.facts import snapshot as of_snapshot
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
@@ -66,6 +71,8 @@ def bench_blocks(document: BenchDocument) -> list[str]:
             table(of_soak.drift_table(document.soak)),
         ]
         blocks += [caveats(document.soak.caveats, of_soak.subtitle(document.soak), None)]
+    if document.loading is not None:
+        blocks += _loading_blocks(document.loading)
     if not blocks:
         blocks.append(f"## Nothing was measured of {escape(document.target)}")
     return [*blocks, *_provenance_blocks(document)]
@@ -83,6 +90,12 @@ def check_blocks(document: CheckDocument) -> list[str]:
     if document.compiled is not None:
         blocks += [f"### torch.compile: {escape(of_compile.headline(document.compiled))}"]
         blocks += _compiled_blocks(document.compiled, of_compile.sections(document.compiled))
+    if document.memory_profile is not None:
+        profile = document.memory_profile
+        blocks += [f"### Memory: {escape(of_memory.headline(profile))}"]
+        blocks += _advised_blocks(profile.advice, of_memory.sections(profile))
+    if document.loading is not None:
+        blocks += _loading_blocks(document.loading)
     blocks += [escape(note) for note in document.notes]
     if document.script is not None:
         blocks += ["### Script", _facts(surroundings.script_facts(document.script))]
@@ -168,10 +181,24 @@ def memory_blocks(document: MemoryDocument) -> list[str]:
     """What `pyrometer memory` found, as blocks of Markdown."""
     blocks = [f"## {escape(of_memory.headline(document))}", escape(of_memory.subtitle(document))]
     blocks += [f"- **{escape(line)}**" for line in document.over_limit]
-    return blocks + _memory_blocks(document.advice, of_memory.document_sections(document))
+    return blocks + _advised_blocks(document.advice, of_memory.document_sections(document))
 
 
-def _memory_blocks(advice: Sequence[Advice], chapters: Sequence[Section]) -> list[str]:
+def _loading_blocks(report: LoaderReport) -> list[str]:
+    told = f"### Data: {escape(of_loading.headline(report))}"
+    return [told, *_advised_blocks(report.advice, of_loading.sections(report))]
+
+
+def snapshot_blocks(document: SnapshotDocument) -> list[str]:
+    """What `pyrometer memory` read from a snapshot, as blocks of Markdown."""
+    blocks = [f"## {escape(of_snapshot.headline(document))}", escape(of_snapshot.subtitle(document))]
+    blocks += [f"- **{escape(line)}**" for line in document.over_limit]
+    return blocks + _advised_blocks(document.advice, of_snapshot.document_sections(document))
+
+
+def _advised_blocks(
+    advice: Sequence[Advice] | Sequence[LoaderAdvice], chapters: Sequence[Section]
+) -> list[str]:
     blocks = []
     for one in advice:
         blocks += [f"### {escape(one.title)}", escape(one.why), code_block(one.use), escape(one.effect)]
@@ -187,6 +214,7 @@ VIEWS: dict[str, Callable[[Any], list[str]]] = {
     "compile": compile_blocks,
     "matrix": matrix_blocks,
     "memory": memory_blocks,
+    "snapshot": snapshot_blocks,
     "trace": trace_blocks,
 }
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.category import CATEGORIES
 from pyrometer.memory.profile import MemoryProfile
+from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.quantity import Bytes, format_bytes
 from pyrometer.report.charts.shares import Share, share_bar
 from pyrometer.report.charts.stacked_area import stacked_area
+from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts.layout import Section, shortened
 
@@ -31,6 +34,27 @@ def memory_parts(profile: MemoryProfile, sections: Sequence[Section]) -> dict[st
         "bar": share_bar(shares, "the peak") if shares else None,
         "area": stacked_area(profile.timeline, SLOTS),
         "sections": [shortened_section(section) for section in sections],
+    }
+
+
+def snapshot_parts(report: SnapshotReport, sections: Sequence[Section]) -> dict[str, Any]:
+    """Fills `memory_sections.html.j2` for a snapshot."""
+    shares = ledger_shares(report.ledger_bytes, report.peak_bytes)
+    return {
+        "advice": report.advice,
+        "shares": shares,
+        "bar": share_bar(shares, "the peak") if shares else None,
+        "area": stacked_area(report.timeline, SLOTS),
+        "sections": [shortened_section(section) for section in sections],
+    }
+
+
+def loading_parts(report: LoaderReport) -> dict[str, Any]:
+    """Fills the chapter about how the data arrives."""
+    return {
+        "headline": of_loading.headline(report),
+        "advice": report.advice,
+        "sections": [shortened_section(section) for section in of_loading.sections(report)],
     }
 
 

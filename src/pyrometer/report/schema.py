@@ -17,6 +17,7 @@ from pyrometer.report.documents import (
     EnvironmentDocument,
     MatrixDocument,
     MemoryDocument,
+    SnapshotDocument,
     TraceDocument,
 )
 from pyrometer.report.run_documents import CompareDocument, PruneDocument, RunsDocument
@@ -30,6 +31,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "compile": CompileDocument,
     "env": EnvironmentDocument,
     "memory": MemoryDocument,
+    "memory-snapshot": SnapshotDocument,
     "prune": PruneDocument,
     "runs": RunsDocument,
     "trace": TraceDocument,

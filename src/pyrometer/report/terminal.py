@@ -44,7 +44,7 @@ from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Section, Table, percent
 from pyrometer.report.glyphs import Portable, ShareBar, interval_line, phase_mark, sparkline
 from pyrometer.report.terminal_compile import compile_view, compiled_rows
-from pyrometer.report.terminal_memory import memory_view
+from pyrometer.report.terminal_memory import loading_rows, memory_rows, memory_view, snapshot_view
 from pyrometer.trace.analysis.what_if import WhatIf
 from pyrometer.trace.reporting.rank_report import RankReport
 
@@ -91,6 +91,8 @@ def bench_view(document: BenchDocument) -> RenderableType:
         rows.append(("Starts", Group(*map(Text, told), layout.table(of_cold.stage_table(document.cold)))))
     if document.soak is not None:
         rows += _soak_rows(document.soak)
+    if document.loading is not None:
+        rows += loading_rows(document.loading)
     return layout.page(*head, rows + _machine_rows(document))
 
 
@@ -108,6 +110,10 @@ def check_view(document: CheckDocument | Checkup) -> RenderableType:
         rows += _trace_rows(document.trace, of_rank.check_sections(document.trace, document.capture))
     if document.compiled is not None:
         rows += compiled_rows(document.compiled)
+    if document.memory_profile is not None:
+        rows += memory_rows(document.memory_profile)
+    if document.loading is not None:
+        rows += loading_rows(document.loading)
     rows += [("Note", Text(note)) for note in document.notes]
     if document.trace_verdict is not None:
         head = (Group(head[0], Text(document.trace_verdict.sentence)), head[1])
@@ -199,6 +205,7 @@ VIEWS: dict[str, Callable[[Any], RenderableType]] = {
     "compile": compile_view,
     "matrix": matrix_view,
     "memory": memory_view,
+    "snapshot": snapshot_view,
     "trace": trace_view,
 }
 

@@ -54,7 +54,7 @@ OPENING = {
         "Levels",
         "Predicted",
         "Advice",
-        "Memory",
+        "Peak",
     ),
     *(
         "Breakdown",

@@ -8,11 +8,15 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.report import terminal_layout as layout
-from pyrometer.report.documents import MemoryDocument
+from pyrometer.report.documents import MemoryDocument, SnapshotDocument
+from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import memory as of_memory
+from pyrometer.report.facts import snapshot as of_snapshot
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts.layout import Section, shortened
 
@@ -35,17 +39,36 @@ def memory_view(document: MemoryDocument) -> RenderableType:
     return layout.page(*layout.head(of_memory.headline(document), of_memory.subtitle(document)), rows)
 
 
+def snapshot_view(document: SnapshotDocument) -> RenderableType:
+    """A snapshot: why memory ran out, how it was fragmented, who held it."""
+    rows: layout.Rows = [("Limit", Text.assemble(("! ", "bold red"), line)) for line in document.over_limit]
+    rows += section_rows(of_snapshot.document_sections(document))
+    rows += advice_rows(document.advice)
+    if document.run_id is not None:
+        rows.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
+    return layout.page(*layout.head(of_snapshot.headline(document), of_snapshot.subtitle(document)), rows)
+
+
+def loading_rows(report: LoaderReport) -> layout.Rows:
+    """What `check` and `bench` print about how the data arrives."""
+    return [
+        ("Data", Text(of_loading.headline(report))),
+        *section_rows(of_loading.sections(report)),
+        *advice_rows(report.advice),
+    ]
+
+
 def memory_rows(profile: MemoryProfile) -> layout.Rows:
     """What `pyrometer check` prints about memory."""
     told = Group(Text(of_memory.headline(profile)), Text(of_memory.subtitle(profile), style="dim"))
     return [
-        ("Memory", told),
+        ("Peak", told),
         *section_rows(of_memory.check_sections(profile)),
         *advice_rows(profile.advice[:MOST_ADVICE]),
     ]
 
 
-def advice_rows(advice: Sequence[Advice]) -> layout.Rows:
+def advice_rows(advice: Sequence[Advice] | Sequence[LoaderAdvice]) -> layout.Rows:
     """Each piece of advice: what, why, and what to write."""
     return [("Advice", _advice(one)) for one in advice]
 
@@ -55,7 +78,7 @@ def section_rows(sections: Sequence[Section]) -> layout.Rows:
     return [(section.slug.capitalize(), _section(section)) for section in sections]
 
 
-def _advice(one: Advice) -> RenderableType:
+def _advice(one: Advice | LoaderAdvice) -> RenderableType:
     return Group(
         Text.assemble(("→ ", "bold yellow"), (one.title, "bold")),
         Padding(Text(one.why), (0, 0, 0, 2)),

@@ -26,7 +26,7 @@ class BatchStream:
     """
 
     def __init__(self, batches: Iterable[Any]) -> None:
-        self._batches = _own_loader(batches) if isinstance(batches, DataLoader) else batches
+        self._batches = own_loader(batches) if isinstance(batches, DataLoader) else batches
         self._iterator: Iterator[Any] | None = None
         self._num_batches = 0
 
@@ -65,7 +65,8 @@ class BatchStream:
         )
 
 
-def _own_loader(loader: DataLoader[Any]) -> DataLoader[Any]:
+def own_loader(loader: DataLoader[Any]) -> DataLoader[Any]:
+    """A copy that draws the same and disturbs nobody: samplers and generators are copied along, the dataset is not."""
     own: DataLoader[Any] = _copied_down_to_generators(loader, {})
     own._iterator = None  # noqa: SLF001 - else a loader with persistent workers hands out the user's own iterator
     return own

@@ -45,7 +45,7 @@ def bytes_by(live: Iterable[Allocation], key: Callable[[Allocation], str | None]
     sums: dict[str, Bytes] = defaultdict(int)
     for one in live:
         name = key(one)
-        if name:
+        if name and one.nbytes:
             sums[name] += one.nbytes
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 

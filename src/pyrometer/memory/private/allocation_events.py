@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes
-from pyrometer.workload.script.startup._pyrometer_inside.kineto import new_profiler, quiet
+from pyrometer.workload.script.startup._pyrometer_inside.kineto import new_profiler, profiler_running, quiet
 
 
 class AllocatorEvent(NamedTuple):
@@ -35,14 +36,17 @@ def missing() -> list[str]:
 
 
 def allocator_events(run: Callable[[], None]) -> list[AllocatorEvent]:
-    """Run something under the profiler and return what the allocators of all devices did meanwhile, in time order."""
+    """Run something under the profiler and return what the allocators of all devices did meanwhile, in time order.
+
+    What is written to stderr meanwhile comes afterwards, without the profiler's own lines: it complains of every block
+    that is freed and was there before.
+    """
     profiler, _ = new_profiler(torch, {"profile_memory": True})
     with quiet():
         profiler.start()
-    try:
-        run()
-    finally:
-        with quiet():
+        try:
+            run()
+        finally:
             profiler.stop()
     tree = profiler.profiler.kineto_results.experimental_event_tree()
     return sorted(_allocations(tree), key=lambda event: event.time_ns)

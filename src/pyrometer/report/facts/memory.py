@@ -12,6 +12,7 @@ from pyrometer.memory.place import HeldBytes
 from pyrometer.memory.profile import LeakReport, LeakSite, MemoryProfile
 from pyrometer.quantity import counted, format_bytes, format_percent, significant
 from pyrometer.report.documents import MemoryDocument
+from pyrometer.report.facts import checkpoint, memory_diff
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.trace_words import short, short_path
 
@@ -40,7 +41,7 @@ def leak_words(leak: LeakReport) -> str:
     >>> leak_words(LeakReport(verdict="stable", sentence="", num_steps=40))
     'no leak in 40 steps'
     """
-    if leak.verdict == "stable":
+    if leak.verdict in {"stable", "allocator warm-up"}:
         return f"no leak in {counted(leak.num_steps, 'step')}"
     if leak.verdict in {"leak", "growing cache"}:
         return f"{leak.verdict}: {format_bytes(leak.bytes_per_step)} per step"
@@ -65,7 +66,9 @@ def sections(profile: MemoryProfile) -> list[Section]:
 
 def document_sections(document: MemoryDocument) -> list[Section]:
     """The same, behind what was asked for besides."""
-    asked = [_what_if(document)] if document.what_if else []
+    asked = [] if document.diff is None else memory_diff.chapters(document.diff)
+    asked += [] if document.plan is None else [checkpoint.chapter(document.plan)]
+    asked += [_what_if(document)] if document.what_if else []
     return asked + sections(document)
 
 

@@ -29,8 +29,10 @@ class Ended:
     timed_out: bool
 
 
-def observed_environment(log: Path, trace_request: str | None = None) -> dict[str, str]:
-    """This process's environment with what makes a Python log to `log`, and write a trace if that is requested.
+def observed_environment(
+    log: Path, trace_request: str | None = None, follow_request: str | None = None
+) -> dict[str, str]:
+    """This process's environment with what makes a Python log to `log`, and write a trace or be followed if requested.
 
     The child takes all of that out again.
     """
@@ -42,6 +44,8 @@ def observed_environment(log: Path, trace_request: str | None = None) -> dict[st
     environment["_PYROMETER_EVENT_LOG"] = str(log)
     if trace_request is not None:
         environment["_PYROMETER_TRACE"] = trace_request
+    if follow_request is not None:
+        environment["_PYROMETER_FOLLOW"] = follow_request
     return environment
 
 

@@ -16,7 +16,7 @@ from pyrometer.workload.script.child import Ended, observed_environment, run_chi
 from pyrometer.workload.script.cost import event_cost_ns
 from pyrometer.workload.script.events import Events, Integers, read_events
 from pyrometer.workload.script.notes import notes_on
-from pyrometer.workload.script.observed import ObservedScript, TracedSteps, TraceRequest
+from pyrometer.workload.script.observed import FollowRequest, ObservedScript, TracedSteps, TraceRequest
 from pyrometer.workload.script.startup._pyrometer_inside import kinds
 from pyrometer.workload.script.steps import UNKNOWN, Steps, find_steps
 
@@ -27,6 +27,7 @@ def observe(
     python: str = sys.executable,
     timeout_s: Seconds | None = None,
     trace_request: TraceRequest | None = None,
+    follow_request: FollowRequest | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> ObservedScript:
     """Run a script unchanged in a Python of its own, and observe it.
@@ -39,6 +40,7 @@ def observe(
         python: the interpreter to run it with.
         timeout_s: end it after so long; what was seen until then is kept.
         trace_request: which of its steps to trace, and where to.
+        follow_request: what to tell of it inside, instead of tracing.
         environment: variables to set for it, beside those of this process.
 
     Raises:
@@ -48,8 +50,8 @@ def observe(
     require_script(argv)
     with tempfile.TemporaryDirectory(prefix="pyrometer-") as folder:
         log = Path(folder) / "events"
-        request = None if trace_request is None else to_json(trace_request).decode()
-        surrounded = observed_environment(log, request) | dict(environment or {})
+        requests = (None if one is None else to_json(one).decode() for one in (trace_request, follow_request))
+        surrounded = observed_environment(log, *requests) | dict(environment or {})
         ended = run_child([python, *argv], surrounded, timeout_s)
         try:
             events = read_events(log)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
@@ -16,6 +16,15 @@ class TraceRequest(Record, frozen=True, kw_only=True):
     skip: Annotated[int, doc("steps before; one more then warms the profiler up. 0 records from the start")]
     modules: Annotated[bool, doc("a span around each call of a module")] = True
     options: Annotated[dict[str, bool], doc("as torch.profiler.profile takes them")] = {}
+
+
+class FollowRequest(Record, frozen=True, kw_only=True):
+    """What is told, inside of a script under observation, of everything that begins and ends there."""
+
+    module: Annotated[str, doc("of a library that the script's Python has to have")]
+    name: Annotated[str, doc("a function in it that takes torch and `settings` and returns the follower")]
+    settings: Annotated[dict[str, Any], doc("JSON-friendly; the function's own")] = {}
+    failure: Annotated[str, doc("file that says why there is no follower; missing when there is one")]
 
 
 class TracedSteps(Record, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ def _observe() -> None:
     log = os.environ.pop("_PYROMETER_EVENT_LOG", None)
     pythonpath = os.environ.pop("_PYROMETER_PYTHONPATH", None)
     trace_request = os.environ.pop("_PYROMETER_TRACE", None)
+    follow_request = os.environ.pop("_PYROMETER_FOLLOW", None)
     if log is None:
         return
     if pythonpath is None:
@@ -20,7 +21,7 @@ def _observe() -> None:
     try:
         from _pyrometer_inside.start import start  # type: ignore[import-not-found, unused-ignore]
 
-        start(log, trace_request)
+        start(log, trace_request, follow_request)
     except Exception as error:  # noqa: BLE001 - the script must run whatever happens to us; the parent reports it
         with open(log + ".failure", "w") as report:  # noqa: PTH123 - pathlib is not loaded here
             report.write(f"{type(error).__name__}: {error}")

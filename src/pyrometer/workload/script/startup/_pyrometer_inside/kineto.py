@@ -27,6 +27,7 @@ PHASE = "phase:"
 MODULE = "module:"
 
 _NOISE = (b"USDT:", b"ERROR: External init callback must run in same thread")
+_UNKNOWN_BLOCK = b"Memory block of unknown size was allocated before the profiling started"
 _STDERR = 2
 _CLEAN = {ord('"'): "'", ord("\\"): "/"}
 
@@ -143,7 +144,7 @@ def quiet() -> Iterator[None]:
             os.dup2(kept, _STDERR)
             os.close(kept)
             caught.seek(0)
-            said = [line for line in caught if not line.startswith(_NOISE)]
+            said = [line for line in caught if not line.startswith(_NOISE) and _UNKNOWN_BLOCK not in line]
             for line in said:
                 os.write(_STDERR, line)
 

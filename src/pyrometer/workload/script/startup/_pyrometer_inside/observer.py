@@ -12,9 +12,23 @@ from .memory import MemorySampler
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
-    from .tracer import Tracer
+    class Follower(Protocol):
+        """Told of what begins and ends in the observed thread; nothing that fails in it reaches the script."""
+
+        def begin(self, kind: int, value: int, subject: Any) -> None:
+            """Something of this kind begins, on this object."""
+
+        def end(self, kind: int, value: int, subject: Any) -> None:
+            """Something of this kind has ended."""
+
+        def finish(self) -> None:
+            """The script ends."""
+
+        def detach(self) -> None:
+            """This is a forked child, in which there is nothing to follow."""
+
 
 _SHIFT = kinds.VALUE_SHIFT
 _EVALUATION = kinds.EVALUATION << kinds.KIND_BITS
@@ -31,19 +45,19 @@ class Observer:
 
     __slots__ = (
         "_device",
+        "_follower",
         "_is_compiling",
         "_is_grad_enabled",
         "_log",
         "_memory",
         "_thread",
-        "_tracer",
         "elsewhere",
         "exhausted",
         "inside",
     )
 
     def __init__(
-        self, log: EventLog, torch: Any, thread: int | None = None, tracer: Tracer | None = None
+        self, log: EventLog, torch: Any, thread: int | None = None, follower: Follower | None = None
     ) -> None:
         self.inside = False
         self.exhausted = False
@@ -54,24 +68,26 @@ class Observer:
         self._is_grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._memory = MemorySampler(log, torch)
         self._device = device_time(log, torch)
-        self._tracer = tracer
+        self._follower = follower
 
     def begin_forward(self, module: Any) -> bool:
         """The outermost module call begins; false on another thread, where `end_…` must not follow."""
         # A module whose author forgot super().__init__() lacks it, and must fail where it fails without us.
         training = getattr(module, "training", True) and self._is_grad_enabled()
         flags = 0 if training else _EVALUATION
-        return self._begin(kinds.FORWARD_BEGIN | flags | id(module) << _SHIFT)
+        return self._begin(kinds.FORWARD_BEGIN | flags | id(module) << _SHIFT, module)
 
-    def begin_backward(self, _roots: Any) -> bool:
+    def begin_backward(self, roots: Any) -> bool:
         """The autograd engine starts."""
-        return self._begin(kinds.BACKWARD_BEGIN)
+        return self._begin(kinds.BACKWARD_BEGIN, roots)
 
     def begin_data(self, iterator: Any) -> bool:
         """The next batch is asked for; the dataset stands for the loader, whose iterators come and go."""
         self.exhausted = False
         flags = _FIRST_FETCH if getattr(iterator, "_num_yielded", None) == 0 else 0
-        return self._begin(kinds.DATA_BEGIN | flags | id(getattr(iterator, "_dataset", None)) << _SHIFT)
+        return self._begin(
+            kinds.DATA_BEGIN | flags | id(getattr(iterator, "_dataset", None)) << _SHIFT, iterator
+        )
 
     def end_forward(self) -> None:
         """The outermost module call has returned or raised."""
@@ -89,8 +105,8 @@ class Observer:
         """An optimizer's step begins."""
         if not self._is_compiling() and get_ident() == self._thread:
             self._log.add(kinds.OPTIMIZER_BEGIN | id(optimizer) << _SHIFT)
-            if self._tracer is not None:
-                self._tracer.begin(kinds.OPTIMIZER_BEGIN, id(optimizer))
+            if self._follower is not None:
+                self._follower.begin(kinds.OPTIMIZER_BEGIN, id(optimizer), optimizer)
 
     def end_optimizer(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         """An optimizer's step has returned."""
@@ -99,24 +115,24 @@ class Observer:
             self._memory.sample_if_due(time_ns)
             if self._device is not None:
                 self._device.boundary(kinds.OPTIMIZER_END, time_ns)
-            if self._tracer is not None:
-                self._tracer.end(kinds.OPTIMIZER_END, id(optimizer))
+            if self._follower is not None:
+                self._follower.end(kinds.OPTIMIZER_END, id(optimizer), optimizer)
 
     def detach(self) -> None:
         """See nothing from now on, at the least cost: in a forked child."""
         self._thread = -1
         self.inside = True
-        if self._tracer is not None:
-            self._tracer.detach()
+        if self._follower is not None:
+            self._follower.detach()
 
     def resolve(self) -> None:
-        """Finish the trace, and log the device times that are known by now."""
-        if self._tracer is not None:
-            self._tracer.finish()
+        """Finish what follows, and log the device times that are known by now."""
+        if self._follower is not None:
+            self._follower.finish()
         if self._device is not None:
             self._device.resolve()
 
-    def _begin(self, event_word: int) -> bool:
+    def _begin(self, event_word: int, subject: Any) -> bool:
         if get_ident() != self._thread:
             self.elsewhere += 1
             return False
@@ -124,13 +140,13 @@ class Observer:
         time_ns = self._log.add(event_word)
         if self._device is not None:
             self._device.boundary(event_word & kinds.KIND_MASK, time_ns)
-        if self._tracer is not None:
-            self._tracer.begin(event_word & kinds.KIND_MASK, event_word >> _SHIFT)
+        if self._follower is not None:
+            self._follower.begin(event_word & kinds.KIND_MASK, event_word >> _SHIFT, subject)
         return True
 
     def _end(self, event_word: int) -> None:
-        if self._tracer is not None:
-            self._tracer.end(event_word & kinds.KIND_MASK)
+        if self._follower is not None:
+            self._follower.end(event_word & kinds.KIND_MASK, event_word >> kinds.KIND_BITS, None)
         time_ns = self._log.add(event_word)
         self.inside = False
         self._memory.sample_if_due(time_ns)

@@ -15,16 +15,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .observer import Observer
-    from .tracer import Tracer
+    from .observer import Follower, Observer
 
 
 class Observation:
     """The life of one observation: from the start of the interpreter to its end, in one process."""
 
-    def __init__(self, log: EventLog, trace_request: str | None = None) -> None:
+    def __init__(
+        self, log: EventLog, trace_request: str | None = None, follow_request: str | None = None
+    ) -> None:
         self._log = log
         self._trace_request = trace_request
+        self._follow_request = follow_request
         self._observer: Observer | None = None
         self._pid = os.getpid()
         self._main_thread = get_ident()
@@ -39,14 +41,16 @@ class Observation:
             from .observer import Observer
             from .torch_hooks import install
 
-            self._observer = Observer(self._log, torch, self._main_thread, self._tracer(torch))
+            self._observer = Observer(self._log, torch, self._main_thread, self._follower(torch))
             _, missing = install(torch, self._observer)
         except Exception:  # noqa: BLE001 - see above
             missing = ["torch's import"]
         for name in missing:
             self._log.add(kinds.word(kinds.NOT_OBSERVED, kinds.HOOK_POINTS.index(name)))
 
-    def _tracer(self, torch: Any) -> Tracer | None:
+    def _follower(self, torch: Any) -> Follower | None:
+        if self._follow_request is not None:
+            return _requested(torch, self._follow_request)
         if self._trace_request is None:
             return None
         import json
@@ -89,9 +93,28 @@ class Observation:
             self._log.add(kinds.word(kinds.COMPILE_NS, spent_ns))
 
 
-def start(path: str, trace_request: str | None = None) -> None:
-    """Observe this process into the event log at `path`, and trace some of its steps if that is asked for."""
-    observation = Observation(EventLog(path), trace_request)
+def _requested(torch: Any, follow_request: str) -> Follower | None:
+    """What the request names, from a library that this Python may not have: then a file says so."""
+    import importlib
+    import json
+    import warnings
+
+    request = json.loads(follow_request)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            make = getattr(importlib.import_module(request["module"]), request["name"])
+            follower: Follower = make(torch, request["settings"])
+    except Exception as error:  # noqa: BLE001 - the script must run whatever happens to us; the parent reports it
+        with open(request["failure"], "w") as report:  # noqa: PTH123 - pathlib is not loaded here
+            report.write(f"{type(error).__name__}: {error}")
+        return None
+    return follower
+
+
+def start(path: str, trace_request: str | None = None, follow_request: str | None = None) -> None:
+    """Observe this process into the event log at `path`; trace some of its steps, or follow it, if that is asked for."""
+    observation = Observation(EventLog(path), trace_request, follow_request)
     after_import("torch", observation.torch_imported)
     os.register_at_fork(after_in_child=observation.forked)
     atexit.register(observation.finish)

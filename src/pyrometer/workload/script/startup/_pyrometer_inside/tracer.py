@@ -1,8 +1,6 @@
 """A profiler that follows the steps of a script as they happen: skip, warm up, record, write, and never look again.
 
-Where a step ends is decided as it is afterwards from the log: at the end of an optimizer's step, else where the loader is
-asked for the next batch, else where the outermost module is called again. The better one wins: what is being recorded
-by a poorer one is thrown away when the better one first appears.
+Where a step ends says `step_ends`; what is being recorded by a poorer mark is thrown away when a better one first appears.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ import warnings
 from . import kinds
 from .kineto import PHASE, new_profiler, profiler_running, quiet, steps_schedule
 from .log import EventLog
+from .step_ends import ANOTHER, BETTER, STEP, StepEnds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +24,6 @@ _NAMES = {
     kinds.BACKWARD_BEGIN: PHASE + "backward",
     kinds.OPTIMIZER_BEGIN: PHASE + "optimizer",
 }
-_RANKS = {kinds.FORWARD_BEGIN: 1, kinds.DATA_BEGIN: 2, kinds.OPTIMIZER_END: 3}
-_BEST = 3
-# With a backward pass an optimizer should follow; after so many steps without one it is not torch's.
-PATIENCE = 100
 
 
 class Tracer:
@@ -43,20 +38,16 @@ class Tracer:
 
     __slots__ = (
         "_began",
-        "_closing",
+        "_ends",
         "_guard",
         "_log",
         "_modules",
         "_noted",
         "_num_steps",
         "_open",
-        "_patience",
         "_profiler",
-        "_rank",
         "_recording",
         "_request",
-        "_saw_backward",
-        "_seen",
         "_state",
         "_torch",
     )
@@ -66,12 +57,8 @@ class Tracer:
         self._log = log
         self._request = request
         self._state = "waiting"
-        self._rank = 0
-        self._seen: set[int] = set()
-        self._closing: int | None = None
+        self._ends = StepEnds()
         self._num_steps = 0
-        self._saw_backward = False
-        self._patience = PATIENCE
         self._recording = False
         self._began = False  # something, since the last step ended
         self._profiler: Any = None
@@ -80,12 +67,11 @@ class Tracer:
         self._open: list[tuple[int, Any]] = []
         self._noted: set[str] = set()
 
-    def begin(self, kind: int, value: int) -> None:
+    def begin(self, kind: int, value: int, _subject: Any = None) -> None:
         """Something of this kind begins, on this object."""
         if self._state == "done":
             return
         try:
-            self._saw_backward |= kind == kinds.BACKWARD_BEGIN
             if self._state == "waiting" and self._request["skip"] == 0:
                 self._start(warmup=0)
             self._boundary(kind, value)
@@ -97,7 +83,7 @@ class Tracer:
         except Exception as error:  # noqa: BLE001 - the script comes first; the log says what happened
             self._fail(error)
 
-    def end(self, kind: int, value: int = 0) -> None:
+    def end(self, kind: int, value: int = 0, _subject: Any = None) -> None:
         """Something of this kind has ended."""
         if self._state == "done":
             return
@@ -127,36 +113,20 @@ class Tracer:
         self._state = "done"
 
     def _boundary(self, kind: int, value: int) -> None:
-        rank = _RANKS.get(kind, 0)
-        if rank == 0 or rank < self._rank:
-            return
-        if rank > self._rank:
+        found = self._ends.at(kind, value)
+        if found & BETTER:
             if self._state == "running" and (self._request["skip"] or self._num_steps):
                 self._discard()
-            self._rank, self._seen, self._closing, self._num_steps = rank, set(), None, 0
-        if not self._closes(rank, value):
-            return
-        if rank < _BEST and self._saw_backward and self._patience > 0:
-            self._patience -= 1
+            self._num_steps = 0
+        if found & ANOTHER and self._state == "waiting":
+            self._num_steps = 0
+        if not found & STEP:
             return
         self._num_steps += 1
         if self._state == "waiting" and self._num_steps >= self._request["skip"]:
             self._start(warmup=1)
         elif self._state == "running":
             self._next_step()
-
-    def _closes(self, rank: int, value: int) -> bool:
-        """Whether a step ends here: at the last optimizer of those that take turns, at the first of what recurs."""
-        new = value not in self._seen
-        self._seen.add(value)
-        if rank == _BEST:
-            if new:
-                self._closing = value
-                self._num_steps = 0 if self._state == "waiting" else self._num_steps
-            return value == self._closing
-        if self._closing is None and not new:
-            self._closing = value
-        return value == self._closing
 
     def _start(self, warmup: int) -> None:
         if profiler_running(self._torch):
@@ -172,7 +142,7 @@ class Tracer:
                 on_ready=self._write,
             )
             self._profiler.start()
-        self._guard = _Guard(self._torch, self._give_way)
+        self._guard = ProfilerGuard(self._torch, self._give_way)
         self._state = "running"
         self._recording = warmup == 0
         self._watch_modules()
@@ -268,7 +238,7 @@ class Tracer:
             report.write(f"{type(error).__name__}: {error}")
 
 
-class _Guard:
+class ProfilerGuard:
     """Calls back before anyone else starts a profiler, also one that begins by waiting."""
 
     __slots__ = ("_plain",)

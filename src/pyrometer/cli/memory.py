@@ -1,0 +1,130 @@
+"""`pyrometer memory`: where the bytes go, what they would be elsewhere, and whether they stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from pyrometer.cli.memory_flags import parse_memory_limits, parse_sizes, parse_what_if
+from pyrometer.cli.parameters import BYTES, DURATION
+from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.remembering import SNAPSHOT_SUFFIXES, MemoryQuestion, of_script, of_snapshot, of_target
+from pyrometer.cli.saving import provenance, save_run, store_options
+from pyrometer.errors import ExitCode
+
+if TYPE_CHECKING:
+    from pyrometer.report.documents import MemoryDocument, SnapshotDocument
+
+
+@click.command()
+@click.argument("target", metavar="TARGET | SCRIPT [-- ARGUMENTS] | SNAPSHOT")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--leaks",
+    type=click.IntRange(0),
+    metavar="STEPS",
+    help="Watch so many steps for memory that stays; 0 watches none.  [default: 60]",
+)
+@click.option(
+    "--predict",
+    metavar="LIST",
+    multiple=True,
+    help="What if: batch=64,sequence=1024,amp=bfloat16,optimizer=SGD,checkpoint=2,device=cuda.",
+)
+@click.option(
+    "--fit", metavar="SIZES", help="Find the largest batch for these memory sizes, such as 24GiB,80GiB."
+)
+@click.option(
+    "--plan", type=BYTES, help="Choose modules to compute again so that training fits this memory; measured."
+)
+@click.option("--limit", metavar="NAME=N", multiple=True, help="Exit with 1 above it: peak=2GiB,growth=0.")
+@click.option(
+    "--diff", metavar="RUN|FILE", help="Compare with a stored run, what --json printed, or another snapshot."
+)
+@click.option("--budget", type=DURATION, help="Time to spend on a plan, such as 60s.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "-o",
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the HTML report to this file.",
+)
+@store_options
+def command(
+    store_location: str | None,
+    *,
+    target: str,
+    arguments: tuple[str, ...],
+    as_json: bool,
+    page: Path | None,
+    **flags: Any,
+) -> int:
+    """Say where the memory of TARGET goes: the ledger at the peak, what holds it, what stays, the largest batch that fits.
+
+    A SCRIPT runs unchanged. SNAPSHOT is a file that torch.cuda.memory._dump_snapshot wrote: why memory ran out, how it
+    was fragmented, and which settings of the allocator would have helped.
+    """
+    question = MemoryQuestion(
+        target=target,
+        arguments=arguments,
+        what_if=[parse_what_if(text) for text in flags["predict"]],
+        sizes=None if flags["fit"] is None else parse_sizes(flags["fit"]),
+        leak_steps=flags["leaks"],
+        plan_bytes=flags["plan"],
+        limits=parse_memory_limits(flags["limit"]),
+        baseline=flags["diff"],
+        budget_s=flags["budget"],
+        store_location=store_location,
+    )
+    document, code = _answer(question, quiet=as_json)
+    document = msgspec.structs.replace(document, **provenance(None))
+    document = _saved(document, store_location)
+    if page is not None:
+        from pyrometer.report.html import write_report
+
+        write_report(document, page)
+    if as_json:
+        print_document(document)
+    else:
+        from pyrometer.report.kinds import kind_of
+        from pyrometer.report.terminal import VIEWS
+
+        print_view(VIEWS[kind_of(document)](document), stderr=code is not None)
+    if code:
+        return code
+    return ExitCode.FOUND if document.over_limit else ExitCode.OK
+
+
+def _answer(question: MemoryQuestion, *, quiet: bool) -> tuple[MemoryDocument | SnapshotDocument, int | None]:
+    """The document, and the exit code of a script that was run."""
+    if question.target.endswith(SNAPSHOT_SUFFIXES):
+        return of_snapshot(question), None
+    from pyrometer.workload.target import parse_target
+
+    parsed = parse_target(question.target, question.arguments)
+    if parsed.kind == "script":
+        return of_script(question, quiet=quiet)
+    return of_target(question, parsed), None
+
+
+def _saved(
+    document: MemoryDocument | SnapshotDocument, store_location: str | None
+) -> MemoryDocument | SnapshotDocument:
+    """Stored where there is an environment: what was read from a file is not of this machine."""
+    environment = getattr(document, "environment", None)
+    if environment is None:
+        return document
+    from pyrometer.record import to_dict
+
+    run = save_run(
+        store_location,
+        kind="memory",
+        target=document.target,
+        document=to_dict(document),
+        environment=environment,
+    )
+    return msgspec.structs.replace(document, **provenance(run))

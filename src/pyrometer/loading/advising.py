@@ -1,0 +1,192 @@
+"""What to change about a loader, from what was seen. Pure; each advice is a function, and says nothing where it does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.loading.report import LoaderReport
+from pyrometer.loading.settings import LoaderSettings
+from pyrometer.loading.stages import LoadingPass
+from pyrometer.loading.verdict import HEALTHY, LONG_START
+from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds
+
+MAX_WORKERS = 32
+MANY_THREADS = 1.3
+WORTH_HAVING = 0.03
+"""A predicted gain below this share of the step is not worth a word."""
+
+
+def advise(report: LoaderReport, seen: LoadingPass) -> list[LoaderAdvice]:
+    """Every change that fits, the largest gain first; those without a predicted gain last."""
+    found = [advice for check in CHECKS if (advice := check(report, seen)) is not None]
+    return sorted(found, key=lambda advice: -(advice.saves_s or 0.0))
+
+
+def _more_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+    model, now = seen.model, seen.settings
+    if report.verdict not in {"serial", "starved-steady"} or model is None:
+        return None
+    wanted = model.knee(list(range(MAX_WORKERS + 1)))
+    saves_s = report.measured_step_s - model.step_s(wanted)
+    if wanted <= now.num_workers or saves_s < WORTH_HAVING * report.measured_step_s:
+        return None
+    cpu = model.batch_cpu_s / max(model.batch_s, 1e-12)
+    return LoaderAdvice(
+        slug="more-workers",
+        title=f"load with {counted(wanted, 'worker')}",
+        why=f"a batch takes {format_seconds(model.batch_s)} to make, {format_percent(cpu, 2)} of it on a CPU, and the step without "
+        f"data {format_seconds(model.compute_s)}",
+        use=f"DataLoader(..., {now.with_workers(wanted).keywords})",
+        effect=f"batches are made while the step runs; costs {counted(wanted - now.num_workers, 'process')} more with their memory",
+        saves_s=saves_s,
+    )
+
+
+def _cheaper_samples(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+    model = seen.model
+    if report.verdict not in {"serial", "starved-steady"} or model is None:
+        return None
+    best_s = min(model.step_s(count) for count in range(MAX_WORKERS + 1))
+    over_s = best_s - model.compute_with_receive_s
+    if over_s < 0.2 * best_s:
+        return None
+    return LoaderAdvice(
+        slug="cheaper-samples",
+        title="make each sample cheaper",
+        why=f"a batch takes {format_seconds(model.batch_cpu_s)} of CPU time; {model.cpus:g} CPUs make no more than one per "
+        f"{format_seconds(model.batch_cpu_s / model.cpus)}, however many workers there are",
+        use="decode once and store the result (np.save, torch.save), decode smaller, or move work to the device",
+        effect="the only change that helps once all CPUs are busy; costs disk space or preparation",
+        saves_s=over_s,
+    )
+
+
+def _deeper_queue(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+    now = seen.settings
+    if report.verdict != "bursty":
+        return None
+    deeper = msgspec.structs.replace(now, prefetch_factor=4 * (now.prefetch_factor or 1))
+    extra = (deeper.capacity - now.capacity) * report.batch_bytes
+    return LoaderAdvice(
+        slug="deeper-queue",
+        title=f"let each worker prepare {deeper.prefetch_factor} batches",
+        why=f"the workers are fast enough on average, but the queue of {now.capacity} batches runs empty: single batches take far "
+        "longer than others",
+        use=f"DataLoader(..., {deeper.keywords})",
+        effect=f"slow batches are absorbed; costs {format_bytes(extra)} of shared memory",
+    )
+
+
+def _keep_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+    now, batches = seen.settings, report.epoch_batches
+    if not now.num_workers or now.persistent_workers or not batches:
+        return None
+    epoch_s = report.first_batch_s + batches * report.measured_step_s
+    if report.first_batch_s < LONG_START * epoch_s:
+        return None
+    keeping = msgspec.structs.replace(now, persistent_workers=True)
+    return LoaderAdvice(
+        slug="persistent-workers",
+        title="keep the workers between epochs",
+        why=f"an epoch of {batches:,} batches waits {format_seconds(report.first_batch_s)} for its workers to start",
+        use=f"DataLoader(..., {keeping.keywords})",
+        effect="workers start once; what the program changes in the dataset between epochs no longer reaches them",
+        saves_s=report.first_batch_s / batches,
+    )
+
+
+def _no_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+    model, now = seen.model, seen.settings
+    if not now.num_workers or model is None:
+        return None
+    saves_s = report.measured_step_s - model.step_s(0)
+    if saves_s < WORTH_HAVING * report.measured_step_s or report.data_share < HEALTHY:
+        return None
+    return LoaderAdvice(
+        slug="no-workers",
+        title="load in the training process",
+        why=f"making a batch takes {format_seconds(model.data_s(0))}, getting it from a worker {format_seconds(report.wait_s)}",
+        use="DataLoader(..., num_workers=0)",
+        effect="no process, no queue and no copy between them",
+        saves_s=saves_s,
+    )
+
+
+def _fewer_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+    model, now = seen.model, seen.settings
+    if report.verdict != "healthy" or now.num_workers < 2 or model is None:
+        return None
+    # Half as much again as is needed, so that an uneven stream does not wait at once.
+    enough = next(
+        n
+        for n in range(1, now.num_workers + 1)
+        if 1.5 * model.data_s(n) <= model.compute_s or n == now.num_workers
+    )
+    if enough > now.num_workers / 2:
+        return None
+    freed = (report.worker_memory_bytes or 0) * (1 - enough / now.num_workers)
+    return LoaderAdvice(
+        slug="fewer-workers",
+        title=f"{counted(enough, 'worker')} would do",
+        why=f"a batch takes {format_seconds(model.batch_s)} to make and the step {format_seconds(model.compute_s)}; "
+        f"{counted(now.num_workers, 'worker')} are idle most of the time",
+        use=f"DataLoader(..., {now.with_workers(enough).keywords})",
+        effect=f"the same step with about {format_bytes(freed)} less memory, and a sooner first batch",
+    )
+
+
+def _fewer_threads(_report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+    dataset_s = sum(cost.dataset_s for cost in seen.costs)
+    cpu_s = sum(cost.cpu_s for cost in seen.costs)
+    if seen.settings.num_workers < 2 or dataset_s <= 0 or cpu_s < MANY_THREADS * dataset_s:
+        return None
+    return LoaderAdvice(
+        slug="one-thread-per-worker",
+        title="let each worker decode with one thread",
+        why=f"each of {seen.settings.num_workers} workers keeps {cpu_s / dataset_s:.1f} CPUs busy; there are {seen.cpus:g}",
+        use="worker_init_fn: cv2.setNumThreads(0), threadpoolctl.threadpool_limits(1); or OMP_NUM_THREADS=1 before the start",
+        effect="workers do not take CPUs from each other; torch's own threads are limited in workers already",
+    )
+
+
+def _pinned(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+    copying = next((stage for stage in report.stages if stage.name == "h2d"), None)
+    if seen.device != "cuda" or seen.settings.pin_memory or copying is None or copying.share < WORTH_HAVING:
+        return None
+    pinned = LoaderSettings(**{**msgspec.structs.asdict(seen.settings), "pin_memory": True})
+    return LoaderAdvice(
+        slug="pin-memory",
+        title="pin the batches",
+        why=f"copying the batch to the device takes {format_seconds(copying.per_step_s)} per step, from pageable memory",
+        use=f"DataLoader(..., {pinned.keywords}) and tensor.to(device, non_blocking=True)",
+        effect="the copy is faster and need not be waited for; costs page-locked host memory",
+    )
+
+
+def _room_in_shared_memory(report: LoaderReport, _seen: LoadingPass) -> LoaderAdvice | None:
+    free = report.shm_free_bytes
+    if free is None or report.shm_needed_bytes <= free / 2:
+        return None
+    return LoaderAdvice(
+        slug="shared-memory",
+        title="give the container more shared memory",
+        why=f"a full queue needs {format_bytes(report.shm_needed_bytes)} in /dev/shm, where {format_bytes(free)} are free",
+        use=f"docker run --shm-size={-(-2 * report.shm_needed_bytes // 2**20)}m, or a smaller prefetch_factor",
+        effect="workers do not die of a bus error when the queue fills",
+    )
+
+
+CHECKS: tuple[Callable[[LoaderReport, LoadingPass], LoaderAdvice | None], ...] = (
+    _more_workers,
+    _cheaper_samples,
+    _deeper_queue,
+    _keep_workers,
+    _no_workers,
+    _fewer_workers,
+    _fewer_threads,
+    _pinned,
+    _room_in_shared_memory,
+)

@@ -1,0 +1,1 @@
+"""How many workers, and how far ahead: searched by measuring, predicted in between, proved in pairs."""

@@ -1,0 +1,53 @@
+"""What came of tuning, in a sentence and as code. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyrometer.loading.settings import LoaderSettings
+from pyrometer.loading.tuning.record import LoaderGain
+from pyrometer.loading.tuning.turn import Turn
+from pyrometer.quantity import format_percent, format_ratio, format_seconds, significant
+
+
+def sentence_of(
+    before: LoaderSettings, best: LoaderSettings, gain: LoaderGain | None, turns: Sequence[Turn]
+) -> str:
+    """The result in one sentence."""
+    if gain is None:
+        return _unproved(before, best, turns)
+    ratio = format_ratio(gain.ratio, gain.ci_low or 0.0, gain.ci_high or float("inf"))
+    if best == before:
+        return f"{before.label} stays: {gain.candidate.label} {_why_not(gain, ratio)}"
+    if gain.outcome == "faster":
+        return f"{best.label}: {ratio} than {before.label}"
+    return f"{best.label}: no slower than {before.label}, for less ({ratio})"
+
+
+def code_to_use(best: LoaderSettings) -> str:
+    """What to write in the call of DataLoader.
+
+    >>> code_to_use(LoaderSettings(num_workers=2, prefetch_factor=2))
+    'DataLoader(..., num_workers=2, prefetch_factor=2)'
+    """
+    return f"DataLoader(..., {best.keywords})"
+
+
+def _why_not(gain: LoaderGain, ratio: str) -> str:
+    if gain.outcome == "same":
+        return "is as fast"
+    if gain.outcome == "slower":
+        return f"is {ratio}"
+    blocks = f"{gain.num_blocks} paired blocks"
+    more = f"; about {format_seconds(gain.needed_s)} more may" if gain.needed_s else ""
+    return f"took {significant(gain.ratio)}× as long in {blocks}, which decide nothing{more}"
+
+
+def _unproved(before: LoaderSettings, best: LoaderSettings, turns: Sequence[Turn]) -> str:
+    if best != before:
+        return f"{best.label}, since {before.label} is not allowed"
+    own = next(turn for turn in turns if turn.settings == before)
+    waits = f"{format_seconds(own.batch_s)} per batch, {format_percent(own.wait_fraction, 2)} of it waiting"
+    if len(turns) == 1:
+        return f"{before.label} stays: nothing else could be tried ({waits})"
+    return f"{before.label} is already best of {len(turns)} settings tried ({waits})"

@@ -1,0 +1,159 @@
+"""Profiling the memory of a workload: recorded, cross-checked with the allocator, and predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from torch import nn
+
+from pyrometer.errors import InputError, PyrometerError
+from pyrometer.memory.advice.advise import advise
+from pyrometer.memory.leaks.watch import watch_memory
+from pyrometer.memory.ledger.profile_of import profile_of_log
+from pyrometer.memory.levels import PlainRun, run_plainly
+from pyrometer.memory.prediction.fits import largest_batch_that_fits
+from pyrometer.memory.prediction.formulas import formulas
+from pyrometer.memory.prediction.predict import predict_memory
+from pyrometer.memory.prediction.scaling import scaling_laws
+from pyrometer.memory.profile import MemoryProfile
+from pyrometer.memory.recording.allocation import AllocationLog
+from pyrometer.memory.recording.allocator import record_allocator
+from pyrometer.memory.recording.steps import STEPS, record_steps
+from pyrometer.quantity import Bytes
+from pyrometer.workload.variant import is_compiled
+from pyrometer.workload.workload import Workload
+
+COMPILED = "the allocator's events, since compiled code cannot be watched operator by operator"
+OPERATORS = "every operator, and cross-checked with the allocator's events"
+
+Progress = Callable[[float, str], None]
+T = TypeVar("T")
+
+
+def profile_memory(
+    work: Workload,
+    *,
+    steps: int = STEPS,
+    predict: bool = True,
+    scaling: bool = True,
+    budgets_bytes: list[Bytes] | None = None,
+    leak_steps: int = 0,
+    progress: Progress | None = None,
+) -> MemoryProfile:
+    """Say what a workload's memory is for: at the peak, over time, by category, line, module, operator and dtype.
+
+    A few steps run with every operator recorded, a few under the profiler, whose account of the allocator is the
+    independent check, and a few plainly. Then the same is predicted on tensors without data, for this batch and others.
+
+    Args:
+        work: what to profile; its state is restored.
+        steps: steps to record; the optimizer makes its state in the first.
+        predict: predict the step on tensors without data.
+        scaling: and from there how it grows with the batch, and the largest batch that fits.
+        budgets_bytes: memory sizes to fit the batch into; by default those of common devices.
+        leak_steps: watch so many further steps for memory that stays; none by default.
+        progress: told of the share done.
+
+    Raises:
+        InputError: the workload cannot be prepared.
+        UserProgramError: a step raised.
+
+    >>> import torch, pyrometer as pm
+    >>> work = pm.Inference(torch.nn.Linear(256, 256), torch.randn(64, 256))
+    >>> found = pm.profile_memory(work, predict=False)
+    >>> found.ledger_bytes["parameters"], found.ledger_bytes["inputs"], sum(found.ledger_bytes.values()) == found.peak_bytes
+    (263168, 65536, True)
+    """
+    tell = progress or _silent
+    tell(0.0, "running plainly")
+    plain = run_plainly(work, steps=steps)
+    tell(0.1, "recording")
+    profile = _recorded(work, steps, plain)
+    if predict:
+        profile = _with_prediction(profile, work, tell)
+        if scaling and profile.predicted is not None:
+            profile = _with_scaling(profile, work, budgets_bytes, tell)
+    if leak_steps:
+        tell(0.8, "watching for leaks")
+        profile = msgspec.structs.replace(profile, leak=watch_memory(work, steps=leak_steps))
+    return msgspec.structs.replace(profile, advice=advise(profile, work))
+
+
+def _recorded(work: Workload, steps: int, plain: PlainRun) -> MemoryProfile:
+    if runs_compiled(work):
+        return _profile_of(record_allocator(work, steps=steps, warm=1), work, plain, 0, COMPILED)
+    log = record_steps(work, steps=steps)
+    try:
+        account = record_allocator(work, steps=steps)
+    except InputError as error:
+        log.notes.append(f"not cross-checked with the allocator: {error}")
+        return _profile_of(log, work, plain, 0, OPERATORS)
+    return _profile_of(log, work, plain, max(0, account.peak_bytes - log.peak_bytes), OPERATORS)
+
+
+def runs_compiled(work: Workload) -> bool:
+    """Whether some of a workload's code is behind `torch.compile`."""
+    if work.config.mode not in {None, "eager"}:
+        return True
+    parts: Any = getattr(work, "parts", work)
+    model = getattr(parts, "model", None)
+    if isinstance(model, nn.Module):
+        return any(is_compiled(part) for part in model.modules())
+    return hasattr(getattr(work, "function", None), "_torchdynamo_orig_callable")
+
+
+def _profile_of(
+    log: AllocationLog, work: Workload, plain: PlainRun, workspace: Bytes, source: str
+) -> MemoryProfile:
+    profile = profile_of_log(
+        log, name=work.name, device=plain.device, source=source, levels=plain.levels, workspace=workspace
+    )
+    units, peak = plain.units_per_step, profile.peak_bytes
+    return msgspec.structs.replace(
+        profile,
+        config=work.config.label,
+        unit=work.unit,
+        units_per_step=units or None,
+        bytes_per_unit=peak / units if units else None,
+        units_per_gib=units / (peak / 2**30) if peak else None,
+    )
+
+
+def _with_prediction(profile: MemoryProfile, work: Workload, tell: Progress) -> MemoryProfile:
+    """Add the same step predicted; what cannot be is told, since the recording stands without."""
+    tell(0.3, "predicting")
+    notes: list[str] = []
+    predicted = _tried("the step", lambda: predict_memory(work), notes)
+    if predicted is not None:
+        measured = profile.peak_bytes - profile.ledger_bytes["cache"]
+        error = predicted.peak_bytes / measured - 1 if measured else None
+        predicted = msgspec.structs.replace(predicted, error=error)
+    told = _tried("the rules of thumb", lambda: formulas(work), notes) or {}
+    return msgspec.structs.replace(
+        profile, predicted=predicted, formulas=told, notes=[*profile.notes, *notes]
+    )
+
+
+def _with_scaling(
+    profile: MemoryProfile, work: Workload, budgets_bytes: list[Bytes] | None, tell: Progress
+) -> MemoryProfile:
+    tell(0.4, "predicting other batches")
+    notes: list[str] = []
+    laws = _tried("how it scales", lambda: scaling_laws(work), notes) or []
+    tell(0.6, "finding the largest batch")
+    fits = _tried("the largest batch", lambda: largest_batch_that_fits(work, budgets_bytes), notes) or []
+    return msgspec.structs.replace(profile, scaling=laws, fits=fits, notes=[*profile.notes, *notes])
+
+
+def _tried(what: str, find: Callable[[], T], notes: list[str]) -> T | None:
+    try:
+        return find()
+    except PyrometerError as error:
+        notes.append(f"{what} could not be predicted: {error}")
+        return None
+
+
+def _silent(_share: float, _what: str) -> None:
+    """The progress of someone who does not ask."""
