@@ -1,0 +1,1 @@
+"""Memory snapshots of the device's allocator: read, explained, compared and recorded."""

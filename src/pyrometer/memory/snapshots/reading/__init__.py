@@ -1,0 +1,1 @@
+"""From a pickle file to columns, without ever running what the file says."""
