@@ -1,0 +1,178 @@
+"""What to write instead: one line of code, in the user's names where they are known."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+
+from pyrometer.memory.holders.record import Holder, PinnedStorage, RetainedGraph
+
+_ANY = "[…]"
+_DETACHING = "with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):"
+_DICTIONARIES = ("dict", "OrderedDict", "defaultdict", "WeakKeyDictionary")
+
+
+def fix_for(
+    holder: Holder | None, graph: RetainedGraph | None = None, pinned: PinnedStorage | None = None
+) -> str:
+    """The line that lets a leaked tensor go.
+
+    Args:
+        holder: who keeps it.
+        graph: the autograd graph that the tensor which is kept keeps alive in turn, from `retained_graph`.
+        pinned: what it pins beyond its own bytes, from `pinned_storage`.
+
+    Returns:
+        A line of code; empty where none is known, and a comment where nothing needs to be changed.
+
+    >>> losses = Holder(path="losses[…]", name="losses", expression="losses[…]", root="module global", container="list")
+    >>> fix_for(losses, RetainedGraph(state="shell", nodes=12))
+    'losses.append(loss.detach())'
+    >>> figure = PinnedStorage(needed_bytes=4, storage_bytes=4096, pinned_bytes=4092, reason="oversized scalar", fix=".item()")
+    >>> fix_for(losses, None, figure)
+    'losses.append(loss.item())'
+    """
+    if holder is None or holder.root in ("not decided", "C-level unknown"):
+        return ""
+    by_root = _BY_ROOT.get(holder.root)
+    if by_root is not None:
+        return by_root(holder)
+    if holder.expression.endswith(".grad"):
+        return "optimizer.zero_grad(set_to_none=True)"
+    has_graph = holder.held_by_graph or (graph is not None and graph.state != "none")
+    if holder.container is None:
+        return _variable(holder, graph) if has_graph else f"{holder.name} = None"
+    return _content(holder, graph, pinned) if has_graph or pinned is not None else _bounded(holder)
+
+
+def _content(holder: Holder, graph: RetainedGraph | None, pinned: PinnedStorage | None) -> str:
+    """Keep less of each tensor: a figure, a copy, or the tensor without its graph."""
+    if holder.held_elements == 1:
+        return _stored(holder, ".item()")
+    if pinned is not None:
+        return _stored(holder, pinned.fix)
+    never_used = graph is not None and graph.state in ("alive", "hooked") and not graph.freed_slots
+    return "with torch.no_grad():" if never_used else _stored(holder, ".detach()")
+
+
+def item_name(container: str) -> str:
+    """What one element of a container is called.
+
+    >>> item_name("self.losses"), item_name('metrics["loss"]'), item_name("history"), item_name("batches")
+    ('loss', 'loss', 'value', 'batch')
+    """
+    words: list[str] = re.findall(r"[A-Za-z_]\w*", container)
+    name = words[-1].strip("_") if words else "value"
+    if name.endswith(("ches", "shes", "sses", "xes")):
+        return name[:-2]
+    if name.endswith("s") and len(name) > 3 and not name.endswith("ss"):
+        return name[:-1]
+    return name if container.endswith('"]') else "value"
+
+
+def _stored(holder: Holder, change: str) -> str:
+    """Store something else in the container."""
+    before, found, after = holder.expression.partition(_ANY)
+    if not found:  # the expression ends in a key
+        before, _, last = holder.expression.rpartition("[")
+        variable = last.strip('"]')
+        return f"{before}[{last} = {variable if variable.isidentifier() else 'value'}{change}"
+    name = item_name(before)
+    key = re.fullmatch(r'\["(\w+)"\]', after)
+    item = f'{{"{key[1]}": {key[1]}{change}}}' if key else f"{name}{change}"
+    container = holder.container if before == holder.name else "list"
+    if container in _DICTIONARIES:
+        return f"{before}[key] = {item}"
+    return f"{before}.{'add' if container == 'set' else 'append'}({item})"
+
+
+def _bounded(holder: Holder) -> str:
+    """Give the container an end."""
+    growing, found, _ = holder.expression.partition(_ANY)
+    growing = growing if found else holder.name
+    container = holder.container if growing == holder.name else "list"
+    if container in _DICTIONARIES:
+        return f"while len({growing}) > 100: {growing}.pop(next(iter({growing})))"
+    if holder.maxlen is not None:
+        return f"# {growing} is bounded: it never has more than {holder.maxlen}"
+    lines = {
+        "list": f"del {growing}[:-100]",
+        "deque": f"{growing} = collections.deque(maxlen=100)",
+        "set": f"{growing}.clear()",
+    }
+    return lines.get(container or "", f"{holder.name} = None")
+
+
+def _variable(holder: Holder, graph: RetainedGraph | None) -> str:
+    """A plain variable or attribute with a graph: a running sum, or the state of a recurrent model."""
+    is_sum = graph is not None and str(graph.created_by).startswith("AddBackward")
+    if is_sum and holder.held_elements == 1:
+        return f"{holder.name} += loss.item()"
+    return f"{holder.name} = {holder.name}.detach()"
+
+
+def _hook(_: Holder) -> str:
+    return "handle.remove()"
+
+
+def _lru_cache(holder: Holder) -> str:
+    if holder.maxlen is not None:
+        return f"# {holder.path} is bounded: it never has more than {holder.maxlen}"
+    return f"{holder.owner}.cache_clear()"
+
+
+def _traceback(holder: Holder) -> str:
+    if holder.kept_by is None:
+        return ""
+    error = holder.kept_by.partition(".__traceback__")[0]
+    return f"{error} = {error}.with_traceback(None)"
+
+
+def _cycle(holder: Holder) -> str:
+    cycle = (holder.chain[-1] if holder.chain else "").removeprefix("cycle: ")
+    parts = cycle.split(" → ")
+    context = re.search(r"\w+Backward\.(\w+)", cycle)
+    if context:
+        return f"ctx.save_for_backward({context[1]})"
+    if holder.held_by_graph:
+        return _DETACHING if "(saved " in cycle else ""
+    for part in parts:
+        variable = re.match(r"(\w+) in \w+\(\)", part)
+        if variable:
+            return f"del {variable[1]}"
+    for part, following in itertools.pairwise(parts):
+        attribute = re.fullmatch(r"\w+\.(\w+)", part)
+        if attribute and following.partition(".")[0] == holder.owner:
+            return f"self.{attribute[1]} = weakref.proxy({attribute[1]})"
+    return "gc.collect()"
+
+
+def _default(holder: Holder) -> str:
+    """The first line of the function: what the calls share is only copied."""
+    return (
+        f"{holder.name} = {holder.container}({holder.name})"
+        if holder.container in ("list", "dict", "set")
+        else ""
+    )
+
+
+def _optimizer(_: Holder) -> str:
+    return "# the optimizer needs its state; it does not grow"
+
+
+def _generator(holder: Holder) -> str:
+    """Whoever has a name for it closes it; the generator of a running loop drops its own variable."""
+    return f"del {holder.name}" if holder.kept_by is None else f"{holder.kept_by}.close()"
+
+
+_BY_ROOT: dict[str, Callable[[Holder], str]] = {
+    "hook": _hook,
+    "lru_cache": _lru_cache,
+    "traceback": _traceback,
+    "reference cycle": _cycle,
+    "default argument": _default,
+    "optimizer state": _optimizer,
+    "generator": _generator,
+    "coroutine": _generator,
+}
