@@ -39,6 +39,9 @@ TRACED = "python examples/job_traces.py ranks && pyrometer trace ranks/*.json.gz
 COMPILED = "pyrometer compile examples/detector.py:workload --with rewrites --html compile.html --no-store"
 """Makes the page of the third."""
 
+REMEMBERED = "pyrometer memory examples/gpt/workload.py:workload --leaks 0 --html memory.html --no-store"
+"""Makes the page of the fourth."""
+
 WIDTH, HEIGHT = 1100, 1240
 BAD_INPUT = 2
 
@@ -84,6 +87,8 @@ def rewrite_outputs(pages: list[Path]) -> None:
             take_pictures(folder / "trace.html", "trace")
             run(COMPILED, folder)
             take_pictures(folder / "compile.html", "compile")
+            run(REMEMBERED, folder)
+            take_pictures(folder / "memory.html", "memory")
 
     def replacement(found: re.Match[str]) -> str:
         command = found["command"]

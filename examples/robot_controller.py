@@ -52,10 +52,10 @@ class RobotController:
     def tick(self) -> Tensor:
         """One tick: 16 readings to a plan, and a small step of learning."""
         perception = self.encoder(torch.randn(16, SENSORS))
-        plan = self.planner(perception)
+        plan: Tensor = self.planner(perception)
         smoothness = plan.diff(dim=0).pow(2).mean()
         self.optimizer.zero_grad()
-        smoothness.backward()  # type: ignore[no-untyped-call]
+        smoothness.backward()
         self.optimizer.step()
         self.remember(perception, plan)
         return plan.detach()

@@ -1,0 +1,224 @@
+"""`pyrometer memory` through the real command line: workloads, scripts, snapshots, limits, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from pyrometer.cli.main import main
+from pyrometer.report.schema import schema_of
+
+CONTRACT = {
+    "peak_bytes", "ledger_bytes", "predicted", "timeline", "at_peak", "scaling", "fits", "leak", "advice",
+}  # fmt: skip
+LEDGER = {
+    "parameters", "gradients", "optimizer", "master", "activations", "inputs", "temporaries", "workspace", "cache",
+    "unknown",
+}  # fmt: skip
+WORK = """
+import torch
+from torch import nn
+import pyrometer as pm
+
+kept = []
+
+def work():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
+    optimizer = torch.optim.AdamW(model.parameters())
+    batches = [(torch.randn(32, 64), torch.randn(32, 64))]
+    return pm.Training(model, nn.functional.mse_loss, optimizer, batches)
+
+def leaking():
+    model = nn.Linear(64, 64)
+    def step():
+        loss = model(torch.randn(32, 64)).pow(2).mean()
+        kept.append(loss)
+    return pm.Call(step)
+
+def inference():
+    return pm.Inference(nn.Linear(64, 64), torch.randn(32, 64))
+
+def raises():
+    def fail():
+        raise ValueError("no such split")
+    return pm.Call(fail)
+"""
+SCRIPT = """
+import sys, torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+losses = []
+for _ in range(40):
+    loss = model(torch.randn(32, 64)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+print("loss", round(losses[-1], 4))
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("programs")
+    (place / "work.py").write_text(WORK)
+    (place / "script.py").write_text(SCRIPT)
+    block = {"size": 2048, "requested_size": 2000, "state": "active_allocated", "frames": []}
+    segment = {
+        "device": 0, "address": 4096, "total_size": 2097152, "allocated_size": 2048, "active_size": 2048,
+        "requested_size": 2000, "stream": 0, "segment_type": "small", "blocks": [
+            {**block, "address": 4096},
+            {"address": 6144, "size": 2095104, "requested_size": 0, "state": "inactive", "frames": []},
+        ],
+    }  # fmt: skip
+    (place / "tiny.pickle").write_bytes(
+        pickle.dumps({"segments": [segment], "device_traces": [[]]}, protocol=4)
+    )
+    return place
+
+
+@pytest.fixture
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+def run(folder, *arguments):
+    code = "import sys; from pyrometer.cli.main import run; run()"
+    return subprocess.run(
+        [sys.executable, "-c", code, "memory", *arguments],
+        cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "120"},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def profiled(folder):
+    ended = run(
+        folder, "work.py:work", "--json", "--leaks", "30", "--predict", "batch=64", "--fit", "1MiB,2MiB"
+    )
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+def test_json_holds_the_contract_and_fits_its_schema(profiled):
+    jsonschema.validate(profiled, schema_of("memory"))
+    assert set(profiled) >= CONTRACT
+    assert set(profiled["ledger_bytes"]) == LEDGER
+    assert sum(profiled["ledger_bytes"].values()) == profiled["peak_bytes"]
+    assert set(profiled["at_peak"][0]) >= {"site", "module", "bytes", "count"}
+    assert profiled["predicted"]["peak_bytes"] == pytest.approx(profiled["peak_bytes"], rel=0.05)
+    assert profiled["leak"]["verdict"] in {"stable", "allocator warm-up"}
+    assert {law["category"] for law in profiled["scaling"]} >= {"activations"}
+    assert [fit["budget_bytes"] for fit in profiled["fits"]] == [2**20, 2**21]
+    assert profiled["fits"][0]["max_batch"] < profiled["fits"][1]["max_batch"]
+    assert profiled["what_if"][0]["settings"]["batch"] == "64"
+
+
+def test_a_run_is_stored_and_compared(folder, profiled, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert main(["show", profiled["run_id"]]) == 0
+    assert "Ledger" in capsys.readouterr().out
+    assert (
+        main(["memory", "work.py:inference", "--leaks", "0", "--diff", profiled["run_id"], "--no-store"]) == 2
+    )
+    assert "--no-store there are no runs" in capsys.readouterr().err
+    assert main(["memory", "work.py:inference", "--leaks", "0", "--diff", profiled["run_id"]]) == 0
+    shown = capsys.readouterr().out
+    assert "another program: Sequential training before, Linear after" in " ".join(shown.split())
+
+
+def test_a_leak_is_named_with_its_line_and_exceeds_its_limit(folder):
+    ended = run(folder, "work.py:leaking", "--json", "--limit", "growth=0", "--no-store")
+    assert ended.returncode == 1, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["leak"]["verdict"] == "leak"
+    (site,) = found["leak"]["sites"]
+    assert "kept" in site["holder"]
+    assert site["graph_bytes"] > 0
+    assert "per step, 0 B are allowed" in found["over_limit"][0]
+
+
+def test_a_page_is_written(folder, tmp_path):
+    page = tmp_path / "memory.html"
+    ended = run(
+        folder, "work.py:inference", "--leaks", "0", "--no-store", "-o", str(page), "--limit", "peak=1KiB"
+    )
+    assert ended.returncode == 1
+    assert "Where the bytes go" in page.read_text()
+    assert "1.00 KiB are allowed" in ended.stdout
+
+
+def test_a_plan_is_made_for_training_only(folder):
+    ended = run(
+        folder, "work.py:work", "--leaks", "0", "--plan", "900KiB", "--budget", "3s", "--json", "--no-store"
+    )
+    assert ended.returncode == 0, ended.stderr
+    plan = json.loads(ended.stdout)["plan"]
+    assert plan["budget_bytes"] == 900 * 1024
+    assert plan["planned"]["peak_bytes"] <= plan["baseline"]["peak_bytes"]
+    refused = run(folder, "work.py:inference", "--plan", "1MiB", "--no-store")
+    assert refused.returncode == 2
+    assert "it goes with a training workload" in refused.stderr
+
+
+def test_a_script_runs_unchanged(folder):
+    ended = run(folder, "script.py", "--json", "--no-store", "--", "3")
+    assert ended.returncode == 3, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["ledger_bytes"]["parameters"] == (64 * 64 + 64) * 4
+    assert "loss " in ended.stderr  # its own output, since stdout is the document's
+
+
+def test_a_snapshot_is_read(folder):
+    ended = run(folder, "tiny.pickle", "--json")
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    jsonschema.validate(found, schema_of("memory-snapshot"))
+    assert found["fragmentation"]["at_end"]["reserved_bytes"] == 2097152
+    assert found["oom"] == []
+    assert "Fragmentation" in run(folder, "tiny.pickle").stdout
+    assert "Against the other" not in run(folder, "tiny.pickle", "--diff", "tiny.pickle").stderr
+
+
+def test_a_hostile_snapshot_is_refused_and_runs_nothing(folder, tmp_path):
+    class Hostile:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    (tmp_path / "evil.pickle").write_bytes(pickle.dumps(Hostile()))
+    ended = run(tmp_path, "evil.pickle")
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["work.py:raises"], 4, "no such split"),
+        (["work.py:work", "--predict", "batches=3"], 2, "--predict: got 'batches=3'; legal are batch=…"),
+        (["work.py:work", "--predict", "batch=0"], 2, "whole number of at least 1"),
+        (["work.py:work", "--fit", "24"], 2, "--fit: '24' is not a size"),
+        (["work.py:work", "--limit", "peak=lots"], 2, "--limit peak: 'lots' is not a size"),
+        (["tiny.pickle", "--predict", "batch=3"], 2, "--predict: tiny.pickle is a snapshot"),
+        (["tiny.pickle", "--leaks", "3"], 2, "compare two by --diff"),
+        (["script.py", "--plan", "1GiB"], 2, "--plan: script.py runs as it is"),
+        (["missing.pickle"], 2, "missing.pickle"),
+        (["work.py:work", "--diff", "nothing", "--no-store"], 2, "no such file"),
+    ],
+)
+def test_what_cannot_be_is_one_line(capsys, arguments, code, said):
+    assert main(["memory", *arguments]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
