@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode as DispatchMode
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-__all__ = ["DispatchMode", "missing", "plain_tensors", "storage_key", "storages"]
+__all__ = [
+    "DispatchMode",
+    "is_composite",
+    "missing",
+    "plain_tensors",
+    "run_composite",
+    "storage_key",
+    "storages",
+]
 
 
 def missing() -> list[str]:
@@ -27,12 +36,45 @@ def missing() -> list[str]:
     return lacking
 
 
+@cache
+def is_composite(operator: Any, device: str) -> bool:
+    """Whether an operator has no kernel of its own on a device and only calls others.
+
+    >>> is_composite(torch.ops.aten.conv2d.default, "cpu"), is_composite(torch.ops.aten.mm.default, "cpu")
+    (True, False)
+    """
+    if operator in _WHOLE:
+        return False
+    has = getattr(torch._C, "_dispatch_has_kernel_for_dispatch_key", None)  # noqa: SLF001
+    name = operator.name()
+    try:
+        return has is not None and has(name, COMPOSITE) and not has(name, device.upper())
+    except (
+        RuntimeError
+    ):  # an operator of TorchScript, which no dispatcher knows, or a device without a name there
+        return False
+
+
+COMPOSITE = "CompositeImplicitAutograd"
+
+_WHOLE = (torch.ops.aten.linear.default, torch.ops.aten.matmul.default)
+"""These look whether anybody watches, and do without writing in place then: watched inside, they take more memory."""
+
+
+def run_composite(operator: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operator by calling the others that it consists of, each of which is dispatched."""
+    key = getattr(torch._C.DispatchKey, COMPOSITE)  # noqa: SLF001
+    return operator._op_dk(key, *args, **kwargs)  # noqa: SLF001 - `decompose` prefers rewrites in Python to the real one
+
+
 def plain_tensors(tensor: Any) -> Iterator[torch.Tensor]:
     """The tensors with a storage of their own that a tensor consists of: itself, in the common case."""
     if is_traceable_wrapper_subclass(tensor):
         names, _ = tensor.__tensor_flatten__()
         for name in names:
             yield from plain_tensors(getattr(tensor, name))
+    elif torch.nn.parameter.is_lazy(tensor):
+        return  # nothing is there yet
     elif tensor.layout == torch.strided:
         yield tensor
     elif tensor.layout == torch.sparse_coo:

@@ -1,0 +1,1 @@
+"""Batches: how large they may be, and smaller parts of them."""

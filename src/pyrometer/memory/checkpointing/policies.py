@@ -1,0 +1,59 @@
+"""What is kept inside of a module that is computed again: nothing, or the results of expensive operators.
+
+Keeping some results (selective checkpointing) watches every operator of the module in Python, in both passes. Where
+operators are short that costs more than it saves, so every policy is measured before it is chosen.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal, TypeAlias, get_args
+
+import torch
+
+from pyrometer.memory.private.checkpoint import selective_contexts as selective
+
+Policy: TypeAlias = Literal["full", "keep-matmul", "keep-attention"]
+
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+
+MEANING: dict[Policy, str] = {
+    "full": "everything inside is computed again",
+    "keep-matmul": "results of matrix products, convolutions and attention are kept, all else is computed again",
+    "keep-attention": "results of fused attention are kept, all else is computed again",
+}
+
+_ATTENTION = (
+    "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_fused_attention_overrideable",
+)
+_MATMUL = ("mm", "addmm", "bmm", "baddbmm", "convolution", *_ATTENTION)
+_KEPT: dict[Policy, tuple[str, ...]] = {"full": (), "keep-matmul": _MATMUL, "keep-attention": _ATTENTION}
+
+
+@functools.cache
+def kept_operators(policy: Policy) -> frozenset[str]:
+    """Names of the operators whose results a policy keeps, as a recording shows them.
+
+    >>> sorted(kept_operators("keep-matmul"))[-2:]
+    ['aten.convolution.default', 'aten.mm.default']
+    """
+    return frozenset(str(operator) for operator in _overloads(policy))
+
+
+def selective_contexts(policy: Policy) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    """The contexts under which a module runs at first, and under which it is computed again."""
+    if policy == "full":
+        return nullcontext(), nullcontext()
+    first, again = selective(list(_overloads(policy)))
+    return first, again
+
+
+@functools.cache
+def _overloads(policy: Policy) -> tuple[Any, ...]:
+    found = (getattr(torch.ops.aten, name, None) for name in _KEPT[policy])
+    return tuple(packet.default for packet in found if packet is not None)

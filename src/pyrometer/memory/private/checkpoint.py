@@ -1,0 +1,80 @@
+"""What checkpoint planning needs of torch's private interfaces: versions of tensors, and the compiler's memory budget."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+
+def missing() -> list[str]:
+    """What this torch lacks for planning checkpoints.
+
+    >>> missing()
+    []
+    """
+    lacking = []
+    if not hasattr(torch.Tensor, "_version"):
+        lacking.append("versions of tensors: modules that change their inputs or buffers are not recognised")
+    if not hasattr(_checkpoint_module(), "create_selective_checkpoint_contexts"):
+        lacking.append("selective checkpointing: whole modules are computed again")
+    if not hasattr(_functorch_config(), "activation_memory_budget"):
+        lacking.append("activation_memory_budget: nothing can be planned for compiled models")
+    return lacking
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often a tensor was written to; 0 where torch does not count, as for tensors of inference mode.
+
+    >>> version_of(torch.zeros(2).add_(1))
+    1
+    """
+    try:
+        return int(getattr(tensor, "_version", 0))
+    except RuntimeError:
+        return 0
+
+
+def selective_contexts(operators: list[Any]) -> Any:
+    """The pair of contexts under which the results of some operators are kept, and all else is computed again."""
+    return _checkpoint_module().create_selective_checkpoint_contexts(operators)
+
+
+@contextlib.contextmanager
+def activation_budget(share: float) -> Iterator[None]:
+    """Let what is compiled meanwhile keep about this share of the activations; the setting is restored."""
+    with _functorch_config().patch(activation_memory_budget=share):
+        yield
+
+
+def current_activation_budget() -> float:
+    """The setting in force."""
+    return float(_functorch_config().activation_memory_budget)
+
+
+def forget_compiled(model: nn.Module) -> None:
+    """Have a model compiled anew: a changed memory budget is none of the things that Dynamo checks for.
+
+    What was compiled for other code stays, unlike after `torch._dynamo.reset`.
+    """
+    from torch._dynamo.eval_frame import reset_code
+
+    for part in model.modules():
+        code = getattr(getattr(part.forward, "__func__", part.forward), "__code__", None)
+        if code is not None:
+            reset_code(code)
+
+
+def _checkpoint_module() -> Any:
+    import torch.utils.checkpoint as module
+
+    return module
+
+
+def _functorch_config() -> Any:
+    import torch._functorch.config as module
+
+    return module
