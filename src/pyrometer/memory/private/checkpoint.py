@@ -60,12 +60,14 @@ def forget_compiled(model: nn.Module) -> None:
 
     What was compiled for other code stays, unlike after `torch._dynamo.reset`.
     """
-    from torch._dynamo.eval_frame import reset_code
+    from torch._dynamo.eval_frame import reset_code  # type: ignore[attr-defined]
 
     for part in model.modules():
-        code = getattr(getattr(part.forward, "__func__", part.forward), "__code__", None)
-        if code is not None:
-            reset_code(code)
+        # A compiled module calls by way of a function of torch's, which is what the compiled code hangs on.
+        for function in (part.forward, getattr(part.forward, "_torchdynamo_orig_callable", None)):
+            code = getattr(getattr(function, "__func__", function), "__code__", None)
+            if code is not None:
+                reset_code(code)
 
 
 def _checkpoint_module() -> Any:
