@@ -22,6 +22,16 @@ class PredictedMemory(Record, frozen=True, kw_only=True):
     peak_phase: Annotated[str | None, doc("the phase in which the peak falls")] = None
     settings: Annotated[dict[str, str], doc("what differs from the program as written: batch, dtype, …")] = {}
     notes: Annotated[list[str], doc("what could not be predicted, and why")] = []
+    tensor_peak_bytes: Annotated[
+        Bytes | None, doc("the peak of tensors alone, without what operators take for themselves")
+    ] = None
+    phase_peaks_bytes: Annotated[dict[str, Bytes], doc("the most within each phase")] = {}
+    reserved_bytes: Annotated[
+        Bytes | None, doc("what CUDA's allocator would take; null where it is not emulated")
+    ] = None
+    fits: Annotated[bool | None, doc("whether it fits the budget; null without one")] = None
+    at_peak: Annotated[list[HeldBytes], doc("what holds the peak, the largest first")] = []
+    from_real_steps: Annotated[bool, doc("real steps were run, because the program needs values")] = False
 
 
 class ScalingLaw(Record, frozen=True, kw_only=True):
@@ -42,6 +52,7 @@ class Fit(Record, frozen=True, kw_only=True):
         int | None, doc("null when not even one sample fits, or nothing grows with the batch")
     ]
     peak_bytes: Annotated[Bytes | None, doc("predicted at that batch")] = None
+    verified: Annotated[bool, doc("that batch was rehearsed and fits, the next one was and does not")] = False
 
 
 class ProcessLevels(Record, frozen=True, kw_only=True):
@@ -77,6 +88,15 @@ class LeakSite(Record, frozen=True, kw_only=True):
         float | None, doc("steps per leaked step: 1 when each step leaks, 7 when every seventh")
     ] = None
     fix: Annotated[str | None, doc("what to write instead")] = None
+    graph_nodes: Annotated[int, doc("nodes of the autograd graph behind one of the tensors")] = 0
+    nodes_per_step: Annotated[float, doc("by which a graph grows that is never let go")] = 0.0
+    kind: Annotated[
+        str,
+        doc(
+            "leak; cache: grows with its keys; slowing: ever more slowly; bounded: up to a limit not yet reached"
+        ),
+    ] = "leak"
+    operators: Annotated[int, doc("how many lines and operators made what is kept here")] = 1
 
 
 class LeakReport(Record, frozen=True, kw_only=True):
@@ -84,6 +104,7 @@ class LeakReport(Record, frozen=True, kw_only=True):
 
     verdict: Annotated[str, doc("leak, growing cache, allocator warm-up, stable or undecided")]
     sentence: str
+    unbounded: Annotated[bool, doc("memory grows, and nothing that is known ends it")] = False
     bytes_per_step: Annotated[float, doc("growth of live tensor bytes per step, once warm")] = 0.0
     ci: Annotated[list[float], doc("interval of bytes_per_step: low, high")] = []
     sites: Annotated[list[LeakSite], doc("the largest first")] = []

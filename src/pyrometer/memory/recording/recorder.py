@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import nn
@@ -22,14 +22,23 @@ from torch.utils import _pytree as pytree
 
 from pyrometer.memory.category import Category
 from pyrometer.memory.private.autograd_sequence import current_node, next_number
-from pyrometer.memory.private.dispatch import DispatchMode, storage_key, storages
+from pyrometer.memory.private.dispatch import (
+    DispatchMode,
+    is_composite,
+    run_composite,
+    storage_key,
+    storages,
+)
 from pyrometer.memory.recording.allocation import Allocation, AllocationLog, CodePoint, Origin
 from pyrometer.memory.recording.modules import ModuleStack
 from pyrometer.memory.recording.sites import nearest_point
+from pyrometer.quantity import Bytes
 from pyrometer.workload.state import optimizer_tensors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+Workspace: TypeAlias = Callable[[str, Sequence[Any], Sequence[Any]], Bytes]
 
 _PRESENT = Origin("", None, None)
 
@@ -43,6 +52,8 @@ class AllocationRecorder:
     Args:
         device: whose memory is counted; storages elsewhere are left out.
         saved: follow what autograd saves, which `torch.func` transforms do not allow.
+        workspace: bytes that an operator takes for itself while it runs, from its name, arguments and results, where no
+            allocator tells.
 
     >>> with AllocationRecorder(torch.device("cpu")) as recorder:
     ...     a = torch.ones(1024)
@@ -52,10 +63,13 @@ class AllocationRecorder:
     (4096, 0, 'forward')
     """
 
-    def __init__(self, device: torch.device, *, saved: bool = True) -> None:
+    def __init__(
+        self, device: torch.device, *, saved: bool = True, workspace: Workspace | None = None
+    ) -> None:
         self.log = AllocationLog()
+        self._workspace = workspace
         self.modules = ModuleStack(self.know_model)
-        self._device = device.type
+        self.device = device.type
         self._saved = saved
         self._known: dict[int, int] = {}
         self._references: dict[int, weakref.ref[torch.UntypedStorage]] = {}
@@ -82,8 +96,14 @@ class AllocationRecorder:
     def register(self, tensors: Iterable[torch.Tensor], category: Category) -> None:
         """Tell what tensors are that are there already, or that have just been made."""
         for tensor in tensors:
-            for storage, dtype in storages(tensor):
-                self._mark(storage, dtype, category)
+            if tensor.device.type == self.device:  # the storage of a tensor without data says another one
+                for storage, dtype in storages(tensor):
+                    self._mark(storage, dtype, category)
+
+    def allocations_of(self, tensor: torch.Tensor) -> list[Allocation]:
+        """What is known of the storages behind a tensor."""
+        keys = [storage_key(storage) for storage, _ in storages(tensor)]
+        return [self.log.allocations[self._known[key]] for key in keys if key in self._known]
 
     def register_tree(self, tree: Any, category: Category) -> None:
         """`register` for the tensors in nested lists, tuples and dicts, and one level into other objects."""
@@ -127,20 +147,30 @@ class AllocationRecorder:
 
     def saw(self, results: Any, arguments: Any, operator: Any) -> None:
         """An operator ran: what is new in its results was allocated; what is new in its arguments was there."""
-        for tensor in arguments:
-            if isinstance(tensor, torch.Tensor) and tensor.device.type == self._device:
-                for storage, dtype in storages(tensor):
-                    if storage_key(storage) not in self._known:
-                        self._add(storage, dtype, _PRESENT, preexisting=True)
+        for storage, dtype in self._storages(arguments):
+            if storage_key(storage) not in self._known:
+                self._add(storage, dtype, _PRESENT, preexisting=True)
         origin: Origin | None = None
-        for tensor in results:
-            if isinstance(tensor, torch.Tensor) and tensor.device.type == self._device:
-                for storage, dtype in storages(tensor):
-                    if self._is_new(storage):
-                        origin = origin or self._origin(operator)
-                        self._add(storage, dtype, origin)
+        for storage, dtype in self._storages(results):
+            if self._is_new(storage):
+                origin = origin or self._origin(operator)
+                self._add(storage, dtype, origin)
         if origin is None and torch.is_grad_enabled():
             self._remember_forward()
+        if self._workspace is not None:
+            self._take(self._workspace(str(operator), arguments, results), origin)
+
+    def _storages(self, values: Any) -> Iterator[tuple[torch.UntypedStorage, torch.dtype]]:
+        """The storages of the tensors on the device."""
+        for value in values:
+            if isinstance(value, torch.Tensor) and value.device.type == self.device:
+                yield from storages(value)
+
+    def _take(self, nbytes: Bytes, origin: Origin | None) -> None:
+        """An operator took scratch memory beside its results, and gave it back."""
+        if nbytes:
+            own = Allocation(nbytes, 0, origin or _PRESENT, "uint8", category="workspace")
+            self.log.died(self.log.born(own))
 
     def _is_new(self, storage: torch.UntypedStorage) -> bool:
         index = self._known.get(storage_key(storage))
@@ -190,8 +220,6 @@ class AllocationRecorder:
         self.log.died(index)
 
     def _mark(self, storage: torch.UntypedStorage, dtype: torch.dtype, category: Category) -> None:
-        if storage.device.type != self._device:
-            return
         index = self._known.get(storage_key(storage))
         allocation = self.log.allocations[index] if index is not None else None
         if allocation is None:
@@ -207,7 +235,7 @@ class AllocationRecorder:
         self.know_optimizer(optimizer)
 
     def _pack(self, tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.device.type == self._device:
+        if tensor.device.type == self.device:
             for storage, _ in storages(tensor):
                 index = self._known.get(storage_key(storage))
                 if index is not None:
@@ -224,6 +252,10 @@ class _Operators(DispatchMode):  # type: ignore[no-untyped-call]
         self._recorder = recorder
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch.is_inference_mode_enabled() and is_composite(func, self._recorder.device):
+            # Without autograd torch hands over operators that only call others; these are what allocates.
+            with self:
+                return run_composite(func, args, kwargs or {})
         result = func(*args, **(kwargs or {}))
         results = (result,) if isinstance(result, torch.Tensor) else pytree.tree_leaves(result)
         self._recorder.saw(results, pytree.arg_tree_leaves(*args, **(kwargs or {})), func)

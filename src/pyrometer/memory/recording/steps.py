@@ -8,7 +8,7 @@ from collections.abc import Callable
 from torch import nn
 
 from pyrometer.memory.recording.allocation import AllocationLog
-from pyrometer.memory.recording.recorder import AllocationRecorder
+from pyrometer.memory.recording.recorder import AllocationRecorder, Workspace
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.training import TrainingSession
 from pyrometer.workload.workload import Session, Workload
@@ -28,23 +28,40 @@ def record_steps(work: Workload, *, steps: int = STEPS) -> AllocationLog:
     """
     with work.open() as session:
         session.activate()
+        gc.collect()  # garbage of before must not be freed in the middle of the recording
         try:
-            return _recorded(session, steps, saved=True)
+            return record_session(session, steps=steps)
         except UnfollowedSavedTensorsError:
-            log = _recorded(session, steps, saved=False)
-            log.notes.append(
-                "torch.func transforms do not allow to follow what autograd saves: activations count as temporaries"
-            )
+            log = record_session(session, steps=steps, saved=False)
+            log.notes.append(UNFOLLOWED)
             return log
+
+
+UNFOLLOWED = (
+    "torch.func transforms do not allow to follow what autograd saves: activations count as temporaries"
+)
 
 
 class UnfollowedSavedTensorsError(Exception):
     """The program uses a transform that refuses saved-tensor hooks."""
 
 
-def _recorded(session: Session, steps: int, *, saved: bool) -> AllocationLog:
-    gc.collect()  # garbage of before must not be freed in the middle of the recording
-    recorder = AllocationRecorder(session.device, saved=saved)
+def record_session(
+    session: Session, *, steps: int = STEPS, saved: bool = True, workspace: Workspace | None = None
+) -> AllocationLog:
+    """Run the first steps of an open session and record what they allocate on its device.
+
+    Args:
+        session: which one.
+        steps: how many.
+        saved: follow what autograd saves.
+        workspace: bytes that operators take for themselves, where no allocator tells.
+
+    Raises:
+        UnfollowedSavedTensorsError: the program refuses that `saved`; run it again without.
+        UserProgramError: a step raised.
+    """
+    recorder = AllocationRecorder(session.device, saved=saved, workspace=workspace)
     know_parts(recorder, session)
     session.inputs_seen = lambda inputs: recorder.register_tree(inputs, "inputs")
     try:

@@ -1,0 +1,1 @@
+"""How much memory a step will take, before it runs: the same ledger from tensors without data."""

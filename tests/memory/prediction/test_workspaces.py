@@ -1,0 +1,73 @@
+"""What operators take for themselves, against what the allocator noted."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import pyrometer as pm
+from pyrometer.memory.prediction.predict import predict_memory
+from pyrometer.memory.recording.allocator import record_allocator
+
+
+def assert_close(work, share=0.05):
+    told, real = predict_memory(work).peak_bytes, record_allocator(work, steps=2).peak_bytes
+    assert told == pytest.approx(real, rel=share)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (nn.Conv2d(32, 32, 3, padding=1), (8, 32, 16, 16)),
+        (nn.Conv2d(3, 32, 3), (8, 3, 24, 24)),
+        (nn.Conv2d(32, 64, 1), (8, 32, 16, 16)),
+        (nn.Conv2d(32, 32, 3, groups=32), (8, 32, 16, 16)),
+        (nn.Conv2d(8, 8, 3), (1, 8, 24, 24)),
+        (nn.ConvTranspose2d(32, 32, 3), (8, 32, 16, 16)),
+        (nn.Conv1d(32, 32, 3), (8, 32, 200)),
+        (nn.Conv2d(16, 16, 3).double(), (4, 16, 16, 16)),
+        (nn.Conv2d(32, 32, 3, padding=1).bfloat16(), (8, 32, 16, 16)),
+    ],
+    ids=["3x3", "image", "1x1", "depthwise", "one sample", "transposed", "1d", "double", "bfloat16"],
+)
+def test_convolutions(layer, shape):
+    x = torch.randn(shape, dtype=layer.weight.dtype)
+    model = nn.Sequential(layer, nn.ReLU())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    assert_close(pm.Training(model, lambda output, _: output.sum(), optimizer, [(x, x)]))
+    assert_close(pm.Inference(model, x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_lstm(recurrent, dtype):
+    assert_close(recurrent(batch=16, length=40, width=64, hidden=64, dtype=dtype))
+    model = nn.LSTM(128, 64).to(dtype)
+    assert_close(pm.Inference(model, torch.randn(30, 16, 128, dtype=dtype)), 0.1)
+
+
+@pytest.mark.parametrize(("length", "heads", "inner"), [(24, 2, 64), (96, 8, 64), (24, 2, 512)])
+def test_fused_encoder_layers_of_inference(length, heads, inner):
+    layer = nn.TransformerEncoderLayer(64, heads, inner, batch_first=True)
+    assert_close(pm.Inference(layer, torch.randn(8, length, 64)), 0.01)
+
+
+@pytest.mark.parametrize("weights", [True, False])
+def test_fused_attention_of_inference(weights):
+    class Attending(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attend = nn.MultiheadAttention(64, 8, batch_first=True)
+
+        def forward(self, x):
+            return self.attend(x, x, x, need_weights=weights)
+
+    assert_close(pm.Inference(Attending(), torch.randn(8, 96, 64)), 0.01)
+
+
+def test_operators_without_a_row_need_none(mlp):
+    work = mlp(loss=functional.l1_loss)
+    told = predict_memory(work)
+    assert told.peak_bytes == told.tensor_peak_bytes
+    assert told.ledger_bytes["workspace"] == 0
