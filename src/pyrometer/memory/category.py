@@ -26,7 +26,7 @@ MEANING: dict[Category, str] = {
     "optimizer": "state of the optimizer, such as the two moments of Adam",
     "master": "full-precision copies of low-precision weights that the optimizer updates",
     "activations": "results that the backward pass needs, kept since the forward pass or computed again",
-    "inputs": "the batch",
+    "inputs": "the batch, and a dataset in memory that it is taken from",
     "temporaries": "results that nothing needs any longer than the next operators",
     "workspace": "scratch memory inside of operators, which no tensor shows",
     "cache": "held by the allocator without a tensor in it: cached and fragmented",

@@ -357,4 +357,5 @@ def _templates() -> jinja2.Environment:
     )
     templates.filters["spans"] = spans
     templates.filters["percent"] = percent
+    templates.filters["saving"] = of_memory.saving
     return templates

@@ -201,7 +201,12 @@ def _advised_blocks(
 ) -> list[str]:
     blocks = []
     for one in advice:
-        blocks += [f"### {escape(one.title)}", escape(one.why), code_block(one.use), escape(one.effect)]
+        blocks += [
+            f"### {escape(one.title + of_memory.saving(one))}",
+            escape(one.why),
+            code_block(one.use),
+            escape(one.effect),
+        ]
     for section in chapters:
         blocks += section_blocks(section)
     return blocks

@@ -80,7 +80,7 @@ def section_rows(sections: Sequence[Section]) -> layout.Rows:
 
 def _advice(one: Advice | LoaderAdvice) -> RenderableType:
     return Group(
-        Text.assemble(("→ ", "bold yellow"), (one.title, "bold")),
+        Text.assemble(("→ ", "bold yellow"), (one.title, "bold"), of_memory.saving(one)),
         Padding(Text(one.why), (0, 0, 0, 2)),
         Padding(Text(one.use, style="green"), (0, 0, 0, 4)),
         Padding(Text(one.effect, style="dim"), (0, 0, 0, 2)),

@@ -56,9 +56,9 @@ class Allocation:
             return self.category
         if self.saved or self.recomputed:
             return "activations"
-        if self.preexisting:
-            return "unknown"
-        return "inputs" if self.phase in {"data", "h2d"} else "temporaries"
+        if self.phase in {"data", "h2d"}:
+            return "inputs"  # also what was there before, such as a dataset that lies in memory
+        return "unknown" if self.preexisting else "temporaries"
 
     def alive_after(self, event: int) -> bool:
         """Whether it holds memory right after an event."""

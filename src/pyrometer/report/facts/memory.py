@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import msgspec
 
+from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.category import CATEGORIES, MEANING
 from pyrometer.memory.place import HeldBytes
 from pyrometer.memory.profile import LeakReport, LeakSite, MemoryProfile
-from pyrometer.quantity import counted, format_bytes, format_percent, significant
+from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds, significant
 from pyrometer.report.documents import MemoryDocument
 from pyrometer.report.facts import checkpoint, memory_diff
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
@@ -56,6 +58,18 @@ def subtitle(profile: MemoryProfile) -> str:
     if profile.predicted is not None and profile.predicted.error is not None:
         parts.append(f"predicted without running within {format_percent(abs(profile.predicted.error), 2)}")
     return " · ".join(parts)
+
+
+def saving(advice: Advice | LoaderAdvice) -> str:
+    """What an advice should bring, to stand behind its title; empty where nothing is predicted.
+
+    >>> saving(Advice(slug="s", title="t", why="w", use="u", effect="e", saves_bytes=2**20, proved="predicted"))
+    ': saves 1.00 MiB (predicted)'
+    """
+    if isinstance(advice, LoaderAdvice):
+        return f": saves {format_seconds(advice.saves_s)} per step" if advice.saves_s else ""
+    proved = f" ({advice.proved})" if advice.proved else ""
+    return f": saves {format_bytes(advice.saves_bytes)}{proved}" if advice.saves_bytes else ""
 
 
 def sections(profile: MemoryProfile) -> list[Section]:
