@@ -5,7 +5,7 @@
 
 At every tick the controller encodes what the sensors see, plans, and adapts the planner online. For a replay it
 remembers what it perceived and planned. What it remembers still hangs on the autograd graph, and nothing is ever
-forgotten: both on purpose, as an exercise. `fixed` remembers the last hundred ticks, as plain tensors.
+forgotten: both on purpose, as an exercise. `fixed` remembers the last thirty ticks, as plain tensors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 import pyrometer as pm
 
 SENSORS, FEATURES, ACTIONS = 64, 128, 6
-REMEMBERED = 100
+REMEMBERED = 30
 
 
 class Encoder(nn.Module):
@@ -86,7 +86,7 @@ def fixed() -> pm.Call:
 def main() -> None:
     """Run some ticks and say what is remembered."""
     for controller in (RobotController(), ForgetfulController()):
-        for _ in range(3 * REMEMBERED):
+        for _ in range(10 * REMEMBERED):
             controller.tick()
         print(f"{type(controller).__name__}: {len(controller.history_buffer)} ticks remembered")
 

@@ -28,6 +28,15 @@ from pyrometer.errors import TargetError
 __path__: list[str] = []
 
 
+def is_target_module(name: str) -> bool:
+    """Whether a module is a user's file that was loaded as a target, and so bears a name below ours.
+
+    >>> is_target_module(f"{__name__}.train__abc"), is_target_module(__name__)
+    (True, False)
+    """
+    return name.startswith(f"{__name__}.")
+
+
 class TargetImports:
     """The directory that a target imports from, and the modules that were found in it.
 
@@ -149,7 +158,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     ) -> ModuleSpec | None:
         """The spec of the file that the name encodes."""
         del path, target
-        if not fullname.startswith(f"{__name__}."):
+        if not is_target_module(fullname):
             return None
         file = file_of(fullname)
         if str(file.parent) not in sys.path:

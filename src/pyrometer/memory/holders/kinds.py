@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from pyrometer.memory.private import autograd_nodes
+from pyrometer.workload.importing import is_target_module
 
 OWN_PACKAGES = ("pyrometer", "_pytest", "pytest", "pluggy", "torch.profiler", "torch.autograd.profiler")
 """Who watches is no holder: we, the test runner, and torch's profiler."""
@@ -104,7 +105,7 @@ def is_own_module(name: Any) -> bool:
     >>> is_own_module("pyrometer.bench"), is_own_module("pyrometers")
     (True, False)
     """
-    if type(name) is not str:
+    if type(name) is not str or is_target_module(name):
         return False
     return any(name == own or name.startswith(f"{own}.") for own in OWN_PACKAGES)
 

@@ -314,14 +314,17 @@ def _is_compiled(work: Workload) -> bool:
 
 def _report_under_names(evidence: Evidence, names: Mapping[str, Any]) -> LeakReport:
     """The report, in a context whose variables are the user's objects: the search for holders begins there too."""
-    for name, value in names.items():
-        contextvars.ContextVar(name).set(value)
+    for name in names:
+        contextvars.ContextVar(name).set(names[name])  # not by a variable: what our frames hold does not count
     return report_of(evidence)
 
 
 def _users_objects(work: Workload) -> dict[str, Any]:
     """What a workload consists of, under the names of its arguments."""
     found = {name: getattr(work, name, getattr(getattr(work, "parts", None), name, None)) for name in _PARTS}
+    owner = getattr(getattr(work, "function", None), "__self__", None)
+    if owner is not None:  # of a bound method, whose state is what a step changes
+        found[type(owner).__name__] = owner
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -31,6 +31,11 @@ class StepEnds:
         self._saw_backward = False
         self._patience = PATIENCE
 
+    @property
+    def is_best(self) -> bool:
+        """Whether no better mark can come."""
+        return self.rank == _BEST
+
     def at(self, kind: int, value: int) -> int:
         """Something of this kind happens to this object: what that means, of `STEP`, `BETTER` and `ANOTHER`."""
         self._saw_backward |= kind == kinds.BACKWARD_BEGIN
