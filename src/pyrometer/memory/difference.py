@@ -32,7 +32,9 @@ class MemoryDiff(Record, frozen=True, kw_only=True):
     before_phase: str | None = None
     after_phase: str | None = None
     categories: Annotated[list[BytesChange], doc("those that changed, the largest change first")] = []
-    sites: Annotated[list[BytesChange], doc("places whose share of the peak changed, the largest change first")] = []
+    sites: Annotated[
+        list[BytesChange], doc("places whose share of the peak changed, the largest change first")
+    ] = []
     notes: Annotated[list[str], doc("why the two may not be comparable")] = []
 
 

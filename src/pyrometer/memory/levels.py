@@ -43,7 +43,7 @@ def run_plainly(work: Workload, *, steps: int) -> PlainRun:
         _run(session, steps)
         levels = ProcessLevels(rss_start_bytes=start, rss_peak_bytes=meter.peak())
         if on_cuda:
-            levels = _with_device(levels, session.device)
+            levels = with_device(levels, session.device)
         return PlainRun(str(session.device), levels, session.units_per_step)
 
 
@@ -53,7 +53,8 @@ def _run(session: Session, steps: int) -> None:
             session.phased_step(lambda _phase: None)
 
 
-def _with_device(levels: ProcessLevels, device: torch.device) -> ProcessLevels:
+def with_device(levels: ProcessLevels, device: torch.device) -> ProcessLevels:
+    """The levels with those of a CUDA device; waits for what it is doing."""
     torch.cuda.synchronize(device)
     free, total = torch.cuda.mem_get_info(device)
     return ProcessLevels(

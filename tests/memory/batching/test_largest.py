@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
 from torch import nn
@@ -15,6 +17,24 @@ from pyrometer.record import from_json, to_json
 from pyrometer.workload.call import Call
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.training import Training
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_collections():
+    """What was imported is not looked through again at each of the many garbage collections."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for each other take longer than what these small programs compute."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 class SteppedClock:

@@ -110,7 +110,7 @@ def trace_here(tmp_path: Path) -> Callable[..., TracedHere]:
         log = EventLog(str(tmp_path / "events"))
         path = tmp_path / "here.json"
         request = {"path": str(path), "steps": steps, "skip": skip, "modules": True, "options": {}}
-        observer = Observer(log, torch, tracer=Tracer(torch, log, request))
+        observer = Observer(log, torch, follower=Tracer(torch, log, request))
         switch, missing = install(torch, observer)
         assert missing == []
         try:

@@ -76,7 +76,9 @@ def test_everything_is_taken_out_again(tmp_path: Path) -> None:
     assert dict(optimizer_hooks) == hooks
     for function, earlier in zip(functions, names, strict=True):
         # No name is added or bound anew. One may have gone: Dynamo takes its own away when what it compiled dies.
-        assert not [name for name, value in function.__globals__.items() if earlier.get(name, earlier) is not value]
+        assert not [
+            name for name, value in function.__globals__.items() if earlier.get(name, earlier) is not value
+        ]
     nn.Linear(2, 2)(torch.ones(1, 2))
     assert here.phases == []
 

@@ -266,9 +266,8 @@ class Search:
         meter.reset_peak()
         start = meter.current()
         measured = run_for_memory(work, self._device)
-        self._overhead = (
-            max(self._overhead, (meter.peak() - start) / max(measured, 1)) if measured > _NOISE else 1.0
-        )
+        if measured > _NOISE:
+            self._overhead = max(self._overhead, (meter.peak() - start) / measured)
         return measured
 
 

@@ -315,7 +315,9 @@ def _is_compiled(work: Workload) -> bool:
 def _report_under_names(evidence: Evidence, names: Mapping[str, Any]) -> LeakReport:
     """The report, in a context whose variables are the user's objects: the search for holders begins there too."""
     for name in names:
-        contextvars.ContextVar(name).set(names[name])  # not by a variable: what our frames hold does not count
+        contextvars.ContextVar(name).set(
+            names[name]
+        )  # not by a variable: what our frames hold does not count
     return report_of(evidence)
 
 
