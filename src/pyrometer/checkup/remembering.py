@@ -9,7 +9,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.workload.workload import Workload
 
 BUDGET_SHARE = 0.3
-"""Share of the check's budget that watching for leaks may take on top."""
+"""Share of the check's budget that watching for leaks may take on top, and as much again for weighing advice."""
 
 RECORDED_COST = 4
 """Times that a step takes while every operator is recorded, on small operators."""
@@ -26,6 +26,7 @@ def profile_workload(
     fitting = int(BUDGET_SHARE * budget_s / max(step_s * RECORDED_COST, 1e-9))
     leak_steps = min(MOST_STEPS, fitting) if fitting >= FEWEST_STEPS else 0
     try:
-        return profile_memory(work, scaling=False, leak_steps=leak_steps), []
+        limit_s = BUDGET_SHARE * budget_s
+        return profile_memory(work, scaling=False, leak_steps=leak_steps, weigh_s=limit_s), []
     except PyrometerError as error:
         return None, [f"memory could not be profiled: {error}"]

@@ -9,7 +9,7 @@ import msgspec
 from torch import nn
 
 from pyrometer.errors import InputError, PyrometerError
-from pyrometer.memory.advice.advise import advise
+from pyrometer.memory.advice.advise import TIME_LIMIT_S, weigh
 from pyrometer.memory.leaks.watch import watch_memory
 from pyrometer.memory.ledger.profile_of import profile_of_log
 from pyrometer.memory.levels import PlainRun, run_plainly
@@ -21,7 +21,7 @@ from pyrometer.memory.profile import MemoryProfile
 from pyrometer.memory.recording.allocation import AllocationLog
 from pyrometer.memory.recording.allocator import record_allocator
 from pyrometer.memory.recording.steps import STEPS, record_steps
-from pyrometer.quantity import Bytes
+from pyrometer.quantity import Bytes, Seconds
 from pyrometer.workload.variant import is_compiled
 from pyrometer.workload.workload import Workload
 
@@ -40,6 +40,7 @@ def profile_memory(
     scaling: bool = True,
     budgets_bytes: list[Bytes] | None = None,
     leak_steps: int = 0,
+    weigh_s: Seconds = TIME_LIMIT_S,
     progress: Progress | None = None,
 ) -> MemoryProfile:
     """Say what a workload's memory is for: at the peak, over time, by category, line, module, operator and dtype.
@@ -54,6 +55,7 @@ def profile_memory(
         scaling: and from there how it grows with the batch, and the largest batch that fits.
         budgets_bytes: memory sizes to fit the batch into; by default those of common devices.
         leak_steps: watch so many further steps for memory that stays; none by default.
+        weigh_s: time to rehearse changes that could lower the peak.
         progress: told of the share done.
 
     Raises:
@@ -78,7 +80,9 @@ def profile_memory(
     if leak_steps:
         tell(0.8, "watching for leaks")
         profile = msgspec.structs.replace(profile, leak=watch_memory(work, steps=leak_steps))
-    return msgspec.structs.replace(profile, advice=advise(profile, work))
+    tell(0.9, "weighing what would lower it")
+    weighed = weigh(profile, work, time_limit_s=weigh_s)
+    return msgspec.structs.replace(profile, advice=weighed.advice, notes=[*profile.notes, *weighed.notes])
 
 
 def _recorded(work: Workload, steps: int, plain: PlainRun) -> MemoryProfile:

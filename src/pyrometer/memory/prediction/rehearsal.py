@@ -29,7 +29,8 @@ from pyrometer.memory.prediction.values import AssumedValues
 from pyrometer.memory.prediction.workspaces import workspace_bytes
 from pyrometer.memory.private.fake_tensors import FiniteScaler, fake_mode, quiet
 from pyrometer.memory.recording.allocation import Allocation, AllocationLog, Origin, PhaseEnd
-from pyrometer.memory.recording.steps import UNFOLLOWED, UnfollowedSavedTensorsError, record_session
+from pyrometer.memory.recording.steps import record_session
+from pyrometer.memory.recording.unfollowed import UNFOLLOWED, UnfollowedSavedTensorsError
 from pyrometer.quantity import Bytes
 from pyrometer.workload.inference import Inference, InferenceSession, devices_of
 from pyrometer.workload.parts import TrainingParts

@@ -24,6 +24,7 @@ from pyrometer.memory.category import Category
 from pyrometer.memory.private.allocation_events import AllocatorEvent, allocator_events
 from pyrometer.memory.private.dispatch import storages
 from pyrometer.memory.recording.allocation import Allocation, AllocationLog, Origin
+from pyrometer.memory.recording.unfollowed import refusal_of_hooks, with_or_without_hooks
 from pyrometer.quantity import Bytes
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.state import optimizer_tensors
@@ -48,23 +49,25 @@ def record_allocator(work: Workload, *, steps: int, warm: int = 0) -> Allocation
     with work.open() as session:
         session.activate()
         gc.collect()
-        sightings = _Sightings(session.device)
-
-        def run() -> None:
-            with user_code("the step"), sightings.followed(session):
-                for step in range(steps):
-                    output = session.phased_step(lambda phase, step=step: sightings.end(phase, step))  # type: ignore[misc]
-                    sightings.end("rest", step)
-                    del output
-
         with user_code("the step"):
             for _ in range(warm):
                 session.phased_step(lambda _phase: None)
-        sightings.present(session)
-        events = allocator_events(run)
-        return log_of(
-            [one for one in events if one.device == sightings.device], sightings.seen, sightings.phases
-        )
+        return with_or_without_hooks(lambda saved: _account(session, steps, saved=saved))
+
+
+def _account(session: Session, steps: int, *, saved: bool) -> AllocationLog:
+    sightings = _Sightings(session.device)
+
+    def run() -> None:
+        with refusal_of_hooks(), user_code("the step"), sightings.followed(session, saved=saved):
+            for step in range(steps):
+                output = session.phased_step(lambda phase, step=step: sightings.end(phase, step))  # type: ignore[misc]
+                sightings.end("rest", step)
+                del output
+
+    sightings.present(session)
+    events = [one for one in allocator_events(run) if one.device == sightings.device]
+    return log_of(events, sightings.seen, sightings.phases)
 
 
 class Sighting(NamedTuple):
@@ -102,12 +105,15 @@ class _Sightings:
             self._see(parts.trained(), "master")
 
     @contextlib.contextmanager
-    def followed(self, session: Session) -> Iterator[None]:
-        """Follow gradients, saved tensors, inputs and optimizers of a session."""
+    def followed(self, session: Session, *, saved: bool) -> Iterator[None]:
+        """Follow gradients, inputs and optimizers of a session, and what autograd saves."""
         with contextlib.ExitStack() as stack:
             session.inputs_seen = self._inputs
             stack.callback(setattr, session, "inputs_seen", None)
-            stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor))
+            if saved:
+                stack.enter_context(
+                    torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor)
+                )
             stack.callback(register_optimizer_step_post_hook(self._stepped).remove)
             if isinstance(session, TrainingSession):
                 for tensor in session.parts.with_gradients():

@@ -9,6 +9,7 @@ from torch import nn
 
 from pyrometer.memory.recording.allocation import AllocationLog
 from pyrometer.memory.recording.recorder import AllocationRecorder, Workspace
+from pyrometer.memory.recording.unfollowed import refusal_of_hooks, with_or_without_hooks
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.training import TrainingSession
 from pyrometer.workload.workload import Session, Workload
@@ -29,21 +30,7 @@ def record_steps(work: Workload, *, steps: int = STEPS) -> AllocationLog:
     with work.open() as session:
         session.activate()
         gc.collect()  # garbage of before must not be freed in the middle of the recording
-        try:
-            return record_session(session, steps=steps)
-        except UnfollowedSavedTensorsError:
-            log = record_session(session, steps=steps, saved=False)
-            log.notes.append(UNFOLLOWED)
-            return log
-
-
-UNFOLLOWED = (
-    "torch.func transforms do not allow to follow what autograd saves: activations count as temporaries"
-)
-
-
-class UnfollowedSavedTensorsError(Exception):
-    """The program uses a transform that refuses saved-tensor hooks."""
+        return with_or_without_hooks(lambda saved: record_session(session, steps=steps, saved=saved))
 
 
 def record_session(
@@ -65,17 +52,12 @@ def record_session(
     know_parts(recorder, session)
     session.inputs_seen = lambda inputs: recorder.register_tree(inputs, "inputs")
     try:
-        with recorder, user_code("the step"):
+        with refusal_of_hooks(), recorder, user_code("the step"):
             for step in range(steps):
                 mark = _marker(recorder, step)
                 output = session.phased_step(mark)
                 mark("rest")
                 del output
-    except Exception as error:
-        cause = error.__cause__ or error
-        if saved and "saved tensor hooks" in str(cause):
-            raise UnfollowedSavedTensorsError from error
-        raise
     finally:
         session.inputs_seen = None
     return recorder.log

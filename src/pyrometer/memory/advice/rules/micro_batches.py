@@ -1,0 +1,74 @@
+"""The batch in parts, whose gradients are accumulated."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from torch import nn
+
+from pyrometer.errors import PyrometerError
+from pyrometer.memory.advice.case import Case
+from pyrometer.memory.advice.record import Advice
+from pyrometer.memory.batching.micro import micro_batched, num_samples
+from pyrometer.memory.prediction.predict import predict_memory
+from pyrometer.workload.batches import BatchStream
+from pyrometer.workload.training import Training
+
+PARTS = 4
+
+
+def micro_batches(case: Case) -> Iterator[Advice]:
+    """A quarter of the batch at a time."""
+    work = case.training
+    if work is None:
+        return
+    samples = _samples(work)
+    parts = min(PARTS, samples)
+    if parts < 2:
+        return
+    saving = case.tried(
+        "micro-batching",
+        ("activations", "temporaries"),
+        lambda: predict_memory(micro_batched(work, parts)),
+    )
+    if saving is None:
+        return
+    yield Advice(
+        slug="micro-batching",
+        title=f"split each batch of {samples} into {parts} and accumulate gradients",
+        why=f"{case.where}, where {case.holds('activations', 'temporaries')}, which grow with the batch",
+        use=f"for x, y in zip(inputs.chunk({parts}), targets.chunk({parts})):\n"
+        f"    (loss(model(x), y) / {parts}).backward()\n"
+        "optimizer.step()\n"
+        "optimizer.zero_grad(set_to_none=True)",
+        effect="equal gradients to rounding for a loss that is a mean over samples"
+        + _but(work)
+        + "; smaller "
+        "operators use the device less well, so steps may take longer",
+        saves_bytes=saving.nbytes,
+        proved=saving.proved,
+    )
+
+
+def _samples(work: Training) -> int:
+    try:
+        with contextlib.closing(BatchStream(work.batches)) as stream:
+            return num_samples(stream.next())
+    except PyrometerError:
+        return 0  # what holds no samples cannot be split
+
+
+def _but(work: Training) -> str:
+    norms = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+    found = {
+        type(part).__name__
+        for module in work.parts.modules
+        for part in module.modules()
+        if isinstance(part, norms)
+    }
+    return (
+        f", but {', '.join(sorted(found))} then normalises over smaller parts, which trains otherwise"
+        if found
+        else ""
+    )
