@@ -69,7 +69,8 @@ def max_depth() -> int | None:
     """
     import torch
 
-    node: Any = torch.ones(1, requires_grad=True).exp().sum().grad_fn
+    with torch.inference_mode(False), torch.enable_grad():
+        node: Any = torch.ones(1, requires_grad=True).exp().sum().grad_fn
     following = node.next_functions[0][0]
     if sys.getrefcount(following) <= _OURS_ONLY:
         return None
