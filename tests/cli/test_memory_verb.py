@@ -147,6 +147,12 @@ def test_a_leak_is_named_with_its_line_and_exceeds_its_limit(folder):
     assert "per step, 0 B are allowed" in found["over_limit"][0]
 
 
+def test_growth_that_cannot_be_told_is_no_success(folder):
+    ended = run(folder, "work.py:leaking", "--leaks", "0", "--limit", "growth=0", "--no-store")
+    assert ended.returncode == 3
+    assert "could not be decided" in ended.stderr
+
+
 def test_a_page_is_written(folder, tmp_path):
     page = tmp_path / "memory.html"
     ended = run(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from pyrometer.errors import BudgetExceededError, InputError
 from pyrometer.memory.tracking import MOST_KEPT, track_memory
@@ -87,13 +90,47 @@ def test_the_blocks_own_exception_comes_first() -> None:
         grow()
 
 
-def test_blocks_inside_of_blocks_do_not_watch_twice() -> None:
+def test_blocks_inside_of_blocks_are_exact_too() -> None:
     outer = track_memory("outer")
-    with outer, outer:
-        kept = torch.zeros(MIB)
+    with outer:
+        before = torch.zeros(MIB)
+        with outer:
+            kept = torch.zeros(MIB)
     inner, whole = outer.history
-    assert whole.kept_bytes == 4 * MIB == kept.nbytes
-    assert inner.ledger_bytes == {}
+    assert (inner.peak_bytes, inner.kept_bytes) == (4 * MIB, 4 * MIB)
+    assert whole.kept_bytes == 8 * MIB == kept.nbytes + before.nbytes
+
+
+def test_threads_may_be_in_the_same_block_at_the_same_time() -> None:
+    both = threading.Barrier(2)
+
+    @track_memory()
+    def work(_: int) -> int:
+        both.wait(10)
+        kept = torch.zeros(MIB)
+        both.wait(10)
+        return int(kept.nbytes)
+
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(3):
+            assert list(pool.map(work, range(2))) == [4 * MIB] * 2
+        depths = pool.map(lambda _: len(_get_current_dispatch_mode_stack()), range(4))
+        assert list(depths) == [0] * 4
+    history = work.memory.history  # type: ignore[attr-defined]
+    assert [one.peak_bytes for one in history] == [4 * MIB] * 6
+
+
+def test_transforms_work_inside() -> None:
+    with track_memory() as tracked:
+        torch.func.grad(lambda w: (w @ w).sum())(torch.ones(64, 64))
+    assert tracked.last.peak_bytes > 0
+
+
+def test_a_storage_that_is_emptied_is_gone() -> None:
+    with track_memory() as tracked:
+        parameter = torch.zeros(MIB)
+        parameter.untyped_storage().resize_(0)
+    assert (tracked.last.peak_bytes, tracked.last.kept_bytes) == (4 * MIB, 0)
 
 
 def test_it_tells_whom_it_is_told_to_tell() -> None:
@@ -119,7 +156,10 @@ def test_generators_and_coroutines_are_refused() -> None:
 
     async def serve() -> None: ...
 
-    for function in (batches, serve):
+    async def stream() -> AsyncIterator[int]:
+        yield 1
+
+    for function in (batches, serve, stream):
         with pytest.raises(InputError, match="inside of it"):
             track_memory()(function)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pyrometer.cli.memory_flags import parse_memory_limits, parse_sizes, parse_what_if
+from pyrometer.cli.memory_flags import parse_memory_limits, parse_sizes, parse_what_if, undecided
 from pyrometer.cli.parameters import BYTES, DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.remembering import SNAPSHOT_SUFFIXES, MemoryQuestion, of_script, of_snapshot, of_target
@@ -96,7 +96,13 @@ def command(
         print_view(VIEWS[kind_of(document)](document), stderr=code is not None)
     if code:
         return code
-    return ExitCode.FOUND if document.over_limit else ExitCode.OK
+    if document.over_limit:
+        return ExitCode.FOUND
+    leak = getattr(document, "leak", None)
+    if undecided(question.limits, None if leak is None else leak.verdict):
+        click.echo("--limit growth: could not be decided; watch more steps by --leaks", err=True)
+        return ExitCode.UNDECIDED
+    return ExitCode.OK
 
 
 def _answer(question: MemoryQuestion, *, quiet: bool) -> tuple[MemoryDocument | SnapshotDocument, int | None]:

@@ -88,6 +88,15 @@ def over_limits(limits: MemoryLimits, peak_bytes: Bytes, growth: float | None) -
     return lines
 
 
+def undecided(limits: MemoryLimits, verdict: str | None) -> bool:
+    """Whether growth is limited, but could not be told.
+
+    >>> undecided(MemoryLimits(growth_bytes_per_step=0), "undecided"), undecided(MemoryLimits(), None)
+    (True, False)
+    """
+    return limits.growth_bytes_per_step is not None and verdict in {None, "undecided"}
+
+
 def _pairs(flag: str, text: str, legal: tuple[str, ...]) -> list[tuple[str, str]]:
     pairs = []
     for part in (part.strip() for part in text.split(",") if part.strip()):

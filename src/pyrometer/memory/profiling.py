@@ -51,7 +51,7 @@ def profile_memory(
     Args:
         work: what to profile; its state is restored.
         steps: steps to record; the optimizer makes its state in the first.
-        predict: predict the step on tensors without data.
+        predict: predict the step on tensors without data, and what would lower its peak.
         scaling: and from there how it grows with the batch, and the largest batch that fits.
         budgets_bytes: memory sizes to fit the batch into; by default those of common devices.
         leak_steps: watch so many further steps for memory that stays; none by default.
@@ -80,6 +80,8 @@ def profile_memory(
     if leak_steps:
         tell(0.8, "watching for leaks")
         profile = msgspec.structs.replace(profile, leak=watch_memory(work, steps=leak_steps))
+    if not predict:
+        return profile
     tell(0.9, "weighing what would lower it")
     weighed = weigh(profile, work, time_limit_s=weigh_s)
     return msgspec.structs.replace(profile, advice=weighed.advice, notes=[*profile.notes, *weighed.notes])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -50,7 +51,8 @@ class TrackedMemory(Record, frozen=True, kw_only=True):
     ] = None
     reserved_peak_bytes: Annotated[Bytes | None, doc("held by torch's allocator; null without CUDA")] = None
     ledger_bytes: Annotated[
-        dict[str, Bytes], doc("tensors at their peak, by category; empty when not recorded")
+        dict[str, Bytes],
+        doc("tensors at their peak; activations count as temporaries; empty when not recorded"),
     ] = {}
     at_peak: Annotated[list[HeldBytes], doc("what holds the peak; empty when not recorded")] = []
 
@@ -76,14 +78,14 @@ class MemoryTracker:
         self._tensors = tensors
         self._limit = limit_bytes
         self._tell = tell
-        self._open: list[_Stretch] = []
+        self._open = threading.local()  # threads may be in the same block at the same time
 
     def __enter__(self) -> Self:
-        self._open.append(_Stretch(tensors=self._tensors and not self._open))
+        self._stretches.append(_Stretch(tensors=self._tensors))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
-        tracked = self._open.pop().ended(self._name)
+        tracked = self._stretches.pop().ended(self._name)
         self.history.append(tracked)
         if self._tell is not None:
             self._tell(tracked.sentence)
@@ -91,6 +93,14 @@ class MemoryTracker:
             raise BudgetExceededError(
                 f"{tracked.name}: +{format_bytes(tracked.peak_bytes)} at its peak, {format_bytes(self._limit)} are allowed"
             )
+
+    @property
+    def _stretches(self) -> list[_Stretch]:
+        """What is under way in this thread, the innermost last."""
+        if not hasattr(self._open, "stretches"):
+            self._open.stretches = []
+        stretches: list[_Stretch] = self._open.stretches
+        return stretches
 
     @property
     def last(self) -> TrackedMemory:
@@ -116,7 +126,8 @@ class MemoryTracker:
         Raises:
             InputError: the function is a generator or a coroutine, whose call returns before its body has run.
         """
-        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        kinds = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+        if any(is_kind(function) for is_kind in kinds):
             raise InputError(
                 f"{function.__qualname__}: its call returns before its body runs; write `with track_memory():` inside of it"
             )
@@ -176,7 +187,9 @@ class _Stretch:
         if self._device is not None:
             torch.cuda.reset_peak_memory_stats(self._device)
             self._allocated = torch.cuda.memory_allocated(self._device)
-        self._recorder = AllocationRecorder(self._device or torch.device("cpu")) if tensors else None
+        # Without following what autograd saves, which transforms of torch.func in the user's code would refuse.
+        device = self._device or torch.device("cpu")
+        self._recorder = AllocationRecorder(device, saved=False) if tensors else None
         self._began = time.perf_counter()
         if self._recorder is not None:
             self._recorder.__enter__()

@@ -24,6 +24,7 @@ from pyrometer.memory.advice.rules.precision import autocast, low_precision_para
 from pyrometer.memory.advice.rules.recording import frozen_trunk, no_grad, stale_state, untrained_parameters
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.quantity import Seconds
+from pyrometer.workload.state import preserved_rng
 from pyrometer.workload.workload import Workload
 
 Rule = Callable[[Case], Iterable[Advice]]
@@ -101,7 +102,8 @@ def weigh(
         clock: tells the time.
     """
     case = Case(profile, work, time_limit_s, clock)
-    found = [advice for rule in RULES for advice in _applied(rule, case)]
+    with preserved_rng():  # rules look at batches, and loaders draw a seed for each pass
+        found = [advice for rule in RULES for advice in _applied(rule, case)]
     ordered = sorted(found, key=lambda advice: -(advice.saves_bytes or 0))
     return Weighed(ordered, case.notes)
 

@@ -90,6 +90,7 @@ class AllocationRecorder:
 
     def __exit__(self, *exc: object) -> None:
         self._stack.close()
+        self._notice_resized()
         self._hooked.clear()
         self._references.clear()  # frees from now on are not of the recording
 
@@ -141,6 +142,7 @@ class AllocationRecorder:
 
     def end_phase(self, name: str, *, step: int) -> None:
         """What was allocated since the last phase ended belongs to this one."""
+        self._notice_resized()
         self.log.end_phase(name, step)
         if name == "optimizer":
             self._forward.clear()
@@ -180,6 +182,16 @@ class AllocationRecorder:
             return False
         self._free(storage_key(storage), index)  # resized
         return True
+
+    def _notice_resized(self) -> None:
+        """A storage may be resized without any operator, as sharding does to free parameters."""
+        for index, reference in list(self._references.items()):
+            storage, known = reference(), self.log.allocations[index]
+            if storage is not None and storage.nbytes() != known.nbytes:
+                self._free(storage_key(storage), index)
+                if storage.nbytes():
+                    again = self._add(storage, torch.uint8, known.origin)
+                    again.dtype, again.category, again.saved = known.dtype, known.category, known.saved
 
     def _origin(self, operator: Any) -> Origin:
         node = current_node()

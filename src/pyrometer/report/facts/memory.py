@@ -191,11 +191,8 @@ def _modules(profile: MemoryProfile) -> Section | None:
         Fact(name, format_bytes(held), percent(held / max(profile.peak_bytes, 1)))
         for name, held in profile.by_dtype.items()
     ]
-    return (
-        Section("modules", "By module and dtype", facts, Table(("module", "at the peak", "share"), rows))
-        if rows or facts
-        else None
-    )
+    table = Table(("module", "at the peak", "share"), rows) if rows else None
+    return Section("modules", "By module and dtype", facts, table) if rows or facts else None
 
 
 def _scaling(profile: MemoryProfile) -> Section | None:
