@@ -4,9 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TARGET ?= examples/perception.py:workload
-MEASURING := $(addprefix tests/,bench checkup cli docs examples hardware loading workload)
+MEASURING := tests/bench tests/checkup tests/hardware tests/loading
+BESIDE := tests/memory tests/compiler
 
-.PHONY: install demo test test-slow lint format docs clean
+.PHONY: install demo test test-most test-memory test-slow lint format docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -20,10 +21,17 @@ install: $(STAMP)
 demo: $(STAMP)
 	$(BIN)/pyrometer check $(TARGET)
 
-# What measures time has the machine to itself; everything else shares it, a file at a time.
+# Two processes side by side, since memory is best watched in a process that does little else; then what measures time
+# has the machine to itself.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(MEASURING:%=--ignore=%)
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-most test-memory
 	$(BIN)/python -m pytest $(MEASURING)
+
+test-most: $(STAMP)
+	$(BIN)/python -m pytest $(BESIDE:%=--ignore=%) $(MEASURING:%=--ignore=%)
+
+test-memory: $(STAMP)
+	$(BIN)/python -m pytest $(BESIDE)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow --timeout 900
