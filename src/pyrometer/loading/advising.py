@@ -7,13 +7,20 @@ from collections.abc import Callable
 import msgspec
 
 from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.loading.epochs import epoch_step_s, steps_per_epoch
+from pyrometer.loading.model import LoaderModel
 from pyrometer.loading.report import LoaderReport
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.loading.stages import LoadingPass
 from pyrometer.loading.verdict import HEALTHY, LONG_START
-from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds
+from pyrometer.quantity import Seconds, counted, format_bytes, format_percent, format_seconds
 
-MAX_WORKERS = 32
+MAX_WORKERS, MIN_MOST, WORKERS_PER_CPU = 32, 8, 4
+"""No more workers are advised than four per CPU, but eight on the smallest machine, and 32 on the largest."""
+
+TOLERANCE = 0.02
+"""A number of workers is as good as a larger one whose predicted step is shorter by no more than this share."""
+
 MANY_THREADS = 1.3
 WORTH_HAVING = 0.03
 """A predicted gain below this share of the step is not worth a word."""
@@ -27,22 +34,76 @@ def advise(report: LoaderReport, seen: LoadingPass) -> list[LoaderAdvice]:
 
 def _more_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
     model, now = seen.model, seen.settings
-    if report.verdict not in {"serial", "starved-steady"} or model is None:
+    if report.verdict not in {"serial", "starved-steady"} or model is None or seen.start.refused:
         return None
-    wanted = model.knee(list(range(MAX_WORKERS + 1)))
-    saves_s = report.measured_step_s - model.step_s(wanted)
-    if wanted <= now.num_workers or saves_s < WORTH_HAVING * report.measured_step_s:
+    wanted, step_s = _best_workers(model, report.epoch_batches, seen)
+    start_s = 0.0 if now.persistent_workers else seen.start.of(now.num_workers)
+    is_apart = not all(step.is_start for step in seen.steps)
+    per_epoch = steps_per_epoch(report.epoch_batches, seen.pulls_per_step)
+    now_s = report.measured_step_s + (start_s / per_epoch if is_apart and per_epoch else 0.0)
+    if wanted.num_workers <= now.num_workers or now_s - step_s < WORTH_HAVING * now_s:
         return None
     cpu = model.batch_cpu_s / max(model.batch_s, 1e-12)
+    kept = wanted.persistent_workers and not now.persistent_workers
     return LoaderAdvice(
         slug="more-workers",
-        title=f"load with {counted(wanted, 'worker')}",
+        title=f"load with {counted(wanted.num_workers, 'worker')}{', kept between epochs' if kept else ''}",
         why=f"a batch takes {format_seconds(model.batch_s)} to make, {format_percent(cpu, 2)} of it on a CPU, and the step without "
-        f"data {format_seconds(model.compute_s)}",
-        use=f"DataLoader(..., {now.with_workers(wanted).keywords})",
-        effect=f"batches are made while the step runs; costs {counted(wanted - now.num_workers, 'process')} more with their memory",
-        saves_s=saves_s,
+        f"data {format_seconds(model.compute_s)}{_start_of(report, seen)}",
+        use=f"DataLoader(..., {wanted.keywords})",
+        effect=_effect_of(wanted, seen, kept=kept),
+        saves_s=now_s - step_s,
     )
+
+
+def _best_workers(
+    model: LoaderModel, batches: int | None, seen: LoadingPass
+) -> tuple[LoaderSettings, Seconds]:
+    """The smallest number of workers that is about as fast as any, and the step with it; kept ones only where that matters."""
+    now, most = seen.settings, min(MAX_WORKERS, max(MIN_MOST, int(WORKERS_PER_CPU * seen.cpus)))
+    counts = range(now.num_workers, min(most, batches or most) + 1) or [now.num_workers]
+    best: tuple[LoaderSettings, Seconds] | None = None
+    # Whether to keep workers that are there already is an advice of its own.
+    for kept in [now.persistent_workers] if now.num_workers or not batches else [False, True]:
+        steps = {
+            count: model.step_s(count)
+            if not count
+            else epoch_step_s(
+                model,
+                count,
+                batches,
+                per_step=seen.pulls_per_step,
+                start_s=0.0 if kept else seen.start.of(count),
+            )
+            for count in counts
+        }
+        least_s = min(steps.values())
+        count = min(count for count, step_s in steps.items() if step_s <= least_s * (1 + TOLERANCE))
+        settings = msgspec.structs.replace(now.with_workers(count), persistent_workers=kept and count > 0)
+        if best is None or steps[count] < best[1] * (1 - WORTH_HAVING):
+            best = settings, steps[count]
+    return best or (now, model.step_s(now.num_workers))
+
+
+def _start_of(report: LoaderReport, seen: LoadingPass) -> str:
+    if seen.tried is None or report.epoch_batches is None:
+        return ""
+    start = format_seconds(seen.tried.of(1))
+    return (
+        f"; to start and end a worker takes {start}, for an epoch of {counted(report.epoch_batches, 'batch')}"
+    )
+
+
+def _effect_of(wanted: LoaderSettings, seen: LoadingPass, *, kept: bool) -> str:
+    more = counted(wanted.num_workers - seen.settings.num_workers, "process")
+    parts = [f"batches are made while the step runs; costs {more} more with their memory"]
+    if kept:
+        parts.append("what the program changes in the dataset between epochs no longer reaches the workers")
+    if wanted.num_workers > seen.cpus:
+        parts.append(
+            f"torch warns that there are only {seen.cpus:g} CPUs, which waiting for storage does not need"
+        )
+    return "; ".join(parts)
 
 
 def _cheaper_samples(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
@@ -94,7 +155,8 @@ def _keep_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | Non
         why=f"an epoch of {batches:,} batches waits {format_seconds(report.first_batch_s)} for its workers to start",
         use=f"DataLoader(..., {keeping.keywords})",
         effect="workers start once; what the program changes in the dataset between epochs no longer reaches them",
-        saves_s=report.first_batch_s / batches,
+        # The first batch must be made all the same.
+        saves_s=now.num_workers * seen.start.each_s / batches if seen.costs else None,
     )
 
 
@@ -110,7 +172,8 @@ def _no_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
         title="load in the training process",
         why=f"making a batch takes {format_seconds(model.data_s(0))}, getting it from a worker {format_seconds(report.wait_s)}",
         use="DataLoader(..., num_workers=0)",
-        effect="no process, no queue and no copy between them",
+        effect="no process, no queue and no copy between them; prefetch_factor, persistent_workers, timeout and "
+        "multiprocessing_context go with the workers",
         saves_s=saves_s,
     )
 

@@ -44,6 +44,8 @@ def with_settings(loader: DataLoader[Any], settings: LoaderSettings) -> DataLoad
         timeout=loader.timeout if settings.num_workers else 0,
         _iterator=None,
     )
+    if not settings.num_workers:
+        other.multiprocessing_context = None
     return other
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,11 +19,13 @@ from pyrometer.errors import InputError
 from pyrometer.hardware.cpu import usable_cpus
 from pyrometer.loading.advising import advise
 from pyrometer.loading.batch_bytes import batch_bytes
+from pyrometer.loading.figures import require_count, require_positive
 from pyrometer.loading.loader import epoch_batches
 from pyrometer.loading.private import fetching
 from pyrometer.loading.report import LoaderReport
 from pyrometer.loading.stages import REST, LoadingPass, StepTimes, stage_times
-from pyrometer.loading.verdict import Evidence, classify, sentence
+from pyrometer.loading.starting import try_worker
+from pyrometer.loading.verdict import HEALTHY, Evidence, classify, sentence
 from pyrometer.loading.watched import WatchedBatches
 from pyrometer.loading.worker_memory import free_shared_bytes, shared_bytes
 from pyrometer.quantity import Bytes, Seconds, format_percent
@@ -47,7 +49,8 @@ def observe_loading(
     """Where the time of a step's data goes, and whether the step waits for it.
 
     The training runs for some steps with a copy of its loader, and is restored. Batches are timed where they are made, also in
-    workers, without a change to the dataset or the batch.
+    workers, without a change to the dataset or the batch. Where a loader without workers takes a good part of the step, one worker
+    is started and ended after the steps, to learn what that takes.
 
     Args:
         work: a training; its loader is left alone.
@@ -71,8 +74,8 @@ def observe_loading(
     """
     if not isinstance(work, Training):
         raise InputError(f"work: got {type(work).__name__}; a pm.Training has a loader to observe")
-    if steps < 1 or not budget_s > 0:
-        raise InputError(f"steps and budget: got {steps} and {budget_s} s; both must be positive")
+    require_count("steps", steps)
+    require_positive("budget_s", budget_s, f"{DEFAULT_BUDGET_S:g}")
     if isinstance(work.batches, (list, tuple)):
         return None
     with contextlib.closing(WatchedBatches(work.batches)) as watched:
@@ -136,9 +139,9 @@ class _Run:
         if self.watched.settings.pin_memory and torch.accelerator.is_available():
             self.pin_s = _pin_seconds(batch, self.clock.host_ns)
 
-    def seen(self) -> LoadingPass:
-        """What was seen."""
-        return LoadingPass(
+    def seen(self, loader: DataLoader[Any] | None) -> LoadingPass:
+        """What was seen; where loading takes turns with computing, with what a worker would take."""
+        seen = LoadingPass(
             settings=self.watched.settings,
             steps=self.steps,
             costs=self.watched.costs(),
@@ -146,6 +149,9 @@ class _Run:
             cpus=usable_cpus(),
             pin_s=self.pin_s,
         )
+        if loader is None or seen.settings.num_workers or seen.data_s < HEALTHY * seen.step_s:
+            return seen
+        return replace(seen, tried=try_worker(loader))
 
 
 def _pin_seconds(batch: Any, host_ns: Callable[[], int]) -> Seconds:
@@ -160,8 +166,8 @@ def _pin_seconds(batch: Any, host_ns: Callable[[], int]) -> Seconds:
 
 
 def _reported(run: _Run, batches: Any) -> LoaderReport:
-    seen, watched = run.seen(), run.watched
     loader = batches if isinstance(batches, DataLoader) else None
+    seen, watched = run.seen(loader), run.watched
     model = seen.model
     evidence = Evidence(
         has_loader=loader is not None,
@@ -213,6 +219,8 @@ def _notes(report: LoaderReport, seen: LoadingPass) -> list[str]:
     if not seen.costs:
         lost = "; ".join(fetching.missing()) or "this loader makes its batches in its own way"
         notes.append(f"what a batch costs where it is made is not known: {lost}")
+    if seen.tried is not None and seen.tried.refused is not None:
+        notes.append(f"workers are not advised, since one that was tried failed: {seen.tried.refused}")
     if all(step.is_start for step in seen.steps):
         notes.append("every step begins an epoch, so that the start of the loader is in every step")
     predicted = report.predicted_step_s

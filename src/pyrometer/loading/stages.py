@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from pyrometer.loading.board import BatchCost
@@ -47,6 +48,33 @@ class StepTimes:
 
 
 @dataclass(frozen=True)
+class WorkerStart:
+    """What it takes to have workers, as one of them showed.
+
+    Attributes:
+        each_s: to start and end a worker; the training process does so one after the other.
+        once_s: until the first has got ready for its first batch.
+        overhead_s: what a worker does around a batch.
+        receive_s: to take a batch from it.
+        refused: why there can be none; `None` where there can.
+    """
+
+    each_s: Seconds = 0.0
+    once_s: Seconds = 0.0
+    overhead_s: Seconds = 0.0
+    receive_s: Seconds = 0.0
+    refused: str | None = None
+
+    def of(self, num_workers: int) -> Seconds:
+        """For so many workers, once per epoch unless they are kept.
+
+        >>> WorkerStart(each_s=0.25, once_s=0.5).of(2)
+        1.0
+        """
+        return num_workers * self.each_s + self.once_s if num_workers else 0.0
+
+
+@dataclass(frozen=True)
 class LoadingPass:
     """What was seen while a training ran for some steps.
 
@@ -57,6 +85,7 @@ class LoadingPass:
         device: type of the device that the step runs on.
         cpus: that this process and its workers may keep busy.
         pin_s: to pin one batch; 0 where none is pinned.
+        tried: what one worker showed, where the loader has none; `None` where none was tried.
     """
 
     settings: LoaderSettings
@@ -65,6 +94,7 @@ class LoadingPass:
     device: str = "cpu"
     cpus: float = 1.0
     pin_s: Seconds = 0.0
+    tried: WorkerStart | None = None
     _steady: list[StepTimes] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -133,7 +163,7 @@ class LoadingPass:
         """The parts of a step, for predictions; `None` where the cost of batches is not known."""
         if not self.costs:
             return None
-        return model_of(
+        model = model_of(
             self.costs,
             self.settings,
             per_step=self.pulls_per_step,
@@ -142,6 +172,23 @@ class LoadingPass:
             compute_cpu_s=self._compute_cpu_s(),
             cpus=self.cpus,
         )
+        if self.tried is None:
+            return model
+        per_step = self.pulls_per_step
+        return msgspec.structs.replace(
+            model,
+            overhead_s=per_step * self.tried.overhead_s,
+            receive_s=per_step * self.tried.receive_s,
+        )
+
+    @property
+    def start(self) -> WorkerStart:
+        """Of workers: as one showed that was tried, else as the loader's own did, whose ending was not seen."""
+        count = self.settings.num_workers
+        if self.tried is not None or not count or not self.costs:
+            return self.tried or WorkerStart()
+        making_s = _mean([cost.total_s for cost in self.costs])
+        return WorkerStart(each_s=max(0.0, self.first_batch_s - making_s) / count)
 
     def _compute_cpu_s(self) -> Seconds:
         taking = [sum(pull.cpu_s for pull in step.pulls) for step in self.steady]

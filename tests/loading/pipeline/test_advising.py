@@ -6,7 +6,7 @@ from pyrometer.loading.advising import advise
 from pyrometer.loading.board import BatchCost
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
-from pyrometer.loading.stages import LoadingPass, StepTimes
+from pyrometer.loading.stages import LoadingPass, StepTimes, WorkerStart
 from pyrometer.loading.watched import Pull
 
 NONE, TWO = LoaderSettings(), LoaderSettings(num_workers=2, prefetch_factor=2)
@@ -46,6 +46,37 @@ def test_waiting_for_storage_calls_for_workers_with_the_gain_of_the_model():
     assert advice.saves_s == pytest.approx(0.04)
 
 
+def test_workers_whose_start_takes_longer_than_they_save_are_not_advised():
+    tried = WorkerStart(each_s=10.0)
+    assert [
+        a for a in _workers(tried, epoch_batches=4) if not a.use.endswith("persistent_workers=True)")
+    ] == []
+    assert len(_workers(tried, epoch_batches=100_000)) == 1
+    assert _workers(tried, epoch_batches=1) == []
+    assert _workers(WorkerStart(refused="no pickle"), epoch_batches=100_000) == []
+
+
+def _workers(tried, **changes):
+    one = seen(tried=tried)
+    return [a for a in advise(report("serial", one, **changes), one) if a.slug == "more-workers"]
+
+
+def test_handing_over_may_cost_more_than_workers_save():
+    tried = WorkerStart(overhead_s=0.1, receive_s=0.06)
+    assert _workers(tried, epoch_batches=100_000) == []
+
+
+@pytest.mark.parametrize("batches", [2, 3, 8, 20, 1000])
+def test_a_promise_leaves_what_nothing_can_hide(batches):
+    one = seen(data_s=0.032, dataset_s=0.032, compute_s=0.002, tried=WorkerStart())
+    advice = advise(report("serial", one, epoch_batches=batches), one)[0]
+    workers = int(advice.use.split("num_workers=")[1].split(",")[0])
+    assert workers <= min(batches, 8)
+    assert "there are only 2 CPUs" in advice.effect or workers <= 2
+    first_and_steps_s = 0.032 + batches * 0.002
+    assert one.step_s - advice.saves_s >= first_and_steps_s / batches - 1e-9
+
+
 def test_no_number_of_workers_makes_up_for_missing_cpus():
     one = seen(TWO, data_s=0.08, dataset_s=0.2, busy_s=0.2)
     assert slugs("starved-steady", one) == ["cheaper-samples"]
@@ -83,7 +114,7 @@ def test_a_loader_that_keeps_up_with_the_workers_that_it_needs_is_left_alone(ver
 
 def test_the_largest_gain_comes_first():
     one = seen(TWO, data_s=0.03, dataset_s=0.1)
-    found = advise(report("starved-steady", one, epoch_batches=4, first_batch_s=2.0), one)
-    assert [advice.slug for advice in found] == ["persistent-workers", "more-workers"]
+    found = advise(report("starved-steady", one, epoch_batches=300, first_batch_s=2.0), one)
+    assert [advice.slug for advice in found] == ["more-workers", "persistent-workers"]
     gains = [advice.saves_s for advice in found]
     assert gains == sorted(gains, reverse=True)

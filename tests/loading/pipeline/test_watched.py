@@ -295,6 +295,14 @@ def test_settings_change_nothing_but_themselves(make):
     assert with_settings(loader, LoaderSettings()).timeout == 0
 
 
+def test_without_workers_there_is_no_way_to_start_them(make):
+    loader = DataLoader(make.Slow(size=4), num_workers=1, multiprocessing_context="fork", timeout=5)
+    other = with_settings(loader, LoaderSettings())
+    assert other.multiprocessing_context is None
+    assert loader.multiprocessing_context is not None
+    assert len(list(other)) == 4
+
+
 def test_a_subclass_stays_one_with_its_own_attributes(make):
     class Mine(DataLoader):
         def __init__(self, data):

@@ -129,3 +129,16 @@ def test_settings_without_a_model_are_measured_one_by_one():
         turn = simulated(model, candidate)
         turns.append(Turn(settings=candidate, rounds=turn.rounds, start_s=0.0))
     assert chosen(turns, space) in {3, 4}
+
+
+@pytest.mark.parametrize("by_epoch", [True, False])
+def test_kept_workers_are_tried_where_the_start_of_workers_is_all_that_is_against_them(by_epoch):
+    def turn(workers, batch_s, start_s):
+        round_s = batch_s if by_epoch else batch_s - start_s / 8
+        rounds = [Round(1, round_s, round_s, False)] * 4
+        settings = NONE.with_workers(workers)
+        return Turn(settings, rounds, start_s, epoch_batches=8, by_epoch=by_epoch)
+
+    turns = [turn(0, 0.010, 0.010), turn(1, 0.012, 0.02), turn(2, 0.014, 0.08)]
+    found = next_candidate(turns, Space(before=NONE, max_workers=2, refused=lambda _: None))
+    assert found == LoaderSettings(num_workers=2, prefetch_factor=2, persistent_workers=True)

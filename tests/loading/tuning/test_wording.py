@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from torch.utils.data import DataLoader
 
+from pyrometer.loading.loader import settings_of
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.loading.tuning.record import LoaderGain
 from pyrometer.loading.tuning.turn import Round, Turn
-from pyrometer.loading.tuning.wording import sentence_of
+from pyrometer.loading.tuning.wording import code_to_use, sentence_of
 
 OLD = LoaderSettings(num_workers=8, prefetch_factor=2)
 NEW = LoaderSettings(num_workers=2, prefetch_factor=2)
@@ -64,3 +66,26 @@ def test_each_result_has_its_sentence(best, result, sentence):
 
 def test_one_setting_alone_is_not_called_the_best():
     assert "nothing else could be tried" in sentence_of(OLD, OLD, None, [TURN])
+
+
+def test_what_there_was_no_time_for_leaves_it_undecided():
+    said = sentence_of(OLD, OLD, None, [TURN], NEW)
+    assert said.startswith("undecided, 8 workers")
+    assert "no time was left to try or prove 2 workers" in said
+    assert "already best" not in said
+
+
+@pytest.mark.parametrize("best", [LoaderSettings(), NEW])
+def test_the_code_can_be_written_into_the_users_own_call(best):
+    given = {
+        "num_workers": 1,
+        "prefetch_factor": 3,
+        "persistent_workers": True,
+        "multiprocessing_context": "fork",
+        "timeout": 9,
+    }
+    use = code_to_use(best, DataLoader([1, 2, 3], **given))
+    changes = eval(use.replace("DataLoader(..., ", "dict("))
+    written = DataLoader([1, 2, 3], **{**given, **changes})
+    assert settings_of(written) == best
+    assert len(list(written)) == 3

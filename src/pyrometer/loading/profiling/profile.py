@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 from torch.utils.data import default_collate
 
-from pyrometer.errors import InputError, UserProgramError
+from pyrometer.errors import UserProgramError
+from pyrometer.loading.figures import require_count, require_positive
 from pyrometer.loading.profiling.advise import advise_on_samples
 from pyrometer.loading.profiling.contents import batch_contents
 from pyrometer.loading.profiling.fetching import (
@@ -80,10 +81,9 @@ def profile_samples(
     >>> profile_samples([(torch.zeros(3), 1)] * 8, budget_s=0.2).contents.num_tensors
     2
     """
-    if samples < 1 or batches < 1 or not budget_s > 0:
-        raise InputError(
-            f"samples, batches, budget: got {samples}, {batches}, {budget_s} s; all must be positive"
-        )
+    require_count("samples", samples)
+    require_count("batches", batches)
+    require_positive("budget_s", budget_s, f"{DEFAULT_BUDGET_S:g}")
     clocks = clocks or Clocks()
     run = _Run(source_of(loader_or_dataset), clocks, Budget(clocks, budget_s))
     with preserved_objects([run.source.dataset, run.source.collate, run.source.indices]) as changed:

@@ -141,15 +141,17 @@ def _kept_workers(turns: Sequence[Turn], space: Space) -> LoaderSettings | None:
     """Workers that outlive the epoch, where their start matters."""
     best = pick(turns, space)
     if not best.settings.num_workers:
-        fastest = min(turns, key=lambda turn: turn.batch_s)
         with_workers = [turn for turn in turns if turn.settings.num_workers]
-        if not fastest.by_epoch or not with_workers:
+        if not with_workers:
             return None
-        best = min(with_workers, key=lambda turn: turn.batch_s)
-    per_batch_s = best.start_s / best.epoch_batches if best.epoch_batches else 0.0
-    if best.settings.persistent_workers or per_batch_s < SLOW_START * best.batch_s:
+        best = min(with_workers, key=lambda turn: turn.batch_s - _start_per_batch_s(turn))
+    if best.settings.persistent_workers or _start_per_batch_s(best) < SLOW_START * best.batch_s:
         return None
     return msgspec.structs.replace(best.settings, persistent_workers=True)
+
+
+def _start_per_batch_s(turn: Turn) -> Seconds:
+    return turn.start_s / turn.epoch_batches if turn.epoch_batches else 0.0
 
 
 def _pinned(turns: Sequence[Turn], space: Space) -> LoaderSettings | None:

@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader
 
 from pyrometer.bench.measure import Progress
 from pyrometer.errors import InputError
+from pyrometer.loading.figures import require_count, require_positive
 from pyrometer.loading.tuning.consumers import open_consumer
 from pyrometer.loading.tuning.limits import Limits
 from pyrometer.loading.tuning.record import LoaderTuning
@@ -82,13 +83,13 @@ def _loader_of(given: Any, arguments: dict[str, Any]) -> DataLoader[Any]:
 def _require_figures(
     budget_s: Seconds, margin: float, max_workers: int | None, max_memory_bytes: Bytes | None
 ) -> None:
-    if not budget_s > 0:
-        raise InputError(f"budget_s: got {budget_s}; it must be positive, for example 30")
-    if not 0 < margin < 1:
-        raise InputError(f"margin: got {margin}; legal is above 0 and below 1, for example 0.05")
-    if max_workers is not None and max_workers < 0:
-        raise InputError(f"max_workers: got {max_workers}; legal are 0 and above")
-    if max_memory_bytes is not None and max_memory_bytes <= 0:
+    require_positive("budget_s", budget_s, f"{DEFAULT_BUDGET_S:g}")
+    require_positive("margin", margin, f"{DEFAULT_MARGIN:g}")
+    if margin >= 1:
         raise InputError(
-            f"max_memory_bytes: got {max_memory_bytes}; it must be positive, for example 2 * 2**30"
+            f"margin: got {margin}; legal is above 0 and below 1, for example {DEFAULT_MARGIN:g}"
         )
+    if max_workers is not None:
+        require_count("max_workers", max_workers, least=0)
+    if max_memory_bytes is not None:
+        require_positive("max_memory_bytes", max_memory_bytes, "2 * 2**30")

@@ -64,15 +64,19 @@ class Tuner:
         )
         self._predicted: dict[LoaderSettings, Seconds | None] = {}
         self._turn_s: dict[LoaderSettings, Seconds] = {}
+        self._cut_short = False
         self._began_s = self.now_s()
 
     def tuned(self) -> LoaderTuning:
         """Search, prove, report."""
         self._search()
         self._repeat()
+        untried = next_candidate(self.turns, self.space) if self._cut_short else None
         chosen = pick(self.turns, self.space).settings
         gain = self._proved(chosen)
         best = self._decided(chosen, gain)
+        if gain is None and best != chosen:
+            untried = chosen
         elapsed_s = self.now_s() - self._began_s
         return LoaderTuning(
             before=self.before,
@@ -80,11 +84,11 @@ class Tuner:
             tried=[self._row(turn) for turn in self.turns] + self._refused_rows(),
             gain=gain,
             knee=knee(self.turns, self.space),
-            sentence=sentence_of(self.before, best, gain, self.turns),
-            use=code_to_use(best),
+            sentence=sentence_of(self.before, best, gain, self.turns, untried),
+            use=code_to_use(best, self.loader),
             step_s=self.runner.compute_s or 0.0,
             elapsed_s=elapsed_s,
-            notes=self._notes(best),
+            notes=self._notes(best, untried),
         )
 
     def _search(self) -> None:
@@ -95,6 +99,7 @@ class Tuner:
             if len(self.turns) == 1:
                 self._look_at_sharding()
             if self._is_late():
+                self._cut_short = True
                 return
             candidate = next_candidate(self.turns, self.space)
 
@@ -114,7 +119,13 @@ class Tuner:
         used_s = self.now_s() - self._began_s
         if used_s < MIN_SEARCH_SHARE * self.budget_s or (len(self.turns) < 3 and used_s < self.budget_s / 2):
             return False
-        sides = {self.before, pick(self.turns, self.space).settings}
+        best, own = pick(self.turns, self.space), self.turns[0]
+        if best.settings == self.before:
+            # There is nothing to prove so far: all of the time is for finding something.
+            return self.budget_s - used_s < max(self._turn_s.values())
+        if used_s < MAX_SEARCH_SHARE * self.budget_s and best.interval_s[1] >= own.interval_s[0]:
+            return False  # a gain that is not even clear here is hardly proved later; something else may bring more
+        sides = {self.before, best.settings}
         # Half as much again: a machine that gets busy must not leave it unproved.
         proof_s = 1.5 * FIRST_LOOK * sum(self._turn_s[side] for side in sides)
         if self.space.refused(self.before) is not None:
@@ -199,8 +210,12 @@ class Tuner:
                 rows.append(TriedSettings(**_fields(settings), memory_bytes=memory, refused=reason))
         return rows
 
-    def _notes(self, best: LoaderSettings) -> list[str]:
+    def _notes(self, best: LoaderSettings, untried: LoaderSettings | None) -> list[str]:
         notes = []
+        if untried is not None:
+            notes.append(
+                f"no time was left to try {untried.label}; more time may find something faster still"
+            )
         limit, workers = self.limits.max_memory_bytes, self.before.num_workers
         if any(turn.model is None for turn in self.turns):
             notes.append(
