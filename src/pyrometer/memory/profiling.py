@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from torch import nn
 
-from pyrometer.errors import InputError, PyrometerError
+from pyrometer.errors import PyrometerError
 from pyrometer.memory.advice.advise import TIME_LIMIT_S, weigh
 from pyrometer.memory.leaks.watch import watch_memory
 from pyrometer.memory.ledger.profile_of import profile_of_log
@@ -93,7 +93,7 @@ def _recorded(work: Workload, steps: int, plain: PlainRun) -> MemoryProfile:
     log = record_steps(work, steps=steps)
     try:
         account = record_allocator(work, steps=steps)
-    except InputError as error:
+    except PyrometerError as error:
         log.notes.append(f"not cross-checked with the allocator: {error}")
         return _profile_of(log, work, plain, 0, OPERATORS)
     return _profile_of(log, work, plain, max(0, account.peak_bytes - log.peak_bytes), OPERATORS)
