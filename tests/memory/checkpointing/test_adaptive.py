@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 import torch
 from torch import nn
@@ -83,8 +86,24 @@ def test_the_model_is_as_before_afterwards_also_on_errors():
 
     with pytest.raises(RuntimeError):
         failing()
-    assert not any("forward" in vars(part) for part in net.modules())
-    assert not net._forward_hooks
+    assert not any({"forward", "__getstate__"} & set(vars(part)) for part in net.modules())
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
+def test_copies_of_the_model_know_nothing_of_it(copied):
+    net = model()
+    read = []
+    with AdaptiveCheckpoint(net, ["", "0"], reader=lambda: read.append(1) or FreeMemory(1, 1000)) as adaptive:
+        stepped(adaptive, 2)
+        other = copied(net)
+        read.clear()
+        other(torch.randn(2, 4)).sum().backward()
+        assert not read
+        for one, its in zip(net.modules(), other.modules(), strict=True):
+            assert set(vars(one)) - set(vars(its)) <= {"forward", "__getstate__"}
+            assert not {"forward", "__getstate__"} & set(vars(its))
+        net(torch.randn(2, 4))
+        assert read
 
 
 @pytest.mark.slow

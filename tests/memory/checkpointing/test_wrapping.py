@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from pyrometer.errors import InputError
 from pyrometer.memory.checkpointing.wrapping import CheckpointedForward, checkpointed
@@ -136,10 +138,39 @@ def test_a_copy_of_a_wrapped_model_computes_with_its_own_parameters():
         assert model(torch.ones(1, 4)).any()
 
 
+def test_copies_are_as_if_nothing_was_laid_over():
+    class Own(nn.Linear):
+        def __getstate__(self):
+            return {**vars(self), "mine": 1}
+
+    model = nn.Sequential(nn.Linear(4, 4), Own(4, 4), nn.Linear(4, 4))
+    vars(model[2])["forward"] = functools.partial(functional.relu)
+    with checkpointed(model, {"0": "full", "1": "full", "2": "full"}):
+        other = copy.deepcopy(model)
+    assert "forward" not in vars(other[0]) | vars(other[1])
+    assert other[1].mine == 1
+    assert type(vars(other[2])["forward"]) is functools.partial
+    assert not any("__getstate__" in vars(part) for net in (model, other) for part in net.modules())
+
+
+def test_a_parametrized_module_is_copied_with_its_own_forward():
+    # Its class copies every attribute as it is, and does not ask for the state.
+    model = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(4, 4)))
+    with checkpointed(model, {"0": "full"}):
+        other = copy.deepcopy(model)
+    assert not isinstance(other[0].forward, CheckpointedForward)
+    with torch.no_grad():
+        other[0].bias += 1
+    x = torch.randn(2, 4)
+    assert torch.allclose(other(x), model(x) + 1, atol=1e-6)
+
+
 def test_unknown_modules_and_second_wrappings_are_refused():
     model = nn.Sequential(nn.Linear(4, 4))
     with pytest.raises(InputError, match="no such module in the model; its parts are 0"):
         checkpointed(model, {"blocks.3": "full"})
+    with pytest.raises(InputError, match="no such module in the model; it has no parts"):
+        checkpointed(nn.Linear(4, 4), {"blocks.3": "full"})
     with (
         checkpointed(model, {"0": "full"}),
         pytest.raises(InputError, match="checkpointed already"),

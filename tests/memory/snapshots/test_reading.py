@@ -7,6 +7,7 @@ import pickle
 import pickletools
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -159,6 +160,115 @@ def test_memory_bombs_are_refused_before_they_are_loaded(files, name):
     refused(files, BOMBS[name])
 
 
+SEGMENT = {"device": 0, "address": 1 << 40, "total_size": 2 << 20, "segment_type": "large"}
+
+
+def segment(**more):
+    return {**SEGMENT, **more}
+
+
+def blocks(count=1, **more):
+    return [
+        {
+            "size": 512,
+            "state": "active_allocated",
+            "requested_size": 500,
+            **more,
+            "address": (1 << 40) + 512 * i,
+        }
+        for i in range(count)
+    ]
+
+
+SHARED = {
+    "a segment": [segment(blocks=blocks(9))] * 50,
+    "the blocks of segments": [segment(blocks=shared) for shared in [blocks(9)] * 50],
+    "a block": [segment(blocks=blocks() * 50)],
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_references_that_would_make_much_of_little_are_refused(files, name):
+    refused(files, pickle.dumps({"segments": SHARED[name], "device_traces": []}), "again by reference")
+
+
+def test_devices_that_share_their_events_by_reference_are_refused(files, training):
+    raw = training(files.recorder(), steps=1).raw()
+    raw["device_traces"] *= 3
+    refused(files, pickle.dumps(raw), "again by reference")
+
+
+def test_an_event_or_annotation_that_is_repeated_by_reference_counts_once(files, training):
+    recorder = training(files.recorder(), steps=1)
+    raw = recorder.raw()
+    raw["device_traces"][0] += raw["device_traces"][0][-1:] * 5000
+    raw["external_annotations"] = raw["external_annotations"] * 100
+    snapshot = files.read(raw)
+    assert len(snapshot.devices[0].events) < len(recorder.events) + 10
+    assert len(snapshot.annotations) == len(recorder.annotations)
+
+
+def test_long_stacks_of_few_frames_take_no_more_memory_than_their_references(files, monkeypatch):
+    monkeypatch.setattr(scanning, "CHUNK", 1 << 14)
+    frames = [{"name": f"f{i}", "filename": "a.py", "line": i} for i in range(2)]
+    event = {"action": "alloc", "addr": 512, "size": 512, "stream": 0}
+    events = [{**event, "frames": frames[:1] * 4000 + frames[1:] * i} for i in range(100)]
+    path = files.write({"segments": [], "device_traces": [events]})
+    tracemalloc.start()
+    snapshot = read_snapshot(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(snapshot.stacks) == 101
+    assert peak < 10 * path.stat().st_size  # a reference takes two bytes in the file, a pointer eight
+
+
+def test_a_failed_request_may_be_of_any_size_and_others_not(files, training):
+    raw = training(files.recorder(), steps=1).raw()
+    trace = raw["device_traces"][0]
+    trace.append(
+        {"action": "oom", "size": 4 * 10**15, "device_free": 1 << 30, "stream": 0, "time_us": 2 * 10**15}
+    )
+    (failed,) = report_snapshot(files.read(raw)).oom
+    assert failed.request_bytes == 4 * 10**15
+    trace[7]["size"] = 4 * 10**15
+    refused(files, pickle.dumps(raw), f"event 7 ({trace[7]['action']}) has 4000000000000000 bytes")
+
+
+@pytest.mark.parametrize("device", [-3, 128, 10**9])
+def test_devices_that_cannot_be_are_refused(files, device):
+    refused(files, pickle.dumps([segment(device=device)]), f"device {device}; devices are 0 to 127")
+
+
+def test_annotations_that_cannot_be_understood_are_left_out_with_a_note(files, training):
+    recorder = training(files.recorder(), steps=1)
+    raw = recorder.raw()
+    wrong = [{"name": "a", "device": "x"}, {"name": "b", "time_us": None}, {"time_us": 1 << 70}, 5]
+    raw["external_annotations"] = [*wrong, *raw["external_annotations"]]
+    snapshot = files.read(raw)
+    assert len(snapshot.annotations) == len(recorder.annotations)
+    assert "4 annotations" in snapshot.notes[0]
+    raw["external_annotations"] = 7
+    assert "1 annotation" in files.read(raw).notes[0]
+
+
+def test_blocks_that_are_larger_than_their_segment_are_noted(files):
+    snapshot = files.read([segment(blocks=blocks(size=1 << 40))])
+    assert "the blocks of 1 segment are together larger than the segment" in snapshot.notes[0]
+    assert not files.read([segment(blocks=blocks(size=2 << 20))]).notes
+
+
+def test_a_packed_file_is_used_to_its_last_byte(files, training):
+    whole = files.write(training(files.recorder(), steps=1).raw(), packed=True).read_bytes()
+    path = files.folder / "cut.pickle.gz"
+    path.write_bytes(whole[:-12])  # without its checksum, and a little of what it holds
+    snapshot = read_snapshot(path)
+    assert len(snapshot.devices[0].events) > 0
+    assert "cut off" in snapshot.notes[-1]
+    path.write_bytes(whole[:12])
+    with pytest.raises(InputError, match=r"cut off after 0 bytes of what is packed in it"):
+        read_snapshot(path)
+
+
 def test_a_huge_frame_is_only_a_hint(files, training):
     data = bytearray(pickle.dumps(training(files.recorder(), steps=1).raw(), 4))
     assert data[2] == 0x95
@@ -192,6 +302,8 @@ def test_what_unpacks_to_absurdly_much_is_refused(files, monkeypatch):
         (pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1 << 70}]]}), "memory snapshot"),
         (b"\x80\x04K\x01a.", "damaged"),
         (b"\x80\x04h\x05.", "damaged"),
+        (b"\x80\x04N.", "NoneType where a list belongs"),
+        (pickle.dumps({"segments": [], "device_traces": [[] for _ in range(200)]}), "more than 128 devices"),
         (b"\x80\x04}]Ns.", "unhashable"),
     ],
 )  # fmt: skip
@@ -255,6 +367,7 @@ plain = st.recursive(
 )  # fmt: skip
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(values=st.lists(plain, max_size=40), protocol=st.sampled_from([2, 3, 4, 5]), cut=st.integers(0, 3000))
 def test_instructions_are_found_as_pickletools_finds_them(values, protocol, cut):
     data = pickle.dumps(values, protocol)

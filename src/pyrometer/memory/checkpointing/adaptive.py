@@ -11,7 +11,7 @@ from torch import nn
 
 from pyrometer.errors import InputError
 from pyrometer.memory.checkpointing.record import CheckpointPlan
-from pyrometer.memory.checkpointing.wrapping import Applied, checkpointed, module_at
+from pyrometer.memory.checkpointing.wrapping import Applied, LaidOver, checkpointed, module_at
 from pyrometer.quantity import Bytes, Ratio
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class AdaptiveCheckpoint:
         self._applied: list[tuple[str, Applied]] = []
         self._lowest: FreeMemory | None = None
         self._calm = 0
-        self._hook = model.register_forward_hook(self._after_forward)
+        self._reading = Applied([(model, _ReadAfter(model.forward, self._read))])
 
     @property
     def active(self) -> list[str]:
@@ -134,9 +134,9 @@ class AdaptiveCheckpoint:
 
     def close(self) -> None:
         """Switch everything off; the model is as before."""
-        self._hook.remove()
         while self._applied:
             self._applied.pop()[1].remove()
+        self._reading.remove()
 
     def __enter__(self) -> Self:
         return self
@@ -161,12 +161,25 @@ class AdaptiveCheckpoint:
             applied.remove()
             self._applied.pop()
 
-    def _after_forward(self, _module: nn.Module, _args: Any, _output: Any) -> None:
+    def _read(self) -> None:
         if not torch.is_grad_enabled():
             return
         memory = self._reader()
         if self._lowest is None or memory.free_bytes < self._lowest.free_bytes:
             self._lowest = memory
+
+
+class _ReadAfter(LaidOver):
+    """A model's forward, and a reading at its end."""
+
+    def __init__(self, forward: Callable[..., Any], read: Callable[[], None]) -> None:
+        super().__init__(forward)
+        self.read = read
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        output = self.inner(*args, **kwargs)
+        self.read()
+        return output
 
 
 def _saved_bytes(plan: CheckpointPlan | Sequence[str]) -> Mapping[str, Bytes]:

@@ -7,6 +7,7 @@ parameters, names and hooks, and its hooks run once, not again with the recomput
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,25 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class CheckpointedForward:
+_LAID_OVER = ("forward", "__getstate__")
+
+
+class LaidOver:
+    """What stands in the place of a module's forward, and calls it."""
+
+    __call__: Callable[..., Any]
+
+    def __init__(self, forward: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, forward)  # its signature is looked at by trainers
+        self.inner = forward
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Callable[..., Any]:
+        """The copied module's own forward: some classes, such as parametrized ones, copy all attributes as they are."""
+        own: Callable[..., Any] = copy.deepcopy(self.inner, memo)
+        return own
+
+
+class CheckpointedForward(LaidOver):
     """A module's forward whose activations are computed again in the backward pass.
 
     Args:
@@ -41,9 +60,8 @@ class CheckpointedForward:
         *,
         preserve_rng: bool = True,
     ) -> None:
-        functools.update_wrapper(self, module.forward)  # its signature is looked at by trainers
+        super().__init__(module.forward)
         self.module = module
-        self.inner: Callable[..., Any] = module.forward
         self.buffers = tuple(buffers)
         self.preserve_rng = preserve_rng
         self.policy = policy
@@ -116,8 +134,30 @@ def written_to_copies(module: nn.Module, names: Sequence[str]) -> Iterator[None]
             setattr(owner, leaf, buffer)
 
 
+class _OwnState:
+    """What copies and pickles of a module are made of while its forward is laid over: its state without that.
+
+    `copy` and `pickle` ask the module for `__getstate__`, and find this among its attributes.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self._own = vars(module).get("forward")
+
+    def __call__(self) -> Any:
+        """The state, as the class of the module gives it."""
+        given = getattr(type(self._module), "__getstate__", None)  # every class has it from Python 3.11 on
+        state = given(self._module) if given else vars(self._module)
+        if not isinstance(state, dict):
+            return state
+        own = {} if self._own is None or "forward" not in state else {"forward": self._own}
+        return {key: value for key, value in state.items() if key not in {"forward", "__getstate__"}} | own
+
+
 class Applied:
     """Forwards that are laid over those of modules; a context manager, or `remove()` when done.
+
+    Copies of the modules that are made meanwhile have their own forwards, as if nothing had been laid over.
 
     >>> block = nn.Linear(2, 2)
     >>> with Applied([(block, CheckpointedForward(block))]):
@@ -128,18 +168,21 @@ class Applied:
     """
 
     def __init__(self, forwards: Sequence[tuple[nn.Module, Callable[..., Any]]]) -> None:
-        self._before = [(module, vars(module).get("forward")) for module, _ in forwards]
+        self._before = [
+            (module, {name: vars(module)[name] for name in _LAID_OVER if name in vars(module)})
+            for module, _ in forwards
+        ]
         for module, forward in forwards:
+            vars(module).setdefault("__getstate__", _OwnState(module))
             vars(module)["forward"] = forward
 
     def remove(self) -> None:
         """Give every module its own forward back; nothing happens the second time."""
         while self._before:
             module, own = self._before.pop()
-            if own is None:
-                vars(module).pop("forward", None)
-            else:
-                vars(module)["forward"] = own
+            for name in _LAID_OVER:
+                vars(module).pop(name, None)
+            vars(module).update(own)
 
     def __enter__(self) -> Self:
         return self
@@ -193,8 +236,9 @@ def module_at(model: nn.Module, path: str) -> nn.Module:
     try:
         return plain_model(model).get_submodule(path)
     except AttributeError as error:
-        known = ", ".join(name for name, _ in plain_model(model).named_children())
-        raise InputError(f"{path}: no such module in the model; its parts are {known}") from error
+        parts = [name for name, _ in plain_model(model).named_children()]
+        known = f"its parts are {', '.join(parts)}" if parts else "it has no parts"
+        raise InputError(f"{path}: no such module in the model; {known}") from error
 
 
 def _owner(module: nn.Module, name: str) -> tuple[nn.Module, str]:

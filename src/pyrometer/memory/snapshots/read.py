@@ -84,6 +84,7 @@ class _Tables:
             DeviceSnapshot(index, events, *table.finished(index))
             for index, events in zip(indices, histories, strict=True)
         ]
+        annotations, left_out = _annotations(rest)
         return Snapshot(
             path=path,
             devices=[one for one in devices if len(one.events) or len(one.segments)],
@@ -92,15 +93,15 @@ class _Tables:
             pools=self._pools.values,
             labels=self._labels.values,
             settings=_settings(rest),
-            annotations=_annotations(rest),
+            annotations=annotations,
             has_history="device_traces" in rest or bool(traces),
-            notes=_oddities(traces, table),
+            notes=[*_left_out(traces, left_out), *table.notes],
         )
 
     def _parts(self, loaded: Loaded) -> tuple[list[Any], list[EventCollector], dict[str, Any]]:
         """Segments, events per device, and everything beside them."""
         root = loaded.root
-        if root is None:  # cut off: only what was collected
+        if not loaded.complete:  # only what was collected
             items = [one.items for _, one in loaded.collected if isinstance(one, ItemCollector)]
             traces = [one for _, one in loaded.collected if isinstance(one, EventCollector)]
             return [segment for part in items for segment in part], traces, {}
@@ -108,7 +109,10 @@ class _Tables:
             return _items(root), [], {}
         if "segments" not in root and "device_traces" not in root:
             raise InputError("no segments and no device_traces in it: a pickle, but not a memory snapshot")
-        traces = [self._trace(one) for one in _items(root.get("device_traces", []))]
+        raw = _items(root.get("device_traces", []))
+        if len({id(one) for one in raw}) < len(raw):
+            raise ValueError("the events of one device are there again by reference")
+        traces = [self._trace(one) for one in raw]
         return _items(root.get("segments", [])), traces, root
 
     def _trace(self, raw: Any) -> EventCollector:
@@ -154,20 +158,28 @@ def _value(raw: Any) -> Any:
     )
 
 
-def _annotations(rest: dict[str, Any]) -> list[Annotation]:
+def _annotations(rest: dict[str, Any]) -> tuple[list[Annotation], int]:
+    """Those that can be understood, each once, and how many cannot."""
+    raw = rest.get("external_annotations") or []
+    entries = raw if isinstance(raw, list) else [raw]
+    made = [_annotation(one) for one in {id(one): one for one in entries}.values()]
+    understood = [one for one in made if one is not None]
+    return understood, len(entries) - len(understood)
+
+
+def _annotation(raw: Any) -> Annotation | None:
+    if not isinstance(raw, dict):
+        return None
+    device, time_us = raw.get("device", 0), raw.get("time_us", 0)
+    if not (isinstance(device, int) and isinstance(time_us, int) and abs(time_us) < _WORD):
+        return None
+    return Annotation(clean_text(raw.get("name")), raw.get("stage") == "START", device, time_us)
+
+
+def _left_out(traces: list[EventCollector], annotations: int) -> list[str]:
+    found = ((sum(trace.skipped for trace in traces), "event"), (annotations, "annotation"))
     return [
-        Annotation(
-            clean_text(one.get("name")),
-            one.get("stage") == "START",
-            int(one.get("device", 0)),
-            int(one.get("time_us", 0)),
-        )
-        for one in rest.get("external_annotations") or []
-        if isinstance(one, dict)
+        f"{counted(count, noun)} left out: repeated, or not to be understood"
+        for count, noun in found
+        if count
     ]
-
-
-def _oddities(traces: list[EventCollector], table: SegmentTable) -> list[str]:
-    skipped = sum(trace.skipped for trace in traces)
-    notes = [f"{counted(skipped, 'event')} could not be understood and were left out"] if skipped else []
-    return notes + table.notes

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pyrometer.memory.snapshots.snapshot import ACTIONS, OTHER_ACTION, Events, Frame
+from pyrometer.memory.snapshots.snapshot import ACTIONS, OOM, OTHER_ACTION, Events, Frame
 
 _CODES = {name: code for code, name in enumerate(ACTIONS)} | {"free": ACTIONS.index("free_completed")}
 _NO_TEXT = "?"
@@ -19,6 +19,8 @@ _MAX_LINE = 1 << 31
 MAX_BYTES = 1 << 50
 """No device holds more; what claims to is damaged."""
 MAX_ADDRESS = 1 << 62
+MAX_DEVICES = 128
+"""torch counts no further."""
 
 
 class _Number(int):
@@ -46,9 +48,7 @@ class StackTable:
 
     def __init__(self) -> None:
         self._frames = Interned()
-        self._stacks = Interned()
-        self._stacks.number(())
-        self._by_identity: dict[tuple[int, ...], _Number] = {}
+        self._stacks: dict[tuple[int, ...], _Number] = {(): _Number(0)}
         self._frame_by_identity: dict[int, int] = {}
         self._alive: list[Any] = []
 
@@ -60,7 +60,7 @@ class StackTable:
     @property
     def stacks(self) -> list[tuple[int, ...]]:
         """All stacks, as numbers of frames."""
-        return self._stacks.values
+        return list(self._stacks)
 
     def number(self, frames: Any) -> int:
         """The number of a list of frames; the list is emptied for it."""
@@ -68,15 +68,15 @@ class StackTable:
             return 0
         if type(frames[0]) is _Number:
             return frames[0]
-        key = tuple(map(id, frames))
-        number = self._by_identity.get(key)
+        try:
+            stack = tuple(map(self._frame_by_identity.__getitem__, map(id, frames)))
+        except KeyError:
+            stack = tuple([self._frame(frame) for frame in frames])
+        number = self._stacks.get(stack)
         if number is None:
-            number = self._by_identity[key] = self._new(frames)
+            number = self._stacks[stack] = _Number(len(self._stacks))
         frames[:] = (number,)
         return number
-
-    def _new(self, frames: list[Any]) -> _Number:
-        return _Number(self._stacks.number(tuple([self._frame(frame) for frame in frames])))
 
     def _frame(self, frame: Any) -> int:
         number = self._frame_by_identity.get(id(frame))
@@ -161,6 +161,8 @@ class EventCollector(Collector):
     def extend(self, batch: list[Any]) -> None:
         """Take the next events."""
         events = [event for event in batch if type(event) is dict and "action" in event]
+        if len(set(map(id, events))) < len(events):  # by reference one may be there a million times
+            events = list({id(event): event for event in events}.values())
         self.skipped += len(batch) - len(events)
         number, pool, label = self._stacks.number, self._pools.number, self._labels.number
         self._action.extend([_CODES.get(event["action"], OTHER_ACTION) for event in events])
@@ -181,12 +183,19 @@ class EventCollector(Collector):
             ValueError: sizes or addresses that no device has.
         """
         size, address = (np.frombuffer(column, np.int64) for column in (self._size, self._address))
-        if len(size) and not (size.min() >= 0 and size.max() <= MAX_BYTES):
-            raise ValueError(f"an event of {int(size.min())} to {int(size.max())} bytes")
+        action = np.frombuffer(self._action, np.uint8)
+        # What failed may have asked for any size, by mistake.
+        odd = np.flatnonzero((size < 0) | ((size > MAX_BYTES) & (action != OOM)))
+        if len(odd):
+            code = int(action[odd[0]])
+            what = ACTIONS[code] if code < len(ACTIONS) else "of unknown kind"
+            raise ValueError(
+                f"event {int(odd[0])} ({what}) has {int(size[odd[0]])} bytes, which no device has"
+            )
         if len(address) and not (address.min() >= 0 and address.max() <= MAX_ADDRESS):
             raise ValueError("an address that no device has")
         return Events(
-            action=np.frombuffer(self._action, np.uint8),
+            action=action,
             address=address,
             size=size,
             stream=np.frombuffer(self._stream, np.int64),

@@ -17,8 +17,10 @@ import numpy.typing as npt
 
 from pyrometer.errors import InputError
 from pyrometer.memory.snapshots.reading import opcodes as op
+from pyrometer.memory.snapshots.reading.columns import MAX_DEVICES
 from pyrometer.memory.snapshots.reading.source import CHUNK, CutOffError, Reader, Source
 from pyrometer.memory.snapshots.reading.tokens import tokens
+from pyrometer.quantity import counted
 
 MAX_DEPTH = 64
 _SPARE_CONTAINERS = 10_000
@@ -100,7 +102,7 @@ class _Checker:
     """Carries what must be known from piece to piece."""
 
     def __init__(self, source: Source) -> None:
-        self._path = source.path
+        self._path, self._packed = source.path, source.packed
         self._base = 0
         self._next = 0
         self._depth = 0
@@ -131,6 +133,10 @@ class _Checker:
         self._check_tuples(piece)
         self._check_memo(piece)
         self._finder.look(piece)
+        if len(self._scan.lists) > MAX_DEVICES + 1:
+            raise InputError(
+                f"{self._path}: not a memory snapshot: events of more than {MAX_DEVICES} devices"
+            )
         self._scan.frames += (starts[codes == op.FRAME] + self._base).tolist()
         self._depth = int(after[-1]) if len(after) else self._depth
         self._next = found.following + self._base
@@ -143,8 +149,11 @@ class _Checker:
         """What loading needs to know."""
         scan = self._scan
         if not scan.end:
+            where = f"at byte {self._size}"
+            if self._packed:
+                where = f"after {counted(self._size, 'byte')} of what is packed in it"
             raise InputError(
-                f"{self._path}: the file is cut off at byte {self._size}, before its first segment; dump it again"
+                f"{self._path}: the file is cut off {where}, before its first segment; copy or dump it again"
             )
         return scan
 

@@ -7,9 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from pyrometer.memory.snapshots.reading.columns import MAX_ADDRESS, MAX_BYTES, Interned, StackTable
+from pyrometer.memory.snapshots.reading.columns import (
+    MAX_ADDRESS,
+    MAX_BYTES,
+    MAX_DEVICES,
+    Interned,
+    StackTable,
+)
 from pyrometer.memory.snapshots.snapshot import ALLOCATED, FREE, PENDING, Blocks, Segments
-from pyrometer.quantity import counted
+from pyrometer.quantity import counted, format_bytes
 
 _STATES = {
     "active_allocated": ALLOCATED,
@@ -23,12 +29,17 @@ Row = tuple[int, ...]
 
 
 class SegmentTable:
-    """Takes segments as the file has them."""
+    """Takes segments as the file has them.
+
+    What was read is emptied: it takes no more memory, and one that is there again by reference is found out.
+    """
 
     def __init__(self, stacks: StackTable, pools: Interned) -> None:
         self._stacks, self._pools = stacks, pools
         self._rows: dict[int, list[tuple[Row, list[Row]]]] = defaultdict(list)
         self._uneven = 0
+        self._overfull = 0
+        self._beyond = 0
         self._unknown = 0
 
     @property
@@ -38,6 +49,11 @@ class SegmentTable:
         if self._uneven:
             notes.append(
                 f"the blocks of {counted(self._uneven, 'segment')} do not fill them; the rest counts as free"
+            )
+        if self._overfull:
+            notes.append(
+                f"the blocks of {counted(self._overfull, 'segment')} are together larger than the segment, by "
+                f"{format_bytes(self._beyond)} in all; such a segment counts as large as its blocks"
             )
         if self._unknown:
             notes.append(f"{counted(self._unknown, 'block')} have an unknown state and count as in use")
@@ -51,17 +67,22 @@ class SegmentTable:
         """Take one segment."""
         if not isinstance(raw, dict):
             raise TypeError(f"{type(raw).__name__} where a segment belongs")
-        size = int(raw["total_size"])
+        size = _size(raw, "segment", "total_size")
         if not size:
             return
         address = int(raw.get("address") or 0)
         if not (0 <= size <= MAX_BYTES and 0 <= address <= MAX_ADDRESS):
             raise ValueError(f"a segment of {size} bytes at {address}")
+        device = int(raw.get("device", 0))
+        if not 0 <= device < MAX_DEVICES:
+            raise ValueError(f"a segment on device {device}; devices are 0 to {MAX_DEVICES - 1}")
         blocks = self._blocks(raw, address)
         filled = sum(block[1] for block in blocks)
         if filled < size:
             self._uneven += bool(blocks)
             blocks.append((address + filled, size - filled, 0, FREE, 0))
+        self._overfull += filled > size
+        self._beyond += max(0, filled - size)
         kind = raw.get("segment_type")
         row = (
             address,
@@ -72,13 +93,14 @@ class SegmentTable:
             self._pools.number(raw["segment_pool_id"]) if "segment_pool_id" in raw else 0,
             self._stacks.number(raw.get("frames")),
         )
-        self._rows[int(raw.get("device", 0))].append((row, blocks))
+        self._rows[device].append((row, blocks))
+        raw.clear()
 
     def _blocks(self, raw: dict[str, Any], address: int) -> list[Row]:
         """Address, size, requested, state and stack of each; the oldest files tell addresses only by order."""
         made: list[Row] = []
         for block in raw.get("blocks", ()):
-            size = int(block["size"])
+            size = _size(block, "block", "size")
             if not 0 <= size <= MAX_BYTES:
                 raise ValueError(f"a block of {size} bytes")
             state = _STATES.get(block.get("state", ""))
@@ -87,6 +109,7 @@ class SegmentTable:
             stack, requested = self._use(block, size) if state != FREE else (0, 0)
             made.append((int(block.get("address", address)), size, requested, state, stack))
             address += size
+            block.clear()
         return made
 
     def _use(self, block: dict[str, Any], size: int) -> tuple[int, int]:
@@ -121,3 +144,9 @@ class SegmentTable:
             stack=columns[:, 5].astype(np.int32),
         )
         return segments, blocks
+
+
+def _size(raw: dict[str, Any], what: str, key: str) -> int:
+    if key not in raw:
+        raise ValueError(f"a {what} without {key}, or one that is there again by reference")
+    return int(raw[key])

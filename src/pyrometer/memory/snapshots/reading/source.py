@@ -6,7 +6,7 @@ import gzip
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pyrometer.errors import InputError
 
@@ -47,7 +47,7 @@ class Reader:
     def __init__(self, source: Source) -> None:
         self._source = source
         opener: Any = gzip.open if source.packed else open
-        self._file: BinaryIO = opener(source.path, "rb")
+        self._file: Any = opener(source.path, "rb")
         self._limit = max(_SMALL, source.path.stat().st_size * _PACKING_LIMIT)
         self.position = 0
 
@@ -64,7 +64,7 @@ class Reader:
         """
         path = self._source.path
         try:
-            found = self._unpacked(num_bytes) if self._source.packed else self._file.read(num_bytes)
+            found: bytes = self._unpacked(num_bytes) if self._source.packed else self._file.read(num_bytes)
         except EOFError as error:
             raise CutOffError(f"{path}: the packed file is cut off; copy it again") from error
         except (OSError, zlib.error) as error:
@@ -82,7 +82,7 @@ class Reader:
         missing = num_bytes
         while missing:
             try:
-                piece = self._file.read(min(missing, _STEP))
+                piece = self._file.read1(min(missing, _STEP))
             except EOFError:
                 if pieces:
                     break

@@ -28,7 +28,8 @@ class Loaded:
     """What was in the file."""
 
     root: Any
-    """The outermost object, with collectors where lists of segments and events were; `None` for a cut-off file."""
+    """The outermost object, with collectors where lists of segments and events were; of a cut-off file nothing."""
+    complete: bool = True
     collected: list[tuple[Kind, Collector]] = field(default_factory=list)
 
 
@@ -43,7 +44,7 @@ def load(source: Source, scan: Scan, make: Callable[[Kind], Collector]) -> Loade
     Raises:
         InputError: the pickle does not load, or its items are not what a snapshot has.
     """
-    loaded = Loaded(None)
+    loaded = Loaded(None, scan.complete)
 
     def collector(kind: Kind) -> Collector:
         made = make(kind)
