@@ -12,6 +12,8 @@ from pyrometer.memory.holders.graph import retained_graph
 from pyrometer.memory.holders.record import Holder
 from pyrometer.memory.holders.view import pinned_storage
 
+EXAMPLE = "# for example: "
+
 # Source with a LINE that leaks, the line as it was written, the fix that is given, and what is kept (for its graph).
 INSTEAD = {
     "losses kept with their graphs": (
@@ -81,7 +83,7 @@ INSTEAD = {
             step()
         """,
         "total = total + loss",
-        "total += loss.item()",
+        "total = total.item()",
         lambda p: p["total"],
     ),
     "outputs kept after backward": (
@@ -126,7 +128,7 @@ INSTEAD = {
         step()
         """,
         'examples["row"] = row',
-        'examples["row"] = row.clone()',
+        'examples["row"] = examples["row"].clone()',
         lambda p: p["examples"]["row"],
     ),
     "a recurrent state": (
@@ -158,7 +160,9 @@ def test_what_is_stored_instead_lets_the_bytes_go(program, way):
     given = fix_for(holder, retained_graph(tensor), pinned_storage(tensor))
     del tensor
     assert given.endswith(fix)
-    fixed = program(source.replace("LINE", given.replace("trainer.", "self.")))
+    code = given.removeprefix(EXAMPLE).replace("trainer.", "self.")
+    instead = code if given.startswith(EXAMPLE) else f"{line}; {code}"  # else it follows the line, as it is
+    fixed = program(source.replace("LINE", instead))
     assert fixed.live_bytes() == 0
 
 
@@ -274,7 +278,7 @@ def test_what_is_called_afterwards_lets_the_bytes_go(program, way):
     run = program(source)
     before = run.live_bytes()
     holder = next(one for one in run.holders() if one is not None)
-    assert fix_for(holder) == fix
+    assert fix_for(holder).removeprefix(EXAMPLE) == fix
     exec(fix, run.names)
     bounded = ":-100" in fix or "> 100" in fix
     assert run.live_bytes() == (before // 2 if bounded else 0)
@@ -395,7 +399,7 @@ def test_a_cut_cycle_frees_at_once(program, way):
     try:
         run = program(source)
         assert run.live_bytes() > 0
-        fix = fix_for(run.holder())
+        fix = fix_for(run.holder()).removeprefix(EXAMPLE)
         assert program(source.replace(fixes[fix], fix)).live_bytes() == 0
     finally:
         gc.enable()
@@ -422,6 +426,18 @@ def test_where_nothing_is_wrong_or_nothing_is_known_no_fix_is_made_up():
     assert fix_for(state).startswith("#")
     assert fix_for(Holder(path="a dict that no name leads to", name="a dict", root="C-level unknown")) == ""
     assert fix_for(Holder(path="not found within 1 s", name="not found", root="not decided")) == ""
+
+
+def test_a_name_that_is_made_up_is_only_in_a_comment(program):
+    made_up = program("""
+        import torch
+        from torch import nn
+        weight = nn.Linear(8, 8).weight
+        weight._cache_140614862115440 = watch(torch.randn(8))
+        """)
+    assert fix_for(made_up.holder()).startswith("# weight gets new attributes")
+    longer = Holder(path='s["h"]', name="s", expression='s["h"]', root="closure", container="dict", length=1)
+    assert fix_for(longer, lengthens=True).startswith('# s["h"] gets longer')
 
 
 def test_a_tensor_is_not_changed_by_the_advice():

@@ -126,6 +126,27 @@ def test_rare_survivors_in_both_halves_leave_it_open():
     assert needed_steps(2, 43) > 60
 
 
+@pytest.mark.parametrize("last", [20, 30, 40, 48])
+def test_growth_that_has_ended_is_none(last):
+    births = [Birth(step, "warm-up", 64, None) for step in range(last)]
+    assert find_growth(births, Span.of(60)) == []
+    assert sporadic(births, Span.of(60)) == 0
+    windows = Span((*range(60), *range(400, 420)), 500, warm=7, lag=20)
+    assert find_growth(births, windows) == []
+
+
+@pytest.mark.parametrize("length", [5, 20, 34, 38, 40])
+def test_a_ring_that_is_full_is_neither_growth_nor_open(length):
+    births = [Birth(step, "ring", 64, step + length if step + length < 60 else None) for step in range(60)]
+    assert find_growth(births, Span.of(60)) == []
+    assert sporadic(births, Span.of(60)) == 0
+
+
+def test_a_leak_in_bursts_goes_on_through_its_pauses():
+    births = [Birth(step, "epoch", 64, None) for step in range(60) if step % 24 < 12]
+    assert find_growth(births, Span.of(60))
+
+
 def test_windows_are_judged_by_what_outlives_them():
     recorded = [*range(3, 23), *range(500, 520), *range(1000, 1020)]
     span = Span(tuple(recorded), 1500, warm=3, lag=20)

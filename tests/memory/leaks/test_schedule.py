@@ -19,6 +19,9 @@ class Loop:
     def run(self, steps):
         schedule = self.schedule
         schedule.start()
+        if schedule.opens_at_once:
+            self.opened.append(0)
+            schedule.opened()
         for _ in range(steps):
             self.now += 0.02 if schedule.is_open else 0.01
             schedule.step_ends()
@@ -35,10 +38,19 @@ class Loop:
 
 def test_windows_are_as_far_apart_as_their_cost_demands():
     loop = Loop().run(20_000)
-    gaps = [after - before for before, after in zip(loop.opened[1:], loop.opened[2:], strict=False)]
+    gaps = [after - before for before, after in zip(loop.opened[2:], loop.opened[3:], strict=False)]
     assert loop.schedule.overhead_share <= 0.031
     # 0.2 s for twenty slow steps and 0.1 s for scans, at three per cent of ten milliseconds
     assert all(900 <= gap <= 1100 for gap in gaps)
+
+
+def test_the_first_sixty_steps_are_watched_one_and_all():
+    loop = Loop().run(60)
+    assert loop.opened == [0]
+    assert loop.schedule.whole
+    assert not loop.schedule.is_open
+    assert not Loop().run(61).schedule.whole
+    assert Loop(window=80).run(80).schedule.whole
 
 
 def test_a_given_distance_is_kept():

@@ -1,4 +1,4 @@
-"""What to write instead: one line of code, in the user's names where they are known."""
+"""What to write instead: one line of code in the user's names; where they are not known, a comment."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from collections.abc import Callable
 from pyrometer.memory.holders.record import Holder, PinnedStorage, RetainedGraph
 
 _ANY = "[…]"
+_EXAMPLE = "# for example: "
 _DETACHING = "with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):"
 _DICTIONARIES = ("dict", "OrderedDict", "defaultdict", "WeakKeyDictionary")
 
 
 def fix_for(
-    holder: Holder | None, graph: RetainedGraph | None = None, pinned: PinnedStorage | None = None
+    holder: Holder | None,
+    graph: RetainedGraph | None = None,
+    pinned: PinnedStorage | None = None,
+    *,
+    lengthens: bool = False,
 ) -> str:
     """The line that lets a leaked tensor go.
 
@@ -22,16 +27,18 @@ def fix_for(
         holder: who keeps it.
         graph: the autograd graph that the tensor which is kept keeps alive in turn, from `retained_graph`.
         pinned: what it pins beyond its own bytes, from `pinned_storage`.
+        lengthens: one tensor is replaced by ever longer ones, or resized.
 
     Returns:
-        A line of code; empty where none is known, and a comment where nothing needs to be changed.
+        A line of code that runs as it is; a comment where nothing needs to be changed, or with an example where a name in it
+        is not known; empty where nothing is.
 
     >>> losses = Holder(path="losses[…]", name="losses", expression="losses[…]", root="module global", container="list")
     >>> fix_for(losses, RetainedGraph(state="shell", nodes=12))
-    'losses.append(loss.detach())'
+    '# for example: losses.append(loss.detach())'
     >>> figure = PinnedStorage(needed_bytes=4, storage_bytes=4096, pinned_bytes=4092, reason="oversized scalar", fix=".item()")
     >>> fix_for(losses, None, figure)
-    'losses.append(loss.item())'
+    '# for example: losses.append(loss.item())'
     """
     if holder is None or holder.root in ("not decided", "C-level unknown"):
         return ""
@@ -39,10 +46,12 @@ def fix_for(
     if by_root is not None:
         return by_root(holder)
     if holder.expression.endswith(".grad"):
-        return "optimizer.zero_grad(set_to_none=True)"
+        return f"{_EXAMPLE}optimizer.zero_grad(set_to_none=True)"
     has_graph = holder.held_by_graph or (graph is not None and graph.state != "none")
+    if lengthens and not has_graph:
+        return f"# {holder.expression or holder.name} gets longer in each step: keep only what is still needed of it"
     if holder.container is None:
-        return _variable(holder, graph) if has_graph else f"{holder.name} = None"
+        return _variable(holder, graph) if has_graph else _dropped(holder)
     return _content(holder, graph, pinned) if has_graph or pinned is not None else _bounded(holder)
 
 
@@ -75,16 +84,14 @@ def _stored(holder: Holder, change: str) -> str:
     """Store something else in the container."""
     before, found, after = holder.expression.partition(_ANY)
     if not found:  # the expression ends in a key
-        before, _, last = holder.expression.rpartition("[")
-        variable = last.strip('"]')
-        return f"{before}[{last} = {variable if variable.isidentifier() else 'value'}{change}"
+        return f"{holder.expression} = {holder.expression}{change}"
     name = item_name(before)
     key = re.fullmatch(r'\["(\w+)"\]', after)
     item = f'{{"{key[1]}": {key[1]}{change}}}' if key else f"{name}{change}"
     container = holder.container if before == holder.name else "list"
     if container in _DICTIONARIES:
-        return f"{before}[key] = {item}"
-    return f"{before}.{'add' if container == 'set' else 'append'}({item})"
+        return f"{_EXAMPLE}{before}[key] = {item}"
+    return f"{_EXAMPLE}{before}.{'add' if container == 'set' else 'append'}({item})"
 
 
 def _bounded(holder: Holder) -> str:
@@ -108,12 +115,19 @@ def _variable(holder: Holder, graph: RetainedGraph | None) -> str:
     """A plain variable or attribute with a graph: a running sum, or the state of a recurrent model."""
     is_sum = graph is not None and str(graph.created_by).startswith("AddBackward")
     if is_sum and holder.held_elements == 1:
-        return f"{holder.name} += loss.item()"
+        return f"{holder.name} = {holder.name}.item()"
     return f"{holder.name} = {holder.name}.detach()"
 
 
+def _dropped(holder: Holder) -> str:
+    owner, _, attribute = holder.name.rpartition(".")
+    if owner and re.search(r"\d\d|_\d", attribute):  # one of many names that were made up by the program
+        return f"# {owner} gets new attributes: keep them in a container that has a bound"
+    return f"{holder.name} = None"
+
+
 def _hook(_: Holder) -> str:
-    return "handle.remove()"
+    return f"{_EXAMPLE}handle.remove()"
 
 
 def _lru_cache(holder: Holder) -> str:
@@ -134,7 +148,7 @@ def _cycle(holder: Holder) -> str:
     parts = cycle.split(" → ")
     context = re.search(r"\w+Backward\.(\w+)", cycle)
     if context:
-        return f"ctx.save_for_backward({context[1]})"
+        return f"{_EXAMPLE}ctx.save_for_backward({context[1]})"
     if holder.held_by_graph:
         return _DETACHING if "(saved " in cycle else ""
     for part in parts:
@@ -144,7 +158,7 @@ def _cycle(holder: Holder) -> str:
     for part, following in itertools.pairwise(parts):
         attribute = re.fullmatch(r"\w+\.(\w+)", part)
         if attribute and following.partition(".")[0] == holder.owner:
-            return f"self.{attribute[1]} = weakref.proxy({attribute[1]})"
+            return f"{_EXAMPLE}self.{attribute[1]} = weakref.proxy({attribute[1]})"
     return "gc.collect()"
 
 

@@ -13,11 +13,13 @@ from pyrometer.bench.dynamo import graph_counts
 from pyrometer.memory.holders.find import find_holders
 from pyrometer.memory.holders.fix import fix_for
 from pyrometer.memory.holders.graph import retained_graphs
+from pyrometer.memory.holders.record import Holder
 from pyrometer.memory.leaks import sentences
 from pyrometer.memory.leaks.births import BirthRecorder, MadeUnseen, live_tensors
 from pyrometer.memory.leaks.cohorts import (
     FALSE_ALARM_RATE,
     MIN_STEPS,
+    STILL,
     Birth,
     Growth,
     Span,
@@ -29,7 +31,7 @@ from pyrometer.memory.leaks.cohorts import (
 from pyrometer.memory.leaks.findings import Finding, findings_of
 from pyrometer.memory.leaks.levels import Levels
 from pyrometer.memory.leaks.limits import memory_left
-from pyrometer.memory.leaks.nodes import Census, count_nodes, largest_graph, node_growth
+from pyrometer.memory.leaks.nodes import NODE_BYTES, Census, count_nodes, largest_graph, node_growth
 from pyrometer.memory.leaks.sites import leak_site, line_of
 from pyrometer.memory.private.dispatch import storage_key, storages
 from pyrometer.memory.profile import LeakReport
@@ -43,7 +45,26 @@ WARM_UP_BYTES = 4096
 STEPS_FOR_LEVELS = 400
 """Fewer readings of the process's memory tell nothing."""
 
+FAR_MORE = 10
+FAR_MORE_BYTES = 32 * 2**20
+"""A process that grows by more than its tensors, by this factor and so much at least, is worth a word."""
+
 _UNBOUNDED = ("leak", "cache")
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What was seen of the first steps, which were watched one and all.
+
+    Attributes:
+        steps: how many.
+        queued: sites of which nothing old survived, and more and more was alive.
+        live_bytes: at its end, of all tensors.
+    """
+
+    steps: int
+    queued: list[Growth]
+    live_bytes: Bytes
 
 
 @dataclass
@@ -60,6 +81,8 @@ class Evidence:
         limit_bytes: given by the user.
         overhead_share: what watching cost.
         operators: whether operators were seen, or only tensors.
+        first: the first steps, once windows follow them.
+        deciding_steps: so many are enough.
     """
 
     recorder: BirthRecorder
@@ -71,6 +94,14 @@ class Evidence:
     limit_bytes: Bytes | None = None
     overhead_share: float | None = None
     operators: bool = True
+    first: Stretch | None = None
+    deciding_steps: int = MIN_STEPS
+
+    @property
+    def settled_bytes(self) -> Bytes:
+        """Of live tensors at the end, without garbage that has been collected meanwhile."""
+        sizes = [size for _, size in self.live]
+        return min([*sizes[-max(1, len(sizes) // 6) :], self.recorder.live_bytes])
 
     @property
     def births(self) -> list[Birth]:
@@ -104,11 +135,27 @@ def report_of(evidence: Evidence) -> LeakReport:
     findings = [finding for finding in decision.findings if finding.kind != "full"]
     if not findings and (series := _levels_grow(evidence)) is not None:
         return _outside_of_tensors(evidence, series)
-    return sentences.with_sentence(_report(evidence, decision, findings), findings, _missing_steps(evidence))
+    report = _report(evidence, decision, findings)
+    return msgspec.structs.replace(report, sentence=_sentence(evidence, report, findings))
+
+
+def _sentence(evidence: Evidence, report: LeakReport, findings: list[Finding]) -> str:
+    if findings:
+        return sentences.growing(report, findings)
+    if report.verdict != "undecided":
+        return sentences.at_rest(report, evidence.settled_bytes, _unseen_growth(evidence))
+    missing = _missing_steps(evidence)
+    if missing is None:
+        return sentences.unfollowed(report, _unfollowed(evidence))
+    span = evidence.span
+    if span.whole or len(span.judged) < enough(span):
+        return sentences.undecided(report, missing)
+    return sentences.undecided_in_windows(report, missing, len(span.steps))
 
 
 def _report(evidence: Evidence, decision: Decision, findings: list[Finding]) -> LeakReport:
     rate = sum(finding.bytes_per_step for finding in findings)
+    with_nodes = rate + NODE_BYTES * sum(finding.nodes_per_step for finding in findings)
     limit, left = memory_left(evidence.device, evidence.limit_bytes)
     growths = [growth for finding in findings for growth in finding.growths]
     unbounded = any(finding.kind in _UNBOUNDED for finding in findings)
@@ -121,7 +168,7 @@ def _report(evidence: Evidence, decision: Decision, findings: list[Finding]) -> 
         if findings
         else [],
         sites=[leak_site(finding) for finding in findings],
-        eta_steps=left / rate if left is not None and rate > 0 and unbounded else None,
+        eta_steps=left / with_nodes if left is not None and with_nodes > 0 and unbounded else None,
         limit_bytes=limit,
         num_steps=evidence.span.end,
         warmup_steps=evidence.span.warm,
@@ -129,7 +176,7 @@ def _report(evidence: Evidence, decision: Decision, findings: list[Finding]) -> 
         overhead_share=evidence.overhead_share,
         steps=[step for step, _ in evidence.live],
         live_bytes=[size for _, size in evidence.live],
-        notes=_notes(evidence, decision),
+        notes=_notes(evidence, decision, findings),
     )
 
 
@@ -175,6 +222,7 @@ def decide(evidence: Evidence) -> Decision:
     if garbage and not collecting:
         findings += [one for one in in_cycles if one.growths[0].site not in held]
     nodes = _graph_finding(evidence, findings)
+    evidence.recorder.scan(live_tensors(), first=True)  # for the level of now
     return Decision(
         findings=findings + ([nodes] if nodes is not None else []),
         garbage=garbage,
@@ -192,17 +240,21 @@ def _graph_finding(evidence: Evidence, findings: Sequence[Finding]) -> Finding |
     if tensor is None:
         return None
     holder, graph = find_holders([tensor])[0], retained_graphs([tensor])[0]
-    for finding in findings:
-        if holder is None or (finding.holder is not None and finding.holder.name == holder.name):
-            return None
-        if finding.graph_rate or (finding.tensor_graph is not None and finding.tensor_graph.nodes > 0):
-            return None
+    said = next((one for one in findings if holder is None or _is_about(one, holder)), None)
+    if said is not None and (said.holder is None or holder is None or said.holder.name != holder.name):
+        said.nodes_per_step = growth
+        return None
     keys = {storage_key(storage) for storage, _ in storages(tensor)}
     made = [
         one for one in evidence.recorder.grown if (own := one.get()) is not None and storage_key(own) in keys
     ]
     site = made[-1].site if made else MadeUnseen(str(tensor.dtype).removeprefix("torch."), tensor.nbytes)
     nothing = Growth(site, "queued", (), 0.0, 0.0, 0.0, 1.0)
+    if said is not None:
+        said.nodes_per_step = growth
+        if line_of(said) is None:
+            said.growths.append(nothing)
+        return None
     return Finding(
         holder=holder,
         growths=[nothing],
@@ -212,11 +264,18 @@ def _graph_finding(evidence: Evidence, findings: Sequence[Finding]) -> Finding |
     )
 
 
+def _is_about(finding: Finding, holder: Holder) -> bool:
+    """Whether a finding tells of a graph already."""
+    if finding.holder is not None and finding.holder.name == holder.name:
+        return True
+    return bool(finding.graph_rate) or (finding.tensor_graph is not None and finding.tensor_graph.nodes > 0)
+
+
 def _verdict(evidence: Evidence, findings: Sequence[Finding]) -> str:
     kinds = {finding.kind for finding in findings}
     if kinds:
         return "leak" if "leak" in kinds else "growing cache"
-    if _missing_steps(evidence):
+    if _missing_steps(evidence) or _unfollowed(evidence):
         return "undecided"
     return "allocator warm-up" if _warm_up_bytes(evidence) >= WARM_UP_BYTES else "stable"
 
@@ -225,19 +284,47 @@ def _missing_steps(evidence: Evidence) -> int | None:
     """How many steps would decide; `None` when these did."""
     span = evidence.span
     if len(span.judged) < enough(span):
-        return MIN_STEPS if span.whole else 2 * span.end
+        return evidence.deciding_steps
     hits = sporadic(evidence.births, span)
-    return needed_steps(hits, len(span.judged)) if hits else None
+    if not hits:
+        return None
+    needed, seen = needed_steps(hits, len(span.judged)), len(span.steps)
+    return needed if needed > seen else 2 * seen  # as many would do if they came evenly; they did not
+
+
+def _unfollowed(evidence: Evidence) -> list[Growth]:
+    """What grew in the first steps without anything old that survived, and may still: tensors are that much more by now."""
+    first = evidence.first
+    if first is None or not first.queued:
+        return []
+    rate = sum(growth.bytes_per_step for growth in first.queued)
+    grown = evidence.recorder.live_bytes - first.live_bytes
+    return first.queued if grown >= STILL * rate * (evidence.span.end - first.steps) > 0 else []
 
 
 def _warm_up_bytes(evidence: Evidence) -> Bytes:
     """What was built after the first step and stays."""
-    sizes = [size for _, size in evidence.live]
-    return min(sizes[-max(1, len(sizes) // 6) :]) - sizes[0] if sizes else 0
+    return evidence.settled_bytes - evidence.live[0][1] if evidence.live else 0
 
 
-def _notes(evidence: Evidence, decision: Decision) -> list[str]:
+def _unseen_growth(evidence: Evidence) -> Bytes:
+    """By how much the process grew once warm, where that is far more than tensors did; else 0."""
+    levels, span = evidence.levels, evidence.span
+    readings = [size for step, size in zip(levels.steps, levels.bytes, strict=True) if step >= span.warm]
+    if len(readings) < 2:
+        return 0
+    warm = [size for step, size in evidence.live if step >= span.warm]
+    grown = readings[-1] - readings[0]
+    of_tensors = max(0, evidence.recorder.live_bytes - warm[0]) if warm else 0
+    return grown if grown > FAR_MORE_BYTES and grown > FAR_MORE * of_tensors else 0
+
+
+def _notes(evidence: Evidence, decision: Decision, findings: list[Finding]) -> list[str]:
     notes = []
+    if (unseen := _unseen_growth(evidence)) > 0:
+        notes.append(sentences.unseen_growth(unseen, evidence.levels.source))
+    if nodes := sum(finding.nodes_per_step for finding in findings):
+        notes.append(sentences.nodes(nodes, NODE_BYTES))
     if decision.garbage and decision.uncollected:
         notes.append(sentences.uncollected_garbage(decision.garbage_bytes_per_step))
     elif decision.garbage:

@@ -40,6 +40,12 @@ MIN_HITS = 3
 SUSTAINED = 0.5
 """Growth goes on when the second half has at least so much of what the first half had."""
 
+STILL = 0.25
+"""Growth has ended when the last third of the steps adds less than so much of what was added before."""
+
+FEWEST_EXPECTED = 5
+"""Where fewer cohorts were to stay in the last third, chance may leave it without any."""
+
 FALSE_ALARM_RATE = 0.02
 """Bound for each of ten kinds of programs whose buffers are full, whose periods are over and whose caches have all but filled
 within two thirds of the steps. Tests simulate them: rolling windows, epochs, random eviction, caches over random shapes,
@@ -151,9 +157,18 @@ def growth_of(births: Sequence[Birth], span: Span) -> Growth | None:
             kept[birth.step] += birth.nbytes
     live = live_bytes(births, span) if span.whole else None
     hits = [step for step in span.judged if kept.get(step)]
-    if _survives(hits, span) and (live is None or _still_grows(live, kept, span)):
+    if (
+        _survives(hits, span)
+        and not _has_ended(kept, span)
+        and (live is None or _still_grows(live, kept, span))
+    ):
         return _kept_growth(births[0].site, hits, kept, span)
-    if live is not None and rises(live[span.warm :]) and _remains(live, sum(kept.values()), span):
+    if (
+        live is not None
+        and not _has_ended(kept, span)
+        and rises(live[span.warm :])
+        and _remains(live, sum(kept.values()), span)
+    ):
         return _queued_growth(births[0].site, sorted(kept), live, span)
     return None
 
@@ -181,7 +196,9 @@ def _doubtful(births: Sequence[Birth], span: Span) -> int:
     middle = judged[len(judged) // 2]
     old = sum(step < middle for step in hits)
     few = 0 < old < len(hits) and not _survives(hits, span)
-    if not few or (span.whole and not _still_grows(live_bytes(births, span), kept, span)):
+    if not few or _has_ended(kept, span):
+        return 0
+    if span.whole and not _still_grows(live_bytes(births, span), kept, span):
         return 0
     return len(hits)
 
@@ -252,7 +269,33 @@ def _still_grows(live: np.ndarray, kept: dict[int, Bytes], span: Span) -> bool:
     before = int(live[middle - block : middle].min())
     after = int(live[span.end - block :].min())
     stayed = sum(size for step, size in kept.items() if middle <= step < span.end - block)
-    return after - before >= SUSTAINED * stayed > 0
+    return after - before >= SUSTAINED * stayed > 0 and not _is_level(live, kept, span)
+
+
+def _is_level(live: np.ndarray, kept: dict[int, Bytes], span: Span) -> bool:
+    """Whether the last third of the steps adds next to nothing, though at the rate of what is kept it would."""
+    judged, block = span.judged, max(1, span.lag // 2)
+    start = span.end - (span.end - span.warm) // 3
+    sizes = [kept[step] for step in judged if kept.get(step)]
+    if len(sizes) / len(judged) * (span.end - start) < FEWEST_EXPECTED:
+        return False
+    grown = int(live[span.end - block :].min()) - int(live[start - block : start].min())
+    return grown < STILL * sum(sizes) / len(judged) * (span.end - start)
+
+
+def _has_ended(kept: dict[int, Bytes], span: Span) -> bool:
+    """Whether nothing of the latest steps survives, for longer than there ever was a pause, and than chance allows.
+
+    Of young cohorts too: what has left nothing will not.
+    """
+    steps = [step for step in span.steps if step >= span.warm]
+    hits = np.array([number for number, step in enumerate(steps) if kept.get(step)])
+    if not len(hits):
+        return True
+    since = len(steps) - 1 - int(hits[-1])
+    longest = int(np.diff(hits).max()) - 1 if len(hits) > 1 else 0
+    rate = len(hits) / (int(hits[-1]) + 2)
+    return since >= max(3, len(span.steps) // NUM_BLOCKS) and since > longest and (1 - rate) ** since < 0.02
 
 
 def _remains(live: np.ndarray, alive_now: Bytes, span: Span) -> bool:

@@ -16,7 +16,7 @@ from pyrometer.memory.holders.graph import retained_graph
 from pyrometer.memory.holders.record import Holder, PinnedStorage, RetainedGraph
 from pyrometer.memory.holders.view import pinned_storage
 from pyrometer.memory.leaks.births import Storage, live_tensors
-from pyrometer.memory.leaks.cohorts import Growth
+from pyrometer.memory.leaks.cohorts import MIN_HITS, Growth
 from pyrometer.memory.private.autograd_nodes import as_is, grad_fn_of, grad_of
 from pyrometer.memory.private.dispatch import storage_key, storages
 from pyrometer.quantity import Bytes
@@ -48,7 +48,7 @@ class Finding:
         graph_rate: bytes per step that only autograd graphs keep.
         pinned: bytes that a view or a scalar holds without need.
         fix: what to write instead.
-        nodes_per_step: by which a graph grows that is never let go.
+        nodes_per_step: by which autograd graphs grow that are never let go.
         own_grad: a tensor's `.grad` has a graph that leads back to it, as `backward(create_graph=True)` makes.
     """
 
@@ -93,7 +93,8 @@ class Finding:
         if holder.root == "lru_cache":
             return True
         steps = max((len(growth.steps) for growth in self.growths), default=0)
-        return holder.container in _MAPPINGS and (holder.length or 0) >= steps and holder.root != "hook"
+        enough = max(steps, MIN_HITS)
+        return holder.container in _MAPPINGS and (holder.length or 0) >= enough and holder.root != "hook"
 
 
 @dataclass(frozen=True)
@@ -221,9 +222,14 @@ def _finding(
         tensor_graph=graph,
         graph_rate=sum(growth.bytes_per_step for growth in kept_by_graph),
         pinned=pinned,
-        fix=fix_for(holder, graph, pinned) or None,
+        fix=fix_for(holder, graph, pinned, lengthens=_lengthens(first)) or None,
         own_grad=any(_has_second_order(tensors[id(growth)]) for growth in group if id(growth) in tensors),
     )
+
+
+def _lengthens(growth: Growth) -> bool:
+    """Whether it is one tensor that is replaced by ever longer ones, or resized."""
+    return growth.rule == "queued" and len(growth.steps) < MIN_HITS
 
 
 def _is_named(holder: Holder | None) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
+from pyrometer.memory.holders.roots import shown_file
+from pyrometer.memory.leaks.births import MadeAt
+from pyrometer.memory.leaks.cohorts import Growth
 from pyrometer.memory.leaks.findings import Finding
 from pyrometer.memory.profile import LeakReport, LeakSite
+from pyrometer.memory.recording.sites import site_of
 from pyrometer.memory.trend.verdict import SeriesVerdict
-from pyrometer.quantity import counted, format_bytes, significant
+from pyrometer.quantity import Bytes, counted, format_bytes, significant
 
 TENSORS_ONLY = (
     "operators were not followed, because compiled code would run without its compiled form: what stays was found by looking "
@@ -20,25 +22,52 @@ COMPILED = (
     "compiled=True, or operators=False of MemoryWatch, leaves it as it is"
 )
 UNSEEN = (
-    "some of what stays was not made by an operator in the watched thread (another thread, numpy, a loader's process): its "
-    "line is not known"
+    "the line of some of what stays is not known: it was found among the live tensors, and not seen being made, as what "
+    "another thread, numpy, a loader's process or torch's own code makes"
 )
 
 
-def with_sentence(report: LeakReport, findings: Sequence[Finding], missing_steps: int | None) -> LeakReport:
-    """The report with its sentence."""
-    return msgspec.structs.replace(report, sentence=_sentence(report, findings, missing_steps))
+def growing(report: LeakReport, findings: Sequence[Finding]) -> str:
+    """The answer where something grows."""
+    return f"{report.verdict}: {_growth(report, findings)}{_more(report)}{_end(report)}"
 
 
-def _sentence(report: LeakReport, findings: Sequence[Finding], missing_steps: int | None) -> str:
-    if findings:
-        return f"{report.verdict}: {_growth(report, findings)}{_more(report)}{_end(report)}"
-    level = format_bytes(min(report.live_bytes[-max(1, len(report.live_bytes) // 6) :], default=0))
-    if report.verdict == "undecided":
-        return f"undecided: {counted(report.num_steps, 'step')} are too few; {missing_steps:,} would decide"
+def at_rest(report: LeakReport, level_bytes: Bytes, unseen_bytes: Bytes) -> str:
+    """The answer where no tensor grows; `unseen_bytes` is by how much the process did, where that is much."""
+    level = format_bytes(level_bytes)
+    if unseen_bytes:
+        return (
+            f"{report.verdict}: tensors are stable, but the process grew by {format_bytes(unseen_bytes)}: "
+            "look for other objects, compile caches or native code"
+        )
     if report.verdict == "allocator warm-up":
         return f"allocator warm-up: {level} of tensors were built in the first steps, and nothing grows since"
     return f"stable: over {counted(report.num_steps, 'step')} live tensors come back to {level}"
+
+
+def undecided(report: LeakReport, missing_steps: int) -> str:
+    """The answer where more steps are needed."""
+    return f"undecided: {counted(report.num_steps, 'step')} are too few; {missing_steps:,} would decide"
+
+
+def undecided_in_windows(report: LeakReport, missing_steps: int, watched: int) -> str:
+    """The answer where more steps should have been watched."""
+    return (
+        f"undecided: of {counted(report.num_steps, 'step')} {watched:,} were watched, too few; {missing_steps:,} in a row would "
+        f"decide: MemoryWatch(every={missing_steps}, window={missing_steps})"
+    )
+
+
+def unfollowed(report: LeakReport, growths: Sequence[Growth]) -> str:
+    """The answer where something grew in the first steps that windows cannot follow."""
+    rate = format_bytes(sum(growth.bytes_per_step for growth in growths))
+    made = growths[0].site
+    line = site_of(made.point) if isinstance(made, MadeAt) and made.point is not None else None
+    where = f"{shown_file(line.file)}:{line.line}" if line else "some place"
+    return (
+        f"undecided: what {where} makes grew by {rate} per step in the first steps, and windows cannot tell whether it goes "
+        f"on; MemoryWatch(every={report.num_steps}, window={report.num_steps}) would"
+    )
 
 
 def _growth(report: LeakReport, findings: Sequence[Finding]) -> str:
@@ -46,8 +75,8 @@ def _growth(report: LeakReport, findings: Sequence[Finding]) -> str:
     first, site = findings[0], report.sites[0]
     where = site.holder or "memory that no Python name leads to"
     place = f" ({site.file}:{site.line})" if site.file else ""
+    nodes = significant(first.nodes_per_step)
     if first.nodes_per_step and not first.bytes_per_step:
-        nodes = significant(first.nodes_per_step)
         return f"the autograd graph behind {where}{place} grows by {nodes} nodes per step"
     rate = f"{format_bytes(site.bytes_per_step)} per step stay in"
     if (
@@ -55,13 +84,16 @@ def _growth(report: LeakReport, findings: Sequence[Finding]) -> str:
         and first.holder is not None
         and first.holder.expression
     ):
-        return f"{rate} the autograd graph behind {where}{place}"
+        by = f", which grows by {nodes} nodes per step" if first.nodes_per_step else ""
+        return f"{rate} the autograd graph behind {where}{place}{by}"
     return f"{rate} {where}{place}{_graph(site)}{_limit(first, site)}"
 
 
 def _graph(site: LeakSite) -> str:
     if site.graph_bytes:
         return f", with an autograd graph of {format_bytes(site.graph_bytes)}"
+    if site.nodes_per_step:
+        return f", with {significant(site.nodes_per_step)} nodes of autograd graphs per step"
     if site.graph_state in {"shell", "hooked", "alive"} and site.graph_nodes:
         return f", with the {site.graph_nodes:,} nodes of an autograd graph"
     return ""
@@ -114,6 +146,22 @@ def uncollected_garbage(bytes_per_step: float) -> str:
     return (
         f"reference cycles: {format_bytes(bytes_per_step)} per step, which gc.collect() frees; "
         "but the garbage collector is off: call gc.collect() now and then, or break the cycles (weakref)"
+    )
+
+
+def unseen_growth(num_bytes: Bytes, source: str) -> str:
+    """A note on growth that no tensor explains."""
+    return (
+        f"the {source} grew by {format_bytes(num_bytes)} once warm, far more than live tensors did: "
+        "other objects, compile caches or native code may stay"
+    )
+
+
+def nodes(per_step: float, node_bytes: Bytes) -> str:
+    """A note on what the nodes of a graph take."""
+    return (
+        f"{significant(per_step)} nodes of autograd graphs stay per step: about {format_bytes(per_step * node_bytes)}, estimated "
+        f"at {node_bytes} B per node; the steps until memory is full count them, bytes_per_step does not"
     )
 
 

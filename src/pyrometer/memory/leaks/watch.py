@@ -14,12 +14,12 @@ import torch
 
 from pyrometer.bench.memory import meter_for
 from pyrometer.errors import BudgetExceededError, InputError, UsageError
-from pyrometer.memory.leaks.answer import Evidence, report_of
+from pyrometer.memory.leaks.answer import Evidence, Stretch, report_of
 from pyrometer.memory.leaks.births import BirthRecorder, live_tensors
-from pyrometer.memory.leaks.cohorts import MIN_STEPS, Span
+from pyrometer.memory.leaks.cohorts import ENOUGH_IN_WINDOWS, MIN_STEPS, Span, find_growth
 from pyrometer.memory.leaks.levels import Levels
 from pyrometer.memory.leaks.nodes import Census, count_nodes
-from pyrometer.memory.leaks.schedule import Schedule
+from pyrometer.memory.leaks.schedule import FIRST_STRETCH, WARM_STEPS, Schedule
 from pyrometer.memory.profile import LeakReport
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.workload.call import Call
@@ -29,7 +29,7 @@ from pyrometer.workload.workload import Workload
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-DEFAULT_STEPS = 60
+DEFAULT_STEPS = FIRST_STRETCH
 NUM_SCANS = 15
 """Scans for tensors that no operator shows, over a watch of every step."""
 
@@ -139,15 +139,16 @@ class MemoryWatch:
                 watch.step()
         print(watch.report().sentence)
 
-    Operators are only seen in windows, between which a step costs a few microseconds. What was made in a window and still
-    lives long after it is what counts, so that windows may be short. Where code is compiled, let `operators` be false: in a
+    The first sixty steps are watched one and all, and take up to three times as long: so many decide. After them, operators
+    are only seen in windows, between which a step costs a few microseconds. What was made in a window and still lives long
+    after it is what counts, so that windows may be short. Where code is compiled, let `operators` be false: in a
     window it would run without its compiled form.
 
     Args:
-        every: steps from one window to the next; by default, as many as keep the cost below `max_overhead`. The same as
-            `window`: every step is watched.
+        every: steps from one window to the next, without the sixty to begin with; by default, as many as keep the cost
+            below `max_overhead`. The same as `window`: every step is watched.
         window: steps per window.
-        max_overhead: share of the time that watching may cost.
+        max_overhead: share of the time that watching may cost in a run that is long enough to make up for the first steps.
         limit_bytes: memory that the process may use (on CUDA, its tensors).
         device: whose memory is meant with it; also whose level is read between windows.
         operators: see every operator in windows; otherwise just which tensors live after them.
@@ -180,6 +181,7 @@ class MemoryWatch:
         self._recorded: list[int] = []
         self._live: list[tuple[int, Bytes]] = []
         self._levels = Levels(meter_for(self._device), 1 if self._schedule.always else STEPS_PER_READING)
+        self._first: Stretch | None = None
         self._window = contextlib.ExitStack()
         self._unfreeze = contextlib.ExitStack()
         self._thread: int | None = None
@@ -189,7 +191,7 @@ class MemoryWatch:
         self._thread = threading.get_ident()
         gc.collect()
         self._schedule.start()
-        if self._schedule.always:
+        if self._schedule.opens_at_once:
             self._open_window()
         return self
 
@@ -216,6 +218,8 @@ class MemoryWatch:
         else:
             self._recorder.step += 1
         if schedule.closes():
+            if schedule.whole:
+                self._remember_first(schedule.steps)
             self._close_window()
         elif schedule.opens():
             self._open_window()
@@ -243,14 +247,30 @@ class MemoryWatch:
                 limit_bytes=self._limit_bytes,
                 overhead_share=self._schedule.overhead_share,
                 operators=self._operators,
+                first=self._first,
+                deciding_steps=self._deciding_steps,
             )
             return contextvars.copy_context().run(_report_under_names, evidence, self._names)
 
     def _span(self) -> Span:
         steps, schedule = self._schedule.steps, self._schedule
-        if schedule.always:
+        if schedule.whole:
             return Span.of(steps)
-        return Span(tuple(self._recorded), steps, warm=schedule.warm, lag=schedule.window)
+        warm, lag = WARM_STEPS, schedule.window
+        if schedule.first:
+            warm, lag = Span.of(schedule.first).warm, min(lag, schedule.first // 3)
+        return Span(tuple(self._recorded), steps, warm=warm, lag=lag)
+
+    @property
+    def _deciding_steps(self) -> int:
+        schedule = self._schedule
+        return MIN_STEPS if schedule.opens_at_once else schedule.steps_for(ENOUGH_IN_WINDOWS)
+
+    def _remember_first(self, steps: int) -> None:
+        """What came and went ever longer while every step was watched; from windows alone it cannot be seen."""
+        births = [storage.birth for storage in self._recorder.grown]
+        queued = [growth for growth in find_growth(births, Span.of(steps)) if growth.rule == "queued"]
+        self._first = Stretch(steps, queued, self._recorder.live_bytes)
 
     def _step_in_window(self, step: int) -> None:
         recorder = self._recorder
@@ -267,13 +287,13 @@ class MemoryWatch:
     def _scans_after(self, step: int) -> bool:
         """Scans take long: a few over a watch of every step, one at the end of a window."""
         schedule = self._schedule
-        if schedule.always:
-            return step % max(1, schedule.window // NUM_SCANS) == 0
+        if schedule.always or (schedule.whole and self._operators):
+            return step % max(1, (schedule.first or schedule.window) // NUM_SCANS) == 0 or schedule.closes()
         return schedule.closes() or not self._operators
 
     def _open_window(self) -> None:
         self._recorder.scan(live_tensors(), first=True)
-        if not self._schedule.always:
+        if not self._schedule.whole:
             self._forget_old()
         self._unfreeze.callback(_out_of_sight())
         self._schedule.opened()
