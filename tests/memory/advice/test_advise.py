@@ -124,6 +124,6 @@ def test_compiled_programs_are_advised_without_their_lines(deep):
 
 
 def test_a_profile_comes_with_advice(wide):
-    found = profile_memory(wide(foreach=True), predict=False)
+    found = profile_memory(wide(foreach=True), scaling=False)
     assert {"bf16-parameters", "optimizer-implementation"} <= {one.slug for one in found.advice}
     assert from_json(MemoryProfile, to_json(found)) == found

@@ -13,6 +13,9 @@ from torch.utils.data import DataLoader, TensorDataset
 import pyrometer as pm
 from pyrometer.errors import InputError
 from pyrometer.memory.batching.micro import check_micro_batches, micro_batched, micro_batches, part_sizes
+from pyrometer.memory.prediction.fits import largest_batch_that_fits
+from pyrometer.memory.prediction.predict import predict_memory
+from pyrometer.memory.recording.steps import record_steps
 
 
 def net(*last):
@@ -184,3 +187,56 @@ def test_what_cannot_be_split_is_refused():
         micro_batched(pm.Inference(net(), torch.zeros(1, 8)), 2)
     with pytest.raises(InputError, match="legal are mean, sum"):
         micro_batched(training(net(), nn.MSELoss()), 2, reduction="max")
+
+
+def test_other_gradients_are_refused_with_the_figure_and_what_to_do():
+    loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 20.0, 1.0]))
+    work = training(net(), loss, [(torch.randn(12, 8), torch.arange(12) % 4)])
+    with pytest.raises(InputError, match=r"differ by .* % .*class weights.*reduction='sum'"):
+        micro_batched(work, 4)
+    assert micro_batched(work, 4, check=False).accumulate == 4
+    dropping = training(net(nn.Dropout(0.5)), loss, [(torch.randn(12, 8), torch.arange(12) % 4)])
+    with pytest.raises(InputError, match="class weights"):
+        micro_batched(dropping, 4)
+    micro_batched(training(net(nn.Dropout(0.5)), nn.MSELoss()), 4)
+
+
+def test_time_first_inputs_are_cut_where_they_say_the_samples_are():
+    class TimeFirst(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.GRU(8, 3)
+
+        def forward(self, x):
+            return self.layer(x)[0]
+
+    work = training(TimeFirst(), nn.MSELoss(), [(torch.randn(12, 4, 8), torch.randn(12, 4, 3))])
+    with pytest.raises(InputError, match="time is cut; give batch_dim=1"):
+        micro_batched(work, 2)
+    assert micro_batched(work, 2, batch_dim=1).accumulate == 2
+    assert check_micro_batches(work, 2, batch_dim=1).equal
+
+
+def test_masks_over_positions_are_not_cut_where_there_are_as_many_samples():
+    batch = {
+        "x": torch.randn(6, 6, 8),
+        "mask": torch.ones(6, 6).triu(1).bool(),
+        "y": torch.arange(36).view(6, 6),
+    }
+    first, _ = micro_batches(batch, 2)
+    assert [list(first[name].shape) for name in batch] == [[3, 6, 8], [6, 6], [3, 6]]
+    assert [list(part[1].shape) for part in micro_batches((torch.randn(6, 8), torch.randn(6, 6)), 2)] == [
+        [3, 6]
+    ] * 2
+
+
+def test_predictions_speak_of_the_whole_batch_that_is_split():
+    def work(samples):
+        return training(net(), nn.L1Loss(), [(torch.randn(samples, 8), torch.randn(samples, 4))])
+
+    split = micro_batched(work(64), 4)
+    measured = record_steps(micro_batched(work(128), 4, check=False)).peak_bytes
+    assert predict_memory(split, batch=128).peak_bytes == measured
+    [whole], [parts] = (largest_batch_that_fits(one, [2**20]) for one in (work(64), split))
+    assert parts.verified
+    assert parts.max_batch > 1.5 * whole.max_batch

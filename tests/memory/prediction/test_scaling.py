@@ -83,3 +83,40 @@ def test_laws_are_told_in_words():
     assert in_words({"1": 2048.0}, 8, 16) == "does not grow: 2.00 KiB"
     assert in_words({"1": 1024.0, "B": 1024.0}, 8, 16) == "grows with B: 1.00 KiB per sample, beside 1.00 KiB"
     assert "pair of positions" in in_words({"B·T²": 4.0}, 8, 16)
+
+
+def test_no_term_is_told_that_no_allocation_has():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.head = nn.Embedding(300, 32), nn.Linear(32, 300, bias=False)
+            self.head.weight = self.words.weight
+
+        def forward(self, ids):
+            return self.head(self.words(ids)).flatten(0, 1)
+
+    model, ids = Tied(), torch.randint(0, 300, (8, 32))
+    optimizer = torch.optim.AdamW(model.parameters())
+    work = pm.Training(
+        model, lambda output, y: nn.functional.cross_entropy(output, y.flatten()), optimizer, [(ids, ids)]
+    )
+    for law in scaling_laws(work):
+        assert not {"T²", "B·T²"} & set(law.coefficients), law
+        assert law.worst_error < 0.03
+
+
+def test_a_sequence_that_may_be_either_side_is_refused():
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    work = pm.Inference(layer, torch.randn(4, 16, 16))
+    with pytest.raises(InputError, match=r"ambiguous in src \[4, 16, 16\].*dims="):
+        predict_memory(work, sequence=32)
+    assert predict_memory(work, sequence=32, dims={"src": {0: "B", 1: "T"}}).peak_bytes
+
+
+def test_checkpointing_that_lowers_nothing_is_told(tokens):
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    x = torch.randn(4, 8, 16)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    work = pm.Training(layer, nn.functional.mse_loss, optimizer, [(x, x)])
+    assert "lowers nothing" in predict_memory(work, checkpoint="every 2").notes[-1]
+    assert not predict_memory(tokens(batch=16), checkpoint="every").notes

@@ -54,7 +54,7 @@ RULES: tuple[Rule, ...] = (
     lingering,
 )
 
-TIME_LIMIT_S = 60.0
+TIME_LIMIT_S = 15.0
 
 
 class Weighed(NamedTuple):
@@ -98,7 +98,7 @@ def weigh(
     Args:
         profile: of the program.
         work: the program.
-        time_limit_s: changes that would be tried later are left out, with a note.
+        time_limit_s: changes whose trying would likely end later, by the longest before, are left out, with a note.
         clock: tells the time.
     """
     case = Case(profile, work, time_limit_s, clock)

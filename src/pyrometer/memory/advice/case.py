@@ -65,12 +65,13 @@ class Case:
 
     def __post_init__(self) -> None:
         self._began = self.clock()
+        self._longest_s: Seconds = 0.0
 
     @cached_property
     def base(self) -> PredictedMemory | None:
         """The program as written, predicted; `None` where that cannot be, or is not what was measured."""
         try:
-            found = predict_memory(self.work)
+            found = self._timed(lambda: predict_memory(self.work))
         except PyrometerError as error:
             self.notes.append(f"changes could not be predicted, so they have no figures: {error}")
             return None
@@ -123,8 +124,8 @@ class Case:
 
     @property
     def late(self) -> bool:
-        """Whether the time for trying is up."""
-        return self.clock() - self._began > self.time_limit_s
+        """Whether one more trial, as long as the longest before, would end after the time is up."""
+        return self.clock() - self._began + self._longest_s > self.time_limit_s
 
     def held(self, *categories: Category) -> Bytes:
         """What categories hold at the peak."""
@@ -167,7 +168,7 @@ class Case:
             self.notes.append(f"{what} was not tried: time was up")
             return None
         try:
-            found = changed()
+            found = self._timed(changed)
         except PyrometerError as error:
             if not silent:
                 self.notes.append(f"{what} could not be tried: {error}")
@@ -177,6 +178,13 @@ class Case:
             self._no_help(what, f"{self.where}, and would be {format_bytes(found.peak_bytes)}", silent=silent)
             return None
         return Saving(saves, found.peak_bytes, found.peak_phase)
+
+    def _timed(self, predict: Callable[[], PredictedMemory]) -> PredictedMemory:
+        begin = self.clock()
+        try:
+            return predict()
+        finally:
+            self._longest_s = max(self._longest_s, self.clock() - begin)
 
     def relived(self, changed: dict[int, list[Life]]) -> Saving | None:
         """What the recorded steps would have held with other lives; `None` where that is not worth a word."""

@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from pyrometer.errors import InputError
-from pyrometer.memory.batching.micro import num_samples
+from pyrometer.memory.batching.micro import Parts, num_samples
 from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference
@@ -25,7 +25,9 @@ MakeBatch: TypeAlias = Callable[[int], Any]
 def with_batch(
     work: Inference | Training, batch: int, make_batch: MakeBatch | None = None
 ) -> Inference | Training:
-    """The same work with so many samples per step; with accumulation, per micro-batch.
+    """The same work with so many samples per step; with accumulation, per batch of a step.
+
+    Of a step from `micro_batched` it is the whole batch, of which the parts are made.
 
     Without a function that makes batches, samples are repeated or left out.
 
@@ -45,6 +47,11 @@ def with_batch(
     if make_batch is None and isinstance(work, Inference):
         return work.variant(batch_size=batch)
     other: Any = copy.copy(work)
+    if isinstance(work, Training) and isinstance(work.batches, Parts):
+        inner = copy.copy(work)
+        inner.batches = work.batches.whole
+        other.batches = work.batches.over(with_batch(inner, batch, make_batch).batches)  # type: ignore[union-attr]
+        return other  # type: ignore[no-any-return]
     if make_batch is None:
         other.batches = _Resized(other.batches, batch)
         return other  # type: ignore[no-any-return]

@@ -27,7 +27,7 @@ CARDS_GIB = (8, 16, 24, 40, 80, 141)
 MOST = 2**24
 """Batches beyond are not looked for: there, nothing that matters grows with the batch."""
 
-TIME_LIMIT_S = 60.0
+TIME_LIMIT_S = 20.0
 
 
 def largest_batch_that_fits(
@@ -49,7 +49,8 @@ def largest_batch_that_fits(
     """Say how large the batch may be in each memory size, before anything runs out of memory.
 
     The answer follows from how every allocation grows, whichever phase the peak is in then, and is verified: the batch
-    is rehearsed and fits, the next larger one is and does not. With accumulation it is the micro-batch.
+    is rehearsed and fits, the next larger one is and does not. With accumulation it is the micro-batch, of
+    what `micro_batched` made the whole batch that is split.
 
     On the CPU a budget holds the tensors; the interpreter and its libraries need a few hundred MiB beside. With CUDA's
     rules it holds what the allocator reserves and the context.
@@ -66,7 +67,8 @@ def largest_batch_that_fits(
         amp: dtype of autocast; `False` for none.
         device: `"cuda"` for CUDA's rules.
         growth: how the program grows, where that is known already.
-        time_limit_s: later answers are not verified.
+        time_limit_s: rehearsals that would likely end later, by the longest before, are left out: such answers follow from
+            the growth alone, and are not verified.
         clock: tells the time.
 
     Raises:
@@ -94,16 +96,21 @@ def largest_batch_that_fits(
     )
     budgets = _budgets(budgets_bytes, settings.device)
     growth = growth or grow(work, settings, sequence=False)
-    search = _Search(growth, lambda: clock() - begin > time_limit_s)
+    search = _Search(growth, begin + time_limit_s, clock)
     return [search.fit(budget) for budget in budgets]
+
+
+class _TimeUp(Exception):  # noqa: N818 - an outcome, not an error
+    """One more rehearsal would end too late."""
 
 
 class _Search:
     """Looks for the largest batch, in the law of growth first and then in rehearsals."""
 
-    def __init__(self, growth: Growth, late: Callable[[], bool]) -> None:
+    def __init__(self, growth: Growth, end_s: Seconds, clock: Callable[[], float]) -> None:
         self._growth = growth
-        self._late = late
+        self._end_s, self._clock = end_s, clock
+        self._longest_s: Seconds = 0.0
         self._peaks: dict[int, tuple[Bytes, Bytes]] = {}
 
     def fit(self, budget: Bytes) -> Fit:
@@ -111,22 +118,29 @@ class _Search:
         if not self._grows():
             return Fit(budget_bytes=budget, max_batch=None)
         growth = self._growth
-        guess = growth.batch
-        if growth.even:
-            guess = largest(lambda batch: needed(*growth.needs(batch)) <= budget, growth.batch)
-            if self._late():
-                return Fit(
-                    budget_bytes=budget,
-                    max_batch=guess or None,
-                    peak_bytes=growth.peak(guess).nbytes if guess else None,
-                )
-        found = largest(lambda batch: self._rehearsed(batch)[1] <= budget, max(guess, 1), step=1)
+        guess = self._told(budget)
+        try:
+            found = largest(
+                lambda batch: self._rehearsed(batch)[1] <= budget, max(guess, 1), step=1 if growth.even else 0
+            )
+        except _TimeUp:
+            peak = growth.peak(guess).nbytes if guess and growth.even else None
+            return Fit(budget_bytes=budget, max_batch=guess or None, peak_bytes=peak)
         return Fit(
             budget_bytes=budget,
             max_batch=found or None,
             peak_bytes=self._rehearsed(found)[0] if found else None,
             verified=0 <= found < MOST,
         )
+
+    def _told(self, budget: Bytes) -> int:
+        """The largest batch by how the program grows: every allocation, or where these differ the line through totals."""
+        growth = self._growth
+        if growth.even:
+            return largest(lambda batch: needed(*growth.needs(batch)) <= budget, growth.batch)
+        points = sorted({(one.batch, one.nbytes["peak"]) for one in growth.totals})
+        (first, low), (last, high) = points[0], points[-1]
+        return int(min(max(first + (budget - low) * (last - first) / max(high - low, 1), 0), MOST))
 
     def _grows(self) -> bool:
         totals = self._growth.totals
@@ -135,10 +149,14 @@ class _Search:
     def _rehearsed(self, batch: int) -> tuple[Bytes, Bytes]:
         """Peak, and what a budget must hold, at a batch."""
         if batch not in self._peaks:
+            begin = self._clock()
+            if begin + self._longest_s > self._end_s:
+                raise _TimeUp
             rehearsal = rehearse(self._growth.work, replace(self._growth.settings, batch=batch))
             lives, sizes = Lifetimes.of(rehearsal.log, cuda=rehearsal.emulates_cuda), sizes_of(rehearsal.log)
             peak = lives.peak(sizes).nbytes
             self._peaks[batch] = peak, needed(peak, lives.reserved(sizes))
+            self._longest_s = max(self._longest_s, self._clock() - begin)
         return self._peaks[batch]
 
 

@@ -19,6 +19,7 @@ from pyrometer.memory.prediction.sizes import (
     axes_of,
     named_tensors,
     require_axis,
+    require_clear_sequence,
     resized_shape,
     size_of,
 )
@@ -141,6 +142,8 @@ class DoubledInputs:
             for axis, size in self.sizes.items():
                 if size is not None:
                     require_axis(named, self._axes, axis)
+            if self._dims is None and self.sizes[SEQUENCE] is not None:
+                require_clear_sequence(named, self._axes)
             self._changed = dict(self.sizes)
             self.sizes = {axis: size or size_of(named, self._axes, axis) for axis, size in self.sizes.items()}
         return {

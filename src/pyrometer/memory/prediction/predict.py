@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
@@ -91,7 +92,24 @@ def predict_memory(
         notes = [*log.notes, f"real steps were run: {error.why}"]
         rehearsal = Rehearsal(log, None, None, notes=notes)
         return predicted(rehearsal, settings, budget_bytes, from_real_steps=True)
+    if isinstance(settings.checkpoint, str):
+        _note_no_effect(work, settings, rehearsal)
     return predicted(rehearsal, settings, budget_bytes)
+
+
+def _note_no_effect(work: Workload, settings: Settings, rehearsal: Rehearsal) -> None:
+    """Say where blocks that were chosen by number lower nothing, such as single layers."""
+    plain = rehearse(work, replace(settings, checkpoint=None))
+    if _peak(plain) <= _peak(rehearsal):
+        rehearsal.notes.append(
+            f"checkpoint: {settings.checkpoint!r} lowers nothing here: no repeated blocks with anything inside that need not "
+            "be kept; give the paths of the modules to recompute"
+        )
+
+
+def _peak(rehearsal: Rehearsal) -> Bytes:
+    lives = Lifetimes.of(rehearsal.log, cuda=rehearsal.emulates_cuda)
+    return lives.peak(sizes_of(rehearsal.log)).nbytes
 
 
 def predicted(

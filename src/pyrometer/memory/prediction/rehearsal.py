@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from pyrometer.errors import InputError
+from pyrometer.memory.batching.micro import Parts
 from pyrometer.memory.checkpointing.wrapping import checkpointed
 from pyrometer.memory.prediction.blocks import every
 from pyrometer.memory.prediction.corrections import CpuStorages
@@ -92,12 +93,12 @@ def _rehearsed(stage: _Stage, *, saved: bool) -> Rehearsal:
 
 
 def with_present(log: AllocationLog, sizes: list[Bytes]) -> AllocationLog:
-    """A log with more memory that was there all the time, of no part of the program."""
+    """A log with more memory that was there all the time, and that inputs are taken from."""
     shift, total = len(sizes), sum(sizes)
     if not shift:
         return log
     here = [
-        Allocation(size, number, Origin("", None, None), "", preexisting=True)
+        Allocation(size, number, Origin("", None, None), "", phase="data", preexisting=True)
         for number, size in enumerate(sizes)
     ]
     for one in log.allocations:
@@ -135,8 +136,13 @@ class _Stage:
         )
         accumulate = work.accumulate if isinstance(work, Training) else 1
         count = self.settings.steps * (self.settings.accumulate or accumulate)
+        self._parts = work.batches if isinstance(work, Training) and isinstance(work.batches, Parts) else None
+        drawn = work
+        if self._parts is not None:
+            drawn, count = copy.copy(work), -(-count // self._parts.num_parts)
+            drawn.batches = self._parts.whole  # type: ignore[union-attr]
         self._inputs = DoubledInputs(
-            work, self._doubles, self.settings, draw=drawing(work, home), count=count, device=home
+            work, self._doubles, self.settings, draw=drawing(drawn, home), count=count, device=home
         )
 
     @property
@@ -189,7 +195,7 @@ class _Stage:
             module.train(self.settings.grad is not False)
         if self.settings.grad is False:
             return Forward(work, parts.model, self._inputs, self.surroundings, parts.loss)
-        work.batches = self._inputs
+        work.batches = self._inputs if self._parts is None else self._parts.over(self._inputs)
         work.accumulate = self.settings.accumulate or work.accumulate
         # The user's own parts stay those of the work, so that the session looks whether a step reaches them.
         return TrainingSession(work, self._with_optimizer(parts), self.surroundings)

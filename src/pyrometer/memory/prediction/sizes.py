@@ -95,6 +95,29 @@ def require_axis(inputs: Any, axes: Axes, axis: str) -> None:
     )
 
 
+def require_clear_sequence(inputs: Any, axes: Axes) -> None:
+    """Raise where the length is only told by inputs `[B, n, n]`, of which either `n` may be the sequence.
+
+    Raises:
+        InputError: it says what to pass.
+    """
+    tensors = dict(named_tensors(inputs))
+    telling = {
+        name: tensor
+        for name, tensor in tensors.items()
+        if axes.get(name, {}).get(0) == BATCH and axes[name].get(1) == SEQUENCE
+    }
+    square = [
+        name for name, tensor in telling.items() if tensor.dim() == 3 and tensor.shape[1] == tensor.shape[2]
+    ]
+    if square and len(square) == len(telling):
+        shape = list(tensors[square[0]].shape)
+        raise InputError(
+            f"sequence: its dimension is ambiguous in {square[0]} {shape}, whose last two are equally long; "
+            f"{_HINT.format(name=square[0])}"
+        )
+
+
 def resized_shape(shape: torch.Size, axes: Mapping[int, str], sizes: Mapping[str, int | None]) -> list[int]:
     """A shape with the batch and the sequence in other sizes.
 

@@ -6,7 +6,7 @@ Fitted to what the allocator noted on torch 2.13 with oneDNN; without such a row
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -15,6 +15,9 @@ from pyrometer.quantity import Bytes
 
 _BLOCK = 16
 """Channels that oneDNN lays side by side."""
+
+_HALF = 8
+"""Where fewer are laid side by side, so many are."""
 
 _FIXED = 4664
 """What every LSTM layer takes beside the parts that grow."""
@@ -84,30 +87,129 @@ def _encoder_layer(arguments: Sequence[Any], results: Sequence[Any]) -> Bytes:
 def _convolution(arguments: Sequence[Any], results: Sequence[Any]) -> Bytes:
     """Operands in oneDNN's blocked layout: the input first, the result then; or the columns of a plain product."""
     inputs, weight, output = arguments[0], arguments[1], results[0]
-    transposed = bool(arguments[3 + 3 * (weight.dim() - 2)])
-    if not transposed and not _in_blocks(inputs, weight, arguments[-1], _strides(arguments, 3, weight)):
-        return _columns(inputs, weight, output)
+    transposed, groups = bool(arguments[3 + 3 * (weight.dim() - 2)]), arguments[-1]
+    steps = _strides(arguments, 3, weight)
+    if not _in_blocks(inputs, weight, groups, steps):
+        return _columns(output, weight, inputs) if transposed else _columns(inputs, weight, output, least=2)
     if _is_channels_last(inputs):
         return _nbytes(weight)
-    before = _blocked_input(inputs) + _nbytes(weight) + _blocked(output)
-    return before if transposed else max(before - _nbytes(output), _blocked(output))
+    blocks = _Blocks.of(weight, groups)
+    if blocks is None:
+        return 0
+    if not transposed:
+        before = blocks.source(inputs) + blocks.source_weight() + blocks.whole(output)
+        return max(before, _nbytes(output) + blocks.whole(output)) - _nbytes(output)
+    strided = max(steps[: weight.dim() - 2]) > 1
+    bias = blocks.whole(output) if arguments[2] is not None and (not strided or blocks.depthwise) else 0
+    return blocks.spread(inputs, output, strided=strided, beside=bias) - _nbytes(output)
 
 
 def _convolution_backward(arguments: Sequence[Any], results: Sequence[Any]) -> Bytes:
     """Gradient and operands in blocked layout: for the input's gradient first, then for the weights'."""
+    grad, inputs = arguments[:2]
+    layout = _LAYOUTS[inputs.dim()] if _is_channels_last(inputs) else torch.contiguous_format
+    copied = 0 if grad.is_contiguous(memory_format=layout) else _nbytes(grad)  # such as that of a sum
+    taken: Bytes = _backward(arguments, results)
+    return copied + taken
+
+
+def _backward(arguments: Sequence[Any], results: Sequence[Any]) -> Bytes:
     grad, inputs, weight = arguments[:3]
     wants_input, groups, rank = bool(arguments[-3]), arguments[-4], weight.dim() - 2
     transposed = bool(arguments[-5 - rank])
     steps = _strides(arguments, len(arguments) - 5 - 4 * rank, weight)
-    if not transposed and not _in_blocks(inputs, weight, groups, steps):
-        return _columns(inputs, weight, grad)
+    if not _in_blocks(inputs, weight, groups, steps):
+        if transposed:
+            return _columns(grad, weight, inputs, least=2) // int(inputs.shape[0])
+        return _columns(inputs, weight, grad, least=2)
     if _is_channels_last(inputs):
         return 2 * _nbytes(weight)
-    done = sum(_nbytes(one) for one in results)
-    for_input = _blocked(grad) + _nbytes(weight) + _blocked(inputs) if wants_input else 0
-    for_weight = _nbytes(inputs) if wants_input else 0
-    for_weight += _blocked_input(inputs) + _blocked(grad) + _nbytes(weight) + _reduction(grad, inputs, weight)
-    return max(0, max(for_input, for_weight) - done)
+    blocks = _Blocks.of(weight, groups)
+    if blocks is None or (transposed and blocks.depthwise and max(steps[:rank]) > 1):
+        return 0
+    if not blocks.padded and max(steps) > 1:
+        return 0  # computed in one of several ways
+    # A transposed convolution is the other one read backwards: its gradient is what that one reads.
+    source, target = (grad, inputs) if transposed else (inputs, grad)
+    if not wants_input:
+        first = 0
+    elif transposed:
+        first = blocks.source(grad) + blocks.source_weight() + blocks.whole(inputs)
+        first = max(first, blocks.whole(inputs) + _nbytes(inputs))
+    else:
+        first = blocks.spread(grad, inputs, strided=max(steps[:rank]) > 1)
+    for_weight = blocks.read_again(source) + blocks.whole(target) + blocks.source_weight()
+    for_weight += _reduction(grad, inputs, weight)
+    for_weight += _nbytes(inputs) if wants_input else 0
+    return max(0, max(first, for_weight) - sum(_nbytes(one) for one in results))
+
+
+class _Blocks(NamedTuple):
+    """How oneDNN lays out the operands of one convolution.
+
+    Attributes:
+        weight: with the channels that are read second and those that are written first, as of no transposed one.
+        depthwise: every channel by itself.
+        padded: channels are filled up to whole blocks.
+    """
+
+    weight: torch.Tensor
+    depthwise: bool
+    padded: bool
+
+    @classmethod
+    def of(cls, weight: torch.Tensor, groups: int) -> _Blocks | None:
+        """The layout; `None` for groups that oneDNN computes in other ways, of which nothing is known."""
+        depthwise = groups > 1 and weight.shape[0] == groups and weight.shape[1] == 1
+        if groups == 1 or depthwise:
+            return cls(weight, depthwise, padded=True)
+        whole = weight.shape[0] // groups % _HALF == 0 and weight.shape[1] % _HALF == 0
+        return cls(weight, depthwise=False, padded=False) if whole else None
+
+    def whole(self, tensor: torch.Tensor) -> Bytes:
+        """Bytes with the channels filled up to whole blocks."""
+        return _filled(tensor, 1, _BLOCK) if self.padded else _nbytes(tensor)
+
+    def source(self, tensor: torch.Tensor) -> Bytes:
+        """Bytes of a reordered input; with few channels, such as images, it is read as it is."""
+        return self.whole(tensor) if tensor.shape[1] >= _BLOCK or self.depthwise else 0
+
+    def read_again(self, tensor: torch.Tensor) -> Bytes:
+        """Bytes of the input when the weights' gradient is computed, where smaller blocks serve too."""
+        channels = tensor.shape[1]
+        if self.depthwise or not self.padded or channels > _HALF:
+            return self.whole(tensor)
+        return _filled(tensor, 1, _HALF) if channels > 3 else 0
+
+    def spread(self, read: torch.Tensor, made: torch.Tensor, *, strided: bool, beside: Bytes = 0) -> Bytes:
+        """Operands and result where each value goes to many places: a transposed convolution, or a gradient.
+
+        With strides the result is made as it is, copied, and copied again. `beside` is held meanwhile.
+        """
+        if strided and not self.depthwise:
+            first = self.whole(read) if read.shape[1] > _HALF else _nbytes(read)
+            return max(first + self.whole_weight() + _nbytes(made), 3 * _nbytes(made))
+        done = self.whole(made)
+        return done + max(self.whole(read) + self.whole_weight() + beside, _nbytes(made))
+
+    def whole_weight(self) -> Bytes:
+        """Bytes of the weights, filled up both ways."""
+        if not self.padded:
+            return _nbytes(self.weight)
+        first = _filled(self.weight, 0, _BLOCK)
+        ways = 1 if self.depthwise else -(-self.weight.shape[1] // _BLOCK) * _BLOCK / self.weight.shape[1]
+        return round(first * ways)
+
+    def source_weight(self) -> Bytes:
+        """Bytes of the weights beside an input that may be read as it is."""
+        few = self.padded and not self.depthwise and self.weight.shape[1] < _BLOCK
+        return _filled(self.weight, 0, _BLOCK) if few else self.whole_weight()
+
+
+def _filled(tensor: torch.Tensor, dim: int, block: int) -> Bytes:
+    """Bytes with one dimension filled up to whole blocks."""
+    size = tensor.shape[dim]
+    return _nbytes(tensor) // size * (-(-size // block) * block)
 
 
 def _in_blocks(inputs: torch.Tensor, weight: torch.Tensor, groups: int, steps: Sequence[int]) -> bool:
@@ -128,35 +230,36 @@ def _strides(arguments: Sequence[Any], at: int, weight: torch.Tensor) -> list[in
     return [*arguments[at : at + rank], *arguments[at + 2 * rank : at + 3 * rank]]
 
 
-def _columns(inputs: torch.Tensor, weight: torch.Tensor, output: torch.Tensor) -> Bytes:
-    """Every patch of the input as a column, which a product with the weights needs; none for single points."""
+def _columns(wide: torch.Tensor, weight: torch.Tensor, places: torch.Tensor, *, least: int = 1) -> Bytes:
+    """Every patch of a tensor as a column, which a product with the weights needs.
+
+    Args:
+        wide: what the patches are of.
+        weight: its kernel is as large as a patch.
+        places: a tensor with one position per patch.
+        least: points of a patch from which on it must be laid out.
+    """
     patch = weight.shape[2:].numel()
-    return 0 if patch == 1 else _nbytes(inputs) // inputs.shape[2:].numel() * patch * output.shape[2:].numel()
+    if patch < least:
+        return 0
+    return _nbytes(wide) // wide.shape[2:].numel() * patch * places.shape[2:].numel()
 
 
 def _reduction(grad: torch.Tensor, inputs: torch.Tensor, weight: torch.Tensor) -> Bytes:
-    """In low precision: the weights' gradient in float32, and both operands of one sample transposed."""
+    """In low precision: the weights' gradient in float32, and both operands of one sample transposed, for each thread."""
     if inputs.element_size() == 4:
         return 0
     sample = (_nbytes(inputs) + _nbytes(grad)) // inputs.shape[0]
-    return weight.numel() * 4 + sample * 17 // 16
+    return torch.get_num_threads() * (weight.numel() * 4 + sample * 17 // 16)
+
+
+_LAYOUTS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 def _is_channels_last(inputs: torch.Tensor) -> bool:
     """Whether the layout is one that oneDNN works in."""
-    layout = {4: torch.channels_last, 5: torch.channels_last_3d}.get(inputs.dim())
+    layout = _LAYOUTS.get(inputs.dim())
     return layout is not None and inputs.is_contiguous(memory_format=layout) and not inputs.is_contiguous()
-
-
-def _blocked(tensor: torch.Tensor) -> Bytes:
-    """Bytes with the channels filled up to whole blocks."""
-    channels = tensor.shape[1]
-    return _nbytes(tensor) // channels * (-(-channels // _BLOCK) * _BLOCK)
-
-
-def _blocked_input(tensor: torch.Tensor) -> Bytes:
-    """Bytes of a reordered input; with few channels, such as images, it is read as it is."""
-    return _blocked(tensor) if tensor.shape[1] >= _BLOCK else 0
 
 
 def _attended(inputs: torch.Tensor, heads: int) -> tuple[Bytes, Bytes]:

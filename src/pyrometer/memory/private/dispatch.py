@@ -18,6 +18,7 @@ __all__ = [
     "run_composite",
     "storage_key",
     "storages",
+    "without_copy",
 ]
 
 
@@ -96,3 +97,19 @@ def storage_key(storage: torch.UntypedStorage) -> int:
     """The identity of a storage while it lives; used again after its death."""
     key: int = storage._cdata  # noqa: SLF001
     return key
+
+
+def without_copy(sparse: torch.Tensor) -> torch.Tensor:
+    """Another sparse tensor over the same indices and values, as autograd makes of a gradient that it takes over."""
+    taken: torch.Tensor = torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors(  # noqa: SLF001
+        sparse.sparse_dim(),
+        sparse.dense_dim(),
+        sparse.shape,
+        sparse._indices(),  # noqa: SLF001 - the public ones demand a coalesced tensor
+        sparse._values(),  # noqa: SLF001
+        dtype=sparse.dtype,
+        layout=sparse.layout,
+        device=sparse.device,
+        is_coalesced=sparse.is_coalesced(),
+    )
+    return taken

@@ -28,6 +28,7 @@ from pyrometer.memory.private.dispatch import (
     run_composite,
     storage_key,
     storages,
+    without_copy,
 )
 from pyrometer.memory.recording.allocation import Allocation, AllocationLog, CodePoint, Origin
 from pyrometer.memory.recording.modules import ModuleStack
@@ -268,10 +269,20 @@ class _Operators(DispatchMode):  # type: ignore[no-untyped-call]
             # Without autograd torch hands over operators that only call others; these are what allocates.
             with self:
                 return run_composite(func, args, kwargs or {})
+        if _takes_over(func, args):
+            return without_copy(args[0])
         result = func(*args, **(kwargs or {}))
         results = (result,) if isinstance(result, torch.Tensor) else pytree.tree_leaves(result)
         self._recorder.saw(results, pytree.arg_tree_leaves(*args, **(kwargs or {})), func)
         return result
+
+
+def _takes_over(func: Any, args: Any) -> bool:
+    """Whether autograd is about to copy a sparse gradient that it would keep as it is if nobody watched."""
+    if func is not torch.ops.aten.clone.default or args[0].layout != torch.sparse_coo:
+        return False
+    node = current_node()
+    return node is not None and "AccumulateGrad" in node[1]
 
 
 def _inside(leaf: Any) -> list[torch.Tensor]:
