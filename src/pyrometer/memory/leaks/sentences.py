@@ -75,7 +75,7 @@ def _growth(report: LeakReport, findings: Sequence[Finding]) -> str:
     first, site = findings[0], report.sites[0]
     where = site.holder or "memory that no Python name leads to"
     place = f" ({site.file}:{site.line})" if site.file else ""
-    nodes = significant(first.nodes_per_step)
+    nodes = f"{first.nodes_per_step:.3g}"
     if first.nodes_per_step and not first.bytes_per_step:
         return f"the autograd graph behind {where}{place} grows by {nodes} nodes per step"
     rate = f"{format_bytes(site.bytes_per_step)} per step stay in"
@@ -93,7 +93,7 @@ def _graph(site: LeakSite) -> str:
     if site.graph_bytes:
         return f", with an autograd graph of {format_bytes(site.graph_bytes)}"
     if site.nodes_per_step:
-        return f", with {significant(site.nodes_per_step)} nodes of autograd graphs per step"
+        return f", with {site.nodes_per_step:.3g} nodes of autograd graphs per step"
     if site.graph_state in {"shell", "hooked", "alive"} and site.graph_nodes:
         return f", with the {site.graph_nodes:,} nodes of an autograd graph"
     return ""

@@ -22,6 +22,9 @@ Chapter = Callable[[MemoryProfile], "Section | None"]
 
 MOST_MODULES = 12
 
+MOST_LEAKS = 4
+"""Places that are told one by one; the document holds all."""
+
 PREDICTED_COLUMNS = ("parameters", "gradients", "optimizer", "activations", "temporaries")
 
 
@@ -141,17 +144,16 @@ def _held(profile: MemoryProfile) -> Section | None:
             short_path(one.site),
             format_bytes(one.bytes),
             percent(one.bytes / max(profile.peak_bytes, 1)),
-            str(one.count),
             one.category or "",
             one.module or "",
-            short(one.source or one.operator or "", 60),
+            short(one.source or one.operator or "", 44),
         )
         for one in alike(profile.at_peak)
     ]
-    columns = ("allocated at", "bytes", "share", "tensors", "category", "module", "line")
+    columns = ("allocated at", "bytes", "share", "category", "module", "line")
     how = "By the line of your code that ran when the bytes were allocated; in the backward pass, the line of the forward operator that it belongs to. A star stands for all of a repeated module."
     return (
-        Section("held", "What holds the peak", [], Table(columns, rows, frozenset({4, 5, 6})), how)
+        Section("held", "What holds the peak", [], Table(columns, rows, frozenset({3, 4, 5})), how)
         if rows
         else None
     )
@@ -231,29 +233,39 @@ def _leak(profile: MemoryProfile) -> Section | None:
     if leak is None:
         return None
     facts = [Fact("verdict", leak.sentence)]
+    for site in leak.sites[:MOST_LEAKS]:
+        facts += _leak_site(site)
+    if len(leak.sites) > MOST_LEAKS:
+        facts.append(Fact("and", counted(len(leak.sites) - MOST_LEAKS, "more place")))
     if leak.bytes_per_step and len(leak.ci) == 2:
         interval = f"{format_bytes(leak.ci[0])} to {format_bytes(leak.ci[1])}"
         facts.append(Fact("growth", f"{format_bytes(leak.bytes_per_step)} per step", interval))
     if leak.eta_steps is not None:
-        facts.append(
-            Fact(
-                "memory is full after",
-                f"about {counted(leak.eta_steps, 'step')}",
-                format_bytes(leak.limit_bytes),
-            )
-        )
-    facts.append(Fact("watched", counted(leak.num_steps, "step"), f"{leak.warmup_steps} of them warm-up"))
+        steps = counted(leak.eta_steps, "step")
+        facts.append(Fact("memory is full after", f"about {steps}", format_bytes(leak.limit_bytes)))
+    watched = counted(leak.num_steps, "step")
+    facts.append(Fact("watched", watched, f"{leak.warmup_steps} of them warm-up"))
     facts += [Fact("note", note) for note in leak.notes]
-    columns = ("allocated at", "per step", "held by", "graph kept alive", "write instead")
-    table = Table(columns, [_leak_row(site) for site in leak.sites], frozenset({2, 4}))
     how = "A leak is an allocation of which a part survives from every stretch of the run, not only from its beginning; what a collection of garbage frees is none."
-    return Section("leak", "Does it grow?", facts, table if leak.sites else None, how)
+    return Section("leak", "Does it grow?", facts, None, how)
 
 
-def _leak_row(site: LeakSite) -> tuple[str, ...]:
-    place = f"{short_path(site.file)}:{site.line}" if site.file else site.operator or "–"
-    graph = format_bytes(site.graph_bytes) if site.graph_bytes else (site.graph_state or "none")
-    return place, format_bytes(site.bytes_per_step), site.holder or "not found", graph, site.fix or "–"
+def _leak_site(site: LeakSite) -> list[Fact]:
+    """Where it is allocated, who holds it, what hangs on it, what to write instead."""
+    place = f"{short_path(site.file)}:{site.line}" if site.file else site.operator or "unknown"
+    facts = [
+        Fact(
+            "allocated at",
+            f"{place} {short(site.source or '', 70)}".rstrip(),
+            f"{format_bytes(site.bytes_per_step)} per step",
+        ),
+        Fact("held by", site.holder or "not found", site.container or ""),
+    ]
+    if site.graph_bytes:
+        facts.append(Fact("graph kept alive", format_bytes(site.graph_bytes)))
+    if site.fix:
+        facts.append(Fact("write instead", site.fix))
+    return facts
 
 
 def _levels(profile: MemoryProfile) -> Section | None:
