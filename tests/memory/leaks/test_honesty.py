@@ -118,7 +118,7 @@ def test_the_nodes_of_kept_graphs_count_for_the_time_that_is_left():
         history.append(step())
     grown = (allocated() - before) / 500
     assert site.nodes_per_step >= 3
-    assert f"{site.nodes_per_step:.2f} nodes of autograd graphs per step" in report.sentence
+    assert f"{site.nodes_per_step:.3g} nodes of autograd graphs per step" in report.sentence
     assert grown / 2 < 2**40 / report.eta_steps < 2 * grown
     assert any("estimated at" in note for note in report.notes)
 

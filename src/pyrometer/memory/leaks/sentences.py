@@ -11,7 +11,7 @@ from pyrometer.memory.leaks.findings import Finding
 from pyrometer.memory.profile import LeakReport, LeakSite
 from pyrometer.memory.recording.sites import site_of
 from pyrometer.memory.trend.verdict import SeriesVerdict
-from pyrometer.quantity import Bytes, counted, format_bytes, significant
+from pyrometer.quantity import Bytes, counted, format_bytes
 
 TENSORS_ONLY = (
     "operators were not followed, because compiled code would run without its compiled form: what stays was found by looking "
@@ -160,7 +160,7 @@ def unseen_growth(num_bytes: Bytes, source: str) -> str:
 def nodes(per_step: float, node_bytes: Bytes) -> str:
     """A note on what the nodes of a graph take."""
     return (
-        f"{significant(per_step)} nodes of autograd graphs stay per step: about {format_bytes(per_step * node_bytes)}, estimated "
+        f"{per_step:.3g} nodes of autograd graphs stay per step: about {format_bytes(per_step * node_bytes)}, estimated "
         f"at {node_bytes} B per node; the steps until memory is full count them, bytes_per_step does not"
     )
 
