@@ -6,7 +6,7 @@ import re
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyrometer.report.charts.bins import bin_count, count_bins
@@ -22,6 +22,7 @@ durations = st.floats(1e-8, 1e4)
 samples = st.lists(durations, min_size=1, max_size=60)
 
 
+@example(10000.0, 9999.999999999998, plain, False, 3)
 @given(durations, durations, st.sampled_from([SECONDS, BYTES, plain]), st.booleans(), st.integers(3, 9))
 def test_ticks_are_few_distinct_and_on_the_axis(a, b, unit, log, most):
     scale = fit([a, b], log_above=3.0 if log else float("inf"))

@@ -65,7 +65,9 @@ def fit(values: Sequence[float], *, pad: float = 0.04, log_above: float = math.i
     if low > 0 and high / low > log_above:
         factor = (high / low) ** pad
         return Scale(low / factor, high * factor, log=True)
-    air = (high - low) * pad if high > low else abs(high) * 0.05 or 1.0
+    # Values that differ by no more than rounding are one value: an axis between them would have no room for ticks.
+    apart = high - low > 1e-9 * max(abs(low), abs(high))
+    air = (high - low) * pad if apart else abs(high) * 0.05 or 1.0
     return Scale(max(low - air, 0.0) if low >= 0 else low - air, high + air)
 
 
