@@ -117,7 +117,7 @@ def test_shorter_lives_never_raise_the_peak(sizes, order, cut):
 def test_compiled_programs_are_advised_without_their_lines(deep):
     work = deep()
     work.parts = work.parts._replace(model=torch.compile(work.parts.model, backend="eager"))
-    slugs = {one.slug for one in profile_memory(work, predict=False).advice}
+    slugs = {one.slug for one in profile_memory(work, scaling=False).advice}
     torch.compiler.reset()
     assert not {"in-place", "let-go-earlier", "offload-saved-tensors"} & slugs
     assert "micro-batching" in slugs
