@@ -196,6 +196,7 @@ def pyrometer(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.slow
 def test_the_verb_prints_and_stores_the_trace(tmp_path: Path) -> None:
     done = pyrometer(tmp_path, "check", "model.py:small", "--budget", "300ms", "--json")
     assert done.returncode == 0, done.stderr

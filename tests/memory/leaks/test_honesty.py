@@ -32,6 +32,7 @@ def trained(model):
     return step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [24, 60, 75, 200])
 def test_a_watch_as_it_comes_decides_about_short_loops(steps):
     verdicts = []
@@ -44,6 +45,7 @@ def test_a_watch_as_it_comes_decides_about_short_loops(steps):
     assert verdicts == [("stable", 0), ("leak", 4000)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"every": 40, "window": 20}, {"every": 30, "window": 3}])
 def test_as_many_steps_as_are_promised_decide(settings):
     def run(steps):
@@ -109,6 +111,7 @@ def allocated():
     return state.used + state.mapped
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="the C library does not tell")
 def test_the_nodes_of_kept_graphs_count_for_the_time_that_is_left():
     step, history = trained(nn.Linear(16, 16)), []
@@ -123,6 +126,7 @@ def test_the_nodes_of_kept_graphs_count_for_the_time_that_is_left():
     assert any("estimated at" in note for note in report.notes)
 
 
+@pytest.mark.slow
 def test_a_moving_average_with_a_graph_has_its_line_and_a_fix_that_runs():
     step, average = trained(nn.Linear(16, 4)), {"loss": torch.zeros(())}
     fix = "pass"

@@ -36,6 +36,7 @@ def programs(draw):
     return names, draw(st.sampled_from(LOSSES)), draw(st.sampled_from(OPTIMIZERS)), draw(st.integers(2, 40))
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(program=programs(), batch=st.integers(2, 100))
 def test_predicted_is_measured(program, batch):

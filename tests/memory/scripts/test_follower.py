@@ -95,14 +95,6 @@ def test_a_leak_is_named_by_line_and_holder(follow_here: Follow) -> None:
     assert leak.bytes_per_step == 4
 
 
-def test_a_leak_into_a_local_variable_is_found_before_the_function_ends(follow_here: Follow) -> None:
-    inside = "".join(f"    {line}\n" for line in train(40, LEAK).splitlines())
-    leak = follow_here(f"def main():\n{inside}\nmain()\n", leak_steps=None).leak
-    assert leak.verdict == "leak"
-    # The process is shared with other tests, whose leftovers may be places of their own.
-    assert any("losses" in (site.holder or "") for site in leak.sites)
-
-
 def test_an_epoch_that_ends_is_a_time_to_ask(follow_here: Follow) -> None:
     inside = """
 def main():

@@ -56,6 +56,29 @@ def test_training_is_bitwise_the_same(run_both: RunBoth) -> None:
     assert both.memory.observed.steps_from == "optimizer steps"
 
 
+LOCAL_LEAK = """
+def main():
+    optimizer = torch.optim.AdamW(model.parameters())
+    losses = []
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(torch.randn(32, 64)), torch.randint(0, 10, (32,)))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+main()
+"""
+
+
+@pytest.mark.slow
+def test_a_leak_into_a_local_variable_is_found_before_the_function_ends(run_both: RunBoth) -> None:
+    both = run_both(LOCAL_LEAK, leak_steps=None)
+    assert_same(both)
+    assert both.profile.leak is not None
+    assert both.profile.leak.verdict == "leak"
+    assert "losses" in (both.profile.leak.sites[0].holder or "")
+
+
 ENDS = {
     "exception": "model(torch.ones(1, 64)); raise ValueError('mine')",
     "sys.exit": "import sys; model(torch.ones(1, 64)); sys.exit(3)",
