@@ -59,7 +59,9 @@ def subtitle(profile: MemoryProfile) -> str:
     if profile.bytes_per_unit is not None:
         parts.append(f"{format_bytes(profile.bytes_per_unit)} per {profile.unit.removesuffix('s')}")
     if profile.predicted is not None and profile.predicted.error is not None:
-        parts.append(f"predicted without running within {format_percent(abs(profile.predicted.error), 2)}")
+        off = abs(profile.predicted.error)
+        how = f"within {format_percent(off, 2)}" if off else "to the byte"
+        parts.append(f"predicted without running {how}")
     return " · ".join(parts)
 
 
