@@ -25,9 +25,27 @@ def test_a_device_that_waits_for_its_launch_is_starved(builder: Any) -> None:
     assert (gap.start_ns, gap.dur_ns, gap.device) == (30_000, 170_000, 0)
     assert (gap.cause, gap.host.kind, gap.host.name) == ("launch_starvation", "operator", "aten::slow")
     assert gap.host.total_ns == 165_000  # the launch itself took 5
-    assert (gap.previous, gap.next) == ("a", "b")
+    assert (gap.previous, gap.previous_ns, gap.next) == ("a", 20_000, "b")
     assert gap.where.op == "aten::slow"
     assert gap.share == 1.0
+
+
+def test_idle_time_after_short_kernels_is_told_apart(builder: Any) -> None:
+    builder.launch("short", 0, 10, 9)
+    builder.launch("long", 40, 50, 10)  # no longer below 10 µs
+    builder.launch("Memset", 90, 100, 2, cat="gpu_memset")
+    builder.launch("last", 200, 210, 5)
+    found = idle(builder.read())
+    assert found.after_short_ns == 31_000
+    assert found.attributed_ns == 31_000 + 40_000 + 108_000
+    assert sum(group.after_short_ns for group in found.groups) == found.after_short_ns
+
+
+def test_without_a_device_nothing_follows_a_kernel(builder: Any) -> None:
+    builder.op("aten::mm", 0, 5)
+    builder.op("aten::mm", 100, 5)
+    found = idle(builder.read())
+    assert (found.of, found.after_short_ns, found.gaps[0].previous_ns) == ("host", 0, None)
 
 
 def test_a_wait_of_the_host_drains_the_queue(builder: Any) -> None:

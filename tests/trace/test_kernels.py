@@ -184,6 +184,22 @@ def test_matrix_units_that_lie_idle_are_named(new_builder, tmp_path):
     assert reasons[2] == "size 63 is not a multiple of 8"
     assert reasons[3] is None
     assert found["arithmetic"].to_list()[1] == "tf32"
+    assert found["odd_size"].to_list() == [None, None, 63, None, None]
+    assert found["multiple"].to_list()[2] == 8
+
+
+def test_sizes_are_odd_for_the_type_that_the_matrix_units_take(new_builder, tmp_path):
+    a100 = {**V100, "computeMajor": 8, "name": "NVIDIA A100-SXM4-80GB"}
+    builder = new_builder(tmp_path, deviceProperties=[a100])
+    for i, (inner, wide) in enumerate([(36, 32), (36, 30), (30, 32)]):
+        shapes = {"Input Dims": [[7, inner], [inner, wide]], "Input type": ["float", "float"]}
+        builder.op("aten::mm", 100 * i, 20, **shapes)
+        builder.launch("cutlass_80_tensorop_s1688gemm_64x64", 100 * i + 1, 100 * i + 30, 10 + i)
+    found = tensor_cores(builder.read()).sort("time_ns")
+    assert found["arithmetic"].to_list() == ["tf32"] * 3
+    assert found["odd_size"].to_list() == [None, 30, 30]
+    assert found["multiple"].to_list() == [None, 4, 4]
+    assert found["reason"].to_list()[1] == "size 30 is not a multiple of 4"
 
 
 @pytest.mark.parametrize("events", ["none", "host", "nulls"])

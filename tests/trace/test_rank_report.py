@@ -14,7 +14,14 @@ from pyrometer.trace.jobs.executor import SerialExecutor
 from pyrometer.trace.linking.tree import nest
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.job_report import digest, report_files, report_trace
-from pyrometer.trace.reporting.rank_report import MOST_MODULES, MOST_NODES, MOST_ROWS, RankReport, report_rank
+from pyrometer.trace.reporting.rank_report import (
+    MOST_MODULES,
+    MOST_NODES,
+    MOST_ROWS,
+    MOST_SEQUENCES,
+    RankReport,
+    report_rank,
+)
 from pyrometer.trace.reporting.totals import OpTotal, rows
 
 MOST_BYTES = 600_000
@@ -52,6 +59,47 @@ def test_long_tables_are_cut(builder: Any) -> None:
     tables = (report.top_ops, report.top_lines, report.top_kernels, report.sync_points, report.roofline)
     assert max(map(len, tables)) == MOST_ROWS
     assert sum(op.device_self_ns for op in report.top_ops) < report.kernel_sum_ns
+
+
+def test_sequences_products_and_places_are_in_it(builder: Any) -> None:
+    halves = {"Input Dims": [[64, 64], [64, 50]], "Input type": ["c10::Half", "c10::Half"]}
+    builder.head["deviceProperties"] = [
+        {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0}
+    ]
+    for step in range(4):
+        builder.python("net.py(9): forward", 1000 * step, 900)
+        builder.op("aten::mm", 1000 * step + 1, 50, **halves)
+        builder.launch("ampere_fp16_s16816gemm", 1000 * step + 3, 1000 * step + 20, 40)
+        for i, name in enumerate(("add", "mul", "tanh")):
+            begins = 1000 * step + 100 + 30 * i
+            builder.op(f"aten::{name}", begins, 20)
+            builder.launch(f"elementwise_kernel<{name}>", begins + 2, begins + 10, 15)
+    report = report_rank(builder.read())
+    (sequence,) = report.sequences
+    assert (sequence.count, sequence.where.function) == (4, "forward")
+    assert sequence.ops == ["aten::mm", "aten::add", "aten::mul", "aten::tanh"]
+    (product,) = report.tensor_cores
+    assert (product.odd_size, product.multiple, product.tensor_core_ns) == (50, 8, 160_000)
+    assert {(point.file, point.line, point.function) for point in report.roofline} == {
+        ("net.py", 9, "forward")
+    }
+    assert report.idle.after_short_ns == 0
+
+
+def test_no_more_sequences_are_kept_than_are_read(builder: Any) -> None:
+    for i in range(60):
+        for part in range(2):
+            begins = 100 * i + 20 * part
+            builder.op("aten::op", begins, 10)
+            builder.launch(f"elementwise_kernel<f{i // 4}_{part}>", begins + 1, begins + 5, 12, call_us=1)
+    assert len(report_rank(builder.read()).sequences) == MOST_SEQUENCES
+
+
+def test_documents_that_were_stored_before_a_field_was_added_still_read(builder: Any) -> None:
+    some_steps(builder)
+    stored = to_dict(report_rank(builder.read()))
+    del stored["sequences"], stored["tensor_cores"], stored["idle"]["after_short_ns"]
+    assert from_dict(RankReport, stored).sequences == []
 
 
 def test_the_report_of_an_empty_trace_is_empty(builder: Any) -> None:

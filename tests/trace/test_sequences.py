@@ -31,6 +31,7 @@ def test_a_chain_is_found_whole(builder):
     assert len(found.parts) == 3
     assert found.kind == "chain"
     assert (found.total_ns, found.pause_ns) == (5 * 30_000, 5 * 2_000)
+    assert found.part_ns == [50_000] * 3
     assert found.num_removed == 10
     assert found.share == 1
     assert found.gain_low_ns == 10_000  # the pauses, since no shapes are known
@@ -73,6 +74,32 @@ def test_the_same_work_again_and_again_saves_only_pauses(builder):
     assert {one.kind for one in found} == {"repeated"}
     assert all(one.gain_low_ns == one.gain_high_ns == one.pause_ns for one in found)
     assert sum(one.count * len(one.parts) for one in found) <= 24
+
+
+def operators(builder, pause):
+    """Operators on a host, each with a copy of a number inside, a pause apart."""
+    shape, number = {"Input Dims": [[4096], []], "Input type": ["float", "double"]}, {"Input Dims": [[], []]}
+    at = 0.0
+    for _ in range(4):
+        for name in ("aten::mul", "aten::add", "aten::exp"):
+            builder.op(name, at, 300, **shape)
+            builder.op("aten::copy_", at + 5, 2, **number, **{"Input type": ["float", "double"]})
+            at += 300 + pause
+        at += 5_000
+
+
+def test_what_an_operator_calls_itself_is_no_part_of_its_own(builder):
+    operators(builder, pause=3)
+    (found,) = sequences(builder.read())
+    assert found.parts == ["aten::mul", "aten::add", "aten::exp"]
+    assert (found.count, found.num_removed) == (4, 8)
+    assert found.intermediate_bytes == 4 * 2 * 4 * 4096
+
+
+@pytest.mark.parametrize(("pause", "number"), [(200, 1), (400, 0)])
+def test_on_the_host_a_pause_is_long_where_it_is_longer_than_the_work_before(builder, pause, number):
+    operators(builder, pause)
+    assert len(sequences(builder.read())) == number
 
 
 def test_sequences_do_not_cross_streams_or_long_pauses(builder):

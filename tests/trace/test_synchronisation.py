@@ -117,5 +117,15 @@ def test_without_a_device_reads_of_scalars_are_counted_as_what_would_wait(builde
     assert (point.calls, point.scope, point.stalled_ns) == ([], "none", 0)
 
 
+def test_what_an_optimizer_reads_in_its_update_would_not_wait(builder: Any) -> None:
+    builder.python("train.py(42): train", 0, 300)
+    builder.annotate("Optimizer.step#AdamW.step", 100, 100)
+    for at in (110, 130, 150):
+        builder.op("aten::item", at, 10)
+    builder.op("aten::item", 250, 10)  # the program's own
+    (point,) = measured(builder).points
+    assert (point.name, point.num_calls, point.where.line) == ("aten::item", 1, 42)
+
+
 def test_an_empty_trace_has_no_points(builder: Any) -> None:
     assert measured(builder) == Synchronisation(would_stall=True)

@@ -30,6 +30,12 @@ class CompileReport(Record, frozen=True, kw_only=True):
     with breaks leaves further frames, one for the rest behind each break.
     """
 
+    as_written: Annotated[
+        bool,
+        doc(
+            "false: the program compiles nothing by itself, and was put behind torch.compile for this report"
+        ),
+    ] = True
     graphs: Annotated[int, doc("graphs that were compiled, over all compilations")]
     frames: Annotated[int, doc("distinct frames that were compiled or tried, rests behind breaks included")]
     skipped_frames: Annotated[int, doc("frames that were given up: they run eagerly, or raised")]

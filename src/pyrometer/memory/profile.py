@@ -81,6 +81,13 @@ class LeakSite(Record, frozen=True, kw_only=True):
     operator: str | None = None
     module: str | None = None
     holder_place: Annotated[str | None, doc("file:line of what holds it, where known")] = None
+    root: Annotated[
+        str | None,
+        doc(
+            "what kind of thing keeps it: module global, frame local, closure, instance attribute, reference cycle, …; "
+            "null when not found"
+        ),
+    ] = None
     container: Annotated[str | None, doc("type and length of the container, such as 'list of 37'")] = None
     chain: Annotated[list[str], doc("from the root to the tensor, hop by hop")] = []
     graph_state: Annotated[str | None, doc("alive, shell, hooked or none")] = None

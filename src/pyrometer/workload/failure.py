@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sysconfig
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 from pyrometer.errors import PyrometerError, UserProgramError
+from pyrometer.workload.whereabouts.installed import INSTALLED
 
 _OURS = str(Path(__file__).resolve().parent.parent)
-_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 @contextlib.contextmanager
@@ -77,7 +76,7 @@ def user_place(error: BaseException) -> str | None:
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(("<", _OURS))
     ]
-    own = [frame for frame in frames if not frame[0].startswith(_INSTALLED)]
+    own = [frame for frame in frames if not frame[0].startswith(INSTALLED)]
     return _place(*(own or frames)[-1]) if frames else None
 
 

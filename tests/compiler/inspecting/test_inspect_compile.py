@@ -71,6 +71,7 @@ def test_a_plain_model_is_put_behind_torch_compile_and_that_is_said(straight, ba
     report = inspect(Inference(straight, batch))
 
     assert report.graphs == 1
+    assert not report.as_written
     assert any("compiles nothing as it is written" in note for note in report.notes)
 
 
@@ -81,6 +82,7 @@ def test_a_model_compiled_in_place_is_taken_as_it_is(straight, batch):
     straight.compile(backend="eager")
     report = inspect(Inference(straight, batch))
 
+    assert report.as_written
     assert report.graphs == 1
     assert report.cost.eager_steady_s is not None
     assert not any("force_eager" in note for note in report.notes)

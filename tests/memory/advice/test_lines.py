@@ -66,7 +66,8 @@ def test_functions_write_in_place(keeps_its_word):
     after.model.load_state_dict(before.model.state_dict())
     advice = keeps_its_word(in_place, before, after, "in-place", 0.02)
     assert "x.sigmoid_()  # " in advice.use
-    assert "test_lines.py" in advice.why
+    assert f"{advice.file}:{advice.line}" in advice.why
+    assert advice.file.endswith("test_lines.py")
     assert torch.equal(outcome(before), outcome(after))
 
 
@@ -178,7 +179,10 @@ def test_needless_copies_are_left_out(before, after, layers, keeps_its_word):
     one, other = inference(before, 256, 32, **layers()), inference(after, 256, 32, **layers())
     other.model.load_state_dict(one.model.state_dict())
     advice = keeps_its_word(copies, one, other, "views-instead-of-copies", 0.02)
-    assert "test_lines.py" in advice.why
+    assert (advice.file, advice.line) == (
+        __file__,
+        before.__code__.co_firstlineno + (2 if before is copying else 1),
+    )
     assert torch.equal(outcome(one), outcome(other))
 
 
@@ -309,6 +313,7 @@ def test_variables_are_let_go(keeps_its_word):
     advice = keeps_its_word(lingering, before, after, "let-go-earlier", 0.05)
     assert advice.use == "del features  # after its last use\ndel pooled  # after its last use"
     assert "`features` of holding()" in advice.why
+    assert (advice.file, advice.line) == (__file__, holding.__code__.co_firstlineno + 4)
     assert torch.equal(outcome(before), outcome(after))
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from pyrometer.memory.leaks.births import BirthRecorder, MadeAt, MadeUnseen, live_tensors
-from pyrometer.memory.recording.sites import site_of
+from pyrometer.workload.whereabouts.lines import site_of
 
 
 def watched(step, steps=3):

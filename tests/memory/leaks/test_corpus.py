@@ -38,6 +38,15 @@ def test_the_answer_about_a_program_is_right(program):
     assert answer(program) == (True, True, True)
 
 
+@pytest.mark.parametrize("name", ["cycles_without_gc", "second_order", "saved_tensor_hooks"])
+def test_a_cycle_is_told_as_one_whatever_it_goes_through(name):
+    program = next(one for one in PROGRAMS if one.name == f"leaking/{name}")
+    with program.running() as step:
+        report = watch_memory(step)
+        del step
+    assert "reference cycle" in {site.root for site in report.sites}
+
+
 @pytest.mark.slow
 def test_the_corpus_is_answered_as_promised():
     leaking = {one.name: answer(one) for one in PROGRAMS if one.leaks}

@@ -55,6 +55,7 @@ def test_the_robot_controller_is_answered_in_one_line():
     controller = Controller()
     report, site = leaked(lambda: controller.control_step(torch.randn(4, 32)))
     assert site.holder.startswith('controller.history_buffer[…]["perception"]')
+    assert site.root == "instance attribute"
     assert site.source == "features = self.perception(reading)"
     assert site.graph_state == "alive"
     assert len(report.sites) == 1
@@ -216,6 +217,7 @@ def test_cycles_are_a_leak_while_the_collector_is_off():
     assert report.verdict == "leak"
     assert report.bytes_per_step == 20_000
     assert "Cycle" in site.holder
+    assert site.root == "reference cycle"
     assert any("gc.collect() frees" in note for note in report.notes)
 
 

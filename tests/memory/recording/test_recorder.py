@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from pyrometer.memory.ledger.reading import ledger_of, peak_ledger, place_of
 from pyrometer.memory.recording.allocation import Allocation, AllocationLog
 from pyrometer.memory.recording.recorder import AllocationRecorder
-from pyrometer.memory.recording.sites import site_of
+from pyrometer.workload.whereabouts.lines import site_of
 
 CPU = torch.device("cpu")
 KIB = 1024

@@ -168,6 +168,9 @@ def _numbers(leaf: Any) -> torch.Tensor:
     """A leaf as float64 on the CPU; what is no number becomes an empty tensor."""
     if isinstance(leaf, torch.Tensor):
         dense = leaf.detach().to("cpu")
+        if dense.is_nested:
+            parts = [_numbers(part).reshape(-1) for part in dense.unbind()]
+            return torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64)
         dense = dense if dense.layout == torch.strided else dense.to_dense()
         return (torch.view_as_real(dense.resolve_conj()) if dense.is_complex() else dense).to(torch.float64)
     return torch.tensor([leaf] if isinstance(leaf, (int, float)) else [], dtype=torch.float64)

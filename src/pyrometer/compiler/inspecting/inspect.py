@@ -113,6 +113,7 @@ def inspect_compile(
         unavailable=[*seen.unavailable, *([accuracy.unavailable] if accuracy.unavailable else [])],
         strict=strict,
     )
+    report = msgspec.structs.replace(report, as_written=seen.as_written)
     return report if seen.watch is None else _with_steady_steps(report, seen, seen.watch, savings, log)
 
 
@@ -126,6 +127,7 @@ def _run(work: Workload, mode: str | None, plan: Plan, earlier: EarlierCode) -> 
     run = CompiledRun(last, plan, earlier)
     run.go(is_last=True)
     if mode is None and last.config.mode != work.config.mode:
+        run.seen.as_written = False
         run.seen.notes.append(f"the work compiles nothing as it is written: mode {last.config.mode} was used")
     return run.seen
 

@@ -42,6 +42,8 @@ class Seen:
 
     work: Workload
     """As it was compiled."""
+    as_written: bool = True
+    """Its author compiles it; else it was compiled for this report."""
     first_call_s: Seconds | None = None
     num_steps: int = 0
     failure: UserProgramError | None = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-import sysconfig
 import threading
 import time
 from pathlib import Path
@@ -19,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from pyrometer.loading.profiling.record import LineShare
 from pyrometer.quantity import Seconds
+from pyrometer.workload.whereabouts.installed import INSTALLED
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 INTERVAL_S = 0.002
 _OURS = str(Path(__file__).resolve().parents[2])
-_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 Place = tuple[str, str, int, str]
 """Stage, file, line, function."""
@@ -99,7 +98,7 @@ def user_line(frame: FrameType) -> tuple[str, int, str]:
         file = current.f_code.co_filename
         if file.startswith(_OURS):
             break
-        if not file.startswith((*_INSTALLED, "<")):
+        if not file.startswith((*INSTALLED, "<")):
             return file, current.f_lineno, current.f_code.co_name
         outermost = current
         current = current.f_back

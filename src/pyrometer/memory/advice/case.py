@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from pyrometer.errors import PyrometerError
 from pyrometer.memory.advice.lives import Life, Lives
@@ -15,9 +15,9 @@ from pyrometer.memory.category import CATEGORIES, Category
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.recording.allocation import Allocation
-from pyrometer.memory.recording.sites import Site, site_of
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_percent
 from pyrometer.workload.training import Training
+from pyrometer.workload.whereabouts.lines import Site, site_of
 from pyrometer.workload.workload import Workload
 
 WORTH = 0.02
@@ -43,6 +43,13 @@ class Saving(NamedTuple):
     def proved(self) -> str | None:
         """As an advice says it."""
         return None if self.nbytes is None else "predicted"
+
+
+class Spot(TypedDict):
+    """Fields of an advice."""
+
+    file: str | None
+    line: int | None
 
 
 @dataclass
@@ -202,6 +209,16 @@ class Case:
         """The user's line that made an allocation."""
         point = self.allocation(index).origin.point
         return None if point is None else site_of(point)
+
+    def main_line(self, indices: Iterable[int]) -> Spot:
+        """The line whose allocations hold the most, as an advice names it."""
+        sums: dict[Site, Bytes] = {}
+        for index in indices:
+            site = self.site(index)
+            if site is not None:
+                sums[site] = sums.get(site, 0) + self.allocation(index).nbytes
+        most = max(sums, key=lambda site: sums[site], default=None)
+        return Spot(file=None, line=None) if most is None else Spot(file=most.file, line=most.line)
 
     def lines(self, indices: Iterable[int], most: int = 3) -> str:
         """The lines that made allocations, the largest first, with their bytes, text and modules."""

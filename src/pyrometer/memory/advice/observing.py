@@ -11,13 +11,13 @@ import torch
 from torch.utils import _pytree as pytree
 
 from pyrometer.memory.prediction.workspaces import workspace_bytes
-from pyrometer.memory.private.autograd_sequence import current_node
 from pyrometer.memory.private.dispatch import storage_key, storages
 from pyrometer.memory.recording.allocation import AllocationLog
 from pyrometer.memory.recording.recorder import AllocationRecorder
 from pyrometer.memory.recording.steps import STEPS, know_parts
 from pyrometer.quantity import Bytes
 from pyrometer.workload.failure import user_code
+from pyrometer.workload.whereabouts.autograd_sequence import current_node
 from pyrometer.workload.workload import Session, Workload
 
 

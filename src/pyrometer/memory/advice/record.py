@@ -14,6 +14,10 @@ class Advice(Record, frozen=True, kw_only=True):
     slug: Annotated[str, doc("a stable name, such as expandable-segments")]
     title: Annotated[str, doc("what to do, in a few words")]
     why: Annotated[str, doc("the evidence in this program, with figures")]
+    file: Annotated[str | None, doc("of the line that it concerns the most; null where it concerns none")] = (
+        None
+    )
+    line: int | None = None
     use: Annotated[str, doc("the code or setting to write")]
     effect: Annotated[str, doc("what changes, and what it costs")]
     saves_bytes: Annotated[Bytes | None, doc("expected drop of the peak; null where it is not predicted")] = (

@@ -12,9 +12,10 @@ from torch.utils import _pytree as pytree
 
 from pyrometer.errors import UserProgramError
 from pyrometer.memory.checkpointing.verify import results_of
-from pyrometer.memory.recording.sites import nearest_point, site_of
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.training import Training
+from pyrometer.workload.whereabouts.lines import site_of
+from pyrometer.workload.whereabouts.nearest import nearest_point
 from pyrometer.workload.workload import Workload
 
 FAT_LOSSES = (

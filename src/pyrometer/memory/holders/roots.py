@@ -10,7 +10,6 @@ import contextvars
 import inspect
 import os
 import sys
-import sysconfig
 import threading
 import types
 from collections.abc import Iterator
@@ -19,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pyrometer.memory.holders import kinds
+from pyrometer.workload.whereabouts.installed import INSTALLED
 
-_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _HERE = str(Path(__file__).parent)
 _OURS_ONLY = 3
 """References to a frame's copy of its locals when nobody else has it: the frame, our variable, and the call that counts."""
@@ -106,7 +105,7 @@ def is_user_file(path: Any) -> bool:
     """Whether code is the user's rather than installed."""
     if type(path) is not str or path.startswith("<frozen"):
         return False
-    return not path.startswith(_INSTALLED) and not kinds.is_own_file(path)
+    return not path.startswith(INSTALLED) and not kinds.is_own_file(path)
 
 
 def _modules() -> list[Root]:

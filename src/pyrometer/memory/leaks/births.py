@@ -21,9 +21,9 @@ from torch.utils import _pytree as pytree
 from pyrometer.memory.leaks.cohorts import Birth
 from pyrometer.memory.private.autograd_nodes import as_is
 from pyrometer.memory.private.dispatch import DispatchMode, storage_key, storages
-from pyrometer.memory.recording.allocation import CodePoint
-from pyrometer.memory.recording.sites import nearest_point
 from pyrometer.quantity import Bytes
+from pyrometer.workload.whereabouts.lines import CodePoint
+from pyrometer.workload.whereabouts.nearest import nearest_point
 
 
 class MadeAt(NamedTuple):

@@ -9,9 +9,9 @@ from pyrometer.memory.leaks.births import MadeAt
 from pyrometer.memory.leaks.cohorts import Growth
 from pyrometer.memory.leaks.findings import Finding
 from pyrometer.memory.profile import LeakReport, LeakSite
-from pyrometer.memory.recording.sites import site_of
 from pyrometer.memory.trend.verdict import SeriesVerdict
 from pyrometer.quantity import Bytes, counted, format_bytes
+from pyrometer.workload.whereabouts.lines import site_of
 
 TENSORS_ONLY = (
     "operators were not followed, because compiled code would run without its compiled form: what stays was found by looking "

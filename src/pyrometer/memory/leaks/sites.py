@@ -9,8 +9,9 @@ from pyrometer.memory.holders.roots import shown_file
 from pyrometer.memory.leaks.births import MadeAt
 from pyrometer.memory.leaks.findings import Finding
 from pyrometer.memory.profile import LeakSite
-from pyrometer.memory.recording.sites import Site, site_of
+from pyrometer.workload.whereabouts.lines import Site, site_of
 
+CYCLE = "reference cycle"
 OWN_GRAD_FIX = "gradients = torch.autograd.grad(loss, parameters, create_graph=True)"
 
 
@@ -25,6 +26,7 @@ def leak_site(finding: Finding) -> LeakSite:
         source=line.source if line else None,
         operator=made.operator if isinstance(made, MadeAt) else None,
         holder=_words(finding),
+        root=_root(finding),
         holder_place=f"{holder.file}:{holder.line}" if holder and holder.file and holder.line else None,
         container=_container(holder) if holder else None,
         chain=shortened(holder.chain) if holder else [],
@@ -59,6 +61,14 @@ def _words(finding: Finding) -> str | None:
     if finding.own_grad:
         return "a .grad whose graph leads back to its tensor, a cycle that backward(create_graph=True) makes"
     return f"an autograd graph that only holds itself ({' → '.join(shortened(holder.chain[1:]))})"
+
+
+def _root(finding: Finding) -> str | None:
+    """What kind of thing keeps it; a graph that nobody has leads back to itself, which is a cycle."""
+    holder = finding.holder
+    if holder is None:
+        return None
+    return CYCLE if holder.held_by_graph and not holder.path else holder.root
 
 
 def shortened(chain: list[str]) -> list[str]:

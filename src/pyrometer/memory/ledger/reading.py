@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pyrometer.memory.category import CATEGORIES
 from pyrometer.memory.place import HeldBytes
 from pyrometer.memory.recording.allocation import Allocation, AllocationLog, PhaseEnd
-from pyrometer.memory.recording.sites import site_of
 from pyrometer.quantity import Bytes
+from pyrometer.workload.whereabouts.lines import site_of
 
 BEFORE = "(before the steps)"
 """Where something was allocated that was there before the recording began."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.memory.private.fake_tensors import why_data_is_needed
-from pyrometer.memory.recording.sites import is_users
+from pyrometer.workload.whereabouts.nearest import is_users
 
 
 class NotPredictableError(InputError):

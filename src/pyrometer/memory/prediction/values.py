@@ -10,7 +10,7 @@ import torch
 
 from pyrometer.memory.private.dispatch import DispatchMode
 from pyrometer.memory.private.fake_tensors import is_missing_value
-from pyrometer.memory.recording.sites import is_users
+from pyrometer.workload.whereabouts.nearest import is_users
 
 _TORCH_READS = ("/torch/optim/", "/torch/nn/", "/torch/amp/")
 

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import NamedTuple
 
 from pyrometer.memory.category import Category
 from pyrometer.quantity import Bytes
-
-
-class CodePoint(NamedTuple):
-    """A place in code, cheap to take while a program runs; `recording.sites` turns it into file and line."""
-
-    code: CodeType
-    instruction: int
+from pyrometer.workload.whereabouts.lines import CodePoint
 
 
 class Origin(NamedTuple):

@@ -21,7 +21,6 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils import _pytree as pytree
 
 from pyrometer.memory.category import Category
-from pyrometer.memory.private.autograd_sequence import current_node, next_number
 from pyrometer.memory.private.dispatch import (
     DispatchMode,
     is_composite,
@@ -30,11 +29,12 @@ from pyrometer.memory.private.dispatch import (
     storages,
     without_copy,
 )
-from pyrometer.memory.recording.allocation import Allocation, AllocationLog, CodePoint, Origin
-from pyrometer.memory.recording.modules import ModuleStack
-from pyrometer.memory.recording.sites import nearest_point
+from pyrometer.memory.recording.allocation import Allocation, AllocationLog, Origin
 from pyrometer.quantity import Bytes
 from pyrometer.workload.state import optimizer_tensors
+from pyrometer.workload.whereabouts.autograd_sequence import current_node
+from pyrometer.workload.whereabouts.following import Following
+from pyrometer.workload.whereabouts.modules import ModuleStack
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -69,12 +69,12 @@ class AllocationRecorder:
     ) -> None:
         self.log = AllocationLog()
         self._workspace = workspace
-        self.modules = ModuleStack(self.know_model)
+        self.modules = self._module_stack()
+        self._following = Following(self.modules)
         self.device = device.type
         self._saved = saved
         self._known: dict[int, int] = {}
         self._references: dict[int, weakref.ref[torch.UntypedStorage]] = {}
-        self._forward: dict[int, tuple[CodePoint | None, str | None]] = {}
         self._hooked: dict[int, torch.Tensor] = {}  # kept, so that ids are not used again
         self._stack = contextlib.ExitStack()
 
@@ -146,7 +146,7 @@ class AllocationRecorder:
         self._notice_resized()
         self.log.end_phase(name, step)
         if name == "optimizer":
-            self._forward.clear()
+            self._following.forget()
 
     def saw(self, results: Any, arguments: Any, operator: Any) -> None:
         """An operator ran: what is new in its results was allocated; what is new in its arguments was there."""
@@ -159,9 +159,12 @@ class AllocationRecorder:
                 origin = origin or self._origin(operator)
                 self._add(storage, dtype, origin)
         if origin is None and torch.is_grad_enabled():
-            self._remember_forward()
+            self._following.here()  # for the backward pass
         if self._workspace is not None:
             self._take(self._workspace(str(operator), arguments, results), origin)
+
+    def _module_stack(self) -> ModuleStack:
+        return ModuleStack(self.know_model)
 
     def _storages(self, values: Any) -> Iterator[tuple[torch.UntypedStorage, torch.dtype]]:
         """The storages of the tensors on the device."""
@@ -195,19 +198,8 @@ class AllocationRecorder:
                     again.dtype, again.category, again.saved = known.dtype, known.category, known.saved
 
     def _origin(self, operator: Any) -> Origin:
-        node = current_node()
-        if node is not None and not torch.is_grad_enabled():
-            point, module = self._forward.get(node[0], (None, None))
-            return Origin(str(operator), point, module, node[1])
-        point, module = self._remember_forward()
-        return Origin(str(operator), point, module, node[1] if node else None)
-
-    def _remember_forward(self) -> tuple[CodePoint | None, str | None]:
-        here = nearest_point(), self.modules.innermost
-        number = next_number() if torch.is_grad_enabled() else None
-        if number:
-            self._forward[number - 1] = here
-        return here
+        here = self._following.here()
+        return Origin(str(operator), here.point, here.module, here.node)
 
     def _add(
         self, storage: torch.UntypedStorage, dtype: torch.dtype, origin: Origin, *, preexisting: bool = False

@@ -19,10 +19,10 @@ from torch.utils import _pytree as pytree
 from pyrometer.memory.private.dispatch import storage_key, storages
 from pyrometer.memory.private.stacks import in_transform, top_dispatch_mode, top_pack_hook
 from pyrometer.memory.recording.allocation import Allocation, AllocationLog
-from pyrometer.memory.recording.modules import ModuleStack
 from pyrometer.memory.recording.recorder import AllocationRecorder
 from pyrometer.memory.scripts.phases import SETUP
 from pyrometer.quantity import counted
+from pyrometer.workload.whereabouts.modules import ModuleStack
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -152,11 +152,13 @@ class _Shielded(AllocationRecorder):
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, saved=False)
-        self.modules = _ModulesOfThread(self._found, self._entered)
         self.trouble: str | None = None
         self.fetching = False
         self._stopped = False
         self._failures = 0
+
+    def _module_stack(self) -> ModuleStack:
+        return _ModulesOfThread(self._found, self._entered)
 
     def stop(self) -> None:
         """See nothing from now on."""

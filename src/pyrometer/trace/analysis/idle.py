@@ -18,8 +18,9 @@ import numpy as np
 import polars as pl
 
 from pyrometer.record import Record, doc
+from pyrometer.trace.analysis.launches import SHORT_NS
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.kinds import Kind
+from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.linking.steps import step_of
 from pyrometer.trace.program.where import Where, where
 from pyrometer.trace.rows import IntArray
@@ -57,6 +58,7 @@ class IdleGap(Record, frozen=True, kw_only=True):
     share: Annotated[float, doc("of all attributed idle time")]
     step: Annotated[int | None, doc("row of the steps in which the gap begins")] = None
     previous: Annotated[str | None, doc("device work before the gap")] = None
+    previous_ns: Annotated[int | None, doc("how long that ran")] = None
     next: Annotated[str | None, doc("device work after the gap")] = None
 
 
@@ -68,6 +70,7 @@ class IdleGroup(Record, frozen=True, kw_only=True):
     num_gaps: int
     total_ns: int
     share: Annotated[float, doc("of all attributed idle time")]
+    after_short_ns: Annotated[int, doc("of total_ns: in gaps that follow a kernel below 10 µs")] = 0
     doing: Annotated[list[HostActivity], doc("what it did the longest, at most three")] = []
 
 
@@ -93,6 +96,12 @@ class Idle(Record, frozen=True, kw_only=True):
     leading_ns: Annotated[int, doc("before the first work of a device")] = 0
     trailing_ns: Annotated[int, doc("after the last work of a device")] = 0
     profiler_ns: Annotated[int, doc("gaps that the profiler itself caused")] = 0
+    after_short_ns: Annotated[
+        int,
+        doc(
+            "of attributed_ns: in gaps that follow a kernel below 10 µs, which ended before more was launched"
+        ),
+    ] = 0
     num_gaps: int = 0
     gaps: Annotated[list[IdleGap], doc("the longest, the longest first")] = []
     num_other_gaps: Annotated[int, doc("gaps that are not listed")] = 0
@@ -119,6 +128,7 @@ def idle(trace: RankTrace, *, top: int = 20) -> Idle:
     )
     gaps = gaps.with_columns(
         dur_ns=pl.col("end_ns") - pl.col("start_ns"),
+        after_short=_after_short(trace, gaps["previous"]),
         gap=pl.int_range(pl.len()),
         host=pl.Series([HOST_KINDS[i] for i in did.kind.tolist()], dtype=pl.String),
     )
@@ -132,6 +142,7 @@ def idle(trace: RankTrace, *, top: int = 20) -> Idle:
         leading_ns=leading,
         trailing_ns=trailing,
         profiler_ns=profiler,
+        after_short_ns=int(gaps.filter("after_short")["dur_ns"].sum()),
         num_gaps=gaps.height,
         gaps=listed,
         num_other_gaps=gaps.height - len(listed),
@@ -162,6 +173,12 @@ def _host_idle(trace: RankTrace) -> tuple[pl.DataFrame, int, int]:
     return gaps, 0, 0
 
 
+def _after_short(trace: RankTrace, previous: pl.Series) -> pl.Series:
+    """Which gaps follow a kernel that was too short to hide its successor's launch."""
+    short = trace.events.select(is_kind(Kind.KERNEL) & (pl.col("dur_ns") < SHORT_NS)).to_series()
+    return short.gather(previous.cast(pl.UInt32)).fill_null(value=False)
+
+
 def _thread(trace: RankTrace, gaps: pl.DataFrame) -> IntArray:
     """The thread that launched the work after each gap; where that is not known, the one that works the most."""
     launching = trace.events["track"].gather(gaps["launch"])
@@ -179,7 +196,7 @@ def _list(trace: RankTrace, gaps: pl.DataFrame, did: HostTime, total: int) -> li
     )
     doing = {row["window"]: row for row in main.iter_rows(named=True)}
     steps = step_of(trace.steps, gaps["start_ns"].to_numpy()).tolist()
-    names = trace.events["name"]
+    names, durations = trace.events["name"], trace.events["dur_ns"]
     listed = []
     for row, step in zip(gaps.iter_rows(named=True), steps, strict=True):
         most = doing.get(row["gap"])
@@ -200,6 +217,7 @@ def _list(trace: RankTrace, gaps: pl.DataFrame, did: HostTime, total: int) -> li
                 share=row["dur_ns"] / total,
                 step=step if step >= 0 else None,
                 previous=None if row["previous"] is None else names[row["previous"]],
+                previous_ns=None if row["previous"] is None else durations[row["previous"]],
                 next=None if row["next"] is None else names[row["next"]],
             )
         )
@@ -214,7 +232,11 @@ def _group(gaps: pl.DataFrame, did: HostTime, total: int) -> list[IdleGroup]:
         .agg(pl.col("ns").sum())
         .sort("ns", "name", descending=[True, False])
     )
-    groups = gaps.group_by("cause", "host").agg(pl.len(), pl.col("dur_ns").sum())
+    groups = gaps.group_by("cause", "host").agg(
+        pl.len(),
+        pl.col("dur_ns").sum(),
+        pl.col("dur_ns").filter("after_short").sum().alias("after_short_ns"),
+    )
     return [
         IdleGroup(
             cause=cause,
@@ -222,6 +244,7 @@ def _group(gaps: pl.DataFrame, did: HostTime, total: int) -> list[IdleGroup]:
             num_gaps=number,
             total_ns=ns,
             share=ns / total,
+            after_short_ns=after_short,
             doing=[
                 HostActivity(kind=host, name=name, total_ns=amount)
                 for name, amount in names.filter((pl.col("cause") == cause) & (pl.col("host") == host))
@@ -230,7 +253,7 @@ def _group(gaps: pl.DataFrame, did: HostTime, total: int) -> list[IdleGroup]:
                 .iter_rows()
             ],
         )
-        for cause, host, number, ns in groups.sort(
+        for cause, host, number, ns, after_short in groups.sort(
             "dur_ns", "cause", "host", descending=[True, False, False]
         ).iter_rows()
     ]

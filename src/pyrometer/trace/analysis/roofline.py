@@ -187,7 +187,7 @@ def _finish(trace: RankTrace, costs: OpCosts, grouped: pl.DataFrame, roof: Roof 
                 ),
                 table,
                 grouped.select("reason"),
-                places.select("file", "line", "module", "phase"),
+                places.select("file", "line", "function", "module", "phase"),
             ],
             how="horizontal",
         )
@@ -203,7 +203,7 @@ def _finish(trace: RankTrace, costs: OpCosts, grouped: pl.DataFrame, roof: Roof 
 COLUMNS = (
     "op", "shapes", "dtypes", "calls", "time_ns", "share", "flop", "num_bytes", "flop_per_s", "bytes_per_s", "intensity",
     "roof_flop_per_s", "share_of_roof", "bound", "unit", "arithmetic", "peak_ns", "source", "assumption", "reason",
-    "file", "line", "module", "phase",
+    "file", "line", "function", "module", "phase",
 )  # fmt: skip
 """Columns of the frame; `flop` and `num_bytes` are of all calls together, `peak_ns` what the matrix FLOP take at the peak."""
 

@@ -1,7 +1,7 @@
 """Sequences of small memory-bound work that repeat: candidates for fusion (`torch.compile`, a custom kernel).
 
-A sequence is 2…8 pieces of work that follow each other on a stream (in a trace without device work: operators on a
-thread), none further than 50 µs behind the one before. All are elementwise, reductions, normalisations, softmax, copies
+A sequence is 2…8 pieces of work that follow each other on a stream, none further than 50 µs behind the one before (in a
+trace without device work: operators on a thread, none further behind than 50 µs or than the one before took). All are elementwise, reductions, normalisations, softmax, copies
 or fills; the first may also be a matrix product or convolution, whose epilogue can take up what follows. Sequences are
 chosen greedily by what they would save, and a piece of work counts in one only. Parts that all belong to one call of an
 operator are no candidate: that is how the operator is made.
@@ -32,6 +32,7 @@ from pyrometer.trace.costs.op_costs import OpCosts, op_costs
 from pyrometer.trace.costs.registry import formula_of
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.kernel_names import read_name
+from pyrometer.trace.program.rollup import above
 from pyrometer.trace.program.where import Where, where
 from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
@@ -62,6 +63,7 @@ class Sequence(Record, frozen=True, kw_only=True):
     ]
     count: Annotated[int, doc("occurrences, none overlapping another or a listed sequence above")]
     total_ns: Annotated[int, doc("time of all parts of all occurrences, pauses left out")]
+    part_ns: Annotated[list[int], doc("total_ns by part, in their order")] = []
     share: Annotated[float, doc("of all work")]
     pause_ns: Annotated[int, doc("pauses that fusing would remove, each at most 10 µs")]
     intermediate_bytes: Annotated[
@@ -115,7 +117,7 @@ def _line(trace: RankTrace) -> Line:
     events = trace.events
     rows = events[costs.work].with_columns(time=pl.Series(costs.time))
     if not costs.has_device:
-        rows = rows.filter(pl.Series(costs.owner[costs.work] == costs.work))  # operators that calculate
+        rows = rows.filter(pl.Series(_calculate(trace, costs)))
     rows = rows.sort("track", "start_ns")
     event = rows["event"].to_numpy().astype(np.int64)
     labels = rows["name"].fill_null("")
@@ -126,7 +128,8 @@ def _line(trace: RankTrace) -> Line:
     if len(event) > 1:
         gap = start[1:] - end[:-1]
         track = rows["track"].to_numpy()
-        pause[:-1] = np.where((track[1:] == track[:-1]) & (gap <= BREAK_NS), np.maximum(gap, 0), -1)
+        longest = BREAK_NS if costs.has_device else np.maximum(BREAK_NS, (end - start)[:-1])
+        pause[:-1] = np.where((track[1:] == track[:-1]) & (gap <= longest), np.maximum(gap, 0), -1)
     fusible, leads = _roles(names, has_device=costs.has_device)
     copies = (rows["kind"] != Kind.KERNEL.value).to_numpy() & costs.has_device
     num_bytes, written = _traffic(costs, event)
@@ -142,6 +145,14 @@ def _line(trace: RankTrace) -> Line:
         written,
         row_numbers(rows["op"]),
     )
+
+
+def _calculate(trace: RankTrace, costs: OpCosts) -> npt.NDArray[np.bool_]:
+    """Operators that calculate, without what they call themselves, such as the copy of a Python number to a tensor."""
+    counted = np.zeros(len(costs.owner), dtype=bool)
+    counted[costs.work] = costs.owner[costs.work] == costs.work
+    outermost: npt.NDArray[np.bool_] = counted & (above(trace, counted) < 0)
+    return outermost[costs.work]
 
 
 def _short(name: str, *, has_device: bool) -> str:
@@ -238,6 +249,7 @@ def _sequence(trace: RankTrace, line: Line, starts: IntArray, length: int, total
         kind="repeated" if repeated else "epilogue" if is_led else "chain",
         count=len(starts),
         total_ns=int(time.sum()),
+        part_ns=time.sum(axis=0).tolist(),
         share=float(time.sum()) / total_ns,
         pause_ns=pause,
         intermediate_bytes=handed,

@@ -22,6 +22,7 @@ import polars as pl
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind
+from pyrometer.trace.program.rollup import above
 from pyrometer.trace.program.where import Where, places_of, where
 from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.timing.gaps import device_gaps
@@ -39,6 +40,9 @@ SYNCHRONISING = (
 SCALARS = r"^aten::(item|_local_scalar_dense|is_nonzero)$"
 """Operators that read a scalar on the host, and so would wait for a device; within another operator of torch they belong
 to what that one does on the CPU."""
+
+OPTIMIZER_STEP = "Optimizer.step#"
+"""What an optimizer reads within its update, such as the number of its steps, lies on the host with a device, too."""
 
 PLACE = ("file", "line", "function", "module", "op")
 
@@ -194,12 +198,14 @@ def _stream_waits(trace: RankTrace) -> list[StreamWait]:
 
 def _scalars(trace: RankTrace) -> Synchronisation:
     ops = trace.of_kind(Kind.CPU_OP).filter(pl.col("name").str.contains(SCALARS))
-    above = trace.events["op"].gather(trace.events["parent"].gather(ops["event"]))
+    outer = trace.events["op"].gather(trace.events["parent"].gather(ops["event"]))
     inner = (
-        trace.events["name"].gather(above.cast(pl.UInt32)).str.starts_with("aten::").fill_null(value=False)
+        trace.events["name"].gather(outer.cast(pl.UInt32)).str.starts_with("aten::").fill_null(value=False)
     )
+    updates = trace.events["name"].str.starts_with(OPTIMIZER_STEP).fill_null(value=False).to_numpy()
+    updating = pl.Series(above(trace, updates)[ops["event"].to_numpy()] >= 0)
     zero = pl.lit(0, pl.Int64)
-    placed = ops.filter(~inner).select(
+    placed = ops.filter(~inner & ~updating).select(
         "track",
         "start_ns",
         "end_ns",

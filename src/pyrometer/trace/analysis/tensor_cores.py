@@ -44,14 +44,27 @@ SCHEMA = {
     "tensor_core_ns": pl.Int64,
     "eligible": pl.Boolean,
     "reason": pl.String,
+    "odd_size": pl.Int64,
+    "multiple": pl.Int64,
 }
+
+
+class Odd(NamedTuple):
+    """A size that slows matrix units, and what it should be a multiple of."""
+
+    size: int
+    multiple: int
+
+    def __str__(self) -> str:
+        return f"size {self.size} is not a multiple of {self.multiple}"
 
 
 class Eligibility(NamedTuple):
     """Whether matrix units could do it, and what is in the way or slows it."""
 
     eligible: bool
-    reason: str | None
+    reason: str | None = None
+    odd: Odd | None = None
 
 
 @analysis("tensor_cores")
@@ -88,7 +101,7 @@ def tensor_cores(trace: RankTrace) -> pl.DataFrame:
     ]
     return (
         pl.DataFrame(rows, schema=SCHEMA, orient="row")
-        .group_by("op", "shapes", "arithmetic", "eligible", "reason")
+        .group_by("op", "shapes", "arithmetic", "eligible", "reason", "odd_size", "multiple")
         .agg(pl.col("calls", "time_ns", "tensor_core_ns").sum())
         .select(list(SCHEMA))
         .sort("time_ns", "op", "shapes", descending=[True, False, False])
@@ -100,11 +113,12 @@ def _row(one: Kindred, row: dict[str, int], capability: float | None) -> tuple[o
     dtype = cost.dtype if cost is not None else ""
     used = row["tensor_core_ns"] > 0
     found = eligibility(one, capability)
-    reason = None if used and found.eligible and dtype == "float32" else found.reason
-    arithmetic = "tf32" if dtype == "float32" and used else dtype
+    arithmetic = dtype
+    if used and found.eligible and dtype == "float32":
+        arithmetic, found = "tf32", _aligned(one, dtype)
     return (
         one.name, "".join((one.dims or "").split()), arithmetic, row["calls"], row["time_ns"], row["tensor_core_ns"],
-        found.eligible or used, reason,
+        found.eligible or used, found.reason, *(found.odd or (None, None)),
     )  # fmt: skip
 
 
@@ -121,10 +135,16 @@ def eligibility(one: Kindred, capability: float | None) -> Eligibility:
         return Eligibility(eligible=False, reason=f"{dtype} is no type of matrix units")
     if capability is not None and capability < first:
         return Eligibility(eligible=False, reason=f"this device's matrix units do not take {dtype}")
-    return Eligibility(eligible=True, reason=_misaligned(one, dtype))
+    return _aligned(one, dtype)
 
 
-def _misaligned(one: Kindred, dtype: str) -> str | None:
+def _aligned(one: Kindred, dtype: str) -> Eligibility:
+    """Eligible, and as fast as matrix units are where no size is odd."""
+    odd = _misaligned(one, dtype)
+    return Eligibility(eligible=True, reason=None if odd is None else str(odd), odd=odd)
+
+
+def _misaligned(one: Kindred, dtype: str) -> Odd | None:
     """Sizes that lie innermost in memory and are no multiple of 16 bytes; of convolutions the channels."""
     multiple = ALIGNMENT_BYTES // max(ITEM_BYTES.get(dtype, 1), 1)
     try:
@@ -136,9 +156,9 @@ def _misaligned(one: Kindred, dtype: str) -> str | None:
         sizes = [tensor.shape[1] for tensor in operands]
     else:
         sizes = [_innermost(tensor) for tensor in operands]
-        sizes += [operands[1].shape[-1]] if one.name in PRODUCTS and len(operands) > 1 else []
+        sizes += [operands[-1].shape[-1]] if one.name in PRODUCTS and len(operands) > 1 else []
     odd = next((size for size in sizes if size % multiple), None)
-    return None if odd is None else f"size {odd} is not a multiple of {multiple}"
+    return None if odd is None else Odd(odd, multiple)
 
 
 def _innermost(tensor: Tensor) -> int:

@@ -27,17 +27,28 @@ from pyrometer.trace.analysis.over_time import OverTime, over_time
 from pyrometer.trace.analysis.phases import Phases, phases
 from pyrometer.trace.analysis.recoverable import Recoverable, largest_gains
 from pyrometer.trace.analysis.roofline import roofline
+from pyrometer.trace.analysis.sequences import Sequence, sequences
 from pyrometer.trace.analysis.synchronisation import Synchronisation, SyncPoint, sync_points
+from pyrometer.trace.analysis.tensor_cores import tensor_cores
 from pyrometer.trace.analysis.user_lines import user_lines
 from pyrometer.trace.analysis.utilisation import Utilisation, utilisation
 from pyrometer.trace.health.issue import HealthIssue
 from pyrometer.trace.info import Repair
-from pyrometer.trace.reporting.totals import LineTotal, ModuleTotal, OpTotal, RoofPoint, TreeNode, rows
+from pyrometer.trace.reporting.totals import (
+    LineTotal,
+    MatrixProduct,
+    ModuleTotal,
+    OpTotal,
+    RoofPoint,
+    TreeNode,
+    rows,
+)
 from pyrometer.trace.trace import RankTrace
 
 MOST_ROWS = 20
 """Rows that a report keeps of a long table; `analyze` gives all."""
 
+MOST_SEQUENCES = 10
 MOST_MODULES = 100
 MOST_NODES = 400
 SMALLEST_NODE = 0.005
@@ -87,6 +98,13 @@ class RankReport(Record, frozen=True, kw_only=True):
     collectives: Annotated[list[CollectiveGroup], doc("most exposed first")] = []
     roofline: Annotated[list[RoofPoint], doc("most time first")] = []
     utilisation: Utilisation
+    sequences: Annotated[
+        list[Sequence],
+        doc("work that follows each other again and again, and could be fused; largest gain first"),
+    ] = []
+    tensor_cores: Annotated[
+        list[MatrixProduct], doc("most time first; empty without a device or shapes")
+    ] = []
 
 
 def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
@@ -140,6 +158,8 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         collectives=collectives(trace).groups[:MOST_ROWS],
         roofline=_roof_points(trace, peaks),
         utilisation=utilisation(trace, peaks=peaks) if peaks else utilisation(trace),
+        sequences=sequences(trace)[:MOST_SEQUENCES],
+        tensor_cores=rows(tensor_cores(trace), MatrixProduct, MOST_ROWS),
     )
 
 

@@ -104,6 +104,25 @@ class RoofPoint(Record, frozen=True, kw_only=True):
     share_of_roof: float | None = None
     bound: Annotated[str | None, doc("compute, memory, overhead, communication, transfer or unknown")] = None
     source: Annotated[str | None, doc("of the formula")] = None
+    file: Annotated[str | None, doc("of the function that makes the longest of the calls")] = None
+    line: Annotated[int | None, doc("where that function begins")] = None
+    function: str | None = None
+    module: str | None = None
+
+
+class MatrixProduct(Record, frozen=True, kw_only=True):
+    """A matrix product, convolution or attention of one shape: whether it runs on matrix units, and what is in the way."""
+
+    op: str
+    shapes: str | None = None
+    arithmetic: Annotated[str, doc("the type that it is calculated in; tf32 where matrix units take float32")]
+    calls: int
+    time_ns: int
+    tensor_core_ns: Annotated[int, doc("of that, in kernels that use matrix units")]
+    eligible: Annotated[bool, doc("the device's matrix units take this type")]
+    reason: Annotated[str | None, doc("why they are not used, or not at full speed")] = None
+    odd_size: Annotated[int | None, doc("size that lies innermost in memory and is no multiple")] = None
+    multiple: Annotated[int | None, doc("elements in the 16 bytes of which sizes should be multiples")] = None
 
 
 def rows(frame: pl.DataFrame, kind: type[R], most: int) -> list[R]:

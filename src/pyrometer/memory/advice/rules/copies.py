@@ -48,6 +48,7 @@ def copies(case: Case) -> Iterator[Advice]:
         "writing into one changes the other",
         saves_bytes=saved,
         proved=proved,
+        **case.main_line(made),
     )
 
 
@@ -74,6 +75,7 @@ def two_dtypes(case: Case) -> Iterator[Advice]:
         "dtype that h has",
         saves_bytes=saving.nbytes,
         proved=saving.proved,
+        **case.main_line(at_peak),
     )
 
 

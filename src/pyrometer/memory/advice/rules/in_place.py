@@ -83,6 +83,7 @@ def in_place(case: Case) -> Iterator[Advice]:
         "overwritten",
         saves_bytes=saving.nbytes,
         proved=saving.proved,
+        **case.main_line(results),
     )
 
 

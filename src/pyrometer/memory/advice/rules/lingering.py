@@ -12,8 +12,8 @@ from pyrometer.memory.advice.case import Case
 from pyrometer.memory.advice.lives import Life, Lives
 from pyrometer.memory.advice.observing import Observed, UseRecorder, observe
 from pyrometer.memory.advice.record import Advice
-from pyrometer.memory.recording.sites import is_users
 from pyrometer.quantity import format_bytes
+from pyrometer.workload.whereabouts.nearest import is_users
 
 
 class Name(NamedTuple):
@@ -21,7 +21,8 @@ class Name(NamedTuple):
 
     variable: str
     function: str
-    place: str
+    file: str
+    line: int
 
 
 def lingering(case: Case) -> Iterator[Advice]:
@@ -37,15 +38,18 @@ def lingering(case: Case) -> Iterator[Advice]:
     if saving is None:
         return
     variables = list(dict.fromkeys(name.variable for name in names.values()))
-    held = _in_words(lives, names)
+    held = _held(lives, names)
+    most = next(iter(held))
     yield Advice(
         slug="let-go-earlier",
         title="delete variables that nothing reads any more",
-        why=f"{case.where}; still held then, and not used again: {held}",
+        why=f"{case.where}; still held then, and not used again: {_in_words(held)}",
         use="\n".join(f"del {variable}  # after its last use" for variable in variables),
         effect="the same values; what is deleted cannot be looked at afterwards",
         saves_bytes=saving.nbytes,
         proved=saving.proved,
+        file=most.file,
+        line=most.line,
     )
 
 
@@ -110,8 +114,8 @@ def _held_by_frames(recorder: UseRecorder, wanted: set[int]) -> dict[int, Name]:
         if is_users(code):
             for variable, value in dict(frame.f_locals).items():
                 for index in wanted.intersection(recorder.numbers(_tensors(value))):
-                    place = f"{code.co_filename}:{frame.f_lineno}"
-                    found.setdefault(index, Name(variable, code.co_name, place))
+                    name = Name(variable, code.co_name, code.co_filename, frame.f_lineno)
+                    found.setdefault(index, name)
         if frame.f_back is None:
             break
         frame = frame.f_back
@@ -128,11 +132,16 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     return [part for part in parts if issubclass(type(part), torch.Tensor)]
 
 
-def _in_words(lives: Lives, names: dict[int, Name]) -> str:
+def _held(lives: Lives, names: dict[int, Name]) -> dict[Name, int]:
+    """What each variable holds, the most first."""
     sums: dict[Name, int] = {}
     for index, name in names.items():
         sums[name] = sums.get(name, 0) + lives[index].nbytes
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def _in_words(held: dict[Name, int]) -> str:
     return "; ".join(
-        f"`{name.variable}` of {name.function}() at {name.place}: {format_bytes(nbytes)}"
-        for name, nbytes in sorted(sums.items(), key=lambda item: -item[1])
+        f"`{name.variable}` of {name.function}() at {name.file}:{name.line}: {format_bytes(nbytes)}"
+        for name, nbytes in held.items()
     )

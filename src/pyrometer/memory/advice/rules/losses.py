@@ -49,6 +49,7 @@ def scalar_with_storage(case: Case) -> Iterator[Advice]:
         effect="the same value and gradients; torch reduces this loss in the storage of its unreduced values, and detach() would keep it",
         saves_bytes=saved,
         proved="measured",
+        **case.main_line(at_peak),
     )
 
 
@@ -92,6 +93,7 @@ def logits_in_chunks(case: Case) -> Iterator[Advice]:
         effect="the same loss and gradients to rounding; the head runs twice. With ignored targets divide by the number of the others",
         saves_bytes=saving.nbytes,
         proved=saving.proved,
+        **case.main_line(at_peak),
     )
 
 

@@ -46,6 +46,7 @@ def preallocation(case: Case) -> Iterator[Advice]:
         effect="the same values, and no copy at the end; the size must be known beforehand, or bounded",
         saves_bytes=saving.nbytes,
         proved=saving.proved,
+        **case.main_line([result]),
     )
 
 

@@ -1,7 +1,7 @@
-"""Which forward operator a backward node belongs to.
+"""Which forward operator a backward node belongs to, as torch keeps it to itself.
 
 Autograd numbers its nodes as they are made, before the operator itself runs; in the backward pass the node that is
-being evaluated tells its number. So what is allocated there can be ascribed to the line and module of the forward pass.
+being evaluated tells its number. So what happens there can be ascribed to the line and module of the forward pass.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ def missing() -> list[str]:
     """
     if hasattr(torch._C, "_current_autograd_node") and hasattr(torch._C._autograd, "_get_sequence_nr"):  # noqa: SLF001
         return []
-    return [
-        "numbers of autograd nodes: memory of the backward pass is not ascribed to lines of the forward pass"
-    ]
+    return ["numbers of autograd nodes: the backward pass is not ascribed to lines of the forward pass"]
 
 
-def next_number() -> int | None:
-    """The number that the next autograd node of this thread will get; `None` where torch does not tell."""
+def last_number() -> int | None:
+    """The number of the last autograd node that this thread made; `None` without one, or where torch does not tell."""
     get = getattr(torch._C._autograd, "_get_sequence_nr", None)  # noqa: SLF001
-    return None if get is None else int(get())
+    following = 0 if get is None else int(get())
+    return following - 1 if following else None
 
 
 def current_node() -> tuple[int, str] | None:

@@ -44,6 +44,7 @@ class ModuleStack:
         finally:
             for handle in handles:
                 handle.remove()
+            self._running.clear()
 
     def _begin(self, module: nn.Module, _args: Any) -> None:
         path = self._paths.get(module)

@@ -1,0 +1,112 @@
+"""Functions that read a tensor across its memory: each element from another cache line than its neighbour.
+
+An elementwise function writes its result along memory. Where one of its operands has the same shape and another layout
+(`x + y.t()`), walking along the result jumps through that operand, and of each cache line that is fetched one element
+is used.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+
+from pyrometer.workload.program.record import StridedRead
+from pyrometer.workload.whereabouts.installed import INSTALLED
+
+LEAST_ELEMENTS = 65_536
+"""Below this the tensor fits into a near cache, where it makes little difference."""
+
+CACHE_LINE = 64
+"""Bytes that come together from memory on x86 and most Arm processors; GPUs fetch 32 or more."""
+
+MOVING = frozenset(
+    ["contiguous", "clone", "copy", "to", "reshape", "flatten", "cat", "stack", "concat", "permute", "type", "float",
+     "half", "bfloat16", "double", "cpu", "cuda", "repeat", "unfold"]
+)  # fmt: skip
+"""What lays data out anew, and has to read them somehow."""
+
+LIBRARY = frozenset(
+    ["matmul", "mm", "bmm", "addmm", "baddbmm", "linear", "bilinear", "einsum", "tensordot", "mv", "dot", "conv1d",
+     "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention",
+     "multi_head_attention_forward", "embedding", "getitem", "setitem", "gather", "index_select", "backward"]
+)  # fmt: skip
+"""What takes transposed operands as they are, or picks elements anyway."""
+
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+"""Subclasses need have no memory of their own."""
+
+_OWN = str(Path(__file__).resolve().parents[2])
+
+
+class Spot(NamedTuple):
+    """What makes two strided reads the same one."""
+
+    function: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    file: str | None
+    line: int | None
+
+
+def strided_operands(name: str, operands: list[torch.Tensor], result: Any) -> list[torch.Tensor]:
+    """The operands that a call read across their memory.
+
+    >>> x = torch.zeros(512, 512)
+    >>> len(strided_operands("add", [x, x.t()], x + x.t())), len(strided_operands("exp", [x.t()], x.t().exp()))
+    (1, 0)
+    """
+    if name in MOVING or name in LIBRARY or type(result) not in PLAIN or _is_small(result):
+        return []
+    along = _dense_dimension(result)
+    if along is None:
+        return []
+    return [
+        one
+        for one in operands
+        if type(one) in PLAIN
+        and one.shape == result.shape
+        and one.layout == torch.strided
+        and 0 not in one.stride()
+        and one.stride(along) * one.element_size() >= CACHE_LINE
+        and one.data_ptr() != result.data_ptr()
+    ]
+
+
+def strided_reads(found: Counter[Spot]) -> list[StridedRead]:
+    """As records, the largest first."""
+    reads = [
+        StridedRead(
+            function=spot.function,
+            shape=list(spot.shape),
+            strides=list(spot.strides),
+            calls=calls,
+            file=spot.file,
+            line=spot.line,
+        )
+        for spot, calls in found.items()
+    ]
+    return sorted(reads, key=lambda read: -read.calls * torch.Size(read.shape).numel())
+
+
+def spot_of(name: str, tensor: torch.Tensor) -> Spot:
+    """The read with the line of the user's code that is running."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented, and a stack of all frames costs far more
+    while frame is not None and frame.f_code.co_filename.startswith((_OWN, "<", *INSTALLED)):
+        frame = frame.f_back
+    file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else (None, None)
+    return Spot(name, tuple(tensor.shape), tensor.stride(), file, line)
+
+
+def _is_small(tensor: torch.Tensor) -> bool:
+    return tensor.numel() < LEAST_ELEMENTS or tensor.layout != torch.strided
+
+
+def _dense_dimension(tensor: torch.Tensor) -> int | None:
+    """The dimension whose elements are neighbours in memory."""
+    dense = [i for i, size in enumerate(tensor.shape) if size > 1 and tensor.stride(i) == 1]
+    return dense[-1] if dense else None
