@@ -1,0 +1,1 @@
+"""The checklist: items with their evidence, and the score."""

@@ -1,0 +1,104 @@
+"""One line of the checklist, and how it is answered from findings and evidence.
+
+An item fails when one of its rules found something; it passes only on a proof, which is a figure that would look
+different if the item did not hold; without either it is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pyrometer.rules.audit.record import AuditItem, Status
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.finding import Finding, Value
+
+Proof = Callable[[Evidence], dict[str, Value] | None]
+"""Figures that show that the item holds; null where they are not known."""
+
+Fault = Callable[[Evidence], "Failure | None"]
+"""What is wrong beyond what the rules say; null when nothing is."""
+
+Applies = Callable[[Evidence], str | None]
+"""Why the item does not apply; null when it does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why an item does not hold."""
+
+    reason: str
+    evidence: dict[str, Value]
+    advice: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One thing that must hold.
+
+    Attributes:
+        code: stable; its first digit is the group.
+        title: what must hold, as a statement.
+        rules: codes of the rules whose findings, remarks left out, break it.
+        proof: what it passes on.
+        fault: a check of its own, beside the rules.
+        applies: when it does not concern a program.
+        needed: what to observe so that it can be told.
+    """
+
+    code: str
+    title: str
+    needed: str
+    proof: Proof
+    rules: tuple[str, ...] = ()
+    fault: Fault | None = None
+    applies: Applies | None = None
+
+    def answer(self, evidence: Evidence, findings: Iterable[Finding]) -> AuditItem:
+        """The item's status for one program."""
+        why_not = self.applies(evidence) if self.applies is not None else None
+        if why_not is not None:
+            return self._item("not applicable", why_not)
+        broken = next((one for one in findings if one.code in self.rules and one.severity != "info"), None)
+        if broken is not None:
+            return self._item("fail", broken.message, _figures(broken), broken.advice)
+        failure = self.fault(evidence) if self.fault is not None else None
+        if failure is not None:
+            return self._item("fail", failure.reason, failure.evidence, failure.advice)
+        proved: dict[str, Value] = {
+            name: value for name, value in (self.proof(evidence) or {}).items() if value is not None
+        }
+        if not proved:
+            return self._item("unknown", f"not observed: {self.needed}")
+        return self._item("pass", _told(proved), proved)
+
+    def _item(
+        self, status: Status, reason: str, evidence: dict[str, Value] | None = None, advice: str | None = None
+    ) -> AuditItem:
+        return AuditItem(
+            code=self.code,
+            title=self.title,
+            status=status,
+            evidence=evidence or {},
+            reason=reason,
+            advice=advice,
+            rules=list(self.rules),
+        )
+
+
+def _figures(finding: Finding) -> dict[str, Value]:
+    place = finding.where
+    at = {"file": place.file, "line": place.line} if place.file is not None else {}
+    return {"finding": finding.code, **at, **finding.evidence}
+
+
+def _told(proved: dict[str, Value]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in proved.items())
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

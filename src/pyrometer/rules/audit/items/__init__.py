@@ -1,0 +1,1 @@
+"""The items of the checklist, a file per group."""

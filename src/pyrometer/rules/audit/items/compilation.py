@@ -1,0 +1,77 @@
+"""Items about torch.compile."""
+
+from __future__ import annotations
+
+from pyrometer.rules.audit.applicable import COMPILERS, needs_compiled, needs_words
+from pyrometer.rules.audit.item import Item
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.finding import Value
+
+
+def _graphs(evidence: Evidence) -> dict[str, Value] | None:
+    compiled = evidence.compiled
+    return {"graphs": compiled.graphs, "breaks": len(compiled.breaks)} if compiled is not None else None
+
+
+def _recompiles(evidence: Evidence) -> dict[str, Value] | None:
+    compiled = evidence.compiled
+    return {"recompilations": len(compiled.recompiles)} if compiled is not None else None
+
+
+def _repaid(evidence: Evidence) -> dict[str, Value] | None:
+    compiled = evidence.compiled
+    known = compiled is not None and compiled.evaluation is not None
+    return {"compared_with_eager": True} if known else None
+
+
+def _same(evidence: Evidence) -> dict[str, Value] | None:
+    error = evidence.compiled.error if evidence.compiled is not None else None
+    return {"largest_error": error.max_abs} if error is not None else None
+
+
+def _source(evidence: Evidence) -> dict[str, Value] | None:
+    return {"files_read": len(evidence.modules)} if evidence.modules else None
+
+
+COMPILATION = (
+    Item(
+        code="A501",
+        title="What is compiled is one graph",
+        rules=("PYR401", "PYR412"),
+        proof=_graphs,
+        applies=needs_compiled,
+        needed="what torch.compile did",
+    ),
+    Item(
+        code="A502",
+        title="Nothing is compiled again once warm",
+        rules=("PYR402", "PYR403", "PYR404", "PYR407", "PYR413"),
+        proof=_recompiles,
+        applies=needs_compiled,
+        needed="what torch.compile did",
+    ),
+    Item(
+        code="A503",
+        title="Compiling repays itself, before traffic",
+        rules=("PYR405", "PYR406", "PYR411"),
+        proof=_repaid,
+        applies=needs_compiled,
+        needed="eager beside compiled, as `pyrometer compile TARGET --modes` measures",
+    ),
+    Item(
+        code="A504",
+        title="No debugging aid of the compiler is left on",
+        rules=("PYR408",),
+        proof=_source,
+        applies=needs_words(COMPILERS, "the program neither compiles nor sets an aid of debugging"),
+        needed="the program's source",
+    ),
+    Item(
+        code="A505",
+        title="Compiled results equal eager ones",
+        rules=("PYR409", "PYR708"),
+        proof=_same,
+        applies=needs_compiled,
+        needed="eager beside compiled results, as `pyrometer compile` takes",
+    ),
+)

@@ -1,0 +1,100 @@
+"""Items about the data pipeline."""
+
+from __future__ import annotations
+
+from pyrometer.rules.audit.applicable import needs_device, needs_loader
+from pyrometer.rules.audit.item import Item
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.finding import Value
+
+
+def _share(evidence: Evidence) -> dict[str, Value] | None:
+    return {"data_share": evidence.loading.data_share} if evidence.loading is not None else None
+
+
+def _workers(evidence: Evidence) -> dict[str, Value] | None:
+    loading = evidence.loading
+    if loading is None or loading.worker_busy is None:
+        return None
+    return {"worker_busy": loading.worker_busy, "queue_batches": loading.queue_batches}
+
+
+def _stages(evidence: Evidence) -> dict[str, Value] | None:
+    loading = evidence.loading
+    return (
+        {"stages_observed": [stage.name for stage in loading.stages]} if loading and loading.stages else None
+    )
+
+
+def _padding(evidence: Evidence) -> dict[str, Value] | None:
+    measured = evidence.measurement
+    if measured is None or measured.padding_ratio is None:
+        return None
+    return {"padding_share": measured.padding_ratio}
+
+
+def _unpadded(evidence: Evidence) -> str | None:
+    measured = evidence.measurement
+    if measured is not None and measured.padding_ratio is None:
+        return "the batches say nothing of lengths or a mask"
+    return None
+
+
+def _copies(evidence: Evidence) -> dict[str, Value] | None:
+    return {"copies": evidence.trace.copies.num_copies} if evidence.trace is not None else None
+
+
+def _no_loader_or_device(evidence: Evidence) -> str | None:
+    return needs_device(evidence) or needs_loader(evidence)
+
+
+DATA = (
+    Item(
+        code="A401",
+        title="The step does not wait for its data",
+        rules=("PYR301",),
+        proof=_share,
+        applies=needs_loader,
+        needed="the loader of a training",
+    ),
+    Item(
+        code="A402",
+        title="Workers load beside the step, as many as help",
+        rules=("PYR302", "PYR303", "PYR305", "PYR306", "PYR312"),
+        proof=_workers,
+        applies=needs_loader,
+        needed="a loader with workers",
+    ),
+    Item(
+        code="A403",
+        title="Batches reach the device from pinned memory, beside the computing",
+        rules=("PYR112", "PYR113", "PYR114", "PYR115", "PYR117", "PYR304"),
+        proof=_copies,
+        applies=_no_loader_or_device,
+        needed="a trace of an accelerator",
+    ),
+    Item(
+        code="A404",
+        title="Preprocessing is done once, and not in each epoch or each collate",
+        rules=("PYR307", "PYR308", "PYR309"),
+        proof=_stages,
+        applies=needs_loader,
+        needed="the stages of a loader",
+    ),
+    Item(
+        code="A405",
+        title="The format can be read in parallel",
+        rules=("PYR313",),
+        proof=_stages,
+        applies=needs_loader,
+        needed="the stages of a loader",
+    ),
+    Item(
+        code="A406",
+        title="Little of a batch is padding",
+        rules=("PYR310", "PYR007"),
+        proof=_padding,
+        applies=_unpadded,
+        needed="a measurement",
+    ),
+)

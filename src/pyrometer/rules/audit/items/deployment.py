@@ -1,0 +1,171 @@
+"""Items about deployment and production, as far as the source of a service shows them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from pyrometer.rules.audit.applicable import needs_inference, needs_service
+from pyrometer.rules.audit.item import Failure, Item
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.finding import Value
+
+METRICS = ("prometheus_client", "opentelemetry", "statsd", "datadog", "pyrometer.monitor")
+LOGS = ("structlog", "pythonjsonlogger", "loguru", "json_logging", "logging_json")
+ALERTS = ("sentry_sdk", "alertmanager", "pagerduty", "pdpyras", "rollbar")
+VERSIONS = ("mlflow", "bentoml", "huggingface_hub", "dvc", "wandb", "pyrometer.rollout")
+
+
+def _imports(evidence: Evidence, names: Iterable[str]) -> list[str]:
+    """Those of the packages that some file imports."""
+    found: set[str] = set()
+    for module in evidence.modules:
+        for node in module.nodes(ast.Import, ast.ImportFrom):
+            if isinstance(node, ast.ImportFrom):
+                imported = [node.module or ""]
+            else:
+                imported = [alias.name for alias in node.names]
+            found |= {name for name in names for one in imported if one == name or one.startswith(f"{name}.")}
+    return sorted(found)
+
+
+def _metrics(evidence: Evidence) -> dict[str, Value] | None:
+    return _proved(evidence, METRICS)
+
+
+def _no_metrics(evidence: Evidence) -> Failure | None:
+    return _lacking(
+        evidence, METRICS, "exports no metrics", "count requests, latency and errors with prometheus_client"
+    )
+
+
+def _structured(evidence: Evidence) -> dict[str, Value] | None:
+    return _proved(evidence, LOGS)
+
+
+def _no_structure(evidence: Evidence) -> Failure | None:
+    return _lacking(
+        evidence, LOGS, "writes no structured logs", "log one JSON object per request with structlog"
+    )
+
+
+def _alerts(evidence: Evidence) -> dict[str, Value] | None:
+    return _proved(evidence, ALERTS)
+
+
+def _versions(evidence: Evidence) -> dict[str, Value] | None:
+    return _proved(evidence, VERSIONS)
+
+
+def _proved(evidence: Evidence, names: tuple[str, ...]) -> dict[str, Value] | None:
+    found = _imports(evidence, names)
+    return {"imports": found} if found else None
+
+
+def _lacking(evidence: Evidence, names: tuple[str, ...], what: str, advice: str) -> Failure | None:
+    if not evidence.modules or _imports(evidence, names):
+        return None
+    looked_for: list[str] = list(names)
+    return Failure(
+        reason=f"the service {what}: it imports none of {', '.join(names)}",
+        evidence={"files_read": len(evidence.modules), "looked_for": looked_for},
+        advice=advice,
+    )
+
+
+def _degrades(evidence: Evidence) -> dict[str, Value] | None:
+    """A handler of a failing or late model that answers all the same."""
+    places: list[str] = [
+        f"{module.path}:{node.lineno}"
+        for module in evidence.modules
+        for node in module.nodes(ast.ExceptHandler)
+        if any(isinstance(inner, ast.Return) for inner in ast.walk(node))
+        and "time" in f"{ast.unparse(node.type) if node.type is not None else ''}".lower()
+    ]
+    return {"fallbacks": places} if places else None
+
+
+def _modes(evidence: Evidence) -> dict[str, Value] | None:
+    """Layers alone prove little: whoever measures an inference puts them in evaluation mode first."""
+    program = evidence.program
+    if program is None or program.active_dropouts is None:
+        return None
+    in_training = sum(one.training for one in program.modules)
+    return {"active_dropouts": program.active_dropouts, "modules_in_training_mode": in_training}
+
+
+def _training_mode(evidence: Evidence) -> Failure | None:
+    seen = _modes(evidence)
+    if seen is None or not any(seen.values()):
+        return None
+    return Failure(
+        reason="dropout or layers are in training mode while the model infers",
+        evidence=seen,
+        advice="call model.eval() before inference, and pass training=self.training to functional dropout",
+    )
+
+
+def _warm(evidence: Evidence) -> dict[str, Value] | None:
+    measured = evidence.measurement
+    if measured is None or not measured.median_s:
+        return None
+    return {"first_call_over_median": measured.first_call_s / measured.median_s}
+
+
+DEPLOYMENT = (
+    Item(
+        code="A801",
+        title="Inference runs in evaluation mode",
+        rules=("PYR509",),
+        fault=_training_mode,
+        proof=_modes,
+        applies=needs_inference,
+        needed="one step of the model",
+    ),
+    Item(
+        code="A802",
+        title="The model is warm before traffic arrives",
+        rules=("PYR406",),
+        proof=_warm,
+        applies=needs_service,
+        needed="a measurement",
+    ),
+    Item(
+        code="A803",
+        title="The service exports metrics",
+        fault=_no_metrics,
+        proof=_metrics,
+        applies=needs_service,
+        needed="the program's source",
+    ),
+    Item(
+        code="A804",
+        title="Someone is alerted",
+        proof=_alerts,
+        applies=needs_service,
+        needed="alert rules, which live outside of the source; alert on latency, errors and memory growth",
+    ),
+    Item(
+        code="A805",
+        title="A late or failing model is answered for",
+        proof=_degrades,
+        applies=needs_service,
+        needed="a handler of time-outs that returns an answer",
+    ),
+    Item(
+        code="A806",
+        title="Logs are structured, and not written for every request in the hot path",
+        rules=("PYR006",),
+        fault=_no_structure,
+        proof=_structured,
+        applies=needs_service,
+        needed="the program's source",
+    ),
+    Item(
+        code="A807",
+        title="An earlier version can be brought back",
+        proof=_versions,
+        applies=needs_service,
+        needed="a registry of model versions; keep the last two where the service can load them",
+    ),
+)

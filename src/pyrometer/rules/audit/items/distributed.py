@@ -1,0 +1,53 @@
+"""Items about several ranks."""
+
+from __future__ import annotations
+
+from pyrometer.rules.audit.applicable import needs_ranks
+from pyrometer.rules.audit.item import Item
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.finding import Value
+
+
+def _ranks(evidence: Evidence) -> dict[str, Value] | None:
+    return {"ranks": len(evidence.job.ranks)} if evidence.job is not None else None
+
+
+def _wrappers(evidence: Evidence) -> dict[str, Value] | None:
+    wrappers = evidence.program.wrappers if evidence.program is not None else []
+    return {"wrappers": [one.type_name for one in wrappers]} if wrappers else None
+
+
+DISTRIBUTED = (
+    Item(
+        code="A701",
+        title="Communication hides behind computing",
+        rules=("PYR601", "PYR610"),
+        proof=_ranks,
+        applies=needs_ranks,
+        needed="traces of all ranks",
+    ),
+    Item(
+        code="A702",
+        title="Gradients are exchanged in buckets of the right size, without copies",
+        rules=("PYR602", "PYR604", "PYR605", "PYR606", "PYR612"),
+        proof=_wrappers,
+        applies=needs_ranks,
+        needed="the wrapper's settings",
+    ),
+    Item(
+        code="A703",
+        title="Accumulated micro-batches exchange gradients once",
+        rules=("PYR603", "PYR611"),
+        proof=_wrappers,
+        applies=needs_ranks,
+        needed="the wrapper's settings",
+    ),
+    Item(
+        code="A704",
+        title="Ranks are balanced",
+        rules=("PYR607", "PYR608", "PYR609"),
+        proof=_ranks,
+        applies=needs_ranks,
+        needed="traces of all ranks",
+    ),
+)

@@ -1,0 +1,118 @@
+"""Items about memory."""
+
+from __future__ import annotations
+
+from pyrometer.rules.audit.applicable import needs_device, needs_inference, needs_training
+from pyrometer.rules.audit.item import Failure, Item
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.finding import Value
+
+NO_GRADIENTS = ("torch.inference_mode", "torch.no_grad", "torch.set_grad_enabled")
+
+MOST_UNKNOWN = 0.05
+"""Of the peak, that may be unexplained."""
+
+
+def _profiled(evidence: Evidence) -> dict[str, Value] | None:
+    memory = evidence.memory
+    return {"peak_bytes": memory.peak_bytes} if memory is not None else None
+
+
+def _watched(evidence: Evidence) -> dict[str, Value] | None:
+    leak = evidence.memory.leak if evidence.memory is not None else None
+    if leak is None or leak.verdict not in {"stable", "allocator warm-up"}:
+        return None
+    return {"verdict": leak.verdict, "steps_watched": leak.num_steps}
+
+
+def _grad_mode(evidence: Evidence) -> dict[str, Value] | None:
+    """Where the program itself switches gradients off: whoever measures an inference does so anyway."""
+    places: list[str] = [
+        f"{module.path}:{call.lineno}" for module in evidence.modules for call in module.calls(*NO_GRADIENTS)
+    ]
+    return {"switched_off_at": places} if places else None
+
+
+def _explained(evidence: Evidence) -> dict[str, Value] | None:
+    memory = evidence.memory
+    if memory is None or not memory.peak_bytes:
+        return None
+    return {"unknown_share": memory.ledger_bytes.get("unknown", 0) / memory.peak_bytes}
+
+
+def _unexplained(evidence: Evidence) -> Failure | None:
+    share = (_explained(evidence) or {}).get("unknown_share")
+    if not isinstance(share, float) or share <= MOST_UNKNOWN:
+        return None
+    return Failure(
+        reason=f"{share:.1%} of the peak belongs to no known category",
+        evidence={"unknown_share": share},
+        advice="run `pyrometer memory` on the target and look at what is held at the peak",
+    )
+
+
+def _reserved(evidence: Evidence) -> dict[str, Value] | None:
+    levels = evidence.memory.levels if evidence.memory is not None else None
+    if levels is None or not levels.reserved_peak_bytes or levels.allocated_peak_bytes is None:
+        return None
+    return {"allocated_over_reserved": levels.allocated_peak_bytes / levels.reserved_peak_bytes}
+
+
+def _source(evidence: Evidence) -> dict[str, Value] | None:
+    return {"files_read": len(evidence.modules)} if evidence.modules else None
+
+
+MEMORY = (
+    Item(
+        code="A201",
+        title="Inference records no gradients",
+        rules=("PYR201",),
+        proof=_grad_mode,
+        applies=needs_inference,
+        needed="torch.inference_mode() or torch.no_grad() in the program's source",
+    ),
+    Item(
+        code="A202",
+        title="Nothing is kept from step to step that is not needed",
+        rules=("PYR202", "PYR203", "PYR204", "PYR211", "PYR216"),
+        proof=_source,
+        needed="the program's source",
+    ),
+    Item(
+        code="A203",
+        title="Live memory stays level over the steps",
+        rules=("PYR217",),
+        proof=_watched,
+        needed="enough steps to tell a leak from warm-up",
+    ),
+    Item(
+        code="A204",
+        title="The peak is explained",
+        fault=_unexplained,
+        proof=_explained,
+        needed="a memory profile",
+    ),
+    Item(
+        code="A205",
+        title="Buffers are allocated once, and not copied without need",
+        rules=("PYR213", "PYR214", "PYR215"),
+        proof=_profiled,
+        needed="a memory profile",
+    ),
+    Item(
+        code="A206",
+        title="The allocator is not fragmented, and left alone in loops",
+        rules=("PYR205", "PYR206", "PYR207"),
+        proof=_reserved,
+        applies=needs_device,
+        needed="allocated and reserved memory of a device",
+    ),
+    Item(
+        code="A207",
+        title="Gradients are released after the step",
+        rules=("PYR212",),
+        proof=_source,
+        applies=needs_training,
+        needed="the program's source",
+    ),
+)

@@ -1,0 +1,87 @@
+"""What a rule is, for people and programs: one entry feeds `pyrometer rule`, the reference in the docs and SARIF."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pyrometer.record import Record, doc
+from pyrometer.rules.finding import FixClass, Severity
+from pyrometer.rules.rule import HEADINGS, Rule, Stage
+
+FIX_WORDS: dict[FixClass, str] = {
+    "exact": "results stay the same",
+    "tolerance": "results may differ within a tolerance",
+    "semantic": "what is computed may change",
+}
+
+
+class LimitEntry(Record, frozen=True, kw_only=True):
+    """A threshold of a rule."""
+
+    key: Annotated[str, doc('as it is set in `[tool.pyrometer.rules.limits]`, such as "PYR301.min_share"')]
+    value: float
+    reason: str
+
+
+class RuleEntry(Record, frozen=True, kw_only=True):
+    """Everything that is said about one rule."""
+
+    code: str
+    name: str
+    family: str
+    summary: Annotated[str, doc("the fault, in a sentence")]
+    stage: Stage
+    since: Annotated[str, doc("version that the stage holds from")]
+    successor: Annotated[str | None, doc("code of the rule that replaces a deprecated one")] = None
+    severity: Severity
+    fix_class: FixClass
+    lever: str | None = None
+    limits: list[LimitEntry] = []
+    reads: Annotated[list[list[str]], doc("kinds of evidence; each list is enough for an answer")] = []
+    sections: Annotated[dict[str, str], doc("documentation by heading, in Markdown")] = {}
+
+
+def entry(rule: Rule) -> RuleEntry:
+    """A rule as a record."""
+    reads = [["source"]] if rule.source_checks else []
+    reads += [list(reading.needs) for reading in rule.readings]
+    return RuleEntry(
+        code=rule.code,
+        name=rule.name,
+        family=rule.family,
+        summary=rule.summary,
+        stage=rule.stage,
+        since=rule.since,
+        successor=rule.successor,
+        severity=rule.severity,
+        fix_class=rule.fix_class,
+        lever=rule.lever,
+        limits=[
+            LimitEntry(key=f"{rule.code}.{one.name}", value=one.value, reason=one.reason)
+            for one in rule.limits
+        ],
+        reads=reads,
+        sections={heading: rule.section(heading) for heading in HEADINGS if rule.section(heading)},
+    )
+
+
+def markdown(found: RuleEntry, *, level: int = 1) -> str:
+    """An entry as Markdown; its headings begin at `level`."""
+    marks = "#" * level
+    blocks = [f"{marks} {found.code} {found.name}", found.summary, _facts(found)]
+    blocks += [f"{marks}# {heading}\n\n{text}" for heading, text in found.sections.items()]
+    if found.limits:
+        rows = [f'- `"{one.key}" = {one.value:g}`: {one.reason}' for one in found.limits]
+        blocks.append(f"{marks}# Limits\n\n" + "\n".join(rows))
+    return "\n\n".join(blocks)
+
+
+def _facts(found: RuleEntry) -> str:
+    stage = f"{found.stage} since {found.since}"
+    if found.successor:
+        stage += f", see {found.successor}"
+    facts = [stage, f"severity {found.severity}", f"fix {found.fix_class}: {FIX_WORDS[found.fix_class]}"]
+    if found.lever:
+        facts.append(f"lever `{found.lever}`")
+    facts.append("reads " + " or ".join(" and ".join(kinds) for kinds in found.reads))
+    return "; ".join(facts) + "."

@@ -1,0 +1,1 @@
+"""PYR4xx: what torch.compile did."""

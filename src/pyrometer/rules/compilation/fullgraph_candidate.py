@@ -1,0 +1,115 @@
+"""The program compiles to whole graphs, and nothing guards that.
+
+## What it does
+
+Reports a call of torch.compile without `fullgraph=True` whose program had neither a graph break nor a function that was given up,
+where the file has one such call, or the call decorates a function that was seen to compile.
+
+## Why it costs
+
+Nothing yet. A later `print`, a branch on a value or a new release of a library breaks the graph in silence, and the program is
+slower without a word. With `fullgraph=True` it is an error at the line that breaks.
+
+## Example
+
+```python
+model = torch.compile(model)
+```
+
+## Use instead
+
+```python
+model = torch.compile(model, fullgraph=True)
+```
+
+## Fix safety
+
+Exact while there is no break. An input that takes another way through the program, and breaks there, raises instead of running
+in parts.
+
+## References
+
+- PyTorch documentation, fullgraph=True to find graph breaks:
+  https://docs.pytorch.org/docs/main/user_guide/torch_compiler/compile/programming_model.fullgraph_true.html
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import counted
+from pyrometer.rules.compilation.compile_calls import CompileCall, compile_calls
+from pyrometer.rules.compilation.hypothetical import is_hypothetical
+from pyrometer.rules.finding import Finding
+from pyrometer.rules.joining import module_of
+from pyrometer.rules.registry import declare
+
+if TYPE_CHECKING:
+    from pyrometer.compiler.report import CompileReport
+    from pyrometer.rules.evidence import Evidence
+
+RULE = declare(code="PYR410", name="fullgraph-candidate", doc=__doc__, severity="info", fix_class="exact")
+
+COMPILED = frozenset({"compiled", "empty"})
+
+
+@RULE.in_evidence("compiled", "source")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """The calls of torch.compile that could say so."""
+    report = evidence.compiled
+    if report is None or is_hypothetical(report) or not _is_whole(report):
+        return
+    calls = [call for module in evidence.modules for call in compile_calls(module)]
+    for call in calls:
+        if _says(call) or not (len(calls) == 1 or _was_compiled(call, report)):
+            continue
+        yield RULE.finding(
+            message=f"{counted(report.graphs, 'graph')} without a break, and fullgraph=True does not guard that",
+            where=call.place,
+            evidence={"graphs": report.graphs, "frames": report.frames, "recompiles": len(report.recompiles)},
+            links=["/compiled/graphs"],
+            confidence="high",
+            advice="Add fullgraph=True: a break that somebody adds later is then an error at its line.",
+            rewrite=_rewritten(call),
+        )
+
+
+def _is_whole(report: CompileReport) -> bool:
+    """Whether all that was compiled was seen, and none of it broke, failed or was given up."""
+    return (
+        report.graphs > 0
+        and not (report.breaks or report.skips or report.limits or report.incomplete)
+        and all(one.outcome in COMPILED and not one.is_resume for one in report.compilations)
+    )
+
+
+def _says(call: CompileCall) -> bool:
+    return call.keyword("fullgraph") is not None or call.passes_unknown
+
+
+def _was_compiled(call: CompileCall, report: CompileReport) -> bool:
+    """Whether it decorates a function that is among those compiled."""
+    function = call.decorated
+    if function is None:
+        return False
+    first = min(function.lineno, *(decorator.lineno for decorator in function.decorator_list))
+    return any(
+        one.function.rpartition(".")[2] == function.name
+        and first <= one.line <= (function.end_lineno or function.lineno)
+        and module_of(one.file, [call.module]) is not None
+        for one in report.compilations
+    )
+
+
+def _rewritten(call: CompileCall) -> str:
+    """The call with the keyword."""
+    if not isinstance(call.node, ast.Call):
+        return f"@{call.module.source(call.node)}(fullgraph=True)"
+    whole = ast.Call(
+        call.node.func,
+        call.node.args,
+        [*call.node.keywords, ast.keyword("fullgraph", ast.Constant(value=True))],
+    )
+    return ast.unparse(whole)

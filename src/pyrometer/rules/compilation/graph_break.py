@@ -1,0 +1,165 @@
+"""A compiled function holds code that torch.compile cannot put into its graph.
+
+## What it does
+
+Reports each line at which a compiled graph had to end, with torch's reason and what to write instead. Breaks that follow from
+another one and go away with it are left out, and so are those inside of torch's own code.
+
+In source text it reports what certainly ends a graph, in functions that the file itself compiles: `print`, `open`, clocks,
+logging and warnings; `.item()`, `float(tensor)` and the like unless `capture_scalar_outputs` is set; an `if` or `while` on a
+tensor; operators whose result has a size that depends on values, such as `nonzero` and `x[x > 0]`; and `graph_break()` left in.
+
+## Why it costs
+
+Before the break one graph is compiled, behind it another one. Nothing is fused across the break, results that both need are
+written to memory and read again, and each step looks for and enters one graph more, with its guards. A break in a loop, or
+in a function that cannot be entered in its middle, leaves the whole function uncompiled.
+
+## Example
+
+```python
+import torch
+
+
+@torch.compile
+def normalise(x: torch.Tensor) -> torch.Tensor:
+    total = x.sum()
+    if total > 0:
+        x = x / total
+    return x
+```
+
+## Use instead
+
+Select with torch.where, keep numbers in tensors, and say things to people outside of the compiled function.
+
+```python
+import torch
+
+
+@torch.compile
+def normalise(x: torch.Tensor) -> torch.Tensor:
+    total = x.sum()
+    is_positive = total > 0
+    divisor = torch.where(is_positive, total, 1.0)
+    return torch.where(is_positive, x / divisor, x)
+```
+
+`torch.where` computes both sides, and the backward pass goes through both: a NaN or an infinity in the side that is not taken
+makes the gradient NaN. `torch.where(total > 0, x / total, x)` would do so at a total of 0, so the divisor is made safe first.
+
+## Fix safety
+
+Each rewrite says for itself what it may change: keeping a number in a tensor rounds as tensors do, selecting between two
+results computes both. Taking out a forgotten `torch._dynamo.graph_break()` may change digits, as more is fused then.
+
+## References
+
+- PyTorch documentation, torch.compile: https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+- PyTorch documentation, the programming model of torch.compile:
+  https://docs.pytorch.org/docs/main/user_guide/torch_compiler/compile/programming_model.fullgraph_true.html
+- PyTorch tutorial, Introduction to torch.compile: https://docs.pytorch.org/tutorials/intermediate/torch_compile_tutorial.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import counted
+from pyrometer.rules.compilation.certain_breaks import certain_breaks
+from pyrometer.rules.compilation.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.spread import one_more_graph
+from pyrometer.rules.finding import Cost, Finding, Place
+from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.registry import declare
+from pyrometer.rules.source.edit import delete_statement
+
+if TYPE_CHECKING:
+    from pyrometer.compiler.breaks.record import Break, Rewrite
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.source.module import Module
+
+RULE = declare(code="PYR401", name="graph-break", doc=__doc__, severity="warning", fix_class="semantic")
+
+OTHERWISE = "Do it before or after the compiled function and hand the result in."
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """What certainly breaks, in functions that the file compiles."""
+    for found in certain_breaks(module):
+        fixes = (
+            Fix(
+                fix_class="tolerance",
+                title="Remove the call",
+                edits=[delete_statement(module, module.statement_of(found.node))],
+            )
+            if found.is_left_in
+            else None
+        )
+        yield match(
+            found.node,
+            f"{found.what} ends the graph of a compiled function",
+            advice=found.advice,
+            fix=fixes,
+            confidence="high" if found.is_certain else "medium",
+        )
+
+
+@RULE.in_evidence("compiled")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """One finding per line at which graphs ended."""
+    report = evidence.compiled
+    if report is None:
+        return
+    would = is_hypothetical(report)
+    for number, found in enumerate(report.breaks):
+        if found.chained or found.inside_torch:
+            continue
+        first = found.advice[0] if found.advice else None
+        yield RULE.finding(
+            message=_message(found, would=would),
+            severity="info" if would else "warning",
+            where=Place(file=found.file, line=found.line, function=found.function or None),
+            evidence={
+                "break_id": found.id,
+                "compilations": len(found.compile_ids),
+                "breaks_on_line": found.sites,
+                "lost_ops": found.lost_ops,
+                "num_graphs": report.graphs,
+                "left_eager": [place.text for place in found.left_eager],
+            },
+            links=[f"/compiled/breaks/{number}"],
+            cost=None if would else _cost(found, evidence),
+            fix_class=first.exactness if first is not None else RULE.fix_class,
+            confidence="high",
+            advice=f"{_sentence(first.title)}. {first.why}" if first is not None else OTHERWISE,
+            rewrite=_code(first),
+            resource=f"break:{found.file}:{found.line}",
+        )
+
+
+def _message(found: Break, *, would: bool) -> str:
+    reason = found.reason.strip().partition("\n")[0]
+    ends = "torch.compile would end its graph here" if would else "The compiled graph ends here"
+    if found.skips_frame:
+        ends = f"The function {found.function} {'would be' if would else 'is'} not compiled for this line"
+    lost = f", which leaves {counted(found.lost_ops, 'operation')} out of any graph" if found.lost_ops else ""
+    times = f" ({counted(found.sites, 'break')} on this line)" if found.sites > 1 else ""
+    return f"{ends}: {reason}{lost}{times}"
+
+
+def _cost(found: Break, evidence: Evidence) -> Cost | None:
+    """Of a break behind which a graph follows; what an uncompiled function costs was not measured."""
+    if evidence.compiled is None or found.skips_frame or found.skips_rest:
+        return None
+    return one_more_graph(found.sites, evidence, evidence.compiled)
+
+
+def _code(rewrite: Rewrite | None) -> str | None:
+    return None if rewrite is None else rewrite.after or rewrite.setting or None
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

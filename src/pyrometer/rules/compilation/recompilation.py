@@ -1,0 +1,148 @@
+"""A compiled function is compiled again because an input changed.
+
+## What it does
+
+Reports each function that was compiled more than once, with the guard that failed, the input that changed and the values that
+it had. Changes of dtype, device, layout or gradient mode, and integers that a module counts, are told by rules of their own.
+A change between `train()` and `eval()` is two graphs by design and not reported.
+
+## Why it costs
+
+torch.compile compiles for the sizes and values that it sees. A call that fits none of its graphs waits until another one is
+compiled: in the middle of the run, at each new value, until torch opens the size or gives the function up.
+
+## Example
+
+```python
+step = torch.compile(model)
+for batch in loader:
+    step(batch)  # the last batch of an epoch is smaller
+```
+
+## Use instead
+
+Say which dimension varies before the first call, pad to a few sizes, or pass numbers as tensors.
+
+```python
+step = torch.compile(model)
+for batch in loader:
+    torch._dynamo.mark_dynamic(batch, 0)
+    step(batch)
+```
+
+## Fix safety
+
+Tolerance: a graph for all sizes may sum in another order than one for a single size. Padding keeps results the same only where
+the model masks what was added.
+
+## References
+
+- PyTorch documentation, recompilation:
+  https://docs.pytorch.org/docs/main/user_guide/torch_compiler/compile/programming_model.recompilation.html
+- PyTorch documentation, torch.compile: https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyrometer.rules.compilation.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.recompilations import Recompilations, recompilations, strict_words
+from pyrometer.rules.compilation.spread import RESOURCE, once_in_a_run
+from pyrometer.rules.finding import Finding
+from pyrometer.rules.registry import declare
+
+if TYPE_CHECKING:
+    from pyrometer.compiler.recompiles.record import ChangedInput
+    from pyrometer.compiler.report import CompileReport
+    from pyrometer.rules.evidence import Evidence
+
+RULE = declare(
+    code="PYR402",
+    name="recompilation",
+    doc=__doc__,
+    severity="warning",
+    fix_class="tolerance",
+    lever="mark_dynamic",
+)
+
+SIZE = re.compile(r"(?P<tensor>.+)\.size\(\)\[(?P<dim>\d+)\]$")
+LOCAL = re.compile(r"L\['(\w+)'\]")
+
+
+class Remedy(NamedTuple):
+    """What to do about one kind of change."""
+
+    advice: str
+    lever: str | None = None
+    rewrite: str | None = None
+
+
+REMEDIES = {
+    "rank": "Bring the input to one number of dimensions before the call, for example with unsqueeze.",
+    "length": "Stack the items into one tensor, or pad the list to a few lengths.",
+    "keys": "Pass dicts with one set of keys, in one order.",
+    "value": "Pass the number as a tensor, or choose outside of the compiled function.",
+    "attribute": "Pass the value as a tensor, or choose outside of the compiled function.",
+    "identity": "Pass the same object each time, or decide outside of the compiled function.",
+    "type": "Pass values of one type.",
+    "aliasing": "Pass different tensors, or always the same one twice.",
+}
+GENERAL = "Keep what the guard names the same in all calls, or take what depends on it out of the compiled function."
+
+
+@RULE.in_evidence("compiled")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """One finding per function and input."""
+    report = evidence.compiled
+    if report is None:
+        return
+    for group in recompilations(report, "other"):
+        remedy = _remedy(group, report)
+        opened = group.changed is not None and group.changed.became_dynamic
+        outcome = "; torch now compiles for any value of it" if opened else ""
+        would = is_hypothetical(report)
+        yield RULE.finding(
+            message=f"{group.told(would=would)}: {group.what}{outcome}",
+            severity="info" if would or (opened and len(group.recompiles) == 1) else "warning",
+            where=group.place,
+            evidence={**group.figures, "called_from": group.callers},
+            links=group.links,
+            cost=None if would else once_in_a_run(group.compile_s, evidence, report),
+            lever=remedy.lever,
+            confidence="high",
+            advice=remedy.advice,
+            rewrite=remedy.rewrite,
+            resource=RESOURCE,
+        )
+
+
+def _remedy(group: Recompilations, report: CompileReport) -> Remedy:
+    changed = group.changed
+    if changed is None:
+        return Remedy(GENERAL)
+    if changed.kind == "size":
+        return _of_size(changed)
+    return Remedy(strict_words(report, [changed.source]) or REMEDIES.get(changed.kind, GENERAL))
+
+
+def _of_size(changed: ChangedInput) -> Remedy:
+    """One graph for all sizes; or, where torch was told to keep to one size per graph, few sizes."""
+    found = SIZE.match(changed.source)
+    local = LOCAL.fullmatch(found["tensor"]) if found else None
+    mark = f"torch._dynamo.mark_dynamic({local[1]}, {found['dim']})" if found and local else None
+    if changed.became_dynamic:
+        told = f": `{mark}`" if mark else ", with torch._dynamo.mark_dynamic"
+        return Remedy(
+            f"Say before the first call that this dimension varies{told}; then one graph is compiled from the start.",
+            "mark_dynamic",
+            mark,
+        )
+    return Remedy(
+        "Each size has its own graph. Compile for any size (torch.compile without dynamic=False, or mark_dynamic), or pad to a few "
+        "sizes and compile each once: pyrometer.recommend_shapes measures which is faster.",
+        "shape_buckets",
+        mark,
+    )

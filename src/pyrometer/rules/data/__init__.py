@@ -1,0 +1,1 @@
+"""PYR3xx: how data arrives."""

@@ -1,0 +1,93 @@
+"""What the loader's own advice becomes: findings with a place, a cost and a gain, computed nowhere twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.data.loaders import loader_calls
+from pyrometer.rules.finding import Cost, Finding, Gain, Place
+
+if TYPE_CHECKING:
+    from pyrometer.loading.advice import LoaderAdvice
+    from pyrometer.loading.report import LoaderReport
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Value
+    from pyrometer.rules.rule import Rule
+
+DATA = "data"
+"""The resource that all of them count: the time that a step waits for its data."""
+
+UNCERTAIN = 0.25
+"""Of a predicted saving: the loader's model counts as wrong where it misses the step by more than a quarter."""
+
+
+def advised(rule: Rule, evidence: Evidence, *slugs: str, **fields: object) -> list[Finding]:
+    """One finding per advice with one of these slugs; `fields` replace what follows from the advice."""
+    report = evidence.loading
+    if report is None:
+        return []
+    return [
+        _finding(rule, evidence, report, number, **fields)
+        for number, advice in enumerate(report.advice)
+        if advice.slug in slugs
+    ]
+
+
+def gain_of(advice: LoaderAdvice, report: LoaderReport) -> Gain | None:
+    """What an advice should bring by the loader's model of a step; never more than data for free would."""
+    if advice.saves_s is None or report.measured_step_s <= 0:
+        return None
+    ratio = max(report.free_data_ratio, 1 - advice.saves_s / report.measured_step_s)
+    ratio = min(1.0, max(0.0, ratio))
+    return Gain(
+        ratio_low=ratio,
+        ratio_high=ratio + UNCERTAIN * (1 - ratio),
+        method="model: the slowest of workers, training process and CPUs sets the pace; a quarter less in the worst case",
+    )
+
+
+def waiting_cost(report: LoaderReport) -> Cost:
+    """What waiting for data costs a step."""
+    return Cost(
+        seconds_per_step=report.wait_s,
+        share=min(1.0, report.data_share),
+        method="measured: mean time per step until its batches were there",
+    )
+
+
+def loader_place(evidence: Evidence) -> Place:
+    """Where the loader is made, if the sources show just one."""
+    found = [(module.path, one.call.lineno) for module in evidence.modules for one in loader_calls(module)]
+    if len(found) != 1:
+        return Place()
+    return Place(file=found[0][0], line=found[0][1])
+
+
+def facts(report: LoaderReport) -> dict[str, Value]:
+    """The figures that every finding about a loader rests on."""
+    return {
+        "verdict": report.verdict,
+        "settings": report.settings.label,
+        "data_share": report.data_share,
+        "wait_s": report.wait_s,
+        "step_s": report.measured_step_s,
+        "worker_busy": report.worker_busy,
+        "occupancy": report.occupancy,
+    }
+
+
+def _finding(rule: Rule, evidence: Evidence, report: LoaderReport, number: int, **fields: object) -> Finding:
+    advice = report.advice[number]
+    own: dict[str, object] = {
+        "message": advice.why,
+        "where": loader_place(evidence),
+        "evidence": facts(report),
+        "links": [f"/loading/advice/{number}", "/loading/data_share"],
+        "cost": waiting_cost(report),
+        "predicted_gain": gain_of(advice, report),
+        "confidence": "high" if advice.saves_s is not None else "medium",
+        "advice": f"{advice.title[:1].upper()}{advice.title[1:]}: {advice.effect}.",
+        "rewrite": advice.use,
+        "resource": DATA,
+    }
+    return rule.finding(**{**own, **fields})

@@ -1,0 +1,222 @@
+"""The step waits for its data.
+
+## What it does
+Reads how long a step takes to get its batches, as the loader was observed; without that, the share of the trace in which the
+step only waits for data. It names the function in which the loading spends its time, where a trace shows it.
+
+## Why it costs
+While a batch is awaited neither the device nor the training process computes. With workers a step takes as long as the slower of the two,
+making batches or computing; without workers they take turns and the times add up.
+
+## Example
+```python
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Pictures(Dataset):
+    def __len__(self) -> int:
+        return 1000
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.tensor([(value / 255 - 0.5) / 0.25 for value in range(1024)])
+
+
+loader = DataLoader(Pictures(), batch_size=16)
+```
+
+## Use instead
+```python
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Pictures(Dataset):
+    def __len__(self) -> int:
+        return 1000
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return (torch.arange(1024) / 255 - 0.5) / 0.25
+
+
+loader = DataLoader(Pictures(), batch_size=16, num_workers=4, persistent_workers=True)
+```
+
+## Fix safety
+Workers change the order of nothing, but random numbers that samples draw come from other seeds, and what the program changes in
+the dataset between epochs no longer reaches workers that are kept.
+
+## References
+- PyTorch documentation, torch.utils.data: https://docs.pytorch.org/docs/stable/data.html
+- PyTorch tutorials, Performance Tuning Guide: https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import counted, format_percent, format_seconds
+from pyrometer.rules.data.advised import DATA, facts, gain_of, loader_place, waiting_cost
+from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.joining import module_of
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from pyrometer.loading.report import LoaderReport
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.trace.reporting.rank_report import RankReport
+
+RULE = declare(
+    code="PYR301",
+    name="data-waits",
+    doc=__doc__,
+    severity="warning",
+    fix_class="semantic",
+    lever="num_workers",
+    limits=(
+        Limit("min_share", 0.1, "below a tenth of the step other costs are larger"),
+        Limit(
+            "min_share_unadvised",
+            0.75,
+            "where the loader's model knows no change that pays, only a step that is mostly loading is worth a word",
+        ),
+    ),
+)
+
+LEVERS = {
+    "more-workers": "num_workers",
+    "no-workers": "num_workers",
+    "deeper-queue": "prefetch_factor",
+    "persistent-workers": "persistent_workers",
+    "pin-memory": "pin_memory",
+}
+
+REMEDIES = {
+    "serial": "make batches while the step runs",
+    "starved-steady": "make samples cheaper or add workers",
+    "bursty": "let workers prepare more batches ahead, or make samples alike in cost",
+    "handover-bound": "hand over fewer and larger tensors, or load in the training process",
+    "no-loader": "draw the batches from a DataLoader with workers, so that they are made while the step runs",
+}
+
+
+@RULE.in_evidence("loading")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """The wait as the loader was observed, with the place from the trace."""
+    report = evidence.loading
+    if report is None:
+        return
+    enough = "min_share_unadvised" if _nothing_helps(report) else "min_share"
+    if report.data_share < evidence.limit(RULE, enough):
+        return
+    place = _slow_function(evidence) or loader_place(evidence)
+    yield RULE.finding(
+        message=f"{format_percent(report.data_share, 2)} of a step, {format_seconds(report.wait_s)} of "
+        f"{format_seconds(report.measured_step_s)}, go to getting its data{_within(place)}",
+        where=place,
+        evidence=facts(report),
+        links=["/loading/data_share", "/loading/stages"],
+        cost=waiting_cost(report),
+        predicted_gain=_gain(report),
+        lever=_lever(report),
+        confidence="high",
+        advice=_advice(report, place),
+        rewrite=report.advice[0].use if report.advice else None,
+        resource=DATA,
+    )
+
+
+@RULE.in_evidence("trace")
+def explain_trace(evidence: Evidence) -> Iterator[Finding]:
+    """The wait as a trace shows it, where no loader was observed."""
+    trace = evidence.trace
+    if trace is None or evidence.loading is not None or not trace.span_ns:
+        return
+    share = trace.breakdown_ns.data / trace.span_ns
+    if share < evidence.limit(RULE, "min_share"):
+        return
+    place = _slow_function(evidence) or Place()
+    yield RULE.finding(
+        message=f"{format_percent(share, 2)} of the traced time the step only waits for its data{_within(place)}",
+        where=place,
+        evidence={"data_share": share, "num_steps": len(trace.steps)},
+        links=["/trace/breakdown_ns/data"],
+        cost=evidence.cost_of(share, "trace: time in which only the loading ran"),
+        predicted_gain=_traced_gain(trace),
+        confidence="medium",
+        advice=f"Make batches while the step runs (num_workers of the DataLoader){_first_look(place)}.",
+        resource=DATA,
+    )
+
+
+def _nothing_helps(report: LoaderReport) -> bool:
+    """Whether loading takes turns with computing, and the loader's model knows nothing that would make the step shorter."""
+    return report.verdict == "serial" and not report.advice
+
+
+def _lever(report: LoaderReport) -> str | None:
+    """That of the first advice that has one; without workers, tuning can always try some."""
+    advised = (LEVERS[one.slug] for one in report.advice if one.slug in LEVERS)
+    return next(advised, "num_workers" if report.verdict == "serial" else None)
+
+
+def _gain(report: LoaderReport) -> Gain:
+    """From data for free to the best single advice; to nothing where none is predicted."""
+    highs = [gain.ratio_high for one in report.advice if (gain := gain_of(one, report)) is not None]
+    known = [high for high in highs if high is not None]
+    return Gain(
+        ratio_low=report.free_data_ratio,
+        ratio_high=max(report.free_data_ratio, min(known, default=1.0)),
+        method="measured: the step without waiting at best; at worst the best single advice of the loader's model",
+    )
+
+
+def _traced_gain(trace: RankReport) -> Gain | None:
+    free = next((one for one in trace.recoverable if one.kind == "data"), None)
+    if free is None:
+        return None
+    return Gain(
+        ratio_low=free.ratio_low,
+        ratio_high=1.0,
+        method="what-if: a bound, all data ready when it is asked for",
+    )
+
+
+def _slow_function(evidence: Evidence) -> Place | None:
+    """The function in which the trace spends most of its loading; its path as the sources have it."""
+    if evidence.trace is None:
+        return None
+    from pyrometer.trace.reporting.causes import find_causes
+
+    cause = next((one for one in find_causes(evidence.trace) if one.code == "data"), None)
+    if cause is None or cause.where.file is None:
+        return None
+    module = module_of(cause.where.file, evidence.modules)
+    return Place(
+        file=cause.where.file if module is None else module.path,
+        line=cause.where.line,
+        function=cause.where.function,
+    )
+
+
+def _within(place: Place) -> str:
+    return f", mostly in {place.function}" if place.function else ""
+
+
+def _first_look(place: Place) -> str:
+    return f", and look at {place.function} first" if place.function else ""
+
+
+def _advice(report: LoaderReport, place: Place) -> str:
+    """The loader's own first advice, else what its verdict asks for; and the function to look at."""
+    if report.advice:
+        first = report.advice[0]
+        saved = f", which should save {format_seconds(first.saves_s)} per step" if first.saves_s else ""
+        more = len(report.advice) - 1
+        also = f"; {counted(more, 'other change')} would help too" if more else ""
+        text = f"{first.title}{saved}{also}"
+    else:
+        text = REMEDIES.get(report.verdict, REMEDIES["serial"])
+    return f"{text[:1].upper()}{text[1:]}{_first_look(place)}."

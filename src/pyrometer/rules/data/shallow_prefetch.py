@@ -1,0 +1,77 @@
+"""Workers prepare too few batches ahead.
+
+## What it does
+Carries the loader's own advice where workers keep up on average but the queue runs empty, and finds `prefetch_factor=1` in source text.
+
+## Why it costs
+With a short queue one slow batch is enough to make the step wait, even though the workers are idle at other times. A longer queue absorbs
+uneven batches; it does not help where workers are too slow on average.
+
+## Example
+```python
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+data = TensorDataset(torch.randn(100, 8))
+loader = DataLoader(data, batch_size=10, num_workers=4, prefetch_factor=1)
+```
+
+## Use instead
+```python
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+data = TensorDataset(torch.randn(100, 8))
+loader = DataLoader(data, batch_size=10, num_workers=4, prefetch_factor=4)
+```
+
+## Fix safety
+The same batches in the same order. It costs memory: `num_workers × prefetch_factor` batches are held at once.
+
+## References
+- PyTorch documentation, torch.utils.data.DataLoader, prefetch_factor: https://docs.pytorch.org/docs/stable/data.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.data.advised import advised
+from pyrometer.rules.data.loaders import loader_calls
+from pyrometer.rules.finding import Finding
+from pyrometer.rules.match import Match, match
+from pyrometer.rules.registry import declare
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.source.module import Module
+
+RULE = declare(
+    code="PYR306",
+    name="shallow-prefetch",
+    doc=__doc__,
+    severity="info",
+    fix_class="exact",
+    lever="prefetch_factor",
+)
+
+
+@RULE.in_evidence("loading")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """The loader's advice to prepare more batches."""
+    yield from advised(RULE, evidence, "deeper-queue", severity="warning")
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Loaders whose workers may hold one batch each."""
+    for found in loader_calls(module):
+        given = found.argument("prefetch_factor")
+        if given is not None and found.value("prefetch_factor") == 1 and found.has_workers:
+            yield match(
+                given,
+                "each worker prepares one batch only, so that any slow batch makes the step wait",
+                advice="Leave it out (2 batches per worker), or raise it where batches differ in cost; it holds more batches in memory.",
+                confidence="medium",
+            )

@@ -1,0 +1,1 @@
+"""PYR6xx: several ranks."""

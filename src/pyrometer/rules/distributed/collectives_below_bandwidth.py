@@ -1,0 +1,148 @@
+"""Collectives move data slower than the links can.
+
+## What it does
+Takes the bus bandwidth of large messages while data really moves, that is of the rank that waited least, and compares it with the
+fastest call of the same collective in the same group, and with NVLink's bandwidth where all ranks are on one machine whose
+devices are known to have it.
+
+## Why it costs
+Gradients and parameters take longer than they need to, and what computing cannot hide lengthens each step.
+
+## Example
+```python
+os.environ["NCCL_P2P_DISABLE"] = "1"
+torch.distributed.init_process_group("nccl")
+```
+
+## Use instead
+See in the log which transport and which topology NCCL found, and let it use the fastest.
+```python
+os.environ["NCCL_DEBUG"] = "INFO"
+torch.distributed.init_process_group("nccl")
+```
+
+## Fix safety
+No fix is applied: the cause lies in the environment or in the machine. Another algorithm may add up in another order.
+
+## References
+- NVIDIA, nccl-tests, bus bandwidth: https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+- NVIDIA, NCCL environment variables: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyrometer.quantity import format_bytes, format_percent, format_rate
+from pyrometer.rules.finding import Cost, Gain, Place
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.trace.jobs.job import Job
+    from pyrometer.trace.jobs.waits import JobCollective
+
+RULE = declare(
+    code="PYR610",
+    name="collectives-below-bandwidth",
+    doc=__doc__,
+    severity="warning",
+    fix_class="tolerance",
+    limits=(
+        Limit("min_bytes", 16 << 20, "smaller messages are bound by latency"),
+        Limit("min_calls", 5, "of fewer calls the fastest may be a stray"),
+        Limit("min_of_fastest", 0.5, "calls of one size on links of their own differ by a tenth or two"),
+        Limit("min_of_link", 0.4, "NCCL reaches seven to nine tenths of NVLink with large messages"),
+        Limit("min_share", 0.02, "less than that of the time cannot be told from noise"),
+    ),
+)
+
+NVLINK = (
+    (re.compile(r"B200|GB200"), 900e9),
+    (re.compile(r"H100 80GB HBM3|H100.SXM|H200|GH200"), 450e9),
+    (re.compile(r"A100-SXM"), 300e9),
+    (re.compile(r"V100-SXM"), 150e9),
+)
+"""Bytes per second in one direction, of all links of a device; from the vendor's data sheets."""
+
+
+class Reachable(NamedTuple):
+    """A bandwidth that could be reached, and why."""
+
+    rate: float
+    least: float
+    why: str
+
+
+@RULE.in_evidence("job")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Large collectives far below what is known to be possible."""
+    job = evidence.job
+    span = sum(row.span_ns for row in job.ranks) if job is not None else 0
+    if job is None or not span:
+        return
+    for index, one in enumerate(job.collectives):
+        if (one.bytes or 0) < evidence.limit(RULE, "min_bytes") or not one.bus_bandwidth:
+            continue
+        if one.num_matched < evidence.limit(RULE, "min_calls"):
+            continue
+        slow = [each for each in _reachable(evidence, job, one) if one.bus_bandwidth < each.least * each.rate]
+        share = max(0, one.duration_ns - one.wait_ns) / span
+        if not slow or share < evidence.limit(RULE, "min_share"):
+            continue
+        best = max(slow, key=lambda each: each.rate)
+        spared = share * (1 - one.bus_bandwidth / best.rate)
+        yield RULE.finding(
+            message=(
+                f"{one.name} of {format_bytes(one.bytes)} moves {format_rate(one.bus_bandwidth, 'B/s')}, "
+                f"{format_percent(one.bus_bandwidth / best.rate)} of {best.why}"
+            ),
+            where=Place(op=one.name),
+            evidence={
+                "bus_bandwidth": one.bus_bandwidth,
+                "reachable": best.rate,
+                "bytes_per_call": one.bytes,
+                "group_size": one.group_size,
+                "num_calls": one.num_matched,
+            },
+            links=[f"/job/collectives/{index}"],
+            cost=Cost(
+                share=spared, method="time of the calls, without waiting, beyond what that bandwidth takes"
+            ),
+            predicted_gain=Gain(
+                ratio_low=1 - spared,
+                ratio_high=1.0,
+                method=f"bound: {best.why}, and nothing of it hidden so far",
+            ),
+            confidence="medium",
+            advice=(
+                "Run with NCCL_DEBUG=INFO and see which transport it chose; compare with all_reduce_perf of nccl-tests on the same "
+                "devices; look for NCCL settings in the environment, other jobs on the links, and tensors that are not contiguous."
+            ),
+            resource="comm",
+        )
+
+
+def _reachable(evidence: Evidence, job: Job, one: JobCollective) -> Iterator[Reachable]:
+    fastest = max(
+        (
+            group.best_bus_bandwidth or 0.0
+            for report in evidence.ranks
+            for group in report.collectives
+            if (group.name, group.group, group.dtype) == (one.name, one.group, one.dtype)
+        ),
+        default=0.0,
+    )
+    if fastest:
+        yield Reachable(fastest, evidence.limit(RULE, "min_of_fastest"), "its fastest call")
+    hosts = {row.host for row in job.ranks}
+    if len(hosts) == 1 and None not in hosts:
+        names = {name for report in evidence.ranks for name in report.devices}
+        rates = [next((rate for known, rate in NVLINK if known.search(name)), 0.0) for name in names]
+        slowest = min(rates, default=0.0)
+        if slowest:
+            yield Reachable(slowest, evidence.limit(RULE, "min_of_link"), "NVLink's bandwidth")

@@ -1,0 +1,90 @@
+"""The model is wrapped in DataParallel.
+
+## What it does
+Finds `torch.nn.DataParallel`, in source text and around the model of a program.
+
+## Why it costs
+One process drives all devices by threads that share one interpreter lock. In each step the model is copied to every device, the batch is
+scattered from the first device and outputs are gathered on it, and gradients are summed there: the first device does more than the
+others, and its memory is full first.
+
+## Example
+```python
+import torch
+
+model = torch.nn.DataParallel(model).cuda()
+```
+
+## Use instead
+One process per device, started by `torchrun`.
+```python
+import os
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+torch.distributed.init_process_group("nccl")
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+model = DistributedDataParallel(model.to(rank), device_ids=[rank], gradient_as_bucket_view=True)
+```
+
+## Fix safety
+No fix is applied: the program must be started in another way, and each process needs its part of the data.
+
+## References
+- PyTorch, torch.nn.DataParallel, warning at its top: https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html
+- PyTorch, CUDA semantics, "Use nn.parallel.DistributedDataParallel instead of multiprocessing or nn.DataParallel": https://docs.pytorch.org/docs/stable/notes/cuda.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.distributed.wrapping import DATA_PARALLEL
+from pyrometer.rules.finding import Place
+from pyrometer.rules.match import Match, match
+from pyrometer.rules.registry import declare
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.source.module import Module
+
+RULE = declare(
+    code="PYR612",
+    name="data-parallel",
+    doc=__doc__,
+    severity="warning",
+    fix_class="semantic",
+)
+
+ADVICE = "Run one process per device under `torchrun`, and wrap the model in DistributedDataParallel."
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Calls that make a DataParallel."""
+    for call in module.calls(*DATA_PARALLEL):
+        if not module.region(call).test:
+            yield match(
+                call,
+                "DataParallel copies the model to every device in each step, from one process",
+                advice=ADVICE,
+            )
+
+
+@RULE.in_evidence("program")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """A DataParallel in a program."""
+    for index, wrapper in enumerate(evidence.program.wrappers if evidence.program is not None else []):
+        if wrapper.type_name == "DataParallel":
+            yield RULE.finding(
+                message="the model is wrapped in DataParallel, which copies it to every device in each step, from one process",
+                where=Place(module=wrapper.path),
+                links=[f"/program/wrappers/{index}"],
+                confidence="high",
+                advice=ADVICE,
+                rewrite="DistributedDataParallel(model, device_ids=[rank])",
+            )

@@ -1,0 +1,136 @@
+"""Ranks wait for communication that no computing hides.
+
+## What it does
+Reports the share of a rank's time in which a collective runs and nothing else does. With the traces of all ranks, what is waiting
+for a rank that comes late is taken out, since faster communication would not shorten it.
+
+## Why it costs
+While gradients or parameters travel in the open, the device computes nothing. With more ranks the share grows, so that each
+further device brings less than the one before.
+
+## Example
+```python
+loss.backward()
+for parameter in model.parameters():
+    torch.distributed.all_reduce(parameter.grad)
+optimizer.step()
+```
+
+## Use instead
+DistributedDataParallel reduces the gradients of the last layers while those of the first are still computed.
+```python
+model = DistributedDataParallel(model, bucket_cap_mb=25, gradient_as_bucket_view=True)
+loss = criterion(model(inputs), targets)
+loss.backward()
+optimizer.step()
+```
+
+## Fix safety
+No fix is applied. With other buckets the ranks' gradients may be added up in another order, so that they differ in the last
+digits; compression of gradients changes more.
+
+## References
+- PyTorch, DistributedDataParallel: https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html
+- PyTorch, Distributed Data Parallel, "Internal Design": https://docs.pytorch.org/docs/stable/notes/ddp.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import format_percent, format_seconds
+from pyrometer.rules.distributed.collectives import place_of_collective
+from pyrometer.rules.finding import Gain
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.trace.analysis.collectives import CollectiveGroup
+    from pyrometer.trace.reporting.rank_report import RankReport
+
+RULE = declare(
+    code="PYR601",
+    name="exposed-communication",
+    doc=__doc__,
+    severity="warning",
+    fix_class="tolerance",
+    lever="bucket_size",
+    limits=(
+        Limit(
+            "min_share",
+            0.1,
+            "the last bucket of gradients has nothing left to hide behind, so that a few percent stay",
+        ),
+    ),
+)
+
+
+@RULE.in_evidence("trace")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Communication in the open, on the rank that is looked at."""
+    report = evidence.trace
+    if report is None or not report.span_ns or not report.collectives:
+        return
+    exposed, waited = report.breakdown_ns.exposed_comm, _waited(evidence, report)
+    share = max(0, exposed - (waited or 0)) / report.span_ns
+    if share < evidence.limit(RULE, "min_share"):
+        return
+    worst = report.collectives[0]
+    step_s = evidence.step_s
+    yield RULE.finding(
+        message=(
+            f"communication that nothing hides takes {format_percent(share)} of the time, "
+            f"{format_seconds(share * step_s) if step_s is not None else 'in each step'} per step, most of it in {worst.name}"
+        ),
+        where=place_of_collective(worst, report),
+        evidence={
+            "exposed_ns": exposed,
+            "waited_for_other_ranks_ns": waited,
+            "communication_ns": report.communication_ns,
+            "overlapped_ns": report.overlapped_communication_ns,
+            "collective": worst.name,
+            "bytes_per_call": worst.bytes // worst.num_calls
+            if worst.bytes is not None and worst.num_calls
+            else None,
+        },
+        links=["/trace/collectives/0", "/trace/breakdown_ns"],
+        cost=evidence.cost_of(
+            share,
+            "time in which a collective runs and no computing does"
+            + ("" if waited is None else ", without waiting for other ranks"),
+        ),
+        predicted_gain=_gain(report, share),
+        lever="bucket_size" if worst.name == "all_reduce" else None,
+        confidence="high" if waited is not None else "medium",
+        advice=_advice(worst),
+        resource="comm",
+    )
+
+
+def _waited(evidence: Evidence, report: RankReport) -> int | None:
+    """Waiting of this rank for others, ns; `None` where only one rank's trace is known."""
+    rows = evidence.job.ranks if evidence.job is not None else []
+    return next((row.waited_ns for row in rows if row.rank == report.rank), None)
+
+
+def _gain(report: RankReport, share: float) -> Gain:
+    replayed = next((one for one in report.recoverable if one.kind == "collective"), None)
+    low = 1 - share if replayed is None else max(replayed.ratio_low, 1 - share)
+    method = (
+        "bound: all of it behind computing" if replayed is None else "what-if: all of it behind other work"
+    )
+    return Gain(ratio_low=low, ratio_high=1.0, method=method)
+
+
+def _advice(worst: CollectiveGroup) -> str:
+    if worst.name == "all_reduce":
+        start = "Let DistributedDataParallel reduce gradients during the backward pass; with it already in use, try other bucket sizes"
+        return f"{start}, accumulate under `no_sync`, or reduce in bfloat16 by a communication hook."
+    if worst.name in {"all_gather", "reduce_scatter"}:
+        return "Prefetch the next parameters while the current ones are used, and gather larger groups of layers at once."
+    if worst.num_async == 0:
+        return f"Start {worst.name} with `async_op=True`, do what does not need its result, and wait for it then."
+    return f"Start {worst.name} earlier, beside work that does not need its result."

@@ -1,0 +1,74 @@
+"""DistributedDataParallel keeps each gradient twice.
+
+## What it does
+Reads the settings of the wrapped model, and tells the size of its gradients.
+
+## Why it costs
+Without `gradient_as_bucket_view` each gradient lies in the parameter's `.grad` and in the bucket that is sent, and is copied from
+one to the other and back in every step: memory as large as the trainable parameters, and two passes over it.
+
+## Example
+```python
+model = DistributedDataParallel(model)
+```
+
+## Use instead
+```python
+model = DistributedDataParallel(model, gradient_as_bucket_view=True)
+```
+
+## Fix safety
+No fix is applied. Results are the same; `detach_()` on a gradient raises, and a gradient that the program keeps changes with the
+next reduction.
+
+## References
+- PyTorch, DistributedDataParallel, "gradient_as_bucket_view": https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import format_bytes
+from pyrometer.rules.distributed.wrapping import distributed_wrappers, gradient_bytes
+from pyrometer.rules.finding import Cost, Gain, Place
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+
+RULE = declare(
+    code="PYR605",
+    name="gradient-as-bucket-view-off",
+    doc=__doc__,
+    severity="info",
+    fix_class="semantic",
+    lever="gradient_as_bucket_view",
+    limits=(Limit("min_bytes", 1 << 20, "less memory than that is not worth a setting"),),
+)
+
+
+@RULE.in_evidence("program")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Wrapped models whose gradients and buckets are apart."""
+    program = evidence.program
+    size = gradient_bytes(program) if program is not None else 0
+    if size < evidence.limit(RULE, "min_bytes"):
+        return
+    for index, wrapper in distributed_wrappers(evidence):
+        if wrapper.settings.get("gradient_as_bucket_view") is False:
+            yield RULE.finding(
+                message=f"gradients are kept twice, in the parameters and in the buckets: {format_bytes(size)} more",
+                where=Place(module=wrapper.path),
+                evidence={"gradient_bytes": size},
+                links=[f"/program/wrappers/{index}"],
+                cost=Cost(bytes=size, method="size of the trainable parameters"),
+                predicted_gain=Gain(saves_bytes=size, method="model: one copy of each gradient less"),
+                confidence="high",
+                advice="Set `gradient_as_bucket_view=True`; do not keep gradients from one step to the next.",
+                rewrite="DistributedDataParallel(model, gradient_as_bucket_view=True)",
+                resource="peak:gradients",
+            )

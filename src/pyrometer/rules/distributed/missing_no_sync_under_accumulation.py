@@ -1,0 +1,139 @@
+"""Gradients are reduced in every micro-batch of an accumulation.
+
+## What it does
+Finds loops that run several backward passes of a DistributedDataParallel model before one optimizer step, without `no_sync`; and
+in a trace, steps that reduce more bytes than the model has gradients.
+
+## Why it costs
+Only the sum over all micro-batches is needed. Every backward pass but the last one sends all gradients for nothing: with four
+micro-batches three quarters of the traffic.
+
+## Example
+```python
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(model)
+for number, (inputs, targets) in enumerate(loader):
+    loss = criterion(model(inputs), targets) / accumulate
+    loss.backward()
+    if (number + 1) % accumulate == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## Use instead
+```python
+import contextlib
+
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(model)
+for number, (inputs, targets) in enumerate(loader):
+    is_last = (number + 1) % accumulate == 0
+    with contextlib.nullcontext() if is_last else model.no_sync():
+        loss = criterion(model(inputs), targets) / accumulate
+        loss.backward()
+    if is_last:
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## Fix safety
+No fix is applied. Gradients are added up in another order, so that they differ in the last digits; the forward pass must be
+inside of `no_sync` too.
+
+## References
+- PyTorch, DistributedDataParallel.no_sync: https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html
+- PyTorch, Performance Tuning Guide, "Skip unnecessary all-reduce": https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import format_bytes, significant
+from pyrometer.rules.distributed.accumulation import accumulations
+from pyrometer.rules.distributed.wrapping import distributed_wrappers, gradient_bytes, wrappings
+from pyrometer.rules.finding import Cost, Gain, Place
+from pyrometer.rules.match import Match, match
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.source.module import Module
+
+RULE = declare(
+    code="PYR603",
+    name="missing-no-sync-under-accumulation",
+    doc=__doc__,
+    severity="warning",
+    fix_class="tolerance",
+    lever="no_sync",
+    limits=(
+        Limit(
+            "min_times",
+            1.8,
+            "buffers and the map of used parameters travel too, but are small beside gradients",
+        ),
+    ),
+)
+
+SWITCHES = ("no_sync", "require_backward_grad_sync", "set_requires_gradient_sync", "join")
+"""What says that the file chooses itself when gradients are reduced."""
+ADVICE = "Run all micro-batches but the last of each step, forward and backward, under `model.no_sync()`."
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Accumulating loops in a file that wraps its model and never switches the reduction off."""
+    if not any(True for _ in wrappings(module)) or any(name in module.text for name in SWITCHES):
+        return
+    for found in accumulations(module):
+        yield match(
+            found.backward,
+            f"gradients are reduced in each round of the loop in line {found.loop.lineno}, and used in some",
+            advice=ADVICE,
+            confidence="medium",
+        )
+
+
+@RULE.in_evidence("trace", "program")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Steps that reduce their gradients more than once."""
+    report, program = evidence.trace, evidence.program
+    if report is None or program is None or not distributed_wrappers(evidence) or not report.span_ns:
+        return
+    needed = gradient_bytes(program)
+    reduces = [group for group in report.collectives if group.name == "all_reduce" and group.bytes]
+    per_step = sum(group.bytes or 0 for group in reduces) / evidence.num_traced_steps
+    times = per_step / needed if needed else 0.0
+    if times < evidence.limit(RULE, "min_times"):
+        return
+    share = sum(group.exposed_ns for group in reduces) / report.span_ns
+    spared = share * (1 - 1 / times)
+    where = reduces[0].where
+    yield RULE.finding(
+        message=(
+            f"each step reduces {format_bytes(per_step)}, {significant(times)} times what the model has in gradients"
+        ),
+        where=Place(
+            file=where.file, line=where.line, function=where.function, op="all_reduce", rank=report.rank
+        ),
+        evidence={
+            "bytes_per_step": per_step,
+            "gradient_bytes": needed,
+            "times": times,
+            "exposed_share": share,
+        },
+        links=["/trace/collectives", "/program/wrappers"],
+        cost=Cost(share=spared, method="exposed time of the reductions beyond one per step"),
+        predicted_gain=Gain(
+            ratio_low=1 - spared, ratio_high=1.0, method="removal of the reductions beyond one per step"
+        ),
+        confidence="medium",
+        advice=ADVICE,
+        resource="comm",
+    )

@@ -1,0 +1,80 @@
+"""DistributedDataParallel searches for the same unused parameters in every step.
+
+## What it does
+Reads the settings of the wrapped model and looks at the gradients of a few steps: where the same parameters get none in each of
+them, the graph is the same in every step, and `static_graph` finds them once.
+
+## Why it costs
+`find_unused_parameters` walks the autograd graph on the host in every forward pass, and ranks exchange a map of what they used.
+With a static graph that is done in the first step, and buckets follow the order in which gradients really come.
+
+## Example
+```python
+model = DistributedDataParallel(model, find_unused_parameters=True)
+```
+
+## Use instead
+```python
+model = DistributedDataParallel(model, static_graph=True)
+```
+
+## Fix safety
+No fix is applied: a program whose later steps use other parameters fails, or trains with wrong gradients.
+
+## References
+- PyTorch, DistributedDataParallel, "static_graph": https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import counted
+from pyrometer.rules.distributed.wrapping import distributed_wrappers
+from pyrometer.rules.finding import Place
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+
+RULE = declare(
+    code="PYR606",
+    name="static-graph-possible",
+    doc=__doc__,
+    severity="info",
+    fix_class="semantic",
+    lever="static_graph",
+    limits=(Limit("min_steps", 3, "fewer steps do not show that the graph stays the same"),),
+)
+
+
+@RULE.in_evidence("program", "numerics")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """The same parameters are left out in every step."""
+    gradients = evidence.numerics.gradients if evidence.numerics is not None else None
+    if gradients is None or len(gradients.norms) < evidence.limit(RULE, "min_steps"):
+        return
+    if gradients.sometimes or not gradients.never:
+        return
+    for index, wrapper in distributed_wrappers(evidence):
+        searches = wrapper.settings.get("find_unused_parameters") is True
+        if searches and wrapper.settings.get("static_graph") is False:
+            yield RULE.finding(
+                message=(
+                    f"the same {counted(len(gradients.never), 'parameter')} are unused in each of "
+                    f"{counted(len(gradients.norms), 'step')}, and are searched in all of them"
+                ),
+                where=Place(module=wrapper.path),
+                evidence={"unused": gradients.never[:10], "num_steps": len(gradients.norms)},
+                links=[f"/program/wrappers/{index}", "/numerics/gradients/never"],
+                confidence="medium",
+                advice=(
+                    "Take these parameters out of training with `requires_grad_(False)` and leave the search out, or set "
+                    "`static_graph=True` if every step uses the same ones."
+                ),
+                rewrite="DistributedDataParallel(model, static_graph=True)",
+                resource="comm",
+            )

@@ -1,0 +1,116 @@
+"""One rank makes all others wait.
+
+## What it does
+Compares when each rank enters the same collective. It names the rank that comes last most often, how much shorter a step would be
+without its delay, and the work that takes longer on it than on the others.
+
+## Why it costs
+A collective ends for all ranks when the last one has come: the slowest rank sets the pace of the job, and every other device idles.
+
+## Example
+```python
+if rank == 0:
+    evaluate(model)
+    save_checkpoint(model)
+loss.backward()
+```
+
+## Use instead
+Give all ranks the same work, and move what only one must do out of the step.
+```python
+loss.backward()
+if rank == 0 and step % 1000 == 0:
+    writer.submit(save_checkpoint, snapshot(model))
+```
+
+## Fix safety
+No fix is applied: the cause may lie in the program, in the data, or in the machine.
+
+## References
+- PyTorch, Distributed Data Parallel, "Internal Design": https://docs.pytorch.org/docs/stable/notes/ddp.html
+- PyTorch, torch.distributed, "Debugging torch.distributed applications": https://docs.pytorch.org/docs/stable/distributed.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import format_percent, format_seconds
+from pyrometer.rules.finding import Gain, Place
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.trace.jobs.stragglers import Straggler, Suspect
+
+RULE = declare(
+    code="PYR607",
+    name="straggler-rank",
+    doc=__doc__,
+    severity="warning",
+    fix_class="semantic",
+    limits=(
+        Limit("min_share", 0.02, "less than that of the time is the usual jitter between ranks"),
+        Limit("min_persistence", 0.6, "in a job of equals every rank is the last one now and then"),
+    ),
+)
+
+
+@RULE.in_evidence("job")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Ranks whose delay lengthens the step of all."""
+    job = evidence.job
+    span = max((row.span_ns for row in job.ranks), default=0) if job is not None else 0
+    if job is None or not span:
+        return
+    for index, one in enumerate(job.stragglers):
+        share = one.gain_ns / span
+        steady = one.persistence is None or one.persistence >= evidence.limit(RULE, "min_persistence")
+        if share < evidence.limit(RULE, "min_share") or not steady:
+            continue
+        suspect = one.suspects[0] if one.suspects else None
+        yield RULE.finding(
+            message=_message(one, suspect, share),
+            where=Place(rank=one.rank, op=suspect.name if suspect is not None else None),
+            evidence={
+                "caused_wait_ns": one.caused_wait_ns,
+                "share_of_all_waiting": one.share,
+                "delay_ns": one.delay_ns,
+                "persistence": one.persistence,
+                "suspects": [each.name for each in one.suspects],
+            },
+            links=[f"/job/stragglers/{index}"],
+            cost=evidence.cost_of(share, "its delay, up to what the others wait in the open beyond itself"),
+            predicted_gain=Gain(
+                ratio_low=1 - share, ratio_high=1 - share / 2, method="model: half to all of its delay gone"
+            ),
+            confidence="high" if one.persistence is not None else "medium",
+            advice=_advice(one, suspect),
+            resource=f"straggler:{one.rank}",
+        )
+
+
+def _message(one: Straggler, suspect: Suspect | None, share: float) -> str:
+    steady = "" if one.persistence is None else f" in {format_percent(one.persistence)} of the steps"
+    late = (
+        f"; it is late with {suspect.name}, {format_seconds(suspect.excess_ns * 1e-9)} more than the others"
+        if suspect is not None
+        else ""
+    )
+    return (
+        f"the others wait for rank {one.rank}{steady}, which costs {format_percent(share)} of the time{late}"
+    )
+
+
+def _advice(one: Straggler, suspect: Suspect | None) -> str:
+    start = f"Look at what rank {one.rank} does beside the others: "
+    if suspect is None:
+        return f"{start}logging, checkpoints, evaluation, another machine, other clocks."
+    if "DataLoader" in suspect.name:
+        return f"{start}its data loader waits longer. Give it more workers, even lengths of samples, or faster storage."
+    if suspect.side == "device":
+        return f"{start}{suspect.name} takes longer on its device. Compare shapes, clocks and temperature with another rank."
+    return f"{start}{suspect.name} takes longer on its host. Move logging and checkpoints out of the step, and pin its threads."

@@ -1,0 +1,131 @@
+"""From evidence to a diagnosis: every rule whose evidence is there is asked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from pyrometer.rules.diagnosis import Diagnosis
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.finding import Finding, Place, Suppressed
+from pyrometer.rules.joining import module_of
+from pyrometer.rules.match import Match
+from pyrometer.rules.ranking import ranked
+from pyrometer.rules.reading.steps import read_profile
+from pyrometer.rules.registry import rules
+from pyrometer.rules.rule import Kind, Rule
+from pyrometer.rules.sources import shown_path
+
+Hide = Callable[[Finding], Suppressed | None]
+"""Says why a finding is not to be shown, or null."""
+
+
+def explain(evidence: Evidence, chosen: Sequence[Rule] | None = None, hide: Hide | None = None) -> Diagnosis:
+    """Ask the chosen rules, rank what they find, and read the profile in the order in which an expert does.
+
+    A rule that fails is left out and told in the notes: the findings of the others stand.
+    """
+    pool = rules() if chosen is None else chosen
+    notes: list[str] = []
+    found = [finding for rule in pool for finding in _asked(rule, evidence, notes)]
+    found = [_near(finding) for finding in found]
+    answers = [(finding, hide(finding) if hide is not None else None) for finding in found]
+    peak_bytes = evidence.memory.peak_bytes if evidence.memory is not None else None
+    shown = ranked((finding for finding, reason in answers if reason is None), peak_bytes=peak_bytes)
+    return Diagnosis(
+        target=evidence.target,
+        findings=shown,
+        reading=read_profile(evidence, shown),
+        suppressed=[reason for _, reason in answers if reason is not None],
+        num_rules=num_asked(evidence, pool),
+        missing=missing_kinds(evidence),
+        notes=notes,
+    )
+
+
+def _near(finding: Finding) -> Finding:
+    """The same with its file as seen from the working directory: records hold whole paths, or shortened ones."""
+    file = finding.where.file
+    if file is None or not Path(file).is_absolute():
+        return finding
+    where = msgspec.structs.replace(finding.where, file=shown_path(Path(file)))
+    return msgspec.structs.replace(finding, where=where)
+
+
+def _asked(rule: Rule, evidence: Evidence, notes: list[str]) -> list[Finding]:
+    try:
+        return findings_of(evidence, [rule])
+    except Exception as error:  # noqa: BLE001 - the fault of one rule must not hide what others found
+        failed = f"{type(error).__name__}: {error}"
+        notes.append(f"{rule.code} {rule.name} could not answer ({failed}); please report it")
+        return []
+
+
+def findings_of(evidence: Evidence, chosen: Iterable[Rule] | None = None) -> list[Finding]:
+    """All findings of the chosen rules, unranked; what a record and the source both show is told once."""
+    found: list[Finding] = []
+    for rule in rules() if chosen is None else chosen:
+        seen = [
+            one for needs, check in rule.readings if all(map(evidence.has, needs)) for one in check(evidence)
+        ]
+        found += seen
+        found += [one for one in in_source(rule, evidence) if not _told(one, seen, evidence)]
+    return found
+
+
+def in_source(rule: Rule, evidence: Evidence) -> Iterator[Finding]:
+    """A rule's matches in the user's own files, as findings.
+
+    Where a record could have confirmed a match and does not, it is a remark: the run shows where time and memory go, and
+    not there. What only costs on an accelerator is left out where the program used none.
+    """
+    if rule.about_devices and evidence.trace is not None and not evidence.trace.device_busy_ns:
+        return
+    seen = any(all(map(evidence.has, needs)) for needs, _ in rule.readings)
+    measured = rule.family == "measuring" and evidence.measurement is not None
+    for module in evidence.modules:
+        for match in rule.matches(module):
+            finding = source_finding(rule, module.path, match)
+            remark = (seen or measured) and finding.severity == "warning"
+            yield msgspec.structs.replace(finding, severity="info") if remark else finding
+
+
+def source_finding(rule: Rule, path: str, match: Match) -> Finding:
+    """A match in a file as a finding: what it costs is not known from text."""
+    fix = match.fix
+    return rule.finding(
+        message=match.message,
+        where=Place(file=path, line=match.line),
+        evidence={} if match.hot is None else {"hot_because": match.hot},
+        fix_class=fix.fix_class if fix is not None else rule.fix_class,
+        confidence=match.confidence,
+        advice=match.advice or rule.section("Use instead").partition("\n\n")[0],
+        rewrite=fix.title if fix is not None else None,
+    )
+
+
+def missing_kinds(evidence: Evidence) -> list[str]:
+    """Kinds of evidence that were not observed."""
+    return [kind for kind in get_args(Kind) if not evidence.has(kind)]
+
+
+def num_asked(evidence: Evidence, chosen: Iterable[Rule] | None = None) -> int:
+    """Rules that had the evidence which they need."""
+    pool = rules() if chosen is None else chosen
+    return sum(
+        bool(rule.source_checks and evidence.modules)
+        or any(all(map(evidence.has, needs)) for needs, _ in rule.readings)
+        for rule in pool
+    )
+
+
+def _told(finding: Finding, others: list[Finding], evidence: Evidence) -> bool:
+    """Whether a record already showed what a match in the source says, with its cost."""
+    here = module_of(finding.where.file, evidence.modules)
+    return any(
+        other.where.line == finding.where.line and module_of(other.where.file, evidence.modules) is here
+        for other in others
+    )

@@ -1,0 +1,1 @@
+"""PYR1xx: the host, and waiting for devices."""

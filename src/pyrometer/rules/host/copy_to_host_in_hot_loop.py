@@ -1,0 +1,157 @@
+"""A tensor is copied to the host in every step, and the host waits for it.
+
+## What it does
+Finds `.cpu()`, `.to("cpu")`, `.numpy()` and `numpy.asarray(t)` of a tensor in code that runs once per step, unless the copy
+is itself the result: collected, returned or yielded. In a trace it finds the copies from a device that held up the host.
+
+## Why it costs
+A copy to ordinary memory of the host returns only when all work before it on the device is done and the bytes have arrived.
+Until then the host launches nothing, and afterwards the device waits for the host.
+
+## Example
+```python
+import torch
+
+for inputs, targets in loader:
+    scores = model(inputs)
+    total += scores.detach().cpu().numpy().mean()
+```
+
+## Use instead
+Calculate on the device and fetch the answer seldom; or copy into pinned memory and read it one step later.
+```python
+import torch
+
+total = torch.zeros((), device=device)
+for inputs, targets in loader:
+    scores = model(inputs)
+    total += scores.detach().mean()
+mean = total.item() / len(loader)
+```
+
+## Fix safety
+No fix is applied: what is to be calculated where is for the program to say.
+
+## References
+- PyTorch, "A guide on good usage of non_blocking and pin_memory()": https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html
+- PyTorch, Performance Tuning Guide: https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.host.reads import Read, copies_to_host, during, sure_reads
+from pyrometer.rules.host.waits import LIMITS, Stall, Told, stall_findings
+from pyrometer.rules.match import Match, match
+from pyrometer.rules.registry import declare
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.source.module import Module
+
+RULE = declare(
+    code="PYR102",
+    about_devices=True,
+    name="copy-to-host-in-hot-loop",
+    doc=__doc__,
+    severity="warning",
+    fix_class="semantic",
+    lever="remove_sync",
+    limits=LIMITS,
+)
+
+ADVICE = "Calculate on the device what is needed of it, and fetch that once after the loop."
+LATER = (
+    'Copy into pinned memory without waiting (`.to("cpu", non_blocking=True)`), record an event, and read the copy one step '
+    "later, when the event has passed."
+)
+COLLECTING = frozenset(
+    [
+        "append",
+        "extend",
+        "add",
+        "update",
+        "put",
+        "put_nowait",
+        "send",
+        "write",
+        "writerow",
+        "save",
+        "insert",
+        "appendleft",
+        "setdefault",
+    ]
+)
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Copies in hot code that are not what the code is for."""
+    for read, why, confidence in sure_reads(module, copies_to_host):
+        if why.per != "request" and not is_result(module, read):
+            message = f"`{read.text}` copies a tensor to the host and waits for it{during(why)}"
+            yield match(read.node, message, advice=f"{ADVICE} {LATER}", confidence=confidence, hot=why.why)
+
+
+@RULE.in_evidence("trace")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Copies that a trace shows, with what they cost."""
+
+    def tell(stall: Stall) -> Told:
+        is_needed = (
+            stall.module is not None and stall.read is not None and is_result(stall.module, stall.read)
+        )
+        return Told(LATER if is_needed else f"{ADVICE} {LATER}")
+
+    return stall_findings(RULE, evidence, tell)
+
+
+def is_result(module: Module, read: Read) -> bool:
+    """Whether the copy is what the code is for: it is handed on, alone or with others, as it is or as an array."""
+    child: ast.AST = read.node
+    for above in module.ancestors(read.node):
+        if isinstance(above, ast.Return | ast.Yield | ast.YieldFrom):
+            return True
+        if isinstance(above, ast.Call) and child in above.args:
+            return isinstance(above.func, ast.Attribute) and above.func.attr in COLLECTING
+        if isinstance(above, ast.Assign | ast.AnnAssign):
+            return _is_stored(module, above)
+        if not isinstance(
+            above,
+            ast.Tuple
+            | ast.List
+            | ast.Dict
+            | ast.DictComp
+            | ast.ListComp
+            | ast.Attribute
+            | ast.Call
+            | ast.Subscript,
+        ):
+            return False
+        child = above
+    return False
+
+
+def _is_stored(module: Module, assignment: ast.Assign | ast.AnnAssign) -> bool:
+    """Whether what is assigned goes into a container, or to a name that is only handed on."""
+    targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
+    if any(isinstance(target, ast.Subscript) for target in targets):
+        return True
+    names = [target for target in targets if isinstance(target, ast.Name)]
+    uses = [use for name in names for use in module.uses(name.id, name) if use.lineno >= assignment.lineno]
+    return bool(uses) and all(_is_handed_on(module, use) for use in uses)
+
+
+def _is_handed_on(module: Module, use: ast.Name) -> bool:
+    above = module.parent(use)
+    if isinstance(above, ast.Return | ast.Yield | ast.Tuple | ast.List | ast.Dict):
+        return True
+    return (
+        isinstance(above, ast.Call)
+        and isinstance(above.func, ast.Attribute)
+        and above.func.attr in COLLECTING
+    )

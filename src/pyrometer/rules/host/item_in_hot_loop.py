@@ -1,0 +1,143 @@
+"""A tensor's value is fetched as a Python number in every step.
+
+## What it does
+Finds `.item()`, `.tolist()`, `float(t)`, `int(t)` and `math.isnan(t)` of a tensor in code that runs once per step, and in a
+trace the calls that made the host wait, with the time that the device stood idle afterwards.
+
+## Why it costs
+Work for a device is queued while the host runs ahead. A Python number must be there before the next line can run, so the
+host waits until the device has done all that is queued; then the queue is empty, and the device waits for the host. On a
+CPU nothing waits, but each call costs the host about a microsecond: fetching 512 losses of a small network one by one took
+more than half of its training step on two CPU cores.
+
+## Example
+```python
+import torch
+
+for inputs, targets in loader:
+    loss = criterion(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+```
+
+## Use instead
+Add up on the device, and read the sum once, after the loop or every hundred steps.
+```python
+import torch
+
+total = torch.zeros((), device=device)
+for inputs, targets in loader:
+    loss = criterion(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    total += loss.detach()
+print(total.item())
+```
+
+## Fix safety
+No fix is applied: when a value is read, and in which precision it is added up, is for the program to say.
+
+## References
+- PyTorch, Performance Tuning Guide, "Avoid unnecessary CPU-GPU synchronization": https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+- PyTorch, CUDA semantics, "Asynchronous execution": https://docs.pytorch.org/docs/stable/notes/cuda.html
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.host.answers import is_answer
+from pyrometer.rules.host.reads import Read, during, scalar_reads, sure_reads
+from pyrometer.rules.host.rounds import frames_of
+from pyrometer.rules.host.waits import LIMITS, Stall, Told, stall_findings
+from pyrometer.rules.match import Match, match
+from pyrometer.rules.registry import declare
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.source.module import Module
+
+RULE = declare(
+    code="PYR101",
+    about_devices=True,
+    name="item-in-hot-loop",
+    doc=__doc__,
+    severity="warning",
+    fix_class="semantic",
+    lever="remove_sync",
+    limits=LIMITS,
+)
+
+ON_DEVICE = "Keep it on the device: add up with `.detach()`, and read the result once after the loop or every hundred steps."
+PER_ELEMENT = frozenset({"aten::unbind", "aten::select", "aten::item", "aten::_local_scalar_dense"})
+"""Operators that a loop over the elements of a tensor runs only to read them."""
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Reads of tensors in hot code."""
+    for read, why, confidence in sure_reads(module, scalar_reads):
+        if why.per == "request" and is_answer(module, read.node):
+            continue  # One wait for each request is what its answer takes.
+        advice, _ = advise(module, read)
+        message = f"`{read.text}` makes the host wait for the device{during(why)}"
+        yield match(read.node, message, advice=advice, confidence=confidence, hot=why.why)
+
+
+@RULE.in_evidence("trace")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Reads that a trace shows, with what they cost."""
+
+    def tell(stall: Stall) -> Told:
+        if stall.module is None or stall.read is None:
+            return Told(f"Find what calls {stall.point.name}{_named(stall)}. {ON_DEVICE}")
+        advice, rewrite = advise(stall.module, stall.read)
+        return Told(advice, rewrite, with_it=0.0 if rewrite is None else _loop_share(stall, evidence))
+
+    return stall_findings(RULE, evidence, tell)
+
+
+def advise(module: Module, read: Read) -> tuple[str, str | None]:
+    """What to do about one read, and the line to write where it reads a tensor element by element."""
+    loop = element_loop(module, read)
+    if loop is None:
+        return ON_DEVICE, None
+    many, one = module.source(loop.iter), module.source(loop.target)
+    advice = (
+        f"Reduce `{many}` on the device and read one number, or fetch it whole: `{many}.tolist()` waits once, and then "
+        f"`{one}` is a Python number, so that `{read.text}` becomes `{one}`."
+    )
+    return advice, f"for {one} in {many}.tolist():"
+
+
+def element_loop(module: Module, read: Read) -> ast.For | None:
+    """The loop over a tensor's elements that a read stands in, where its subject is the element."""
+    if not isinstance(read.subject, ast.Name):
+        return None
+    for loop in module.loops_around(read.node):
+        if (
+            isinstance(loop, ast.For)
+            and isinstance(loop.target, ast.Name)
+            and loop.target.id == read.subject.id
+        ):
+            return loop if module.value_of(loop.iter).is_tensor else None
+    return None
+
+
+def _named(stall: Stall) -> str:
+    return f" in {stall.place.function}" if stall.place.function else ""
+
+
+def _loop_share(stall: Stall, evidence: Evidence) -> float:
+    """What else of the function is done only to read elements: slicing the tensor into them, and the loop's Python."""
+    if stall.on_device or evidence.trace is None:
+        return 0.0
+    point = stall.point.where
+    python_ns = sum(node.self_ns for node in frames_of(evidence.trace, point, point.function))
+    lines = [one for one in evidence.trace.top_lines if (one.file, one.line) == (point.file, point.line)]
+    spent = sum(op.host_ns for one in lines for op in one.top_ops if op.name in PER_ELEMENT)
+    return max(0.0, (spent + python_ns) / stall.span_ns - stall.share)

@@ -1,0 +1,229 @@
+"""The step is made of very many tiny pieces of work.
+
+## What it does
+Counts kernels below 10 µs, or on a CPU operators below 10 µs, and the places that issue them. It speaks when they are most
+of all, many per step, and cost a good part of the time, and names the sequences of them that come again and again: these are
+the candidates for fusion.
+
+## Why it costs
+Each operator costs the host a few microseconds of dispatch and each kernel a launch, whatever its size, and each reads from
+memory what the one before has just written. Standardising 400 rows one by one took about 200 times as long as all of
+them at once on a CPU core.
+
+## Example
+```python
+rows = []
+for i in range(x.shape[0]):
+    row = x[i]
+    rows.append((row - row.mean()) / (row.std() + 1e-6))
+y = torch.stack(rows)
+```
+
+## Use instead
+Work on whole tensors; let `torch.compile` fuse what remains, and use a fused optimizer.
+```python
+y = (x - x.mean(dim=1, keepdim=True)) / (x.std(dim=1, keepdim=True) + 1e-6)
+```
+
+## Fix safety
+No fix is applied: reductions over other shapes and fused kernels may round differently.
+
+## References
+- PyTorch, Performance Tuning Guide, "Fuse operations": https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+- PyTorch, `torch.compile`: https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import format_percent
+from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.rules.host.starvation import short_share, starvation
+from pyrometer.rules.host.waits import OPTIMIZER
+from pyrometer.rules.places import place_of, shortened, spoken
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+from pyrometer.rules.sequences import SHORT_NS, drawn, is_tiny, told
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.trace.analysis.launches import Dispatch
+    from pyrometer.trace.analysis.sequences import Sequence
+    from pyrometer.trace.program.call_sites import CallSite
+
+RULE = declare(
+    code="PYR111",
+    name="many-tiny-kernels",
+    doc=__doc__,
+    severity="warning",
+    fix_class="tolerance",
+    lever="compile",
+    limits=(
+        Limit(
+            "min_short_share", 0.5, "fewer tiny kernels than others: the others are the better place to look"
+        ),
+        Limit(
+            "min_kernels_per_step", 300, "below that all of them together cost about a millisecond to launch"
+        ),
+        Limit("min_ops_per_step", 3000, "below that dispatch costs a few milliseconds per step on a CPU"),
+        Limit("min_share", 0.1, "of the time: less does not repay rewriting or compiling"),
+    ),
+)
+
+MOST_SITES = 3
+MOST_SEQUENCES = 3
+FUSED = frozenset({"Adam", "AdamW", "SGD", "Adagrad"})
+"""Optimizers of torch with an update in one piece. For Adafactor neither `foreach` nor compiling was faster on a CPU core."""
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """The tiny work of one trace."""
+
+    what: str
+    per_step: float
+    number_share: float
+    share: float
+    sure_share: float
+    """Without what lies between them."""
+    method: str
+    link: str
+    sites: list[CallSite]
+
+
+@RULE.in_evidence("trace")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Tiny kernels, or tiny operators where there is no device."""
+    tiny = _kernels(evidence) or _operators(evidence)
+    if tiny is None or tiny.share < evidence.limit(RULE, "min_share"):
+        return
+    place = place_of(evidence, tiny.sites[0].where) if tiny.sites else Place()
+    named = [
+        f"{shortened(one.name)} {one.calls:,}×{spoken(place_of(evidence, one.where))}"
+        for one in tiny.sites[:MOST_SITES]
+    ]
+    fusible = _fusible(evidence)
+    updates = _updates(tiny.sites)
+    if updates and not _can_be_fused(evidence):
+        return
+    per = " per step" if evidence.trace is not None and evidence.trace.steps else ""
+    yield RULE.finding(
+        message=(
+            f"{tiny.per_step:,.0f} {tiny.what}{per} are below 10 µs, {format_percent(tiny.number_share)} of all; they cost "
+            f"{format_percent(tiny.share)} of the time, most of it{spoken(place) or ' in ' + shortened(place.op or 'many places')}"
+        ),
+        where=place,
+        evidence={
+            "short_per_step": tiny.per_step,
+            "short_share": tiny.number_share,
+            "sites": named,
+            "candidates": [told(evidence, one) for _, one in fusible[:MOST_SEQUENCES]],
+        },
+        links=[tiny.link, *(f"/trace/sequences/{i}" for i, _ in fusible[:MOST_SEQUENCES])],
+        cost=Cost(
+            seconds_per_step=None if evidence.step_s is None else tiny.share * evidence.step_s,
+            share=tiny.share,
+            method=tiny.method,
+        ),
+        predicted_gain=Gain(
+            ratio_low=1 - tiny.share,
+            ratio_high=1 - tiny.sure_share / 2,
+            method="removal of the tiny work; worst case half of it",
+        ),
+        lever="fused_optimizer" if updates else "compile",
+        confidence="high" if tiny.sites and place.file is not None else "medium",
+        advice=(
+            "Most of them update parameters: build the optimizer with `fused=True`."
+            if updates
+            else _advice(place, fusible)
+        ),
+        rewrite=None,
+        resource="optimizer" if updates else "launch",
+    )
+
+
+def _fusible(evidence: Evidence) -> list[tuple[int, Sequence]]:
+    """Sequences of tiny work outside of the optimizer, with their rows; the largest gain first."""
+    found = enumerate(evidence.trace.sequences) if evidence.trace is not None else ()
+    return [(i, one) for i, one in found if is_tiny(one) and one.where.phase != OPTIMIZER]
+
+
+def _advice(place: Place, fusible: list[tuple[int, Sequence]]) -> str:
+    advice = f"Work on whole tensors instead of many small ones{spoken(place)}, or compile what issues them so that they are fused"
+    if not fusible:
+        return f"{advice}."
+    first = fusible[0][1]
+    if first.kind == "repeated":
+        return f"{advice}: {drawn(first)} is one operator on different data, {first.count:,} times, and can work on all at once."
+    return f"{advice}: {drawn(first)} comes {first.count:,} times and can be one kernel each."
+
+
+def _updates(sites: list[CallSite]) -> bool:
+    """Whether most of the calls update parameters."""
+    calls = [(one.calls, one.where.phase == OPTIMIZER) for one in sites]
+    return 2 * sum(number for number, is_update in calls if is_update) > sum(number for number, _ in calls)
+
+
+def _can_be_fused(evidence: Evidence) -> bool:
+    """Whether the update has a fused form that is not used yet; of others it is not known that anything helps."""
+    optimizer = evidence.program.optimizer if evidence.program is not None else None
+    return optimizer is None or (optimizer.type_name in FUSED and not optimizer.fused)
+
+
+def _kernels(evidence: Evidence) -> Tiny | None:
+    report, starved = evidence.trace, starvation(evidence)
+    if report is None or not report.span_ns or report.launches.device is None:
+        return None
+    launches, short = report.launches.device, short_share(report)
+    per_step = launches.num_short / evidence.num_traced_steps
+    if short < evidence.limit(RULE, "min_short_share") or per_step < evidence.limit(
+        RULE, "min_kernels_per_step"
+    ):
+        return None
+    graphs = launches.graphs
+    at_once = graphs is not None and graphs.num_work > launches.num_work / 2
+    waits = 0.0 if at_once or starved is None else starved.share * short  # a graph is waited for once
+    share = min(1.0, launches.short_ns / report.span_ns + waits)
+    return Tiny(
+        "kernels",
+        per_step,
+        short,
+        share,
+        share,
+        "trace: time of kernels below 10 µs, and their share of the waiting for launches",
+        "/trace/launches/device",
+        launches.sites,
+    )
+
+
+def _operators(evidence: Evidence) -> Tiny | None:
+    """Without a device: time in tiny operators that neither loads data nor reads values, which have rules of their own."""
+    report = evidence.trace
+    if report is None or not report.span_ns or report.device_busy_ns:
+        return None
+    host = report.launches.host
+    if (host.ops_per_step or 0) < evidence.limit(RULE, "min_ops_per_step"):
+        return None
+    elsewhere = report.breakdown_ns.data + report.synchronisation.total_ns
+    own = max(0, max(host.short_ns, _dispatch_ns(host)) - elsewhere)
+    between = max(0, min(host.between_ns, report.span_ns - own) - elsewhere)
+    sites = [one for one in host.sites if one.name not in {"aten::item", "aten::is_nonzero"}]
+    return Tiny(
+        "operators",
+        host.num_short / evidence.num_traced_steps,
+        host.num_short / max(host.num_ops, 1),
+        min(1.0, (own + between) / report.span_ns),
+        own / report.span_ns,
+        "trace: time in operators below 10 µs, or of all at their median, and between them; loading and reads left out",
+        "/trace/launches/host",
+        sites,
+    )
+
+
+def _dispatch_ns(host: Dispatch) -> int:
+    """What all operators would take if each took no longer than the median: a busy machine stretches a few, not this."""
+    is_tiny = host.own is not None and host.own.median_ns < SHORT_NS
+    return host.own.count * host.own.median_ns if host.own is not None and is_tiny else 0

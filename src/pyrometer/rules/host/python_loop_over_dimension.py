@@ -1,0 +1,170 @@
+"""A Python loop walks over a dimension of a tensor and launches small operations for each element.
+
+## What it does
+Finds `for row in x:` and `for i in range(x.shape[0]): … x[i] …` with tensor operations in the body, in code that runs once
+per step, where the rounds do not depend on each other. With a trace it says how many calls the loop makes and what they cost.
+
+## Why it costs
+Every operation costs a dispatch on the host and a launch on the device, however few numbers it works on. Standardising 400
+rows one by one took about 200 times as long as all of them at once on a CPU core.
+
+## Example
+```python
+import torch
+
+
+class Normalise(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = []
+        for i in range(x.shape[0]):
+            row = x[i]
+            rows.append((row - row.mean()) / (row.std() + 1e-6))
+        return torch.stack(rows)
+```
+
+## Use instead
+```python
+import torch
+
+
+class Normalise(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x - x.mean(dim=1, keepdim=True)) / (x.std(dim=1, keepdim=True) + 1e-6)
+```
+
+## Fix safety
+No fix is applied: reductions over whole tensors may round differently, and only the program knows what the rounds share.
+`torch.vmap` turns the body of a loop into one call over all elements.
+
+## References
+- PyTorch, `torch.vmap`: https://docs.pytorch.org/docs/stable/generated/torch.vmap.html
+- PyTorch, Broadcasting semantics: https://docs.pytorch.org/docs/stable/notes/broadcasting.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import format_percent
+from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.host.loops import ElementLoop, element_loops
+from pyrometer.rules.host.reads import hot_place
+from pyrometer.rules.host.rounds import rounds_of
+from pyrometer.rules.host.starvation import starvation
+from pyrometer.rules.joining import function_at
+from pyrometer.rules.match import Match, match
+from pyrometer.rules.places import place_of, shortened, spoken
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.source.module import Module
+    from pyrometer.trace.program.call_sites import CallSite
+
+RULE = declare(
+    code="PYR109",
+    name="python-loop-over-dimension",
+    doc=__doc__,
+    severity="warning",
+    fix_class="tolerance",
+    limits=(
+        Limit("min_calls_per_step", 100, "fewer short calls per step cost less than a millisecond"),
+        Limit("min_share", 0.05, "of the time: less does not repay rewriting the loop"),
+    ),
+)
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Such loops in hot code."""
+    if not module.imports_torch:
+        return
+    for found in element_loops(module):
+        why = hot_place(module, found.loop.body[0])
+        if why is not None:
+            message = f"the loop runs {_shown(found)} for each element of `{found.tensor}`"
+            yield match(found.loop.target, message, advice=advise(found), confidence="medium", hot=why.why)
+
+
+@RULE.in_evidence("trace")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Functions that issue very many short calls per step, from a loop that the source shows."""
+    report = evidence.trace
+    if report is None or not report.span_ns:
+        return
+    device = report.launches.device
+    sites = device.sites if device is not None else report.launches.host.sites
+    base = "/trace/launches/device/sites" if device is not None else "/trace/launches/host/sites"
+    for index, site in enumerate(sites):
+        per_step = site.calls / evidence.num_traced_steps
+        found = function_at(site.where, evidence.modules)
+        if found is None or per_step < evidence.limit(RULE, "min_calls_per_step"):
+            continue
+        module, function = found
+        loops = [one for one in element_loops(module) if module.function_of(one.loop) is function]
+        least, most = shares(evidence, site)
+        if loops and most >= evidence.limit(RULE, "min_share"):
+            longest = max(loops, key=lambda one: len(one.operations))
+            yield _finding(evidence, site, longest, (least, most), f"{base}/{index}")
+
+
+def shares(evidence: Evidence, site: CallSite) -> tuple[float, float]:
+    """Share of the span that the loop's short calls take for certain, and that all of its rounds but one take."""
+    report = evidence.trace
+    assert report is not None
+    starved = starvation(evidence)
+    if starved is not None and report.launches.device is not None:
+        launches = report.launches.device
+        waits = starved.share * site.calls / max(launches.num_work, 1)
+        return site.total_ns / report.span_ns, min(1.0, site.total_ns / report.span_ns + waits)
+    rounds = rounds_of(report, site.where, site.where.function)
+    if rounds is not None:
+        gone = (1 - 1 / rounds.per_call) / report.span_ns
+        return min(1.0, rounds.short_ns * gone), min(1.0, rounds.total_ns * gone)
+    place = (site.where.file, site.where.line)
+    own = sum(line.self_ns for line in report.top_lines if (line.file, line.line) == place) / report.span_ns
+    short = site.total_ns / report.span_ns
+    return short, min(1.0, max(own, short))
+
+
+def advise(found: ElementLoop) -> str:
+    """What to do about one loop."""
+    return (
+        f"Do it for all elements of `{found.tensor}` at once: give reductions a `dim=`, let the rest broadcast, or pass the "
+        "body to `torch.vmap`."
+    )
+
+
+def _finding(
+    evidence: Evidence, site: CallSite, found: ElementLoop, share: tuple[float, float], link: str
+) -> Finding:
+    place = place_of(evidence, site.where, line=found.loop.lineno)
+    least, most = share
+    per_step = site.calls / evidence.num_traced_steps
+    return RULE.finding(
+        message=(
+            f"the loop over `{found.tensor}`{spoken(place)} issues {per_step:,.0f} short calls per step, mostly {site.name}, "
+            f"and takes {format_percent(most)} of the time"
+        ),
+        where=place,
+        evidence={"short_calls_per_step": per_step, "operations": list(found.operations[:5])},
+        links=[link],
+        cost=evidence.cost_of(
+            most, "trace: time of the loop's rounds, or of its function, as a share of the span"
+        ),
+        predicted_gain=Gain(
+            ratio_low=1 - most,
+            ratio_high=1 - least,
+            method="removal of all rounds but one; at the wide end calls of 10 µs and more and moving the elements stay",
+        ),
+        confidence="high",
+        advice=advise(found),
+        resource="launch",
+    )
+
+
+def _shown(found: ElementLoop) -> str:
+    first = f"`{shortened(found.operations[0])}`"
+    return first if len(found.operations) == 1 else f"{first} and more"

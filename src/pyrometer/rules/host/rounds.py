@@ -1,0 +1,74 @@
+"""What the rounds of a loop cost on the host, from the call tree of a trace.
+
+A call that is short is mostly dispatch, which one call for all elements pays once. What would stay is one round, the calls
+that are long, and moving the elements themselves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pyrometer.rules.joining import Spot
+    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.reporting.totals import TreeNode
+
+SHORT_NS = 10_000
+"""Own time of a call below which it is mostly dispatch."""
+
+SLOW_BYTES_PER_S = 1e9
+"""A rate of moving elements that any core reaches, on small tensors too."""
+
+FEWEST_ROUNDS = 8
+
+
+class Rounds(NamedTuple):
+    """The rounds of a function's loop, over all calls of the function."""
+
+    per_call: float
+    """Rounds in one call of the function."""
+    total_ns: int
+    """Of all that runs once per round, with the function's own Python."""
+    short_ns: int
+    """Of that in short calls, less the time for moving the elements."""
+
+
+def rounds_of(trace: RankReport, where: Spot, function: str | None) -> Rounds | None:
+    """The rounds of the loop in the function at a spot; null where the tree shows none."""
+    children: dict[int | None, list[TreeNode]] = defaultdict(list)
+    for node in trace.call_tree:
+        children[node.parent].append(node)
+    roots = frames_of(trace, where, function)
+    calls = sum(root.calls for root in roots)
+    inner = [node for root in roots for node in children[root.node]]
+    most = max((node.calls for node in inner), default=0)
+    if not calls or most < FEWEST_ROUNDS * calls:
+        return None
+    repeated = [node for node in inner if 2 * node.calls >= most]
+    below = [node for top in repeated for node in _subtree(top, children)]
+    own_ns = sum(root.self_ns for root in roots)
+    short_ns = sum(node.self_ns for node in below if node.self_ns < SHORT_NS * node.calls)
+    return Rounds(
+        per_call=most / calls,
+        total_ns=own_ns + sum(node.total_ns for node in repeated),
+        short_ns=max(0, own_ns + short_ns - _moving_ns(trace, {node.name for node in below})),
+    )
+
+
+def frames_of(trace: RankReport, where: Spot, function: str | None) -> list[TreeNode]:
+    """The nodes of a function of the program in the call tree, one per way in which it is reached."""
+    name = f"{where.file}({where.line}): {function}"
+    return [node for node in trace.call_tree if node.kind == "python_function" and node.name == name]
+
+
+def _subtree(top: TreeNode, children: dict[int | None, list[TreeNode]]) -> Iterator[TreeNode]:
+    yield top
+    for node in children[top.node]:
+        yield from _subtree(node, children)
+
+
+def _moving_ns(trace: RankReport, names: set[str]) -> int:
+    num_bytes = sum(point.num_bytes or 0 for point in trace.roofline if point.op in names)
+    return round(num_bytes / SLOW_BYTES_PER_S * 1e9)

@@ -1,0 +1,86 @@
+"""Time in which a device has nothing to do because the host has not launched more.
+
+The profiler slows the host and not the device, so that a trace shows more of this than a run without it. Where the length of
+an untraced step is known, no more counts than that step leaves beside the device's work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Confidence
+    from pyrometer.trace.analysis.idle import HostActivity
+    from pyrometer.trace.reporting.rank_report import RankReport
+
+FEWEST_GAPS = 10
+"""Fewer gaps than this are a start or an end, not how the program runs."""
+
+LAUNCHING = frozenset({"operator", "python", "runtime", "annotation", "nothing"})
+"""What a host does that is on the way to its next launch; loading data, waiting, allocating and collecting garbage are not."""
+
+
+@dataclass(frozen=True)
+class Starvation:
+    """How long a device waits for launches."""
+
+    share: float
+    """Of the span, at most what an untraced step leaves."""
+    traced_share: float
+    after_short: float
+    """Share of it that follows kernels below 10 µs, which are done before the next launch can arrive."""
+    num_gaps: int
+    doing: tuple[HostActivity, ...]
+    """What the host did the longest meanwhile."""
+    checked: bool
+    """The length of an untraced step was known."""
+
+    @property
+    def confidence(self) -> Confidence:
+        """High where the trace's share holds without the profiler."""
+        return "high" if self.checked else "medium"
+
+
+def starvation(evidence: Evidence) -> Starvation | None:
+    """How long the devices of a trace waited for launches; null without device work, or where it hardly ever happened."""
+    report = evidence.trace
+    if report is None or not report.span_ns or not report.device_busy_ns:
+        return None
+    groups = [one for one in report.idle.groups if one.cause == "launch_starvation" and one.host in LAUNCHING]
+    if sum(one.num_gaps for one in groups) < FEWEST_GAPS:
+        return None
+    traced = sum(one.total_ns for one in groups) / (report.span_ns * max(len(report.devices), 1))
+    left = untraced_idle_share(evidence)
+    doing = sorted((one for group in groups for one in group.doing), key=lambda one: -one.total_ns)
+    return Starvation(
+        share=min(traced, 1.0) if left is None else min(traced, left),
+        traced_share=traced,
+        after_short=sum(one.after_short_ns for one in groups) / max(sum(one.total_ns for one in groups), 1),
+        num_gaps=sum(one.num_gaps for one in groups),
+        doing=tuple(doing[:3]),
+        checked=left is not None,
+    )
+
+
+def untraced_idle_share(evidence: Evidence) -> float | None:
+    """Share of an untraced step in which the device does nothing: the step as measured, less the device's work in the trace."""
+    report = evidence.trace
+    step_s = _untraced_step_s(evidence)
+    if report is None or not report.steps or not step_s:
+        return None
+    busy_s = report.device_busy_ns * 1e-9 / len(report.steps)
+    return min(1.0, max(0.0, 1 - busy_s / step_s))
+
+
+def short_share(report: RankReport) -> float:
+    """Share of the kernels that are below 10 µs."""
+    launches = report.launches.device
+    return launches.num_short / report.num_kernels if launches is not None and report.num_kernels else 0.0
+
+
+def _untraced_step_s(evidence: Evidence) -> float | None:
+    if evidence.measurement is not None and evidence.measurement.median_s > 0:
+        return evidence.measurement.median_s
+    return evidence.capture.step_untraced_s if evidence.capture is not None else None

@@ -1,0 +1,116 @@
+"""Python asks whether a tensor is true, in every step.
+
+## What it does
+Finds tensors in `if`, `while`, `assert`, `and`, `or`, `not`, `bool(t)`, `x in t`, `max(t, u)`, and `torch.equal` or
+`torch.allclose`, in code that runs once per step; and in a trace the questions that made the host wait.
+
+## Why it costs
+The branch cannot be chosen before the value is known: the host waits until the device has done all that is queued, and has
+nothing queued when it goes on. `torch.compile` breaks the graph at such a line.
+
+## Example
+```python
+import torch
+
+for inputs, targets in loader:
+    loss = criterion(model(inputs), targets)
+    if torch.isnan(loss):
+        continue
+    loss.backward()
+```
+
+## Use instead
+Choose on the device, where both outcomes can be computed, or ask seldom.
+```python
+import torch
+
+for step, (inputs, targets) in enumerate(loader):
+    loss = criterion(model(inputs), targets)
+    is_finite &= torch.isfinite(loss.detach())
+    torch.where(torch.isfinite(loss), loss, torch.zeros_like(loss)).backward()
+    if step % 100 == 0 and not is_finite:
+        raise RuntimeError("the loss is not finite")
+```
+
+## Fix safety
+No fix is applied: a choice on the device computes both branches, which is not always the same.
+
+## References
+- PyTorch, `torch.where`: https://docs.pytorch.org/docs/stable/generated/torch.where.html
+- PyTorch, Performance Tuning Guide, "Avoid unnecessary CPU-GPU synchronization": https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.host.reads import Read, during, sure_reads
+from pyrometer.rules.host.truth import conditions
+from pyrometer.rules.host.waits import LIMITS, Stall, Told, stall_findings
+from pyrometer.rules.match import Match, match
+from pyrometer.rules.registry import declare
+from pyrometer.rules.source.value import Kind
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.source.module import Module
+
+RULE = declare(
+    code="PYR104",
+    about_devices=True,
+    name="tensor-as-condition",
+    doc=__doc__,
+    severity="warning",
+    fix_class="semantic",
+    lever="remove_sync",
+    limits=LIMITS,
+)
+
+CHOOSE = "Choose on the device with `torch.where`, or ask only every hundred steps."
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Questions about tensors in hot code."""
+    for read, why, confidence in sure_reads(module, conditions):
+        if _only_ends_its_loop(module, read, why.loop):
+            continue
+        message = f"`{read.text}` is asked for its truth, so that the host waits for the device{during(why)}"
+        yield match(read.node, message, advice=advise(module, read), confidence=confidence, hot=why.why)
+
+
+@RULE.in_evidence("trace")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Questions that a trace shows, with what they cost."""
+
+    def tell(stall: Stall) -> Told:
+        known = stall.module is not None and stall.read is not None
+        return Told(advise(stall.module, stall.read) if known else CHOOSE)  # type: ignore[arg-type]
+
+    return stall_findings(RULE, evidence, tell)
+
+
+def _only_ends_its_loop(module: Module, read: Read, loop: ast.AST | None) -> bool:
+    """Whether it ends a loop that is hot by itself and runs no module: drawing numbers until they fit."""
+    asking = module.statement_of(read.node)
+    if not isinstance(loop, ast.While) or module.hot(loop) is not None:
+        return False
+    ends = asking is loop or (isinstance(asking, ast.If) and isinstance(asking.body[0], ast.Break))
+    calls = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))
+    return ends and not any(module.value_of(call.func).kind is Kind.MODULE for call in calls)
+
+
+def advise(module: Module, read: Read) -> str:
+    """What to do about one question, by the form that it has."""
+    statement = module.statement_of(read.node)
+    if isinstance(statement, ast.Assert):
+        return "Check with `torch._assert_async`, which asks on the device, or only every hundred steps."
+    if isinstance(statement, ast.While):
+        return "Run a fixed number of rounds between two questions, and let finished parts of the batch pass unchanged."
+    if isinstance(read.node, ast.Call) and module.name_of(read.node.func) in {"max", "min"}:
+        name = "torch.maximum" if module.name_of(read.node.func) == "max" else "torch.minimum"
+        return f"Use `{name}`, which compares on the device."
+    return CHOOSE

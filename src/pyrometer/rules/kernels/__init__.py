@@ -1,0 +1,1 @@
+"""PYR5xx: kernels, precision and layout."""

@@ -1,0 +1,160 @@
+"""An expression computes much more than it keeps.
+
+## What it does
+Finds expressions for which torch has an operator that does less work: a full sort to keep a few values, a one-hot matrix times a
+table, an inverse times a matrix, a whole product for its trace or diagonal, a product with a diagonal matrix, a softmax before
+argmax, all pairs of differences to sum their squares. It tells them in code that runs once per step, and wherever a trace shows
+that they take time.
+
+## Why it costs
+On one CPU core, new over old time: the best 10 of 50,000 by `topk` instead of `sort` 0.01 (of 100: 0.29), the first by `amax`
+0.001; `embedding` instead of a one-hot product 0.001 for 5,000 rows and 0.21 for 10; `linalg.solve` instead of `inverse` 0.25
+with one right-hand side and 0.80 with as many as rows; a trace of a product without the product 0.12 at 512×512; scaling
+instead of a diagonal matrix 0.01; argmax without softmax 0.39; `cdist` instead of all differences 0.01, and 0.1 in its exact mode.
+
+## Example
+```python
+import torch
+
+
+class Best(torch.nn.Module):
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        return torch.sort(scores, dim=1, descending=True).values[:, :10]
+```
+
+## Use instead
+```python
+import torch
+
+
+class Best(torch.nn.Module):
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        return torch.topk(scores, 10, dim=1).values
+```
+
+## Fix safety
+The same up to rounding. Among equal values, sort and topk may pick different indices; softmax may make two different values equal.
+`cdist` computes by a matrix product from 25 rows on, which loses digits for points that lie close together:
+`compute_mode="donot_use_mm_for_euclid_dist"` keeps them.
+
+## References
+- PyTorch, torch.topk: https://docs.pytorch.org/docs/stable/generated/torch.topk.html
+- PyTorch, torch.linalg.solve: https://docs.pytorch.org/docs/stable/generated/torch.linalg.solve.html
+- PyTorch, torch.cdist: https://docs.pytorch.org/docs/stable/generated/torch.cdist.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyrometer.quantity import format_percent
+from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.kernels.better import Better
+from pyrometer.rules.kernels.operators import callers_of, cost_of, index_of, same_function
+from pyrometer.rules.kernels.wasteful_patterns import PATTERNS, Pattern
+from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.places import spoken
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+from pyrometer.rules.source.edit import replace
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.source.module import Module
+    from pyrometer.trace.reporting.totals import LineTotal
+
+RULE = declare(
+    code="PYR515",
+    name="inefficient-op",
+    doc=__doc__,
+    severity="warning",
+    fix_class="tolerance",
+    limits=(
+        Limit("min_share", 0.02, "below a fiftieth of the step another operator cannot be told from noise"),
+    ),
+)
+
+
+class Found(NamedTuple):
+    """One place with its pattern."""
+
+    module: Module
+    pattern: Pattern
+    better: Better
+
+
+def wastes(module: Module) -> Iterator[Found]:
+    """Every place in a file, in the order of the text."""
+    if not module.imports_torch:
+        return
+    found = [Found(module, pattern, one) for pattern in PATTERNS for one in pattern.search(module)]
+    yield from sorted(found, key=lambda one: (one.better.node.lineno, one.better.node.col_offset))
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Waste in code that runs once per step."""
+    for found in wastes(module):
+        node = found.better.node
+        why = module.hot(node)
+        region = module.region(node)
+        if why is None or module.is_rare(node) or region.test or region.scripted:
+            continue
+        yield match(
+            node,
+            f"this {found.pattern.what}",
+            advice=f"Write `{found.better.text}`: {found.pattern.why}.",
+            fix=_fix(found),
+            confidence="high" if found.better.exact_place else "medium",
+            hot=why.why,
+        )
+
+
+def _fix(found: Found) -> Fix | None:
+    if not found.better.exact_place:
+        return None
+    edit = replace(found.module, found.better.node, found.better.text)
+    return Fix(fix_class=found.pattern.fix_class, title=f"Write {found.better.text}", edits=[edit])
+
+
+@RULE.in_evidence("trace", "source")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Waste in functions in which the trace shows its operators."""
+    if evidence.trace is None:
+        return
+    for found in (one for module in evidence.modules for one in wastes(module)):
+        line, share = _taken(evidence, found)
+        if line is None or share < evidence.limit(RULE, "min_share"):
+            continue
+        node, (best, worst) = found.better.node, found.pattern.left
+        op = max(found.pattern.ops, key=lambda name: any(one.name == name for one in line.top_ops))
+        place = Place(file=found.module.path, line=node.lineno, function=line.function, op=op)
+        yield RULE.finding(
+            message=f"The program {found.pattern.what}{spoken(place)}, and that takes {format_percent(share)} of the time.",
+            where=place,
+            evidence={"share": share, "expression": found.module.source(node)},
+            links=[one for one in [index_of(evidence.trace, found.pattern.ops)] if one is not None],
+            cost=cost_of(evidence, share, f"time of {op} in this function"),
+            predicted_gain=Gain(
+                ratio_low=1 - share * (1 - best),
+                ratio_high=1 - share * (1 - worst),
+                method="bound: the better operator took between these shares of the time on one core, by size",
+            ),
+            fix_class=found.pattern.fix_class,
+            confidence="high",
+            advice=f"Write `{found.better.text}`: {found.pattern.why}.",
+            rewrite=found.better.text,
+            resource=f"op:{op}",
+        )
+
+
+def _taken(evidence: Evidence, found: Found) -> tuple[LineTotal | None, float]:
+    """The function around a place, and what the operators of its pattern take in it."""
+    trace = evidence.trace
+    if trace is None:
+        return None, 0.0
+    for line, ns in callers_of(trace, found.pattern.ops):
+        if same_function(evidence, line, found.module, found.better.node.lineno):
+            return line, min(1.0, ns / max(trace.span_ns, 1))
+    return None, 0.0

@@ -1,0 +1,157 @@
+"""The number of threads does not fit the processors that there are.
+
+## What it does
+Compares torch's intra-op threads with the processors that this process may use, by affinity and control group: more threads than
+processors, more than other processes leave free, or, where a measurement shows that all threads are busy throughout, fewer.
+
+## Why it costs
+Threads beyond the processors take turns: those that wait for the others at the end of each operator spin or sleep. In a container
+with a quota of two processors on a machine with 64, torch starts 32 to 64 threads. A thread that other processes keep from running
+holds up all of an operator: on two processors of which others used 1.7, a step of small matrix products took 300 ms with two
+threads, and 0.3 ms with one. Fewer threads than processors leave some idle while operators compute.
+
+## Example
+```python
+import torch
+
+torch.set_num_threads(64)
+```
+
+## Use instead
+As many threads as the process has processors, or fewer where several processes share them.
+```python
+import os
+import torch
+
+torch.set_num_threads(len(os.sched_getaffinity(0)))
+```
+
+## Fix safety
+Sums may be added up in another order with another number of threads, so results may differ within rounding.
+
+## References
+- PyTorch, CPU threading and TorchScript inference: https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html
+- PyTorch, Performance Tuning Guide, "Utilize OpenMP": https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import counted, significant
+from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+
+RULE = declare(
+    code="PYR514",
+    name="thread-count",
+    doc=__doc__,
+    severity="warning",
+    fix_class="tolerance",
+    lever="threads",
+    limits=(
+        Limit("max_threads_per_cpu", 1.5, "a thread more than there are processors is often on purpose"),
+        Limit(
+            "min_busy",
+            0.9,
+            "threads that are busy less than nine tenths of the time would not gain by company",
+        ),
+        Limit("max_competing", 0.25, "processors that others use are not free"),
+        Limit(
+            "crowded",
+            0.25,
+            "of the processors, in use by others: from there on a thread often has to wait for one",
+        ),
+    ),
+)
+
+
+@RULE.in_evidence("program", "environment", "measurement")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Too many threads, or too few that are all busy."""
+    program, environment, measured = evidence.program, evidence.environment, evidence.measurement
+    if program is None or environment is None or measured is None or program.device not in {"cpu", "none"}:
+        return
+    threads, usable = program.settings.get("threads"), environment.cpu.usable_cpus
+    if not isinstance(threads, int) or usable <= 0 or not measured.median_s or measured.cpu_s is None:
+        return
+    busy = measured.cpu_s / measured.median_s
+    told = {"threads": threads, "usable_cpus": usable, "busy_cpus": busy}
+    if threads > usable * evidence.limit(RULE, "max_threads_per_cpu") and threads > math.ceil(usable):
+        fitting = max(1, int(usable))
+        yield RULE.finding(
+            message=f"torch runs {counted(threads, 'thread')} on {significant(usable)} usable processors, of which "
+            f"{significant(busy, 2)} were busy.",
+            where=Place(),
+            evidence=told,
+            links=["/program/settings/threads", "/environment/cpu/usable_cpus"],
+            confidence="high",
+            advice=f"Set torch.set_num_threads({fitting}), or OMP_NUM_THREADS={fitting} before Python starts.",
+            rewrite=f"torch.set_num_threads({fitting})",
+            resource="threads",
+        )
+    elif (others := _crowding(evidence, threads, usable)) is not None:
+        fitting = max(1, int(usable - others))
+        yield RULE.finding(
+            message=f"torch runs {counted(threads, 'thread')} on {significant(usable)} processors of which other processes used "
+            f"{significant(others, 2)}: an operator waits for the thread that has none.",
+            where=Place(),
+            evidence={**told, "used_by_others": others},
+            links=["/program/settings/threads", "/measurement/conditions/competing_load"],
+            confidence="medium",
+            advice=f"Where others share the machine, set torch.set_num_threads({fitting}), or OMP_NUM_THREADS={fitting} before "
+            "Python starts; small operators gain most.",
+            rewrite=f"torch.set_num_threads({fitting})",
+            resource="threads",
+        )
+    elif _could_use_more(evidence, threads, usable, busy):
+        ratio = threads / int(usable)
+        yield RULE.finding(
+            severity="info",
+            message=f"All {threads} of torch's threads are busy throughout, and {significant(usable - threads, 2)} of "
+            f"{significant(usable)} usable processors are left idle."
+            if threads > 1
+            else f"torch's only thread is busy throughout, and {significant(usable)} processors are usable.",
+            where=Place(),
+            evidence=told,
+            links=["/program/settings/threads", "/environment/cpu/usable_cpus", "/measurement/cpu_s"],
+            predicted_gain=Gain(
+                ratio_low=ratio,
+                ratio_high=1.0,
+                method="bound: as if all of it ran in parallel; at worst none",
+            ),
+            confidence="low",
+            advice=f"Measure it with torch.set_num_threads({int(usable)}): operators on large tensors gain, small ones lose.",
+            rewrite=f"torch.set_num_threads({int(usable)})",
+            resource="threads",
+        )
+
+
+def _competing(evidence: Evidence) -> float | None:
+    """Processors that other processes kept busy while it was measured."""
+    conditions = evidence.measurement.conditions if evidence.measurement is not None else None
+    return conditions.competing_load if conditions is not None else None
+
+
+def _crowding(evidence: Evidence, threads: int, usable: float) -> float | None:
+    """Processors that others use, where they leave too few for torch's threads."""
+    competing = _competing(evidence)
+    if competing is None or threads < 2 or competing < usable * evidence.limit(RULE, "crowded"):
+        return None
+    return competing if threads + competing > usable + 1 - evidence.limit(RULE, "crowded") else None
+
+
+def _could_use_more(evidence: Evidence, threads: int, usable: float, busy: float) -> bool:
+    competing = _competing(evidence)
+    return (
+        threads < int(usable)
+        and busy >= threads * evidence.limit(RULE, "min_busy")
+        and competing is not None
+        and competing <= evidence.limit(RULE, "max_competing")
+    )

@@ -1,0 +1,1 @@
+"""Rules on source text: files, suppression, fixes, output."""

@@ -1,0 +1,1 @@
+"""Findings in the forms that people, editors and CI read: each a pure function of the result."""

@@ -1,0 +1,99 @@
+"""Findings as SARIF 2.1.0, which code hosts and editors read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pyrometer.rules.lint.result import LintFinding, LintResult
+from pyrometer.rules.match import Fix
+from pyrometer.rules.registry import find_rule
+from pyrometer.rules.rule import Rule
+from pyrometer.version import __version__
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+_ROOT = "%SRCROOT%"
+
+
+def sarif_of(result: LintResult) -> dict[str, Any]:
+    """One run with the rules that fired; names of files count from where the reader has the sources."""
+    codes = sorted({one.code for one in result.findings})
+    notifications = [{"level": "error", "message": {"text": said}} for said in result.failures]
+    driver = {
+        "name": "Pyrometer",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_rule(find_rule(code)) for code in codes],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [
+            {"executionSuccessful": not notifications, "toolExecutionNotifications": notifications}
+        ],
+        "results": [_result(one, codes.index(one.code)) for one in result.findings],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.code,
+        "name": rule.name,
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.section("What it does") or rule.summary},
+        "help": {"text": rule.section("Why it costs") or rule.summary, "markdown": rule.doc.strip()},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "properties": {"tags": [rule.family], "fixClass": rule.fix_class},
+    }
+
+
+def _result(finding: LintFinding, index: int) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "ruleIndex": index,
+        "level": _LEVELS[finding.severity],
+        "message": {
+            "text": finding.message if not finding.advice else f"{finding.message}\n{finding.advice}"
+        },
+        "locations": [_location(finding)],
+        "partialFingerprints": {"pyrometer/v1": finding.fingerprint},
+    }
+    if finding.fix is not None and finding.cell is None:
+        result["fixes"] = [_fix(finding.file, finding.fix)]
+    return result
+
+
+def _location(finding: LintFinding) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": _artifact(finding.file)}
+    if finding.cell is not None:  # a region would mean lines of the notebook's JSON
+        cell = {"name": f"cell {finding.cell}, line {finding.line}", "kind": "element"}
+        return {"physicalLocation": physical, "logicalLocations": [cell]}
+    physical["region"] = _region(finding.line, finding.column, finding.end_line, finding.end_column)
+    if finding.excerpt:
+        physical["region"]["snippet"] = {"text": "\n".join(finding.excerpt)}
+    return {"physicalLocation": physical}
+
+
+def _fix(file: str, fix: Fix) -> dict[str, Any]:
+    replacements = [
+        {
+            "deletedRegion": _region(edit.line, edit.column + 1, edit.end_line, edit.end_column + 1),
+            "insertedContent": {"text": edit.text},
+        }
+        for edit in fix.edits
+    ]
+    change = {"artifactLocation": _artifact(file), "replacements": replacements}
+    return {"description": {"text": fix.title}, "artifactChanges": [change]}
+
+
+def _artifact(file: str) -> dict[str, Any]:
+    if Path(file).is_absolute():
+        return {"uri": f"file://{quote(file)}"}
+    return {"uri": quote(file), "uriBaseId": _ROOT}
+
+
+def _region(line: int, column: int, end_line: int, end_column: int) -> dict[str, Any]:
+    return {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}

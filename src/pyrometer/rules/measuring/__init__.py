@@ -1,0 +1,1 @@
+"""PYR0xx: measuring and reading wrongly."""

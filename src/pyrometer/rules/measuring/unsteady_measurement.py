@@ -1,0 +1,169 @@
+"""The measurement is not steady enough to judge a change by.
+
+## What it does
+Reads the reservations that the measurement made about itself: no steady state, drift, few samples, a wide interval, compilation while it
+ran, a machine that was busy, throttled or shared. One finding tells them all.
+
+## Why it costs
+Whatever is derived from the step time (shares, predicted gains, comparisons) inherits its error. A gain below the width of
+the interval cannot be seen, and a drift can look like one.
+
+## Example
+```python
+import pyrometer as pm
+import torch
+
+work = pm.Inference(torch.nn.Linear(64, 64), (torch.randn(8, 64),))
+print(pm.measure(work, budget_s=0.05).median_s)
+```
+
+## Use instead
+```python
+import pyrometer as pm
+import torch
+
+work = pm.Inference(torch.nn.Linear(64, 64), (torch.randn(8, 64),))
+measured = pm.measure(work, budget_s=5)
+print(measured.median_s, measured.ci_low_s, measured.ci_high_s, measured.warnings)
+```
+
+## Fix safety
+Nothing in the program changes: it is measured again, longer or on a quieter machine.
+
+## References
+- Kalibera and Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013: https://doi.org/10.1145/2464157.2464160
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pyrometer.bench.quality import Doubt
+from pyrometer.quantity import counted, format_percent, format_seconds
+from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from pyrometer.bench.measurement import Measurement
+    from pyrometer.bench.quality import Caveat
+    from pyrometer.rules.evidence import Evidence
+
+RULE = declare(
+    code="PYR010",
+    name="unsteady-measurement",
+    doc=__doc__,
+    severity="warning",
+    fix_class="exact",
+    limits=(
+        Limit(
+            "max_half_width", 0.1, "a median that is known worse than to a tenth hides most single changes"
+        ),
+    ),
+)
+
+UNUSABLE = frozenset(
+    {"failed", "interrupted", "first_call_only", "not_steady", "drifting", "compiled_while_steady"}
+)
+"""Reservations after which the step time itself is in doubt."""
+
+TIME = frozenset({"first_call_only", "not_steady", "few_samples", "wide_interval"})
+"""Reservations that a longer measurement lifts."""
+
+AMOUNT = re.compile(r"(--budget |budget_s=|about )(\d+(?:\.\d+)?)")
+
+STEPS, MARGIN_S = 30, 5
+"""What is left for steps after a compilation."""
+
+HARMLESS = frozenset({"tail_unbounded", "batched", "autocorrelated", "memory_grows", "shape_varies"})
+"""Reservations that the intervals allow for, or that rules of their own tell."""
+
+
+@RULE.in_evidence("measurement")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """All that limits the trust in the step time, the gravest first."""
+    measured = evidence.measurement
+    if measured is None or measured.failure is not None:
+        return
+    told = [
+        (number, _of_compilation(one, measured) if one.code == Doubt.FIRST_CALL_ONLY.value else one)
+        for number, one in enumerate(measured.warnings)
+        if one.code not in HARMLESS
+    ]
+    told.sort(key=lambda one: one[1].code not in UNUSABLE)
+    caveats = [one for _, one in told]
+    half = half_width(measured)
+    wide = half is not None and half > evidence.limit(RULE, "max_half_width")
+    if not caveats and not wide:
+        return
+    grave = wide or any(one.code in UNUSABLE for one in caveats)
+    yield RULE.finding(
+        message=_message(caveats, half),
+        where=Place(),
+        evidence={
+            "steady": measured.steady,
+            "half_width": half,
+            "num_samples": measured.num_samples,
+            "effective_num_samples": measured.effective_num_samples,
+            "caveats": [one.message for one in caveats],
+        },
+        links=[f"/measurement/warnings/{number}" for number, _ in told],
+        severity="warning" if grave else "info",
+        confidence="high",
+        advice=_advice(caveats),
+    )
+
+
+def half_width(measured: Measurement) -> float | None:
+    """Half the interval of the median, over the median; nothing for a single sample, which has no spread."""
+    if measured.num_samples < 2:
+        return None
+    return (measured.ci_high_s - measured.ci_low_s) / 2 / max(measured.median_s, 1e-12)
+
+
+def _of_compilation(first: Caveat, measured: Measurement) -> Caveat:
+    """The reservation about a first call that took the whole budget, where it took it to compile: steps are not that long."""
+    if measured.compile_s is None or measured.compile_s < measured.first_call_s / 2:
+        return first
+    need = math.ceil(measured.compile_s + STEPS * (measured.first_call_s - measured.compile_s) + MARGIN_S)
+    return msgspec.structs.replace(
+        first,
+        message=f"the first call compiled for {format_seconds(measured.compile_s)}, longer than the budget; no step was timed",
+        hint=AMOUNT.sub(lambda found: f"{found[1]}{need}", first.hint),
+    )
+
+
+def _message(caveats: list[Caveat], half: float | None) -> str:
+    """The gravest reservation, and how well the median is known, once."""
+    if half is None:
+        known = "a single sample does not tell how far it is off"
+    else:
+        known = "smaller gains cannot be told from chance"
+        if not caveats or caveats[0].code != Doubt.WIDE_INTERVAL.value:
+            known = f"the median is known to ±{format_percent(half, 2)}, and {known}"
+    if not caveats:
+        return known
+    more = f" ({counted(len(caveats) - 1, 'more reservation')})" if len(caveats) > 1 else ""
+    return f"{caveats[0].message}{more}; {known}"
+
+
+def _advice(caveats: list[Caveat]) -> str:
+    """What to do: of several wishes for more time the largest; what the machine did is said beside its remedy."""
+    longer = [one.hint for one in caveats if one.code in TIME]
+    hints = [max(longer, key=_asked)] if longer else []
+    for number, one in enumerate(caveats):
+        if one.code not in TIME:
+            hints.append(f"{one.message}: {one.hint}" if number else one.hint)
+    said = "; ".join(list(dict.fromkeys(hints))[:3] or ["measure longer"])
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+def _asked(hint: str) -> float:
+    """The budget, or the factor, that a hint asks for; 0 where it names none."""
+    found = AMOUNT.search(hint)
+    return float(found[2]) if found else 0.0

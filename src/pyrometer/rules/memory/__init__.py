@@ -1,0 +1,1 @@
+"""PYR2xx: memory."""

@@ -1,0 +1,265 @@
+"""A buffer is allocated again and again where one would do.
+
+## What it does
+Finds large tensors of constant size and value that hot code makes anew, and results that a loop grows by joining, so that
+everything so far is copied for each new piece; in the text of a plain `x = torch.cat([x, y])` it leaves them to
+`cat-in-loop`. In a trace it finds the time that joining takes, and how many times over a step allocates what it holds at
+its peak.
+
+## Why it costs
+Growing a result from n pieces copies n²/2 pieces instead of n. On two CPU cores, growing 100 pieces of 64 KiB with
+`torch.cat` took 26 ms, writing them into a preallocated tensor 0.5 ms. A tensor of a million consecutive integers took
+0.4 ms to make.
+
+## Example
+```python
+import torch
+
+
+class Masked(torch.nn.Module):
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        mask = torch.ones(1024, 1024, device=scores.device)
+        return scores * mask.tril()
+```
+
+## Use instead
+```python
+import torch
+
+
+class Masked(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.ones(1024, 1024).tril(), persistent=False)
+
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        return scores * self.mask
+```
+
+## Fix safety
+Exact without gradients. With gradients collect the pieces in a list and join them once with `torch.stack`, which gives
+the same values and gradients. A constant that is made once must not be written into.
+
+## References
+- PyTorch documentation, torch.stack: https://pytorch.org/docs/stable/generated/torch.stack.html
+- PyTorch tutorial, Performance Tuning Guide: https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import counted, format_bytes, format_percent
+from pyrometer.rules.finding import Cost, Gain, Place
+from pyrometer.rules.joining import function_at, module_of
+from pyrometer.rules.kernels.cat_in_loop import growths
+from pyrometer.rules.match import Match, match
+from pyrometer.rules.memory.advised import advised
+from pyrometer.rules.memory.buffers import constants, grown
+from pyrometer.rules.memory.peak import MIN_PEAK, is_large
+from pyrometer.rules.memory.spent import has_device, operators
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.memory.buffers import Grown
+    from pyrometer.rules.memory.spent import Spent
+    from pyrometer.rules.source.module import Module
+    from pyrometer.trace.analysis.memory import AllocationSite
+
+RULE = declare(
+    code="PYR215",
+    name="buffer-allocated-each-step",
+    doc=__doc__,
+    severity="warning",
+    fix_class="exact",
+    lever="preallocate",
+    limits=(
+        Limit("min_share", 0.05, "joining the pieces once costs something too; below this nothing is won"),
+        Limit("min_turnover", 4, "a step that joins its pieces once allocates its peak about twice"),
+        Limit("min_elements", 65_536, "smaller tensors come from the allocator's cache in a microsecond"),
+        MIN_PEAK,
+    ),
+)
+
+OPERATORS = frozenset(
+    ["aten::cat", "aten::stack", "aten::concat", "aten::concatenate", "aten::hstack", "aten::vstack"]
+)
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Results that grow by copies, and large constants that are made anew."""
+    if not module.imports_torch:
+        return
+    told = {id(one.call) for one in growths(module)}  # by cat-in-loop, in the same words
+    for one in grown(module):
+        if id(one.call) in told:
+            continue
+        hot, region = module.hot(one.call), module.region(one.call)
+        if (
+            hot is not None
+            and not (region.compiled or region.scripted or region.test)
+            and not module.is_rare(one.call)
+        ):
+            yield match(
+                one.call,
+                f"`{one.name}` is copied into a larger tensor for each new piece in the loop of line {one.loop.lineno}",
+                advice=_advice(one),
+                hot=hot.why,
+            )
+    for call, elements in constants(module):
+        hot, region = module.hot(call), module.region(call)
+        if hot is None or elements < RULE.limit("min_elements").value or module.is_rare(call):
+            continue
+        if not (region.compiled or region.scripted or region.test):
+            yield match(
+                call,
+                f"`{module.source(call)}` makes the same {elements:,} elements anew{hot.during}",
+                advice="Make it once, before the loop or in __init__ with register_buffer, and do not write into it.",
+                confidence="medium",
+                hot=hot.why,
+            )
+
+
+@RULE.in_evidence("trace")
+def in_trace(evidence: Evidence) -> Iterator[Finding]:
+    """Functions that spend their time on growing a result."""
+    for spent in operators(evidence):
+        if spent.name not in OPERATORS or spent.share < evidence.limit(RULE, "min_share"):
+            continue
+        site, source = _site(spent, evidence), _grown_in(spent, evidence)
+        turnover = site.turnover if site is not None and site.turnover is not None else 0.0
+        if turnover >= evidence.limit(RULE, "min_turnover") or (source is not None and site is None):
+            yield _finding(spent, evidence, site, source)
+
+
+@RULE.in_evidence("memory", "source")
+def in_profile(evidence: Evidence) -> Iterator[Finding]:
+    """Growing results that hold the peak, where no trace tells of them."""
+    memory = evidence.memory
+    assert memory is not None
+    if evidence.trace is not None or not is_large(evidence, RULE):
+        return
+    for one in advised(evidence, "preallocate"):
+        module = module_of(one.place.file, evidence.modules)
+        source = (
+            next((way for way in grown(module) if way.call.lineno == one.place.line), None)
+            if module
+            else None
+        )
+        if source is None:
+            continue
+        yield RULE.finding(
+            message=f"`{source.name}` and its larger copy are alive at once: {format_bytes(one.saves_bytes)} of the peak of "
+            f"{format_bytes(memory.peak_bytes)}",
+            where=one.place,
+            evidence={"peak_bytes": memory.peak_bytes, "saves_bytes": one.saves_bytes},
+            links=[one.link],
+            cost=Cost(
+                bytes=one.saves_bytes, method="peak less that of the same step with one preallocated tensor"
+            ),
+            predicted_gain=one.gain,
+            confidence="high",
+            advice=_advice(source),
+            rewrite=one.advice.use,
+            resource="op:aten::cat",
+        )
+
+
+def _finding(spent: Spent, evidence: Evidence, site: AllocationSite | None, source: Grown | None) -> Finding:
+    trace, step_s = evidence.trace, evidence.step_s
+    assert trace is not None
+    found = function_at(spent.function, evidence.modules)
+    where = spent.function
+    if found is not None and source is not None:
+        where = Place(
+            file=found[0].path, line=source.call.lineno, function=spent.function.function, op=spent.name
+        )
+    rehearsed = next(
+        (one for one in advised(evidence, "preallocate") if source is None or one.place.line == where.line),
+        None,
+    )
+    per_step = site.churn_bytes_per_step if site is not None else None
+    churn = f" and allocate {format_bytes(per_step)} that go again at once" if per_step else ""
+    needed = _needed_share(site)
+    return RULE.finding(
+        message=f"{counted(spent.calls_per_step, 'join')} per step take {format_percent(spent.share, 2)} of it{churn}",
+        where=where,
+        evidence={
+            "share": round(spent.share, 4),
+            "calls_per_step": spent.calls_per_step,
+            "churn_bytes_per_step": per_step,
+            "turnover": site.turnover if site is not None else None,
+        },
+        links=[
+            f"/trace/call_tree/{spent.node}",
+            *([f"/trace/memory/sites/{trace.memory.sites.index(site)}"] if site is not None else []),
+            *([rehearsed.link] if rehearsed is not None else []),
+        ],
+        cost=Cost(
+            seconds_per_step=spent.share * step_s if step_s is not None else None,
+            share=spent.share,
+            bytes=rehearsed.saves_bytes if rehearsed is not None else None,
+            method="time of the joining operator in the trace",
+        ),
+        predicted_gain=Gain(
+            ratio_low=1 - spent.share,
+            ratio_high=1.0 if has_device(trace) and source is None else 1 - spent.share * (1 - needed) / 2,
+            saves_bytes=rehearsed.advice.saves_bytes if rehearsed is not None else None,
+            method="removal of the joins; at the wide end each piece is still copied once, and half of the time is cost per call, which stays",
+        ),
+        fix_class="exact",
+        confidence="high" if source is not None else "medium",
+        advice=_advice(source),
+        rewrite=_rewrite(source),
+        resource=f"op:{spent.name}",
+    )
+
+
+def _needed_share(site: AllocationSite | None) -> float:
+    """Of the bytes that were joined, those that must be copied even if each piece is copied once: two of the largest."""
+    if site is None or not site.turnover or not site.churn_bytes_per_step:
+        return 0.5
+    return min(1.0, 1 / site.turnover)
+
+
+def _site(spent: Spent, evidence: Evidence) -> AllocationSite | None:
+    """What the function allocates in that operator."""
+    assert evidence.trace is not None
+    place = (spent.function.file, spent.function.line)
+    return next(
+        (
+            one
+            for one in evidence.trace.memory.sites
+            if one.where.op in OPERATORS and (one.where.file, one.where.line) == place
+        ),
+        None,
+    )
+
+
+def _grown_in(spent: Spent, evidence: Evidence) -> Grown | None:
+    found = function_at(spent.function, evidence.modules)
+    if found is None:
+        return None
+    module, function = found
+    return next((one for one in grown(module) if module.function_of(one.call) is function), None)
+
+
+def _advice(one: Grown | None) -> str:
+    if one is None:
+        return "Collect the pieces in a list and join them once after the loop, or write them into a preallocated tensor."
+    return (
+        f"Collect `{one.pieces}` in a list and join the list once after the loop, or make `{one.name}` in its full size before "
+        "the loop and write each piece into its place."
+    )
+
+
+def _rewrite(one: Grown | None) -> str | None:
+    if one is None:
+        return None
+    return f"pieces.append({one.pieces})  # in the loop, instead of growing {one.name}\n{one.name} = torch.cat(pieces)  # after it"

@@ -1,0 +1,84 @@
+"""Autograd records what trains nothing.
+
+## What it does
+Reads the rehearsed advice of a training: parameters that want gradients although no optimizer updates them, and batches
+with `requires_grad=True` that make autograd pass backwards through frozen layers.
+
+## Why it costs
+Gradients of untrained parameters are computed and kept like all others, and every activation on the way to them is kept
+from the forward to the backward pass.
+
+## Example
+```python
+import torch
+
+optimizer = torch.optim.AdamW(head.parameters(), lr=1e-3)
+loss = loss_fn(head(trunk(x)), y)
+```
+
+## Use instead
+```python
+import torch
+
+trunk.requires_grad_(False)
+optimizer = torch.optim.AdamW(head.parameters(), lr=1e-3)
+loss = loss_fn(head(trunk(x)), y)
+```
+
+## Fix safety
+Semantic only for whoever reads the gradients that are no longer computed; the training is the same.
+
+## References
+- PyTorch notes, Autograd mechanics, "Setting requires_grad": https://pytorch.org/docs/stable/notes/autograd.html
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import format_bytes
+from pyrometer.rules.memory.advised import advised
+from pyrometer.rules.memory.peak import of_advice
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+
+RULE = declare(
+    code="PYR220",
+    name="frozen-part-records-gradients",
+    doc=__doc__,
+    severity="warning",
+    fix_class="semantic",
+    limits=(
+        Limit(
+            "min_saving",
+            0.05,
+            "a smaller part of the peak shows in no batch size; the work that goes with it is small too",
+        ),
+    ),
+)
+
+
+@RULE.in_evidence("memory")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Each rehearsed way to record less."""
+    memory = evidence.memory
+    assert memory is not None
+    for one in advised(evidence, "freeze-untrained", "no-grad-trunk"):
+        if one.saves_bytes < evidence.limit(RULE, "min_saving") * memory.peak_bytes:
+            continue
+        yield of_advice(
+            RULE,
+            evidence,
+            one,
+            "without it",
+            message=f"Autograd records what trains nothing: {format_bytes(one.saves_bytes)} of the peak of "
+            f"{format_bytes(memory.peak_bytes)} are for it",
+            confidence="medium",
+            resource="peak:gradients",
+        )

@@ -1,0 +1,150 @@
+"""A tensor is copied in the hot path where a view or nothing would do.
+
+## What it does
+Finds in hot code: an index that lists consecutive positions (`x[[0, 1, 2]]`, `x[torch.arange(n)]`), a cast to a wider
+dtype that the next call casts back. From a trace it finds copies that the user's
+functions ask for (`contiguous`, `clone`, `reshape` of what is not contiguous, casts, `repeat`) and that take a notable
+share of the step. From the memory profile it carries copies that were left out on trial without changing a bit.
+
+## Why it costs
+A copy reads and writes every element and computes nothing. On two CPU cores, making 8 MiB contiguous after a transpose took
+1.4 ms, and copying the same bytes in order 0.3 ms; indexing 4 MiB by a tensor of positions took 5.5 ms.
+
+## Example
+```python
+import torch
+
+
+class Head(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, [0, 1, 2, 3]].double().float()
+```
+
+## Use instead
+```python
+import torch
+
+
+class Head(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, 0:4].float()
+```
+
+## Fix safety
+Semantic in general: a view shares memory with its source, so writing into one changes the other. What the memory profile
+tried gave the same results to the last bit on these inputs.
+
+## References
+- PyTorch documentation, Tensor Views: https://pytorch.org/docs/stable/tensor_view.html
+- PyTorch documentation, torch.Tensor.contiguous: https://pytorch.org/docs/stable/generated/torch.Tensor.contiguous.html
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import format_bytes, format_percent
+from pyrometer.rules.finding import Gain
+from pyrometer.rules.match import Match, match
+from pyrometer.rules.memory.advised import advised
+from pyrometer.rules.memory.copies import CAUSES, asked_at, needless_copies
+from pyrometer.rules.memory.peak import MIN_PEAK, is_large, of_advice
+from pyrometer.rules.memory.spent import operators
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.source.module import Module
+
+RULE = declare(
+    code="PYR213",
+    name="hidden-copy",
+    doc=__doc__,
+    severity="warning",
+    fix_class="semantic",
+    limits=(
+        Limit(
+            "min_share", 0.05, "a copy often makes the next operator faster, so a smaller one pays for itself"
+        ),
+        MIN_PEAK,
+    ),
+)
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Copies that are needless by their text alone."""
+    if not module.imports_torch:
+        return
+    for copy in needless_copies(module):
+        hot, region = module.hot(copy.node), module.region(copy.node)
+        if hot is None or region.compiled or region.scripted or region.test or module.is_rare(copy.node):
+            continue
+        advice = f"Write `{copy.instead}`, where nothing is written into the result in place."
+        yield match(
+            copy.node,
+            f"`{module.source(copy.node)}` {copy.fact}{hot.during}",
+            advice=advice,
+            confidence="medium",
+            hot=hot.why,
+        )
+
+
+@RULE.in_evidence("trace", "source")
+def in_trace(evidence: Evidence) -> Iterator[Finding]:
+    """Copies that take a notable share of the step, where the source shows who asks for them."""
+    for spent in operators(evidence):
+        cause = CAUSES.get(spent.name)
+        if cause is None or spent.share < evidence.limit(RULE, "min_share"):
+            continue
+        places = asked_at(spent, evidence)
+        if not places:
+            continue
+        where = places[0]
+        others = [f"{place.file}:{place.line}" for place in places[1:]]
+        among = f" (or line {', '.join(other.rpartition(':')[2] for other in others)})" if others else ""
+        yield RULE.finding(
+            message=f"{cause.what} in {where.function or 'a function'} takes {format_percent(spent.share, 2)} of the step, "
+            f"{spent.calls_per_step:.3g} times per step{among}",
+            where=where,
+            evidence={
+                "share": round(spent.share, 4),
+                "calls_per_step": spent.calls_per_step,
+                "operator": spent.name,
+                "other_lines": others,
+            },
+            links=[f"/trace/call_tree/{spent.node}"],
+            cost=evidence.cost_of(spent.share, "time of the operator and of what it calls, in the trace"),
+            predicted_gain=Gain(
+                ratio_low=1 - spent.share,
+                ratio_high=1.0,
+                method="removal of the copies; at the wide end whoever reads the view loses as much",
+            ),
+            confidence="medium",
+            advice=cause.advice,
+            resource=f"op:{spent.name}:{where.file}:{where.line}",
+        )
+
+
+@RULE.in_evidence("memory")
+def in_profile(evidence: Evidence) -> Iterator[Finding]:
+    """Copies that hold the peak, and that the program was tried without."""
+    memory = evidence.memory
+    assert memory is not None
+    if not is_large(evidence, RULE):
+        return
+    for one in advised(evidence, "views-instead-of-copies", "one-dtype"):
+        yield of_advice(
+            RULE,
+            evidence,
+            one,
+            "without the copies",
+            message=f"Copies that nothing needs hold {format_bytes(one.saves_bytes)} of the peak of "
+            f"{format_bytes(memory.peak_bytes)}",
+            confidence="high",
+            resource=f"copy:{one.place.file}:{one.place.line}",
+        )

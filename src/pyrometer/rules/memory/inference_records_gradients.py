@@ -1,0 +1,228 @@
+"""Inference records a graph for a backward pass that never comes.
+
+## What it does
+Finds loops over a loader and request handlers that run a model after `eval()`, or in a function named for evaluation,
+without `no_grad` or `inference_mode` and without any backward pass. With records it says what autograd kept at the peak:
+where the program runs in grad mode with saved activations, and where leaving the graph out was rehearsed to save memory.
+
+## Why it costs
+Every layer keeps its inputs for a backward pass, so memory grows with the depth instead of staying at the widest two
+layers. `eval()` only switches dropout and normalisation; it does not stop recording.
+
+## Example
+```python
+import torch
+
+
+def evaluate(model, loader):
+    model.eval()
+    correct = 0
+    for x, y in loader:
+        correct += (model(x).argmax(1) == y).sum()
+    return correct
+```
+
+## Use instead
+```python
+import torch
+
+
+@torch.no_grad()
+def evaluate(model, loader):
+    model.eval()
+    correct = 0
+    for x, y in loader:
+        correct += (model(x).argmax(1) == y).sum()
+    return correct
+```
+
+## Fix safety
+Semantic: the same values, but what the function returns has no graph any more, so nobody can go backwards through it.
+
+## References
+- PyTorch notes, Autograd mechanics, "Locally disabling gradient computation":
+  https://pytorch.org/docs/stable/notes/autograd.html
+- PyTorch documentation, torch.inference_mode:
+  https://pytorch.org/docs/stable/generated/torch.autograd.grad_mode.inference_mode.html
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import format_bytes, format_percent
+from pyrometer.rules.finding import Cost, Place
+from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.memory.accumulating import step_loop
+from pyrometer.rules.memory.advised import advised
+from pyrometer.rules.memory.leaking import last_name
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+from pyrometer.rules.source.edit import edit
+from pyrometer.rules.source.value import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.source.module import FunctionNode, Module
+
+RULE = declare(
+    code="PYR201",
+    name="inference-records-gradients",
+    doc=__doc__,
+    severity="warning",
+    fix_class="semantic",
+    lever="inference_mode",
+    limits=(Limit("min_share", 0.02, "a smaller part of the peak is within what two runs differ by"),),
+)
+
+EVALUATING = re.compile(
+    r"^_?(eval|evaluate|evaluation|validate|validation|test|predict|infer|inference)(_|$)"
+)
+"""Names of functions that do not train."""
+
+GRADIENT_ATTRIBUTES = frozenset(
+    ["backward", "manual_backward", "requires_grad_", "grad", "zero_grad", "requires_grad"]
+)
+"""Whoever uses one of these works with gradients."""
+
+SWITCHES = (
+    "torch.set_grad_enabled",
+    "torch.autograd.set_grad_enabled",
+    "torch.autograd.grad",
+    "torch.func.grad",
+)
+ADVICE = "Run it under `torch.inference_mode()`, or `torch.no_grad()` where the results are changed in place later."
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Model calls in evaluating code that record a graph; one for each function."""
+    if not module.imports_torch or any(module.calls(*SWITCHES)):
+        return
+    told: set[ast.AST] = set()
+    evaluating: dict[tuple[ast.AST, str | None], bool] = {}
+    for call in module.nodes(ast.Call):
+        function = module.function_of(call)
+        if (function or module.tree) in told or not _runs_model(module, call):
+            continue
+        hot, region = module.hot(call), module.region(call)
+        if hot is None or region.no_grad or region.inference_mode or region.scripted or region.test:
+            continue
+        if not (hot.per == "request" or step_loop(module, call)):
+            continue
+        place = function or module.tree, last_name(call.func)
+        if place not in evaluating:  # which reads the whole function
+            evaluating[place] = _evaluates(function, *place)
+        if not evaluating[place]:
+            continue
+        if function is not None and _is_part_of_forward(module, function):
+            continue
+        told.add(function or module.tree)
+        yield match(
+            call,
+            f"`{module.source(call.func)}` records a graph for a backward pass that does not come{hot.during}",
+            advice=ADVICE,
+            fix=_fix(module, function),
+            hot=hot.why,
+        )
+
+
+@RULE.in_evidence("memory")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """What autograd kept although nothing went backwards."""
+    memory, program = evidence.memory, evidence.program
+    assert memory is not None
+    rehearsed = next(advised(evidence, "no-grad"), None)
+    kept = memory.ledger_bytes.get("activations", 0)
+    share = kept / max(memory.peak_bytes, 1)
+    records = program is not None and program.kind == "inference" and program.grad_mode == "grad"
+    if rehearsed is None and not (records and share >= evidence.limit(RULE, "min_share")):
+        return
+    saves = rehearsed.saves_bytes if rehearsed is not None else kept
+    yield RULE.finding(
+        message=f"Autograd keeps {format_bytes(kept)} ({format_percent(share, 2)} of the peak of "
+        f"{format_bytes(memory.peak_bytes)}) for a backward pass that does not come",
+        where=rehearsed.place if rehearsed is not None else _model_place(evidence),
+        evidence={
+            "activations_bytes": kept,
+            "share_of_peak": round(share, 4),
+            "peak_bytes": memory.peak_bytes,
+            "grad_mode": program.grad_mode if program is not None else None,
+        },
+        links=[
+            "/memory_profile/ledger_bytes/activations",
+            *(["/program/grad_mode"] if records else []),
+            *([rehearsed.link] if rehearsed is not None else []),
+        ],
+        cost=Cost(bytes=saves, method="activations at the peak that nothing goes backwards through"),
+        predicted_gain=rehearsed.gain if rehearsed is not None else None,
+        confidence="high" if rehearsed is not None or records else "medium",
+        advice=ADVICE,
+        rewrite=rehearsed.advice.use if rehearsed is not None else "with torch.inference_mode():",
+        resource="peak:activations",
+    )
+
+
+def _model_place(evidence: Evidence) -> Place:
+    program = evidence.program
+    return Place(file=program.model_file, line=program.model_line) if program is not None else Place()
+
+
+def _is_part_of_forward(module: Module, function: FunctionNode) -> bool:
+    """Whether a module's forward calls this function, such as `predict_masks`: who calls the module says about gradients."""
+    callers = [module.function_of(call) for call in module.heat.calls_of(function)]
+    return any(caller is not None and caller.name == "forward" for caller in callers)
+
+
+def _runs_model(module: Module, call: ast.Call) -> bool:
+    """Whether a call runs a module that is no loss."""
+    called = module.value_of(call.func)
+    return called.kind is Kind.MODULE and not (isinstance(called.of, str) and called.of.endswith("Loss"))
+
+
+def _evaluates(function: FunctionNode | None, scope: ast.AST, name: str | None) -> bool:
+    """Whether the code around the call of a model of this name evaluates and leaves gradients alone."""
+    if any(isinstance(node, ast.Attribute) and node.attr in GRADIENT_ATTRIBUTES for node in ast.walk(scope)):
+        return False
+    if any(
+        keyword.arg == "requires_grad"
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+    ):
+        return False
+    if function is not None and EVALUATING.match(function.name):
+        return True
+    return name is not None and any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "eval"
+        and last_name(node.func.value) == name
+        for node in ast.walk(scope)
+    )
+
+
+def _fix(module: Module, function: FunctionNode | None) -> Fix | None:
+    """Decorate the function, where `torch` is a name there."""
+    if function is None or not any(
+        alias.name == "torch" and alias.asname is None
+        for node in module.tree.body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    ):
+        return None
+    first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+    indent = " " * function.col_offset
+    added = edit(function.lineno, 0, function.lineno, 0, f"{indent}@torch.no_grad()\n")
+    if isinstance(function, ast.AsyncFunctionDef) or _yields(function) or first != function.lineno:
+        return None
+    return Fix(fix_class="semantic", title="Decorate it with @torch.no_grad()", edits=[added])
+
+
+def _yields(function: FunctionNode) -> bool:
+    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function))

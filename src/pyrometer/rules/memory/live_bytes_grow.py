@@ -1,0 +1,135 @@
+"""Live memory grows with every step.
+
+## What it does
+Reads the leak report of a watched run: which tensors of old steps are still alive, at which line they were made, and
+who holds them. It is an error where nothing that is known ends the growth, because the run then ends in an
+out-of-memory error. Warm-up, a bounded buffer and garbage that waits for its collector are no leaks.
+
+## Why it costs
+Each step leaves something behind, so the memory that is left for the batch shrinks until there is none. The report
+gives the bytes per step, and from these and what is free the step in which the run would end.
+
+## Example
+```python
+class Controller:
+    def __init__(self, encoder):
+        self.encoder = encoder
+        self.history = []
+
+    def tick(self, readings):
+        perception = self.encoder(readings)
+        self.history.append(perception)  # every tick, for ever, with its graph
+        return perception
+```
+
+## Use instead
+```python
+from collections import deque
+
+
+class Controller:
+    def __init__(self, encoder):
+        self.encoder = encoder
+        self.history = deque(maxlen=100)
+
+    def tick(self, readings):
+        perception = self.encoder(readings)
+        self.history.append(perception.detach())
+        return perception
+```
+
+## Fix safety
+Semantic: whoever reads the oldest entries does not find them any more.
+
+## References
+- PyTorch FAQ, "My model reports cuda runtime error(2): out of memory": https://pytorch.org/docs/stable/notes/faq.html
+- Python documentation, collections.deque: https://docs.python.org/3/library/collections.html#collections.deque
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import format_bytes
+from pyrometer.rules.finding import Cost, Place
+from pyrometer.rules.memory.leaking import rate
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.memory.profile import LeakReport
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding, Severity
+
+RULE = declare(
+    code="PYR217",
+    name="live-bytes-grow",
+    doc=__doc__,
+    severity="error",
+    fix_class="semantic",
+    limits=(Limit("min_eta_steps", 1e9, "memory that lasts for a billion steps lasts for any run"),),
+)
+
+
+@RULE.in_evidence("memory")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """One finding for a run whose live bytes grow, at the site that grows most."""
+    assert evidence.memory is not None
+    leak = evidence.memory.leak
+    if leak is None or leak.verdict not in ("leak", "growing cache"):
+        return
+    site = leak.sites[0] if leak.sites else None
+    held = (
+        f"{rate(site)} stay in {site.holder or 'memory that no name leads to'}"
+        if site is not None
+        else leak.sentence
+    )
+    more = f", and more in {len(leak.sites) - 1} other places" if len(leak.sites) > 1 else ""
+    yield RULE.finding(
+        severity=_severity(leak, evidence.limit(RULE, "min_eta_steps")),
+        message=f"Live memory grows: {held}{more}{_end(leak)}",
+        where=Place(file=site.file, line=site.line, module=site.module, op=site.operator)
+        if site is not None
+        else Place(),
+        evidence={
+            "verdict": leak.verdict,
+            "unbounded": leak.unbounded,
+            "bytes_per_step": leak.bytes_per_step,
+            "bytes_per_step_interval": leak.ci,
+            "holder": site.holder if site is not None else None,
+            "steps_until_full": leak.eta_steps,
+            "num_steps": leak.num_steps,
+            "false_alarm_rate": leak.false_alarm_rate,
+        },
+        links=["/memory_profile/leak", *(["/memory_profile/leak/sites/0"] if site is not None else [])],
+        cost=Cost(bytes=round(leak.bytes_per_step), method="live tensor bytes that stay with each step"),
+        confidence="high" if leak.unbounded else "medium",
+        advice=_advice(leak),
+        rewrite=site.fix if site is not None else None,
+        resource=f"leak:{site.file}:{site.line}" if site is not None else "leak",
+    )
+
+
+def _severity(leak: LeakReport, lasts_steps: float) -> Severity:
+    """An error only where it will end in one."""
+    ends = leak.unbounded and (leak.eta_steps is None or leak.eta_steps < lasts_steps)
+    return "error" if ends else "warning"
+
+
+def _end(leak: LeakReport) -> str:
+    if leak.eta_steps is None or leak.limit_bytes is None:
+        return ""
+    return (
+        f"; {format_bytes(leak.limit_bytes)} are full after about {float(f'{leak.eta_steps:.2g}'):,.0f} steps"
+    )
+
+
+def _advice(leak: LeakReport) -> str:
+    site = leak.sites[0] if leak.sites else None
+    if site is None:
+        return "No tensor explains the growth: look for other objects, compile caches or native code."
+    if site.container is not None:
+        return f"Give the container ({site.container}) a bound, and keep values without their graph: detach() before storing."
+    return "Let go of what earlier steps made: detach() it where it is kept, or do not keep it."

@@ -1,0 +1,270 @@
+"""A tensor is accumulated step after step together with its autograd graph.
+
+## What it does
+Finds `total += loss` and `history.append(loss)` in hot loops where the value comes from a module or from parameters and
+was not detached, and where nothing goes backwards through the sum or the list, nor hands the sum to a function that may.
+The same for an attribute that begins as an empty list, to which a step adds and which nothing else in the file uses.
+From a leak report it finds what kept
+graphs alive.
+
+## Why it costs
+A sum of losses holds the graph of every step, and each graph that was not freed by `backward()` holds its activations.
+After `backward()` the nodes are left, and what hooks and views keep. On two CPU cores, a sum of losses of one linear layer
+that no backward pass went through kept 4 KiB of its inputs and 5 nodes of the graph with every step.
+
+## Example
+```python
+import torch
+
+total = 0.0
+for x, y in loader:
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    total += loss
+```
+
+## Use instead
+```python
+import torch
+
+total = 0.0
+for x, y in loader:
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    total += loss.detach()
+```
+
+## Fix safety
+Exact for a local sum that is only read: `detach()` shares the value and copies nothing. For a list, a dictionary or an
+attribute it is semantic, because someone elsewhere may go backwards through it. `item()` also lets the graph go, but
+waits for the device each time.
+
+## References
+- PyTorch FAQ, "Don't accumulate history across your training loop": https://pytorch.org/docs/stable/notes/faq.html
+- PyTorch documentation, torch.Tensor.detach: https://pytorch.org/docs/stable/generated/torch.Tensor.detach.html
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.memory.accumulating import (
+    Addition,
+    additions,
+    begins_empty,
+    is_collected,
+    is_trimmed,
+    parts_of,
+)
+from pyrometer.rules.memory.leaking import GROWING, last_name, leak_finding, rate, sites
+from pyrometer.rules.registry import declare
+from pyrometer.rules.source.edit import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding, FixClass
+    from pyrometer.rules.source.module import Module
+
+RULE = declare(
+    code="PYR202", name="loss-accumulated-with-graph", doc=__doc__, severity="warning", fix_class="semantic"
+)
+
+READERS = frozenset(["float", "int", "print", "str", "repr", "format", "len", "round"])
+"""Functions that only look at a value."""
+
+RECORDING = frozenset(
+    [
+        *GROWING,
+        *("log", "debug", "info", "warning", "error", "critical", "write"),
+        *("log_dict", "log_metrics", "add_scalar", "add_scalars", "set_postfix", "set_description"),
+    ]
+)
+"""Methods that note a value, and do not go backwards through it."""
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Sums and lists that hold the graphs of earlier steps."""
+    if not module.imports_torch:
+        return
+    for one in additions(module):
+        values = [value for value in parts_of(one.value) if _has_graph(module, value)]
+        if not values or (one.how == "append" and is_trimmed(module, one)) or _may_go_backward(module, one):
+            continue
+        what = ", ".join(f"`{module.source(value)}`" for value in values)
+        edits = [replace(module, value, _detached(module, value)) for value in values]
+        yield match(
+            one.node,
+            f"{what} is kept in `{module.source(one.target)}` with its autograd graph{one.hot.during}",
+            advice=f"Keep the value without its graph: {', '.join(f'`{edit.text}`' for edit in edits)}.",
+            fix=Fix(fix_class=_fix_class(module, one), title=f"Use {edits[0].text}", edits=edits),
+            hot=one.hot.why,
+        )
+
+
+@RULE.in_evidence("memory")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Sites whose tensors stay with an autograd graph."""
+    for number, site in sites(evidence, "graph"):
+        graph = (
+            f"with {site.nodes_per_step:.3g} nodes of its graph" if site.nodes_per_step else "with its graph"
+        )
+        yield leak_finding(
+            RULE,
+            evidence,
+            number,
+            site,
+            message=f"{rate(site)} stay in {site.holder or 'what no name leads to'} {graph}",
+            advice="Keep values without their graph: detach() them where they are stored.",
+        )
+
+
+def _has_graph(module: Module, value: ast.expr) -> bool:
+    found = module.value_of(value)
+    return found.is_tensor and found.graph
+
+
+def _may_go_backward(module: Module, one: Addition) -> bool:
+    """Whether someone may need the graph of what is kept.
+
+    Where each step goes backwards itself, through something else, the graphs of earlier steps are spent. Elsewhere it is
+    certain only where every later use just reads the value.
+    """
+    function = module.function_of(one.node)
+    scope: ast.AST = function or module.tree
+    backward = [call for call in ast.walk(scope) if isinstance(call, ast.Call) and _is_backward(module, call)]
+    carriers = _carriers(scope, one)
+    if any(_mentions(call, name) for call in backward for name in carriers):
+        return True
+    if one.how == "sum" and any(_is_handed_on(module, call, one) for call in ast.walk(scope)):
+        return True
+    if not backward and _is_hoard(module, one):
+        return False
+    if one.loop is None:
+        return not backward
+    inside = {id(node) for node in ast.walk(one.loop)}
+    if any(id(call) not in inside for call in backward):
+        return True
+    return not backward and not (one.is_local and _is_only_read(module, one))
+
+
+def _is_backward(module: Module, call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("backward", "manual_backward"):
+        return True
+    return module.name_of(call.func) in ("torch.autograd.grad", "torch.autograd.backward")
+
+
+def _mentions(expression: ast.AST, name: str) -> bool:
+    return any(
+        isinstance(node, ast.Name | ast.Attribute) and last_name(node) == name
+        for node in ast.walk(expression)
+    )
+
+
+def _carriers(scope: ast.AST, one: Addition) -> list[str]:
+    """The sum or list, and the variables that are computed from it: `mean` of `mean = total / 3`."""
+    computed = [
+        target.id
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Assign) and _mentions(node.value, one.name)
+        for target in node.targets
+        if isinstance(target, ast.Name) and not _mentions(one.value, target.id)
+    ]
+    return [one.name, *computed]
+
+
+def _is_handed_on(module: Module, call: ast.AST, one: Addition) -> bool:
+    """Whether a call passes the sum to a function, which may go backwards through it."""
+    if not isinstance(call, ast.Call):
+        return False
+    name = module.name_of(call.func) or ""
+    if name in READERS or name.startswith(("math.", "numpy.", "torch.is")):
+        return False
+    if isinstance(call.func, ast.Attribute) and call.func.attr in RECORDING:
+        return False
+    passed = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return any(
+        last_name(part) == one.name and not _is_within(part, one.node)
+        for arg in passed
+        for part in _operands(arg)
+    )
+
+
+def _operands(value: ast.expr) -> list[ast.expr]:
+    """`total` and `4` of `total / 4`; of anything else itself."""
+    if isinstance(value, ast.BinOp):
+        return [*_operands(value.left), *_operands(value.right)]
+    return [value]
+
+
+def _is_within(node: ast.AST, around: ast.AST) -> bool:
+    return any(one is node for one in ast.walk(around))
+
+
+def _is_hoard(module: Module, one: Addition) -> bool:
+    """Whether an attribute or a global begins empty, and is only ever added to: nobody goes backwards through it."""
+    if one.how != "append" or (one.is_local and one.loop is not None) or is_collected(module, one):
+        return False
+    return begins_empty(module, one) and not any(
+        last_name(use) == one.name and isinstance(use.ctx, ast.Load) and not _only_adds(module, use)
+        for use in module.nodes(ast.Name, ast.Attribute)
+    )
+
+
+def _only_adds(module: Module, use: ast.expr) -> bool:
+    """Whether a use of a container adds to it or asks for its length."""
+    above = module.parent(use)
+    if isinstance(above, ast.Attribute):
+        return above.attr in GROWING
+    return isinstance(above, ast.Call) and use in above.args and module.name_of(above.func) in READERS
+
+
+def _is_only_read(module: Module, one: Addition) -> bool:
+    """Whether a local sum or list is only printed, formatted, converted or detached."""
+    assert isinstance(one.target, ast.Name)
+    uses = [
+        use for use in module.uses(one.target.id, one.node) if one.node not in (use, *module.ancestors(use))
+    ]
+    return bool(uses) and all(_reads(module, use) for use in uses)
+
+
+def _reads(module: Module, use: ast.Name) -> bool:
+    child: ast.AST = use
+    for above in module.ancestors(use):
+        if isinstance(above, ast.FormattedValue):
+            return True
+        if isinstance(above, ast.Call):
+            name = module.name_of(above.func)
+            if name in READERS:
+                return True
+            if isinstance(above.func, ast.Attribute) and above.func.attr in (
+                "item",
+                "detach",
+                "tolist",
+                "format",
+            ):
+                return True
+            if child is not above.func:
+                return False
+        elif not isinstance(above, ast.BinOp | ast.UnaryOp | ast.Attribute):
+            return False
+        child = above
+    return False
+
+
+def _fix_class(module: Module, one: Addition) -> FixClass:
+    return "exact" if one.how == "sum" and one.is_local and _is_only_read(module, one) else "semantic"
+
+
+def _detached(module: Module, value: ast.expr) -> str:
+    text = module.source(value)
+    simple = isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+    return f"{text}.detach()" if simple else f"({text}).detach()"

@@ -1,0 +1,71 @@
+"""Gradients dominate the peak of memory.
+
+## What it does
+Reads the ledger of the recorded peak and speaks where gradients are its largest part and updating each parameter as soon
+as its gradient is there was rehearsed to lower it.
+
+## Why it costs
+All gradients together take as many bytes as the parameters, and between backward pass and update they all live at once,
+though each parameter needs only its own.
+
+## Example
+```python
+loss.backward()
+optimizer.step()
+optimizer.zero_grad()
+```
+
+## Use instead
+```python
+import torch
+
+optimizers = {p: torch.optim.AdamW([p], lr=1e-3) for p in model.parameters()}
+
+
+def update(p):
+    optimizers[p].step()
+    optimizers[p].zero_grad()
+
+
+for p in model.parameters():
+    p.register_post_accumulate_grad_hook(update)
+
+loss.backward()
+```
+
+## Fix safety
+Semantic: the update is the same, but gradients can then neither be clipped by their joint norm, nor accumulated over
+steps, nor unscaled before the update.
+
+## References
+- PyTorch tutorial, How to save memory by fusing the optimizer step into the backward pass:
+  https://pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.memory.peak import LIMITS, of_peak
+from pyrometer.rules.registry import declare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+
+RULE = declare(
+    code="PYR218",
+    name="peak-of-gradients",
+    doc=__doc__,
+    severity="info",
+    fix_class="semantic",
+    limits=LIMITS,
+)
+
+
+@RULE.in_evidence("memory")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Stepping within the backward pass, where that lowers the peak."""
+    yield from of_peak(RULE, evidence, "gradients", ("step-in-backward", "bf16-parameters"))

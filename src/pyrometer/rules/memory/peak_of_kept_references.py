@@ -1,0 +1,96 @@
+"""Tensors that nothing reads any more are still held when memory is at its peak.
+
+## What it does
+Reads the recorded peak: which tensors are alive then although they were used for the last time before, and which local
+variable holds them (values kept for a log line, the batch on its way to the next one, a result of the step before).
+
+## Why it costs
+A name is enough to keep a tensor, and with a graph behind it also what the graph saved. It lies beside everything that
+the peak does need.
+
+## Example
+```python
+for x, y in loader:
+    hidden = encoder(x)
+    summary = hidden.double()  # for the log line below
+    loss = loss_fn(head(hidden), y)
+    loss.backward()
+    print(summary.mean())
+```
+
+## Use instead
+```python
+for x, y in loader:
+    hidden = encoder(x)
+    mean = hidden.detach().mean(dtype=float)
+    loss = loss_fn(head(hidden), y)
+    loss.backward()
+    print(mean)
+```
+
+## Fix safety
+Exact: the same values; a variable that is deleted cannot be read afterwards.
+
+## References
+- PyTorch FAQ, "Don't hold onto tensors and variables you don't need": https://pytorch.org/docs/stable/notes/faq.html
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import format_bytes, format_percent
+from pyrometer.rules.finding import Cost
+from pyrometer.rules.memory.advised import advised
+from pyrometer.rules.memory.peak import LIMITS, is_large, is_short
+from pyrometer.rules.registry import declare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+
+RULE = declare(
+    code="PYR211",
+    name="peak-of-kept-references",
+    doc=__doc__,
+    severity="info",
+    fix_class="exact",
+    limits=LIMITS,
+)
+
+
+@RULE.in_evidence("memory")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Variables that hold what the peak does not need."""
+    memory = evidence.memory
+    assert memory is not None
+    if not is_large(evidence, RULE):
+        return
+    for one in advised(evidence, "let-go-earlier"):
+        share = one.saves_bytes / memory.peak_bytes
+        if share < evidence.limit(RULE, "min_saving"):
+            continue
+        yield RULE.finding(
+            severity="warning" if is_short(evidence, evidence.limit(RULE, "short_share")) else RULE.severity,
+            message=f"Variables that nothing reads any more hold {format_bytes(one.saves_bytes)} ({format_percent(share, 2)}) "
+            f"of the peak of {format_bytes(memory.peak_bytes)}",
+            where=one.place,
+            evidence={
+                "peak_bytes": memory.peak_bytes,
+                "share_of_peak": round(share, 4),
+                "held": one.advice.why,
+            },
+            links=[one.link],
+            cost=Cost(
+                bytes=one.saves_bytes,
+                method="peak less that of the same step with these lives ended at their last use",
+            ),
+            predicted_gain=one.gain,
+            fix_class=one.fix_class,
+            confidence="high",
+            advice=one.sentence,
+            rewrite=one.advice.use,
+            resource="peak:kept-references",
+        )

@@ -1,0 +1,62 @@
+"""The optimizer's state dominates the peak of memory.
+
+## What it does
+Reads the ledger of the recorded peak and speaks where what the optimizer remembers of each parameter is the largest part
+of it and another optimizer was rehearsed that remembers less; also where it still keeps state of parameters that no
+longer train.
+
+## Why it costs
+Adam keeps two numbers per parameter, twice the parameters' own bytes in float32. They do not depend on the batch: a
+smaller batch or checkpointing does not lower them.
+
+## Example
+```python
+import torch
+
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+```
+
+## Use instead
+```python
+import torch
+
+optimizer = torch.optim.Adafactor(model.parameters(), lr=1e-2)
+```
+
+## Fix safety
+Semantic: another optimizer trains otherwise and must be tuned anew. Dropping state of frozen parameters changes nothing
+until they train again. With several devices, sharding the state changes nothing else.
+
+## References
+- PyTorch documentation, torch.optim: https://pytorch.org/docs/stable/optim.html
+- PyTorch documentation, ZeroRedundancyOptimizer: https://pytorch.org/docs/stable/distributed.optim.html
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.memory.peak import LIMITS, of_peak
+from pyrometer.rules.registry import declare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+
+RULE = declare(
+    code="PYR209",
+    name="peak-of-optimizer-state",
+    doc=__doc__,
+    severity="info",
+    fix_class="semantic",
+    limits=LIMITS,
+)
+
+
+@RULE.in_evidence("memory")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """The remedy that lowers the optimizer's state most."""
+    remedies = ("optimizer-8bit", "optimizer-adafactor", "optimizer-sgd")
+    yield from of_peak(RULE, evidence, "optimizer state", remedies, faults=("stale-optimizer-state",))

@@ -1,0 +1,57 @@
+"""Parameters dominate the peak of memory, in float32.
+
+## What it does
+Reads the ledger of the recorded peak and speaks where the model's own weights are its largest part and keeping them in
+bfloat16 was rehearsed to lower it.
+
+## Why it costs
+Four bytes per weight are twice what inference mostly needs, and every product reads all of them: where weights dominate
+the memory they often dominate the traffic too.
+
+## Example
+```python
+model = build_model().eval()
+```
+
+## Use instead
+```python
+import torch
+
+model = build_model().eval().to(torch.bfloat16)
+```
+
+## Fix safety
+Semantic: results are rounded to about three decimal digits, so compare outputs on data that you know; a training with
+parameters in bfloat16 may stall late, as changes below 1/256 of a weight are lost.
+
+## References
+- PyTorch documentation, Tensor Attributes, torch.dtype: https://pytorch.org/docs/stable/tensor_attributes.html
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.memory.peak import LIMITS, of_peak
+from pyrometer.rules.registry import declare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+
+RULE = declare(
+    code="PYR219",
+    name="peak-of-parameters",
+    doc=__doc__,
+    severity="info",
+    fix_class="semantic",
+    limits=LIMITS,
+)
+
+
+@RULE.in_evidence("memory")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Two bytes per weight instead of four, where that lowers the peak."""
+    yield from of_peak(RULE, evidence, "parameters", ("bf16-parameters",))

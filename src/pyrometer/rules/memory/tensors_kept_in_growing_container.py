@@ -1,0 +1,134 @@
+"""Tensors are put into a container that is never emptied.
+
+## What it does
+Finds tensors that hot code appends to an attribute or a global that begins as an empty container without a bound, where
+nothing in the file takes entries out again or replaces it. From a leak report it finds containers that grew by tensors
+without a graph.
+
+## Why it costs
+Each entry holds its whole storage, also where it is a view of a larger tensor, and the memory is never given back while
+the program runs. On two CPU cores, a dictionary with one output of a linear layer of 64 features and a batch of 8 per step
+grew by 2 KiB with every step.
+
+## Example
+```python
+import torch
+
+
+class Controller:
+    def __init__(self):
+        self.history = []
+
+    def run(self, model, sensors):
+        while True:
+            plan = model(sensors.read()).detach()
+            self.history.append(plan)
+```
+
+## Use instead
+```python
+from collections import deque
+
+import torch
+
+
+class Controller:
+    def __init__(self):
+        self.history = deque(maxlen=100)
+
+    def run(self, model, sensors):
+        while True:
+            plan = model(sensors.read()).detach()
+            self.history.append(plan)
+```
+
+## Fix safety
+Semantic: old entries are not there any more for whoever reads them.
+
+## References
+- PyTorch FAQ, "My model reports cuda runtime error(2): out of memory": https://pytorch.org/docs/stable/notes/faq.html
+- Python documentation, collections.deque: https://docs.python.org/3/library/collections.html#collections.deque
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.match import Match, match
+from pyrometer.rules.memory.accumulating import (
+    Addition,
+    additions,
+    begins_empty,
+    is_collected,
+    is_trimmed,
+    parts_of,
+)
+from pyrometer.rules.memory.leaking import leak_finding, rate, sites
+from pyrometer.rules.registry import declare
+from pyrometer.rules.source.value import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.source.module import Module
+
+RULE = declare(
+    code="PYR203",
+    name="tensors-kept-in-growing-container",
+    doc=__doc__,
+    severity="warning",
+    fix_class="semantic",
+)
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Containers that outlive their function and only grow."""
+    if not module.imports_torch:
+        return
+    for one in additions(module):
+        if one.how != "append" or (one.is_local and one.loop is not None and not _is_endless(module, one)):
+            continue
+        tensors = [
+            part for part in parts_of(one.value) if module.value_of(part).kind in (Kind.TENSOR, Kind.TENSORS)
+        ]
+        graph = any(module.value_of(part).graph for part in tensors)
+        if not tensors or graph or is_trimmed(module, one) or not begins_empty(module, one):
+            continue
+        if is_collected(module, one):
+            continue
+        kept = ", ".join(f"`{module.source(part)}`" for part in tensors)
+        container = module.source(one.target)
+        yield match(
+            one.node,
+            f"{kept} is added to `{container}`{one.hot.during}, and nothing takes it out again",
+            advice=f"Give `{container}` a bound, such as deque(maxlen=...), or empty it when its entries have been used.",
+            confidence="medium",
+            hot=one.hot.why,
+        )
+
+
+@RULE.in_evidence("memory")
+def explain(evidence: Evidence) -> Iterator[Finding]:
+    """Containers that grew, of tensors without a graph."""
+    for number, site in sites(evidence, "container"):
+        yield leak_finding(
+            RULE,
+            evidence,
+            number,
+            site,
+            message=f"{rate(site)} stay in {site.holder or 'a container'}, a {site.container} that nothing empties",
+            advice=f"Give the {(site.container or 'container').split()[0]} a bound, or empty it when its entries have been used.",
+        )
+
+
+def _is_endless(module: Module, one: Addition) -> bool:
+    """Whether a local container grows in a loop without an end."""
+    return isinstance(one.loop, ast.While) and bool(module.literal(one.loop.test)) and _never_leaves(one.loop)
+
+
+def _never_leaves(loop: ast.While) -> bool:
+    return not any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop))

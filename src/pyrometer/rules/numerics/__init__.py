@@ -1,0 +1,1 @@
+"""PYR7xx: numbers that go wrong."""

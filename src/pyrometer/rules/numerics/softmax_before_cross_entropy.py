@@ -1,0 +1,84 @@
+"""Cross entropy is given probabilities instead of scores.
+
+## What it does
+Finds `cross_entropy(softmax(x), target)` and `CrossEntropyLoss` on the result of a softmax, in the same file.
+
+## Why it costs
+Cross entropy takes the softmax itself. Of probabilities it is computed a second time, on values between 0 and 1: the loss cannot
+fall below `log(1 + (C - 1) / e)` for C classes, 1.46 for ten, gradients are small everywhere, and the model learns slowly or
+not at all. A step does as much work as before.
+
+## Example
+```python
+from torch.nn import functional as F
+
+probabilities = F.softmax(model(inputs), dim=-1)
+loss = F.cross_entropy(probabilities, targets)
+```
+
+## Use instead
+```python
+from torch.nn import functional as F
+
+scores = model(inputs)
+loss = F.cross_entropy(scores, targets)
+probabilities = scores.softmax(dim=-1)
+```
+
+## Fix safety
+No fix is applied: the loss becomes another one, which is what was meant.
+
+## References
+- PyTorch, torch.nn.CrossEntropyLoss: https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.match import Match, match
+from pyrometer.rules.numerics.formulas import applied, followed
+from pyrometer.rules.registry import declare
+from pyrometer.rules.source.value import Kind
+
+if TYPE_CHECKING:
+    from pyrometer.rules.source.module import Module
+
+RULE = declare(
+    code="PYR711",
+    name="softmax-before-cross-entropy",
+    doc=__doc__,
+    severity="error",
+    fix_class="semantic",
+)
+
+LOSSES = ("torch.nn.CrossEntropyLoss", "torch.nn.modules.loss.CrossEntropyLoss")
+
+
+@RULE.in_source
+def find(module: Module) -> Iterator[Match]:
+    """Cross entropies whose first argument is a softmax."""
+    if not ("softmax" in module.text and ("cross_entropy" in module.text or "CrossEntropy" in module.text)):
+        return
+    if not module.imports_torch:
+        return
+    for call in module.nodes(ast.Call):
+        given = call.args[0] if call.args else module.keyword(call, "input")
+        inner = applied(module, followed(module, given)) if given is not None else None
+        if inner is None or inner.name != "softmax" or not _is_cross_entropy(module, call):
+            continue
+        if not module.region(call).test:
+            yield match(
+                call,
+                "cross entropy takes the softmax itself, and here takes it of probabilities",
+                advice=f"Give it the scores: `{module.source(inner.value)}`.",
+            )
+
+
+def _is_cross_entropy(module: Module, call: ast.Call) -> bool:
+    if module.name_of(call.func) == "torch.nn.functional.cross_entropy":
+        return True
+    value = module.value_of(call.func)
+    return value.kind is Kind.MODULE and value.of in LOSSES

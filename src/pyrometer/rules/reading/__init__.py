@@ -1,0 +1,1 @@
+"""Reading a profile in the order in which an expert does."""

@@ -1,0 +1,266 @@
+"""The fixed order in which an expert reads a profile, each question with the answer of this program.
+
+Sound? → host or device? → one large operator or many small ones? → calls × cost → awkward shapes? → which line? What an
+earlier step finds decides how far the later ones can be believed, and what they have to look for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pyrometer.quantity import counted, format_percent, format_seconds, significant
+from pyrometer.rules.diagnosis import ReadingStep
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.finding import Finding
+
+if TYPE_CHECKING:
+    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.reporting.totals import OpTotal, RoofPoint
+
+LARGE_SHARE = 0.3
+"""Of the span, from which on one operator is worth looking at for itself."""
+
+SMALL_SHARE = 0.2
+"""Of the time in operators or kernels, in those below 10 µs, from which on there are too many small ones."""
+
+FAR_BELOW_ROOF = 0.3
+"""Of what the machine allows, below which a shape is called awkward."""
+
+WORTH_TIME = 0.05
+"""Of the time, below which an operator's shape does not matter."""
+
+HEAVY_PROFILER = 1.5
+"""Traced over untraced step, from which on times of small operators are mostly the profiler's."""
+
+NO_LONGER = 1.03
+"""Traced over untraced step, up to which the profiler's cost is lost in the noise."""
+
+TOP = 3
+
+CODES: dict[str, tuple[str, ...]] = {
+    "sound": ("PYR0", "PYR7"),
+    "host": ("PYR301", "PYR30", "PYR31", "PYR1", "PYR6"),
+    "size": ("PYR109", "PYR110", "PYR111", "PYR502", "PYR516"),
+    "calls": ("PYR401", "PYR402", "PYR213", "PYR215", "PYR511", "PYR512", "PYR515"),
+    "shapes": ("PYR501", "PYR503", "PYR504", "PYR505", "PYR506", "PYR507", "PYR515"),
+}
+"""Starts of the codes of the rules that answer to each step."""
+
+
+def read_profile(evidence: Evidence, findings: Iterable[Finding]) -> list[ReadingStep]:
+    """Answer every question of the reading, in order, and name the findings that belong to each answer."""
+    found = list(findings)
+    steps = [(key, ask(evidence)) for key, ask in QUESTIONS]
+    return [msgspec.structs.replace(step, codes=_codes(key, found)) for key, step in steps]
+
+
+def _codes(key: str, findings: list[Finding]) -> list[str]:
+    if key == "line":
+        return list(dict.fromkeys(one.code for one in findings if one.where.line is not None and one.cost))
+    return list(dict.fromkeys(one.code for one in findings if one.code.startswith(CODES[key])))
+
+
+def sound(evidence: Evidence) -> ReadingStep:
+    """Whether the figures can be believed: a steady state, few reservations, a profiler that did not distort."""
+    question = "Is the measurement itself sound?"
+    measured, capture, trace = evidence.measurement, evidence.capture, evidence.trace
+    if measured is None and trace is None:
+        return _unknown(question, "nothing was measured")
+    said, bad, look = [], False, False
+    if measured is not None:
+        bad = not measured.steady or not measured.complete
+        look = bool(measured.warnings)
+        width = (measured.ci_high_s - measured.ci_low_s) / measured.median_s / 2 if measured.median_s else 0.0
+        state = "steady" if measured.steady else "never steady"
+        said.append(
+            f"{state} after {counted(measured.warmup_steps, 'warm-up step')}, "
+            f"{_known(width)}, {counted(len(measured.warnings), 'reservation')}"
+        )
+    ratio = capture.overhead_ratio if capture is not None else None
+    if ratio is not None:
+        look = look or ratio >= HEAVY_PROFILER
+        heavy = "; small operators look larger than they are" if ratio >= HEAVY_PROFILER else ""
+        told = f"the profiler made steps {significant(ratio)}× as long{heavy}"
+        said.append(told if ratio > NO_LONGER else "the profiler cost nothing that could be told")
+    if trace is not None and trace.confidence != "high":
+        look, bad = True, bad or trace.confidence == "low"
+        said.append(f"confidence in the trace is {trace.confidence}")
+    return ReadingStep(
+        question=question,
+        answer="; ".join(said),
+        verdict="bad" if bad else "look" if look else "fine",
+        evidence={
+            "steady": measured.steady if measured is not None else None,
+            "num_reservations": len(measured.warnings) if measured is not None else None,
+            "profiler_overhead_ratio": ratio,
+        },
+    )
+
+
+def host_or_device(evidence: Evidence) -> ReadingStep:
+    """Which side the step waits for: devices, the host's operators, Python, or the data."""
+    question = "Host or device?"
+    trace, loading = evidence.trace, evidence.loading
+    if trace is None or not trace.span_ns:
+        return _unknown(question)
+    span, parts = trace.span_ns, trace.breakdown_ns
+    busy = trace.device_busy_ns / span
+    operators = (parts.host + parts.runtime + parts.sync) / span
+    data = max(parts.data / span, loading.data_share if loading is not None else 0.0)
+    shares: dict[str, float] = {"waiting for data": data, "Python": parts.other / span}
+    if trace.device_busy_ns:
+        shares |= {"the device": busy, "the host, the device idle": operators}
+    else:
+        shares["operators on the CPU"] = operators
+    most = max(shares, key=lambda name: shares[name])
+    rest = ", ".join(f"{name} {format_percent(share, 2)}" for name, share in shares.items() if name != most)
+    good = ("the device", "operators on the CPU")
+    return ReadingStep(
+        question=question,
+        answer=f"{most} {format_percent(shares[most], 2)} of the time ({rest})",
+        verdict="fine" if most in good else "look",
+        evidence={
+            "device_busy_share": busy,
+            "operators_share": operators,
+            "data_share": data,
+            "python_share": parts.other / span,
+        },
+    )
+
+
+def one_or_many(evidence: Evidence) -> ReadingStep:
+    """Whether one operator takes the time, or a crowd of small ones whose launching costs more than their work."""
+    question = "One large operator or many small ones?"
+    trace = evidence.trace
+    top = _top_ops(trace)
+    if trace is None or not top:
+        return _unknown(question)
+    first, share = top[0]
+    device, host = trace.launches.device, trace.launches.host
+    small = device.short_ns / max(trace.kernel_sum_ns, 1) if device is not None else host.short_share or 0.0
+    per_step = (device.launches_per_step if device is not None else host.ops_per_step) or 0.0
+    what = "kernel launches" if device is not None else "operators"
+    said = f"{first.name} takes {format_percent(share, 2)}; {per_step:,.0f} {what} per step, "
+    said += f"{format_percent(small, 2)} of their time in ones below 10 µs"
+    return ReadingStep(
+        question=question,
+        answer=said,
+        verdict="look" if share >= LARGE_SHARE or small >= SMALL_SHARE else "fine",
+        evidence={"op": first.name, "op_share": share, "per_step": per_step, "short_share": small},
+    )
+
+
+def calls_times_cost(evidence: Evidence) -> ReadingStep:
+    """The operators with the most time: how often they are called per step, and what one call costs."""
+    question = "Calls × cost: what adds up?"
+    top = _top_ops(evidence.trace)
+    if evidence.trace is None or not top:
+        return _unknown(question)
+    steps = evidence.num_traced_steps
+    device = evidence.trace.num_kernels > 0
+    said, rows = [], []
+    for op, share in top:
+        each = (op.device_self_ns if device else op.host_self_ns) / max(op.calls, 1) * 1e-9
+        rows.append(
+            f"{op.name} {significant(op.calls / steps)} × {format_seconds(each)} = {format_percent(share, 2)}"
+        )
+        said.append(op.name)
+    return ReadingStep(
+        question=question, answer="; ".join(rows), verdict="fine", evidence={"ops": said, "num_steps": steps}
+    )
+
+
+def awkward_shapes(evidence: Evidence) -> ReadingStep:
+    """Operators whose shapes the machine runs far below what it could."""
+    question = "Awkward shapes?"
+    trace = evidence.trace
+    points = [
+        point for point in (trace.roofline if trace is not None else []) if point.share_of_roof is not None
+    ]
+    if not points:
+        return _unknown(question, _uncompared(trace))
+    far = [one for one in points if one.share >= WORTH_TIME and (one.share_of_roof or 0.0) < FAR_BELOW_ROOF]
+    if not far:
+        return ReadingStep(
+            question=question,
+            answer=f"none: every operator above {format_percent(WORTH_TIME)} of the time reaches "
+            f"{format_percent(FAR_BELOW_ROOF)} of what the machine allows",
+            verdict="fine",
+        )
+    return ReadingStep(
+        question=question,
+        answer="; ".join(_shape(point) for point in far[:TOP]),
+        verdict="look",
+        evidence={"num_shapes": len(far), "share": sum(point.share for point in far)},
+    )
+
+
+def user_line(evidence: Evidence) -> ReadingStep:
+    """The functions of the user's own program that the time belongs to."""
+    question = "Which line of the program?"
+    trace = evidence.trace
+    device = trace is not None and trace.num_kernels > 0
+    lines = sorted(
+        (line for line in (trace.top_lines if trace is not None else []) if line.file is not None),
+        key=lambda line: line.device_share if device else line.host_share,
+        reverse=True,
+    )
+    if not lines:
+        return _unknown(question, "the trace holds no Python functions of the program")
+    said = [
+        f"{line.function} ({(line.file or '').rpartition('/')[2]}:{line.line}) "
+        f"{format_percent(line.device_share if device else line.host_share, 2)}"
+        for line in lines[:TOP]
+    ]
+    first = lines[0]
+    return ReadingStep(
+        question=question,
+        answer="; ".join(said),
+        verdict="fine",
+        evidence={"file": first.file, "line": first.line, "function": first.function},
+    )
+
+
+QUESTIONS: tuple[tuple[str, Callable[[Evidence], ReadingStep]], ...] = (
+    ("sound", sound),
+    ("host", host_or_device),
+    ("size", one_or_many),
+    ("calls", calls_times_cost),
+    ("shapes", awkward_shapes),
+    ("line", user_line),
+)
+
+
+def _known(width: float) -> str:
+    """How well the median is known; above its own size a percentage says nothing."""
+    return f"median known to ±{format_percent(width, 2)}" if width < 1 else "median hardly known"
+
+
+def _unknown(question: str, why: str = "no step was traced") -> ReadingStep:
+    return ReadingStep(question=question, answer=why, verdict="unknown")
+
+
+def _top_ops(trace: RankReport | None) -> list[tuple[OpTotal, float]]:
+    """The operators with the most time of their own, and its share of the span."""
+    if trace is None:
+        return []
+    device = trace.num_kernels > 0
+    shares = [(op, op.device_share if device else op.host_share) for op in trace.top_ops]
+    return sorted(shares, key=lambda pair: pair[1], reverse=True)[:TOP]
+
+
+def _uncompared(trace: RankReport | None) -> str:
+    """Why no shape can be called awkward; the largest is named all the same."""
+    why = "no operator could be compared with what this machine can do"
+    largest = next((point for point in (trace.roofline if trace is not None else []) if point.shapes), None)
+    if largest is None:
+        return why
+    return f"{why}; most time goes to {largest.op} {largest.shapes}: {format_percent(largest.share, 2)}"
+
+
+def _shape(point: RoofPoint) -> str:
+    roof = format_percent(point.share_of_roof, 2)
+    return f"{point.op} {point.shapes} reaches {roof} of the roof in {format_percent(point.share, 2)} of the time"

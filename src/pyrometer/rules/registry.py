@@ -1,0 +1,125 @@
+"""All rules: found in the folders of their families and, of other packages, by entry point `pyrometer.rules`.
+
+A package adds rules by naming a module that declares them::
+
+    [project.entry-points."pyrometer.rules"]
+    mine = "my_package.my_rules"
+"""
+
+from __future__ import annotations
+
+import difflib
+import pkgutil
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from pyrometer.errors import InputError, UsageError
+from pyrometer.rules.rule import FAMILIES, Rule
+
+CODE = re.compile(r"PYR[0-8][0-9]{2}")
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+_declared: dict[str, Rule] = {}
+
+
+def declare(**fields: Any) -> Rule:
+    """Make a rule and register it under its code and its name.
+
+    Raises:
+        InputError: a code or name of another form, or one that another rule has; both are named.
+    """
+    rule = Rule(**fields)
+    if not CODE.fullmatch(rule.code):
+        raise InputError(f"rule {rule.code!r} ({rule.name}): legal codes are PYR000 to PYR899")
+    if not NAME.fullmatch(rule.name):
+        raise InputError(
+            f"rule {rule.code} {rule.name!r}: legal names are lower-case words joined by hyphens"
+        )
+    for other in _declared.values():
+        if (rule.code == other.code) != (rule.name == other.name) or (
+            rule.code == other.code and rule.doc != other.doc
+        ):
+            raise InputError(
+                f"rule {rule.code} {rule.name}: there is {other.code} {other.name} already; give it another code and name"
+            )
+    _declared[rule.code] = rule
+    return rule
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Every rule, by code."""
+    for family in FAMILIES.values():
+        _import_family(family)
+    for point in entry_points(group="pyrometer.rules"):
+        _load(point)
+    return tuple(_declared[code] for code in sorted(_declared))
+
+
+def find_rule(which: str) -> Rule:
+    """The rule with this code or name, upper or lower case.
+
+    Raises:
+        UsageError: there is none; the nearest are named.
+    """
+    by_name = {**{rule.code.lower(): rule for rule in rules()}, **{rule.name: rule for rule in rules()}}
+    found = by_name.get(which.lower())
+    if found is None:
+        near = difflib.get_close_matches(which.lower(), by_name, n=3)
+        said = f"; did you mean {', '.join(_shown(one) for one in near)}?" if near else ""
+        raise UsageError(f"{which}: no such rule{said}; `pyrometer rule` lists all")
+    return found
+
+
+def select(which: Iterable[str], *, among: Iterable[Rule] | None = None) -> list[Rule]:
+    """The rules that selectors name: a code, a name, or the start of codes such as `PYR1`; `ALL` names all.
+
+    Raises:
+        UsageError: a selector that names no rule.
+    """
+    pool = list(rules() if among is None else among)
+    chosen: dict[str, Rule] = {}
+    for selector in which:
+        text = selector.strip()
+        hits = [rule for rule in pool if _names(text, rule)]
+        if not hits:
+            hits = [find_rule(text)]
+        chosen.update({rule.code: rule for rule in hits if rule in pool})
+    return [chosen[code] for code in sorted(chosen)]
+
+
+def _names(selector: str, rule: Rule) -> bool:
+    upper = selector.upper()
+    return (
+        upper == "ALL"
+        or rule.name == selector.lower()
+        or (upper.startswith("PYR") and rule.code.startswith(upper))
+    )
+
+
+def _shown(key: str) -> str:
+    return key.upper() if CODE.fullmatch(key.upper()) else key
+
+
+def _import_family(family: str) -> None:
+    try:
+        package = import_module(f"pyrometer.rules.{family}")
+    except ModuleNotFoundError as error:
+        if error.name != f"pyrometer.rules.{family}":
+            raise
+        return
+    for found in pkgutil.iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{found.name}")
+
+
+def _load(point: EntryPoint) -> None:
+    try:
+        point.load()
+    except Exception as error:
+        raise InputError(
+            f"rules of {point.name} ({point.value}) cannot be loaded: {error}; fix or uninstall it"
+        ) from error

@@ -1,0 +1,180 @@
+"""A rule: its identity, its documentation, its limits and its checks.
+
+One rule is one file. Its module docstring is its documentation, with fixed headings::
+
+    '''Tensor values are read on the host in a hot loop.          <- summary: a sentence that states the fault
+
+    ## What it does
+    ## Why it costs
+    ## Example            (a python block)
+    ## Use instead        (a python block)
+    ## Fix safety
+    ## References
+    '''
+
+    RULE = declare(
+        code="PYR101", name="item-in-hot-loop", doc=__doc__, severity="warning", fix_class="semantic",
+        lever=None, limits=(Limit("min_stall_share", 0.01, "below one percent no step time can tell it"),),
+    )
+
+    @RULE.in_source
+    def find(module: Module) -> Iterator[Match]: ...
+
+    @RULE.in_evidence("trace")
+    def explain(evidence: Evidence) -> Iterator[Finding]:
+        yield RULE.finding(message=..., where=..., confidence=..., advice=...)
+
+A name reads as "ignore <name>": it names the pattern, not the cure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pyrometer.rules.finding import Finding, FixClass, Severity
+from pyrometer.rules.match import in_characters
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.match import Match
+    from pyrometer.rules.source.module import Module
+
+Kind = Literal[
+    "measurement",
+    "trace",
+    "job",
+    "compiled",
+    "memory",
+    "loading",
+    "program",
+    "numerics",
+    "environment",
+    "source",
+]
+"""What a rule can read; `job` is the traces of several ranks."""
+
+Stage = Literal["preview", "stable", "deprecated"]
+"""preview: may change in any release; stable: only its limits may; deprecated: says what succeeds it."""
+
+SourceCheck = Callable[["Module"], Iterable["Match"]]
+EvidenceCheck = Callable[["Evidence"], Iterable[Finding]]
+
+FAMILIES = {
+    "0": "measuring",
+    "1": "host",
+    "2": "memory",
+    "3": "data",
+    "4": "compilation",
+    "5": "kernels",
+    "6": "distributed",
+    "7": "numerics",
+    "8": "production",
+}
+"""Folder of a rule, by the first digit of its code."""
+
+HEADINGS = ("What it does", "Why it costs", "Example", "Use instead", "Fix safety", "References")
+
+
+class Limit(NamedTuple):
+    """A threshold with its reason; `[tool.pyrometer.rules.limits]` sets it as `"PYR301.min_share" = 0.2`."""
+
+    name: str
+    value: float
+    reason: str
+
+
+class Reading(NamedTuple):
+    """A check of records, with the kinds of evidence that it cannot do without."""
+
+    needs: tuple[Kind, ...]
+    check: EvidenceCheck
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rule:
+    """One documented check with a stable code.
+
+    `about_devices`: what its source checks find costs something only where there is an accelerator.
+    """
+
+    code: str
+    name: str
+    doc: str
+    severity: Severity
+    fix_class: FixClass
+    lever: str | None = None
+    stage: Stage = "stable"
+    since: str = "0.1.0"
+    successor: str | None = None
+    about_devices: bool = False
+    limits: tuple[Limit, ...] = ()
+    source_checks: list[SourceCheck] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+
+    @property
+    def family(self) -> str:
+        """The folder of its family, such as `host`."""
+        return FAMILIES[self.code[3]]
+
+    @property
+    def summary(self) -> str:
+        """The first line of the documentation."""
+        return self.doc.strip().partition("\n")[0]
+
+    def section(self, heading: str) -> str:
+        """The text below one heading of the documentation; empty where there is none."""
+        found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", self.doc, re.DOTALL | re.MULTILINE)
+        return found[1].strip() if found else ""
+
+    def limit(self, name: str) -> Limit:
+        """One of its limits by name.
+
+        Raises:
+            KeyError: it has none of that name.
+        """
+        return {one.name: one for one in self.limits}[name]
+
+    def matches(self, module: Module) -> Iterator[Match]:
+        """What all its checks find in a file."""
+        for check in self.source_checks:
+            for found in check(module):
+                yield in_characters(found, module.lines)
+
+    def in_source(self, check: SourceCheck) -> SourceCheck:
+        """Decorate a check of source text."""
+        self.source_checks.append(check)
+        return check
+
+    def in_evidence(self, *needs: Kind) -> Callable[[EvidenceCheck], EvidenceCheck]:
+        """Decorate a check of records; it is only called when all these kinds are there."""
+
+        def keep(check: EvidenceCheck) -> EvidenceCheck:
+            self.readings.append(Reading(needs, check))
+            return check
+
+        return keep
+
+    def finding(self, **fields: Any) -> Finding:
+        """A finding of this rule; severity, fix class and lever are the rule's unless given.
+
+        The message is kept without a full stop, since it is also told within sentences; the advice is whole sentences.
+        """
+        own = {"severity": self.severity, "fix_class": self.fix_class, "lever": self.lever}
+        told = {"message": fields["message"].rstrip(" ."), "advice": _sentence(fields["advice"])}
+        return Finding(code=self.code, name=self.name, **{**own, **fields, **told})
+
+
+def _sentence(text: str) -> str:
+    """With a capital letter, unless it begins with a name of the code, and a full stop.
+
+    >>> _sentence("load with one worker"), _sentence("nn.Identity takes its place.")
+    ('Load with one worker.', 'nn.Identity takes its place.')
+    """
+    said = text.strip()
+    first = said.partition(" ")[0]
+    if first.isalpha():
+        said = said[:1].upper() + said[1:]
+    return said if not said or said[-1] in ".!?:" else f"{said}."

@@ -1,0 +1,48 @@
+"""Sequences of work that a trace repeats and that could be fused, as rules speak of them."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pyrometer.rules.places import place_of, shortened, spoken
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.trace.analysis.sequences import Sequence
+
+SHORT_NS = 10_000
+"""Work below this takes about as long to launch or dispatch as to run."""
+
+MOST_PARTS = 4
+MOST_CHARS = 40
+"""Of a part's name within a sentence; those of kernels are long."""
+
+
+def is_tiny(one: Sequence) -> bool:
+    """Whether its parts take less than 10 µs on average, so that launching is what they cost."""
+    return one.total_ns < SHORT_NS * one.count * len(one.parts)
+
+
+def memory_bound_ns(one: Sequence) -> int:
+    """Time of the parts that fusing may shorten: all but a matrix product at the beginning."""
+    return sum(one.part_ns[1:] if one.kind == "epilogue" else one.part_ns)
+
+
+def names_of(one: Sequence) -> list[str]:
+    """Its operators where all are known, else its kernels."""
+    known = [op for op in one.ops if op is not None]
+    return known if len(known) == len(one.parts) else one.parts
+
+
+def drawn(one: Sequence) -> str:
+    """A sequence in words, such as `add → mul 2× → tanh`; of a long one how it begins."""
+    runs = [(name, len(list(run))) for name, run in groupby(names_of(one))]
+    parts = [name.removeprefix("aten::") + (f" {number}×" if number > 1 else "") for name, number in runs]
+    shown = [shortened(part, MOST_CHARS) for part in parts[:MOST_PARTS]]
+    return " → ".join([*shown, *(["…"] if len(parts) > MOST_PARTS else [])])
+
+
+def told(evidence: Evidence, one: Sequence) -> str:
+    """A sequence with its number and its place."""
+    return f"{drawn(one)}, {one.count:,} times{spoken(place_of(evidence, one.where))}"

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+import torch
+
+from pyrometer.compiler.inspecting.inspect import inspect_compile
+from pyrometer.compiler.report import CompileReport
+from pyrometer.rules.evidence import Evidence
+from pyrometer.workload.inference import Inference
+
+replace = msgspec.structs.replace
+
+
+@pytest.fixture(scope="module")
+def tiny() -> CompileReport:
+    """A model of one small operator, whose compiled steps only add guards."""
+    work = Inference(torch.compile(torch.nn.Linear(4, 4), backend="eager"), torch.ones(2, 4))
+    return inspect_compile(work, budget_s=0.5, steps=2)
+
+
+@pytest.fixture
+def timed(tiny) -> Callable[..., Evidence]:
+    """The same with costs and a length of the run."""
+
+    def make(*, run_steps: int = 100, as_written: bool = True, **cost: object) -> Evidence:
+        given = {
+            "first_call_s": 10.0,
+            "steady_s": 0.05,
+            "eager_steady_s": 0.1,
+            "outcome": "faster",
+            "ratio": 0.5,
+            "ci_low": 0.45,
+            "ci_high": 0.55,
+            "compile_s": 9.9,
+            "break_even_steps": 199,
+        }
+        report = replace(
+            tiny,
+            cost=replace(tiny.cost, **{**given, **cost}),
+            runtime=replace(tiny.runtime, run_steps=run_steps),
+            as_written=as_written,
+        )
+        return Evidence(target="", compiled=report)
+
+    return make
+
+
+def test_a_tiny_program_is_slower_compiled_and_running_it_eagerly_is_the_gain(tiny, findings):
+    (found,) = findings("PYR405", Evidence(target="", compiled=tiny))
+
+    assert tiny.cost.outcome == "slower"
+    assert "times as long as eager ones" in found.message
+    assert found.lever == "compile"
+    assert found.predicted_gain.method == "measured"
+    assert found.predicted_gain.ratio_low <= 1 - found.cost.share <= found.predicted_gain.ratio_high < 1
+    assert found.confidence == "high"
+
+
+def test_a_run_that_is_too_short_says_how_many_steps_repay(timed, findings):
+    (found,) = findings("PYR405", timed())
+
+    assert found.message == "Compiling for 9.90 s is repaid after 199 steps; the run has 100 steps"
+    compiled_s, eager_s = 10.0 + 99 * 0.05, 100 * 0.1
+    assert found.cost.share == pytest.approx(1 - eager_s / compiled_s)
+    assert found.cost.seconds_per_step == pytest.approx((compiled_s - eager_s) / 100)
+    assert found.predicted_gain.ratio_low == pytest.approx(100 * 0.05 / 0.55 / compiled_s)
+    assert found.predicted_gain.ratio_high == pytest.approx(100 * 0.05 / 0.45 / compiled_s)
+    assert found.evidence["break_even_steps"] == 199
+    assert "longer than 199 steps" in found.advice
+
+
+def test_compiled_steps_that_are_no_faster_are_never_repaid(timed, findings):
+    evidence = timed(outcome="same", ratio=1.0, ci_low=0.99, ci_high=1.01, break_even_steps=None)
+    (found,) = findings("PYR405", evidence)
+    assert "no faster than eager ones" in found.message
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({"run_steps": 1000}, id="repaid"),
+        pytest.param({"outcome": "undecided"}, id="undecided"),
+        pytest.param({"outcome": "", "ratio": None}, id="not compared"),
+        pytest.param({"as_written": False}, id="eager as written"),
+        pytest.param({"first_call_s": 5.1}, id="lost less than can be told"),
+    ],
+)
+def test_near_misses(timed, findings, given):
+    assert findings("PYR405", timed(**given)) == []
+
+
+def test_the_least_share_can_be_set(timed, findings):
+    evidence = timed()
+    strict = Evidence(target="", compiled=evidence.compiled, limits={"PYR405.min_share": 0.9})
+    assert findings("PYR405", strict) == []

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+import torch
+
+from pyrometer.hardware.environment import read_environment
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.source.edit import apply_edits
+from pyrometer.workload.program.record import Program
+
+FIRING = [
+    'import os\nimport torch\nos.environ["TORCH_LOGS"] = "+dynamo"  # <-\n',
+    'import os\nos.environ["TORCH_COMPILE_DEBUG"] = "1"  # <-\n',
+    'from os import environ\nenviron.setdefault("TORCHDYNAMO_VERBOSE", "1")  # <-\n',
+    'import os\nif __name__ == "__main__":\n    os.environ["TORCH_COMPILE_DEBUG"] = "1"  # <-\n',
+    'import os\nimport torch\nos.environ["TORCHDYNAMO_DISABLE"] = "1"  # <-\nmodel = torch.compile(model)\n',
+    "import torch._dynamo\ntorch._dynamo.config.verbose = True  # <-\n",
+    "import torch._dynamo.config as config\nconfig.repro_after = 'aot'  # <-\n",
+    "import torch._inductor.config\ntorch._inductor.config.trace.enabled = True  # <-\n",
+    "from torch._inductor import config\nconfig.force_disable_caches = True  # <-\n",
+    "import torch\ntorch._logging.set_logs(graph_breaks=True, recompiles=True)  # <-\n",
+    "import logging\nimport torch\ntorch._logging.set_logs(dynamo=logging.DEBUG)  # <-\n",
+    "import torch\ntorch.autograd.set_detect_anomaly(True)  # <-\n",
+    "import torch\nwith torch.autograd.detect_anomaly():  # <-\n    loss.backward()\n",
+    "import torch\nmodel = torch.compile(model, backend='aot_eager')  # <-\n",
+    "import torch\n@torch.compile(backend='eager')  # <-\ndef f(x):\n    return x\n",
+    "import torch\nmodel = torch.compile(model, options={'trace.enabled': True})  # <-\n",
+]
+
+SILENT = [
+    'import os\nos.environ["TORCHDYNAMO_DISABLE"] = "1"\n',
+    'import os\nos.environ["TORCH_LOGS"] = "-dynamo,-inductor"\n',
+    'import os\nos.environ["TORCH_COMPILE_DEBUG"] = "1"\nrun()\ndel os.environ["TORCH_COMPILE_DEBUG"]\n',
+    "import torch\nwith torch.autograd.detect_anomaly(check_nan=False):\n    loss.backward()\n",
+    "import torch\ncount = torch.compile(model, backend='eager')(x)\n",
+    'import os\nos.environ["TORCH_LOGS"] = ""\n',
+    'import os\nlogs = os.environ.get("TORCH_LOGS")\n',
+    'import os\nos.environ["OMP_NUM_THREADS"] = "1"\n',
+    'import os\nif args.debug:\n    os.environ["TORCH_LOGS"] = "+dynamo"\n',
+    "import torch\ndef debug_compile():\n    torch._logging.set_logs(graph_breaks=True)\n",
+    "import torch\ntorch.autograd.set_detect_anomaly(args.anomaly)\n",
+    "import torch\ntorch.autograd.set_detect_anomaly(False)\n",
+    "import logging\nimport torch\ntorch._logging.set_logs(all=logging.ERROR)\n",
+    "import torch\ntorch._logging.set_logs()\n",
+    "import torch\nmodel = torch.compile(model, backend='inductor')\n",
+    "import torch\nmodel = torch.compile(model, backend=chosen)\n",
+    "import torch\nmodel = torch.compile(model, options={'max_autotune': True})\n",
+    "import torch._dynamo\ntorch._dynamo.config.recompile_limit = 16\n",
+]
+
+
+@pytest.mark.parametrize("source", FIRING)
+def test_settings_outside_of_conditions(lines, marked, source):
+    assert lines("PYR408", source) == marked(source)
+    assert lines("PYR408", source, "tests/test_model.py") == []
+
+
+@pytest.mark.parametrize("source", SILENT)
+def test_near_misses(lines, source):
+    assert lines("PYR408", source) == []
+
+
+def test_fixes_take_the_setting_out_and_keep_the_rest(matches):
+    source = (
+        'import os\nimport torch\nos.environ["TORCH_LOGS"] = "+dynamo"\n'
+        "torch._logging.set_logs(graph_breaks=True)\nmodel = torch.compile(model)\n"
+    )
+    found = matches("PYR408", source)
+    assert {one.fix.fix_class for one in found} == {"exact"}
+    fixed = apply_edits(source, [edit for one in found for edit in one.fix.edits])
+    assert fixed == "import os\nimport torch\nmodel = torch.compile(model)\n"
+
+
+def test_taking_out_what_switches_the_compiler_off_is_no_exact_fix(matches):
+    source = "import torch._dynamo\ntorch._dynamo.config.disable = True\nmodel = torch.compile(model)\n"
+    (found,) = matches("PYR408", source)
+    assert found.fix.fix_class == "tolerance"
+
+
+def test_without_anomaly_detection_gradients_are_the_same(matches):
+    source = (
+        "import torch\ntorch.autograd.set_detect_anomaly(True)\nx = torch.ones(3, requires_grad=True)\n"
+        "(x * x).sum().backward()\ngradient = x.grad\n"
+    )
+    (found,) = matches("PYR408", source)
+    assert found.fix.fix_class == "semantic"
+    before, after = {}, {}
+    was = torch.is_anomaly_enabled()
+    try:
+        exec(apply_edits(source, found.fix.edits), after)
+        assert not torch.is_anomaly_enabled()
+        exec(source, before)
+    finally:
+        torch.autograd.set_detect_anomaly(was)
+    assert torch.equal(before["gradient"], after["gradient"])
+
+
+def test_a_backend_for_debugging_fuses_nothing(matches):
+    (found,) = matches("PYR408", FIRING[-3])
+    assert "nothing is fused" in found.message
+    assert matches("PYR408", FIRING[-3], "benchmarks/compile_overhead.py") == []
+    assert found.fix is None
+
+
+def test_variables_are_told_by_name_and_never_with_their_value(findings):
+    environment = read_environment()
+    settings = {**environment.settings, "TORCH_LOGS": "+secret", "TORCH_COMPILE_DEBUG": "0"}
+    evidence = Evidence(target="", environment=msgspec.structs.replace(environment, settings=settings))
+    (found,) = findings("PYR408", evidence)
+
+    assert found.message == "The environment sets TORCH_LOGS, which has the compiler write logs"
+    assert "secret" not in str(msgspec.to_builtins(found))
+    assert findings("PYR408", Evidence(target="", environment=environment)) == []
+
+
+@pytest.mark.parametrize(("anomaly", "count"), [(True, 1), (False, 0), (None, 0)])
+def test_anomaly_detection_of_a_program(findings, anomaly, count):
+    program = Program(
+        kind="training", device="cpu", compiled=False, grad_mode="grad", settings={"anomaly": anomaly}
+    )
+    assert len(findings("PYR408", Evidence(target="", program=program))) == count

@@ -1,0 +1,221 @@
+"""PYR301: steps that wait for their data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.explain import findings_of
+from pyrometer.rules.finding import Finding
+from pyrometer.rules.ranking import ranked
+from pyrometer.rules.registry import select
+
+torch = pytest.importorskip("torch")
+
+from pyrometer.workload.loading import load_workload  # noqa: E402
+from pyrometer.workload.target import parse_target  # noqa: E402
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "bottlenecks"
+
+PROGRAM = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+import pyrometer as pm
+
+
+class Rows(Dataset):
+    def __init__(self, fast):
+        self.fast = fast
+
+    def __len__(self):
+        return 160
+
+    def __getitem__(self, index):
+        return decode_fast(index) if self.fast else decode(index)
+
+
+def decode(index):
+    values = [0.0] * 400
+    for i in range(400):
+        for power in range(60):
+            values[i] += (i / 400 - 0.5) ** power
+    return torch.tensor(values) + index
+
+
+def decode_fast(index):
+    return torch.arange(400.0) + index
+
+
+def training(fast):
+    model = nn.Linear(400, 4)
+    loader = DataLoader(Rows(fast), batch_size=8)
+    return pm.Training(model, lambda model, x: model(x).sum(), torch.optim.SGD(model.parameters(), lr=0.01), loader)
+
+
+def workload():
+    return training(False)
+
+
+def fixed():
+    return training(True)
+"""
+
+
+def look(observe: Callable[..., Evidence], file: Path, factory: str) -> Evidence:
+    """Evidence of a program, observed on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        work = load_workload(parse_target(f"{file}:{factory}", ()))
+        return observe(work, "loading", "trace", sources=[file], steps=1)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("program") / "slow_rows.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+@pytest.fixture(scope="module")
+def seen(observe: Callable[..., Evidence], file: Path) -> Callable[[str], Evidence]:
+    """Evidence of a variant of the program, observed once."""
+    known: dict[str, Evidence] = {}
+
+    def once(factory: str) -> Evidence:
+        if factory not in known:
+            known[factory] = look(observe, file, factory)
+        return known[factory]
+
+    return once
+
+
+def assert_decoding_is_on_top(evidence: Evidence, file: Path) -> None:
+    top = ranked(findings_of(evidence, select(["PYR3"])))[0]
+    line = next(i for i, text in enumerate(file.read_text().splitlines(), 1) if "def decode(" in text)
+    assert (top.code, top.severity, top.confidence) == ("PYR301", "warning", "high")
+    assert (top.where.file, top.where.line, top.where.function) == (str(file), line, "decode")
+    assert top.lever == "num_workers"
+    assert top.cost is not None
+    assert top.cost.share is not None
+    assert top.cost.share > 0.5
+    assert top.predicted_gain is not None
+    assert top.predicted_gain.ratio_low == pytest.approx(1 - top.cost.share)
+    assert "mostly in decode" in top.message
+
+
+def test_a_slow_loader_is_the_top_finding_with_its_slow_function_and_a_lever(
+    seen: Callable[[str], Evidence], file: Path
+) -> None:
+    assert_decoding_is_on_top(seen("workload"), file)
+
+
+@pytest.mark.slow
+def test_the_example_of_a_slow_loader_is_told_and_its_fixed_variant_waits_less(
+    observe: Callable[..., Evidence],
+) -> None:
+    path = EXAMPLES / "slow_loader.py"
+    slow, fast = (look(observe, path, factory) for factory in ("workload", "fixed"))
+    assert_decoding_is_on_top(slow, path)
+    assert slow.loading is not None
+    assert fast.loading is not None
+    assert fast.loading.wait_s < slow.loading.wait_s / 2
+    assert not [one for one in findings_of(fast, select(["PYR3"])) if one.where.function == "decode"]
+
+
+def test_all_findings_about_the_same_wait_overlap(seen: Callable[[str], Evidence]) -> None:
+    _, *others = ranked(findings_of(seen("workload"), select(["PYR3"])))
+    assert others
+    assert all("PYR301" in one.overlaps for one in others if one.resource == "data")
+
+
+def test_where_the_loader_knows_nothing_better_only_a_step_that_is_mostly_loading_is_told(
+    loading: Callable[..., Any], findings: Callable[..., list[Finding]]
+) -> None:
+    assert findings("PYR301", Evidence(target="a", loading=loading(data_share=0.5, advice=[]))) == []
+    (found,) = findings("PYR301", Evidence(target="a", loading=loading(data_share=0.9, advice=[])))
+    assert found.lever == "num_workers"
+    assert found.advice == "Make batches while the step runs."
+
+
+def test_faster_decoding_leaves_no_word_of_the_slow_function(seen: Callable[[str], Evidence]) -> None:
+    slow, fast = seen("workload").loading, seen("fixed").loading
+    assert slow is not None
+    assert fast is not None
+    assert fast.wait_s < slow.wait_s / 2
+    found = findings_of(seen("fixed"), select(["PYR301"]))
+    assert not [one for one in found if one.where.function == "decode"]
+
+
+def test_a_healthy_loader_is_left_alone(
+    loading: Callable[..., Any], findings: Callable[..., list[Finding]]
+) -> None:
+    report = loading(verdict="healthy", data_share=0.04)
+    assert findings("PYR301", Evidence(target="a", loading=report)) == []
+
+
+def test_the_limit_is_the_users(
+    loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
+) -> None:
+    report = loading(data_share=0.3, advice=[advice("more-workers", 0.01)])
+    assert len(findings("PYR301", Evidence(target="a", loading=report))) == 1
+    assert findings("PYR301", Evidence(target="a", loading=report, limits={"PYR301.min_share": 0.4})) == []
+
+
+LEVERS = [
+    ("starved-steady", "more-workers", "num_workers"),
+    ("bursty", "deeper-queue", "prefetch_factor"),
+    ("handover-bound", "no-workers", "num_workers"),
+    ("starved-steady", "cheaper-samples", None),
+]
+
+
+@pytest.mark.parametrize("case", LEVERS)
+def test_the_lever_is_that_of_the_advice(
+    case: tuple[str, str, str | None],
+    loading: Callable[..., Any],
+    advice: Callable[..., Any],
+    findings: Callable[..., list[Finding]],
+) -> None:
+    verdict, slug, lever = case
+    report = loading(verdict=verdict, advice=[advice(slug, 0.02)])
+    (found,) = findings("PYR301", Evidence(target="a", loading=report))
+    assert found.lever == lever
+    assert found.advice.startswith(f"Do {slug}, which should save 20.0 ms per step")
+
+
+def test_batches_from_no_loader_are_told_what_one_would_bring(
+    loading: Callable[..., Any], findings: Callable[..., list[Finding]]
+) -> None:
+    (found,) = findings("PYR301", Evidence(target="a", loading=loading(verdict="no-loader")))
+    assert "DataLoader with workers" in found.advice
+    assert found.predicted_gain is not None
+    assert found.predicted_gain.ratio_high == 1.0
+
+
+def test_a_trace_alone_tells_it_as_a_bound(
+    seen: Callable[[str], Evidence], findings: Callable[..., list[Finding]]
+) -> None:
+    (found,) = findings("PYR301", Evidence(target="a", trace=seen("workload").trace))
+    assert found.confidence == "medium"
+    assert found.where.function == "decode"
+    assert found.predicted_gain is not None
+    assert found.predicted_gain.ratio_low is not None
+    assert found.predicted_gain.ratio_low < 0.6
+    assert found.predicted_gain.ratio_high == 1.0
+
+
+@pytest.mark.parametrize("name", ["item_each_step", "inefficient_op"])
+def test_programs_with_other_faults_are_left_alone(name: str, observe: Callable[..., Evidence]) -> None:
+    work = load_workload(parse_target(f"{EXAMPLES / name}.py:workload", ()))
+    kinds = ("loading", "trace") if name == "item_each_step" else ("trace",)
+    evidence = observe(work, *kinds, sources=[EXAMPLES / f"{name}.py"], steps=1)
+    assert findings_of(evidence, select(["PYR3"])) == []

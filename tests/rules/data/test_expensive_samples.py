@@ -1,0 +1,58 @@
+"""PYR314: samples that keep all CPUs busy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.finding import Finding
+
+torch = pytest.importorskip("torch")
+
+
+def test_the_loaders_advice_is_carried_with_its_gain(
+    loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
+) -> None:
+    report = loading(verdict="starved-steady", advice=[advice("cheaper-samples", 0.03)])
+    (found,) = findings("PYR314", Evidence(target="a", loading=report))
+    assert found.lever is None
+    assert found.predicted_gain is not None
+    assert found.predicted_gain.ratio_low == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("slug", ["more-workers", "deeper-queue"])
+def test_where_workers_help_it_is_silent(
+    slug: str,
+    loading: Callable[..., Any],
+    advice: Callable[..., Any],
+    findings: Callable[..., list[Finding]],
+) -> None:
+    assert findings("PYR314", Evidence(target="a", loading=loading(advice=[advice(slug, 0.03)]))) == []
+
+
+def test_the_replacement_gives_the_same_in_less_python(run: Callable[..., dict[str, Any]]) -> None:
+    import sys
+
+    runs = list(range(200))
+    values, calls = [], []
+    for heading in ("Example", "Use instead"):
+        decode = run("PYR314", heading)["decode"]
+        lines = 0
+
+        def count(_frame: Any, _event: str, _given: Any) -> Any:
+            nonlocal lines
+            lines += 1
+            return count
+
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            values.append(decode(runs))
+        finally:
+            sys.settrace(before)
+        calls.append(lines)
+    assert torch.allclose(*values, atol=1e-6)
+    assert calls[0] > 50 * calls[1]

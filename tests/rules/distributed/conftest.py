@@ -1,0 +1,112 @@
+"""Jobs of many ranks with a known truth, and DistributedDataParallel in a group of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pyrometer.rules.evidence import Evidence
+from pyrometer.trace.jobs.executor import SerialExecutor
+from pyrometer.trace.reporting.job_report import report_files
+
+
+def job_evidence(paths: list[Path], rank: int = 0, **more: Any) -> Evidence:
+    """What all ranks' traces say, seen from one of them."""
+    report = report_files(paths, executor=SerialExecutor())
+    return Evidence(
+        target="test", ranks=tuple(report.ranks), trace=report.ranks[rank], job=report.job, **more
+    )
+
+
+@pytest.fixture(scope="session")
+def jobs(load: Callable[[str], ModuleType]) -> ModuleType:
+    """The synthetic jobs of the tests of traces: `jobs.SyntheticJob(folder, builder, slow_us={1: 100})`."""
+    return load("tests/trace/jobs/conftest.py")
+
+
+@pytest.fixture
+def synthetic(jobs: ModuleType, trace_tests: ModuleType, tmp_path: Path) -> Callable[..., Evidence]:
+    """`synthetic(slow_us={2: 500}, rank=0)`: evidence of a synthetic job."""
+
+    def make(*, rank: int = 0, **options: Any) -> Evidence:
+        job = jobs.SyntheticJob(tmp_path, trace_tests.TraceBuilder, **options)
+        return job_evidence(job.write(), rank)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def example_jobs(
+    load: Callable[[str], ModuleType], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Evidence]:
+    """The example's job, `late` with its straggler and `fixed` without."""
+    example = load("examples/job_traces.py")
+    found = {}
+    for name in ("late", "fixed"):
+        folder = tmp_path_factory.mktemp(name)
+        paths = [rank.write(folder) for rank in example.simulate(fixed=name == "fixed")]
+        found[name] = job_evidence(paths)
+    return found
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Iterator[None]:
+    """A process group of this process alone."""
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.fixture
+def collective() -> Callable[..., dict[str, Any]]:
+    """Arguments of a collective as Kineto spells them: `collective("allreduce", elements, seq)`."""
+
+    def arguments(name: str, elements: int, number: int, size: int = 4) -> dict[str, Any]:
+        return {
+            "Collective name": name,
+            "dtype": "Float",
+            "In msg nelems": elements,
+            "Out msg nelems": elements,
+            "Group size": size,
+            "Process Group Name": "0",
+            "Process Group Ranks": str(list(range(size))),
+            "Seq": number,
+        }
+
+    return arguments
+
+
+@pytest.fixture
+def reducing(builder: Any, collective: Any) -> Callable[..., Evidence]:
+    """`reducing(calls=20, elements=1000, each_us=20)`: one rank whose steps compute, then reduce in the open."""
+
+    def make(
+        *, calls: int, elements: int, each_us: float, compute_us: float = 1000, steps: int = 2, **more: Any
+    ) -> Evidence:
+        from pyrometer.trace.reporting.rank_report import report_rank
+
+        clock, number = 1000.0, 0
+        for step in range(steps):
+            began = clock
+            builder.op("aten::mm", clock, 20)
+            builder.launch("gemm", clock + 5, clock + 30, compute_us)
+            clock += 30 + compute_us
+            for _ in range(calls):
+                number += 1
+                args = collective("allreduce", elements, number)
+                builder.op("record_param_comms", clock - 15, 10, **args)
+                builder.launch(
+                    "ncclDevKernel_AllReduce_Sum_f32_RING_LL", clock - 14, clock, each_us, stream=20, **args
+                )
+                clock += each_us
+            builder.annotate(f"ProfilerStep#{step}", began, clock - began + 10)
+            clock += 20
+        return Evidence(target="test", trace=report_rank(builder.read()), **more)
+
+    return make

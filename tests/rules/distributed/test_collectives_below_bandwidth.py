@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pyrometer.rules.evidence import Evidence
+from pyrometer.trace.analysis.collectives import CollectiveGroup
+from pyrometer.trace.jobs.waits import JobCollective
+
+SIZE = 64 << 20
+
+
+def job_with(evidence, *, rate, best, host=None, devices=(), calls=50):
+    """The job of some traces with one collective of a known bandwidth."""
+    duration = sum(row.span_ns for row in evidence.job.ranks) // 2
+    one = JobCollective(
+        name="all_reduce",
+        group="0",
+        group_size=4,
+        dtype="float",
+        num_matched=calls,
+        bytes=SIZE,
+        latency_ns=1,
+        skew_ns=0,
+        max_skew_ns=0,
+        wait_ns=0,
+        duration_ns=duration,
+        bus_bandwidth=rate,
+    )
+    group = CollectiveGroup(
+        name="all_reduce",
+        group="0",
+        group_size=4,
+        dtype="float",
+        num_calls=calls,
+        num_timed=calls,
+        bytes=SIZE * calls,
+        total_ns=duration,
+        exposed_ns=duration,
+        overlapped_ns=0,
+        best_bus_bandwidth=best,
+    )
+    replace = msgspec.structs.replace
+    ranks = [replace(row, host=host) for row in evidence.job.ranks]
+    reports = tuple(replace(one, collectives=[group], devices=list(devices)) for one in evidence.ranks)
+    job = replace(evidence.job, collectives=[one], ranks=ranks)
+    return Evidence(target="test", job=job, ranks=reports, trace=reports[0])
+
+
+def test_collectives_far_below_their_fastest_call_are_found(findings, synthetic):
+    (found,) = findings("PYR610", job_with(synthetic(), rate=40e9, best=200e9))
+    assert "20.0 % of its fastest call" in found.message
+    assert found.cost.share == pytest.approx(0.5 * 0.8, rel=0.01)
+
+
+def test_links_that_are_known_set_the_mark(findings, synthetic):
+    a100 = ["NVIDIA A100-SXM4-80GB"]
+    (found,) = findings("PYR610", job_with(synthetic(), rate=20e9, best=22e9, host="a", devices=a100))
+    assert "of NVLink's bandwidth" in found.message
+    assert findings("PYR610", job_with(synthetic(), rate=240e9, best=250e9, host="a", devices=a100)) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rate": 150e9, "best": 200e9},
+        {"rate": 20e9, "best": 22e9, "devices": ["NVIDIA A100-PCIE-40GB"], "host": "a"},
+        {"rate": 20e9, "best": 22e9, "devices": ["NVIDIA A100-SXM4-80GB"]},  # on machines that are not known
+        {"rate": 40e9, "best": 200e9, "calls": 2},
+    ],
+)
+def test_what_is_near_its_best_or_not_known_is_silent(findings, synthetic, options):
+    assert findings("PYR610", job_with(synthetic(), **options)) == []
+
+
+def test_small_messages_are_silent(findings, synthetic):
+    assert findings("PYR610", synthetic()) == []
+
+
+def test_the_examples_are_silent(findings, example_jobs):
+    assert findings("PYR610", example_jobs["late"]) == []
+    assert findings("PYR610", example_jobs["fixed"]) == []

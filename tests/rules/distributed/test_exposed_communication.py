@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+
+def test_communication_after_the_computing_is_found_with_its_share(findings, reducing):
+    (found,) = findings("PYR601", reducing(calls=1, elements=1_000_000, each_us=500))
+    assert found.cost.share == pytest.approx(500 / 1560, rel=0.05)
+    assert "most of it in all_reduce" in found.message
+    assert found.lever == "bucket_size"
+    assert found.resource == "comm"
+    assert found.predicted_gain.ratio_low >= 1 - found.cost.share - 1e-9
+    assert found.predicted_gain.ratio_high == 1.0
+
+
+def test_a_few_percent_at_the_end_are_silent(findings, reducing):
+    assert findings("PYR601", reducing(calls=1, elements=1_000_000, each_us=50)) == []
+
+
+def test_hidden_communication_is_silent(findings, builder, collective):
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.trace.reporting.rank_report import report_rank
+
+    args = collective("allreduce", 1_000_000, 1)
+    builder.op("aten::mm", 1000, 20)
+    builder.launch("gemm", 1005, 1030, 2000)
+    builder.op("record_param_comms", 1040, 20, **args)
+    builder.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1045, 1100, 900, stream=20, **args)
+    assert findings("PYR601", Evidence(target="test", trace=report_rank(builder.read()))) == []
+
+
+def test_waiting_for_a_straggler_is_not_communication(findings, synthetic):
+    evidence = synthetic(slow_us={2: 900})
+    alone = type(evidence)(target="test", trace=evidence.trace)
+    assert findings("PYR601", alone)  # one trace cannot tell waiting from moving
+    assert findings("PYR601", evidence) == []
+
+
+def test_the_advice_hides_it(findings, reducing, builder, collective):
+    """The same bytes beside the computing: the exposed share goes as predicted."""
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.trace.reporting.rank_report import report_rank
+
+    before = reducing(calls=1, elements=1_000_000, each_us=500)
+    (found,) = findings("PYR601", before)
+    builder.events.clear()
+    for step in range(2):
+        clock = 1000.0 + step * 1060
+        args = collective("allreduce", 1_000_000, step + 1)
+        builder.op("aten::mm", clock, 20)
+        builder.launch("gemm", clock + 5, clock + 30, 1000)
+        builder.op("record_param_comms", clock + 40, 10, **args)
+        builder.launch(
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL", clock + 41, clock + 400, 500, stream=20, **args
+        )
+        builder.annotate(f"ProfilerStep#{step}", clock, 1040)
+    after = report_rank(builder.read("after.json"))
+    assert findings("PYR601", Evidence(target="test", trace=after)) == []
+    ratio = after.span_ns / before.trace.span_ns
+    assert found.predicted_gain.ratio_low == pytest.approx(ratio, abs=0.05)

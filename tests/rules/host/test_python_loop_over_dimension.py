@@ -1,0 +1,129 @@
+"""PYR109: loops over the elements of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.finding import Finding
+
+CODE = "PYR109"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "rows = []\nfor row in scores:  # <-\n    rows.append(row / row.sum())",
+        "rows = []\nfor i in range(scores.shape[0]):  # <-\n    rows.append(scores[i] - scores[i].mean())",
+        "for i, row in enumerate(scores):  # <-\n    total = total + torch.exp(row).sum()",
+        "out = torch.empty_like(scores)\nfor t in range(scores.size(1)):  # <-\n    out[:, t] = torch.relu(scores[:, t])",
+        "worst = scores[0].sum()\nfor row in scores:  # <-\n    worst = torch.maximum(worst, row.sum())",
+    ],
+)
+def test_finds_loops_whose_rounds_are_independent(fires: Any, body: str) -> None:
+    fires(CODE, body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # what one round gives the next
+        "state = torch.zeros(8, device=device)\nfor row in scores:\n    state = torch.tanh(state + row)",
+        "out = scores.clone()\nfor t in range(1, scores.size(1)):\n    out[:, t] = out[:, t - 1] + scores[:, t]",
+        # reads alone have rules of their own
+        "for row in scores.mean(dim=1):\n    history.append(row.item())",
+        # few rounds, written out
+        "for i in range(3):\n    total = total + scores[i].sum()",
+        # another module in each round
+        "for i in range(len(heads)):\n    history.append(heads[i](scores[:, i]))",
+        "for i in range(len(heads)):\n    head = heads[i]\n    history.append(head(scores[:, i]))",
+        # rounds of different sizes
+        "for i in range(scores.shape[0]):\n    h, w = sizes[i].tolist()\n    history.append(torch.relu(scores[i].view(h, w)))",
+        "for i, length in enumerate(targets):\n    history.append(scores[i, :length].mean(dim=0))",
+        "for i in range(scores.shape[0]):\n    history.append(torch.relu(scores[i, : lengths[i]]))",
+        "for row in scores:\n    history.append(torch.exp(row[row > 0]))",
+        "for row in scores:\n    history.append(row.nonzero().flatten() + 1)",
+        "parts = scores.split(sizes)\nfor i in range(len(parts)):\n    history.append(torch.exp(parts[i]) * targets[i])",
+        # a recurrence that decays before it is read
+        (
+            "state = torch.zeros(8, device=device)\nfor row in scores:\n    state = state * 0.5\n"
+            "    history.append(torch.relu(state + row))\n    state = state + row"
+        ),
+        # lists in lists
+        (
+            "rows = []\nfor _ in range(20):\n    rows.append([torch.relu(scores)])\nfor row in rows:\n"
+            "    for tile in row:\n        history.append(torch.exp(tile))"
+        ),
+        # leaves early
+        "for row in scores:\n    if step > 3:\n        break\n    history.append(row * 2)",
+        # numbers of the host
+        "for i in range(len(history)):\n    total += history[i] * 2",
+        "for name, parameter in model.named_parameters():\n    history.append(parameter.grad)",
+    ],
+)
+def test_is_silent_about_loops_that_must_stay(silent: Any, body: str) -> None:
+    silent(CODE, body)
+
+
+def test_a_program_of_tiny_operators_is_told_the_loop(
+    traced: Callable[[str, str], Evidence], only: Callable[..., Finding]
+) -> None:
+    finding = only(CODE, traced("tiny_ops", "workload"))
+    assert (finding.where.line, finding.where.function) == (18, "forward")
+    assert finding.evidence["short_calls_per_step"] > 1000
+    assert finding.cost.share > 0.5
+    assert (finding.severity, finding.resource) == ("warning", "launch")
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"), [("tiny_ops", "fixed"), ("memory_churn", "workload"), ("memory_churn", "fixed")]
+)
+def test_the_mended_program_and_a_recurrent_one_cost_nothing_here(
+    traced: Any, findings: Callable[..., list[Finding]], name: str, variant: str
+) -> None:
+    assert [one for one in findings(CODE, traced(name, variant)) if one.cost is not None] == []
+
+
+SOURCE = """\
+import torch
+
+
+def step(x: torch.Tensor):
+    rows = []
+    for row in x:
+        rows.append((row - row.mean()) / row.std())
+    return torch.stack(rows)
+"""
+
+
+def test_a_device_trace_names_the_loop_that_leaves_it_waiting(
+    builder: Any, evidence_of: Any, only: Any
+) -> None:
+    for i in range(2):
+        start = i * 4000
+        builder.annotate(f"ProfilerStep#{i}", start, 4000)
+        builder.python("train.py(4): step", start, 3990)
+        for k in range(150):
+            at = start + 5 + 25 * k
+            builder.op("aten::sub", at, 20)
+            builder.launch("sub_kernel", at + 8, at + 15, 3)
+    finding = only(CODE, evidence_of(builder, "train.py", SOURCE))
+    assert finding.where.line == 6
+    assert finding.evidence["short_calls_per_step"] == 150
+    assert finding.cost.share > 0.5
+
+
+def test_all_rows_at_once_give_the_same_with_a_fraction_of_the_operators(example: Any, ops_of: Any) -> None:
+    module = example("tiny_ops")
+    x = torch.randn(50, 16)
+    expected, before = ops_of(lambda: module.Standardise()(x))
+    result, after = ops_of(lambda: module.StandardiseAll()(x))
+    torch.testing.assert_close(result, expected)
+    assert 50 * after.total() < 10 * before.total()
+    mapped, vmapped = ops_of(lambda: torch.vmap(lambda row: (row - row.mean()) / (row.std() + 1e-6))(x))
+    torch.testing.assert_close(mapped, expected)
+    assert 50 * vmapped.total() < 10 * before.total()

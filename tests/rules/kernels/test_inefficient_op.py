@@ -1,0 +1,183 @@
+"""PYR515: each pattern where it is wasteful, near-misses, rewrites that give the same, and the program with that fault."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+
+from pyrometer.rules.source.edit import apply_edits
+
+CODE = "PYR515"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return torch.sort(x, dim=1, descending=True).values[:, :10]  # <-",
+        "return x.sort(1)[1][..., :k]  # <-",
+        "return torch.argsort(x, dim=-1)[:, :3]  # <-",
+        "return x.argsort(dim=1, descending=True)[:, 0]  # <-",
+        "return functional.one_hot(x, 100).float() @ self.table  # <-",
+        "return torch.matmul(functional.one_hot(x, 100).to(q.dtype), v)  # <-",
+        "return torch.inverse(q) @ v  # <-",
+        "return torch.linalg.inv(q).matmul(v)  # <-",
+        "return torch.trace(q @ k)  # <-",
+        "return torch.diagonal(torch.mm(q, k))  # <-",
+        "return q @ torch.diag(x) @ k  # <-",
+        "return functional.softmax(x, dim=-1).argmax(dim=-1)  # <-",
+        "return torch.argmax(x.softmax(-1), -1)  # <-",
+        "return (q[:, None] - k[None]).pow(2).sum(-1)  # <-",
+        "return ((q.unsqueeze(1) - k.unsqueeze(0)) ** 2).sum(dim=-1).sqrt()  # <-",
+        "return torch.norm(q[:, None, :] - k[None, :, :], dim=-1)  # <-",
+    ],
+)
+def test_finds_what_computes_more_than_it_keeps(fires: Any, body: str) -> None:
+    fires(CODE, body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return torch.sort(x, dim=1).values",
+        "return torch.sort(x, dim=1).values[:, 5:]",
+        "return torch.sort(x, dim=1).values[:, ::2]",
+        "return torch.sort(x).values[:, -1]",
+        "names = ['b', 'a']\nreturn sorted(names)[:1], x",
+        "return functional.one_hot(x, 100).float()",
+        "return torch.inverse(q)",
+        "return v @ torch.inverse(q)",
+        "return torch.trace(q)",
+        "return torch.diag(q) @ v",
+        "return functional.softmax(x, dim=-1).argmax(dim=0)",
+        "return functional.softmax(x, dim=-1).max(dim=-1)",
+        "return (q[:, None] - k[:, None]).pow(2).sum(-1)",
+        "return (q - k).pow(2).sum(-1)",
+        "return (q[:, None] - k[None]).pow(2).sum(0)",
+        "return torch.pow(x, 2) + x**3",
+        "return torch.mm(q, k) + v",
+    ],
+)
+def test_is_silent_where_it_is_needed_or_no_slower(silent: Any, body: str) -> None:
+    silent(CODE, body)
+
+
+def test_code_that_runs_once_is_left_alone(silent: Any) -> None:
+    silent(CODE, "import torch\n\nbest = torch.sort(torch.randn(3, 9), dim=1).values[:, :2]\n")
+
+
+TEXT = """\
+import torch
+from torch import nn
+from torch.nn import functional
+
+class Net(nn.Module):
+    def forward(self, q, k, ids):
+        {line}
+"""
+
+EXACT = [
+    "return functional.one_hot(ids, 12).float() @ k",
+    "return torch.inverse(q) @ k",
+    "return torch.linalg.inv(q) @ k @ q",
+    "return torch.trace(q @ k)",
+    "return torch.trace((q + k) @ k)",
+    "return q @ torch.diag(k[0]) @ k",
+    "return functional.softmax(q, -1).argmax(-1)",
+]
+
+
+@pytest.mark.parametrize("line", EXACT)
+def test_the_fix_gives_the_same_result(
+    matches: Callable[..., list[Any]], run_both: Callable[..., tuple[Any, Any]], line: str
+) -> None:
+    text = TEXT.format(line=line)
+    found = [one for one in matches(CODE, text) if one.fix is not None]
+    assert len(found) == 1
+    fixed = apply_edits(text, found[0].fix.edits)
+    torch.manual_seed(1)
+    q = torch.randn(12, 12) + 12 * torch.eye(12)
+    args = (q, torch.randn(12, 12), torch.arange(12).flip(0))
+    old, new = run_both(
+        text + "\nrun = lambda *a: Net()(*a)\n", fixed + "\nrun = lambda *a: Net()(*a)\n", "run", *args
+    )
+    torch.testing.assert_close(new, old, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("return torch.sort(q, dim=1, descending=True).values[:, :3]", "torch.topk(q, 3, dim=1).values"),
+        ("return torch.sort(q, 1).values[:, :3]", "torch.topk(q, 3, dim=1, largest=False).values"),
+        ("return torch.argsort(q, dim=1)[:, :3]", "torch.topk(q, 3, dim=1, largest=False).indices"),
+        ("return torch.sort(q, dim=1).values[:, 0]", "q.amin(1)"),
+        ("return torch.argsort(q, dim=1, descending=True)[:, 0]", "q.argmax(1)"),
+        ("return (q[:, None] - k[None]).pow(2).sum(-1)", "torch.cdist(q, k).square()"),
+        ("return torch.norm(q[:, None] - k[None], dim=-1)", "torch.cdist(q, k)"),
+        ("return torch.diagonal(q @ k)", "(q * k.T).sum(1)"),
+    ],
+)
+def test_the_advice_gives_the_same_result(
+    matches: Callable[..., list[Any]], run_both: Callable[..., tuple[Any, Any]], line: str, expected: str
+) -> None:
+    text = TEXT.format(line=line).replace("q, k, ids", "q: torch.Tensor, k: torch.Tensor, ids")
+    (found,) = matches(CODE, text)
+    assert found.fix is None
+    assert f"`{expected}`" in found.advice
+    ending = "\nrun = lambda *a: Net()(*a)\n"
+    args = (torch.randn(12, 12), torch.randn(12, 12), None)
+    old, new = run_both(text + ending, TEXT.format(line=f"return {expected}") + ending, "run", *args)
+    torch.testing.assert_close(new, old, rtol=1e-3, atol=1e-3)
+
+
+def best_of(function: Callable[[], Any]) -> float:
+    times = []
+    for _ in range(5):
+        begin = time.process_time()
+        function()
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+def test_the_better_operators_take_a_small_part_of_the_time() -> None:
+    x, q, k = torch.randn(4, 50_000), torch.randn(512, 64), torch.randn(512, 64)
+    ids, table = torch.randint(0, 5000, (512,)), torch.randn(5000, 128)
+    a, b = torch.randn(512, 512), torch.randn(512, 512)
+    pairs: list[tuple[Callable[[], Any], Callable[[], Any]]] = [
+        (lambda: torch.sort(x, dim=1, descending=True).values[:, :10], lambda: torch.topk(x, 10, dim=1)),
+        (lambda: torch.sort(x, dim=1).values[:, 0], lambda: x.amin(1)),
+        (lambda: functional.one_hot(ids, 5000).float() @ table, lambda: functional.embedding(ids, table)),
+        (lambda: (q[:, None] - k[None]).pow(2).sum(-1), lambda: torch.cdist(q, k).square()),
+        (lambda: torch.trace(a @ b), lambda: torch.sum(a * b.T)),
+        (lambda: a @ torch.diag(b[0]), lambda: a * b[0]),
+        (lambda: torch.inverse(a) @ b[:, :1], lambda: torch.linalg.solve(a, b[:, :1])),
+    ]
+    for wasteful, better in pairs:
+        assert best_of(wasteful) > 1.5 * best_of(better)
+
+
+def test_the_program_that_sorts_to_keep_ten_has_this_as_its_top_finding(
+    example: Callable[..., Any], only: Any, findings: Any
+) -> None:
+    evidence = example("inefficient_op", "workload")
+    finding = only(CODE, evidence)
+    assert finding.where.line == 22
+    assert finding.severity == "warning"
+    assert finding.cost.share > 0.4
+    assert finding.predicted_gain.ratio_low < finding.predicted_gain.ratio_high < 0.75
+    assert finding.rewrite == "torch.topk(scores_BN, 10, dim=1).values"
+    assert finding.resource == "op:aten::sort"
+
+
+def test_the_mended_program_spends_nothing_on_it(example: Callable[..., Any], findings: Any) -> None:
+    # The text still holds the other branch, which only the text can tell.
+    assert [one for one in findings(CODE, example("inefficient_op", "fixed")) if one.cost is not None] == []
+
+
+@pytest.mark.parametrize("name", ["memory_churn", "tiny_ops"])
+def test_other_faults_are_not_taken_for_it(example: Callable[..., Any], findings: Any, name: str) -> None:
+    assert findings(CODE, example(name, "workload")) == []

@@ -1,0 +1,129 @@
+"""What tests of rules about memory share: profiles with a known truth, programs from the examples, fixes as they apply."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+from pyrometer.memory.advice.case import Case
+from pyrometer.memory.advice.record import Advice
+from pyrometer.memory.category import CATEGORIES
+from pyrometer.memory.profile import LeakReport, LeakSite, MemoryProfile
+from pyrometer.memory.profiling import profile_memory
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.match import Match
+from pyrometer.rules.source.edit import apply_edits
+from pyrometer.rules.source.module import Module
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+MIB = 2**20
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small operators on one thread: many threads only wait for each other where cores are shared."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def fixed() -> Callable[[str, list[Match]], str]:
+    """A text with the fixes of all matches made."""
+
+    def apply(text: str, found: list[Match]) -> str:
+        edits = [edit for one in found if one.fix is not None for edit in one.fix.edits]
+        return apply_edits(textwrap.dedent(text), edits)
+
+    return apply
+
+
+@pytest.fixture
+def profile() -> Callable[..., MemoryProfile]:
+    """`profile({"activations": 80}, advice={"in-place": 30}, device="cpu")`: a profile in MiB, with a place in each advice."""
+
+    def make(
+        ledger: dict[str, float], *, advice: dict[str, float] | None = None, **more: Any
+    ) -> MemoryProfile:
+        held = {name: int(ledger.get(name, 0) * MIB) for name in CATEGORIES}
+        pieces = [
+            Advice(
+                slug=slug,
+                title=f"do {slug}",
+                why=f"the peak falls in forward; /home/user/train.py:7 `x = y`: {saves} MiB",
+                file="/home/user/train.py",
+                line=7,
+                use=f"{slug}()",
+                effect="the same values",
+                saves_bytes=int(saves * MIB),
+                proved="predicted",
+            )
+            for slug, saves in (advice or {}).items()
+        ]
+        fields = {"name": "test", "device": "cpu", "peak_phase": "forward", **more}
+        return MemoryProfile(peak_bytes=sum(held.values()), ledger_bytes=held, advice=pieces, **fields)
+
+    return make
+
+
+@pytest.fixture
+def leaking() -> Callable[..., MemoryProfile]:
+    """A profile with a leak report of these sites."""
+
+    def make(*sites: LeakSite, **more: Any) -> MemoryProfile:
+        fields = {"verdict": "leak", "sentence": "leak", "unbounded": True, "eta_steps": 1000.0, **more}
+        rate = sum(site.bytes_per_step for site in sites)
+        report = LeakReport(sites=list(sites), bytes_per_step=rate, **fields)
+        ledger = dict.fromkeys(CATEGORIES, 0)
+        return MemoryProfile(name="test", device="cpu", peak_bytes=0, ledger_bytes=ledger, leak=report)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def example(load: Callable[[str], ModuleType]) -> Callable[[str], ModuleType]:
+    """`example("bottlenecks/memory_churn.py")`, loaded."""
+    return lambda name: load(f"examples/{name}")
+
+
+@pytest.fixture(scope="session")
+def source() -> Callable[[str], Module]:
+    """The source of an example."""
+    return lambda name: Module.parse(str(EXAMPLES / name), (EXAMPLES / name).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Callable[[Any], MemoryProfile]:
+    """A workload's memory as it was recorded, without predictions."""
+    return lambda work: profile_memory(work, predict=False)
+
+
+@pytest.fixture(scope="session")
+def rehearsed() -> Callable[..., MemoryProfile]:
+    """`rehearsed(work, checkpointing)`: a recorded profile with what these rules of advice rehearsed, in any time."""
+
+    def look(work: Any, *rules: Callable[[Case], Iterable[Advice]]) -> MemoryProfile:
+        profile = profile_memory(work, predict=False)
+        case = Case(profile, work, time_limit_s=600.0)
+        advice = sorted(
+            (one for rule in rules for one in rule(case)), key=lambda one: -(one.saves_bytes or 0)
+        )
+        return msgspec.structs.replace(profile, advice=advice)
+
+    return look
+
+
+@pytest.fixture(scope="session")
+def robot(example: Callable[[str], ModuleType], source: Callable[[str], Module]) -> Evidence:
+    """The controller that never forgets, watched for 30 steps."""
+    name = "robot_controller.py"
+    profile = profile_memory(example(name).workload(), predict=False, leak_steps=30)
+    return Evidence(target=name, memory=profile, modules=(source(name),))

@@ -1,0 +1,186 @@
+"""A profile read in the order in which an expert does: on a trace with a device, on none, and on real programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from pyrometer.rules.diagnosis import ReadingStep
+from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.finding import Cost, Finding, Place
+from pyrometer.rules.reading.steps import QUESTIONS, read_profile
+from pyrometer.trace.reporting.rank_report import report_rank
+from pyrometer.workload.loading import load_workload
+from pyrometer.workload.target import parse_target
+
+BOTTLENECKS = Path(__file__).parents[3] / "examples" / "bottlenecks"
+STEPS = {"slow_loader": 1, "tiny_ops": 1}
+"""Of programs whose traces are large."""
+
+KEYS = [key for key, _ in QUESTIONS]
+
+
+def answers(evidence: Evidence, findings: list[Finding] | None = None) -> dict[str, ReadingStep]:
+    return dict(zip(KEYS, read_profile(evidence, findings or []), strict=True))
+
+
+def found(code: str, line: int | None = None, **more: Any) -> Finding:
+    fields: dict[str, Any] = {"severity": "warning", "fix_class": "exact", "confidence": "high", **more}
+    return Finding(
+        code=code, name="n", message="m", where=Place(file="a.py", line=line), advice="a", **fields
+    )
+
+
+def measured(**more: Any) -> Any:
+    fields = {
+        "steady": True,
+        "complete": True,
+        "warnings": [],
+        "warmup_steps": 3,
+        "median_s": 0.01,
+        "ci_low_s": 0.0099,
+        "ci_high_s": 0.0101,
+    }
+    return SimpleNamespace(**{**fields, **more})
+
+
+def test_without_evidence_every_answer_is_unknown_and_says_why() -> None:
+    for step in read_profile(Evidence(target="t"), []):
+        assert step.verdict == "unknown"
+        assert step.answer
+
+
+def test_the_questions_stand_in_the_order_of_asking() -> None:
+    assert KEYS == ["sound", "host", "size", "calls", "shapes", "line"]
+
+
+@pytest.mark.parametrize(
+    ("how", "verdict"),
+    [
+        ({}, "fine"),
+        ({"warnings": ["two CPUs were busy"]}, "look"),
+        ({"steady": False}, "bad"),
+        ({"complete": False}, "bad"),
+    ],
+)
+def test_what_was_measured_decides_whether_the_rest_can_be_believed(
+    how: dict[str, Any], verdict: str
+) -> None:
+    assert answers(Evidence(target="t", measurement=measured(**how)))["sound"].verdict == verdict
+
+
+def test_a_heavy_profiler_is_told() -> None:
+    capture: Any = SimpleNamespace(overhead_ratio=3.0)
+    step = answers(Evidence(target="t", measurement=measured(), capture=capture))["sound"]
+    assert step.verdict == "look"
+    assert "3.00×" in step.answer
+    assert "small operators look larger" in step.answer
+
+
+def busy_device(builder: Any) -> Evidence:
+    """Three steps of 1 ms in which one long kernel runs for 0.9 ms."""
+    for i in range(3):
+        start = i * 1000
+        builder.annotate(f"ProfilerStep#{i}", start, 1000)
+        builder.python("train.py(4): step", start + 1, 990)
+        builder.op("aten::mm", start + 5, 20)
+        builder.launch("gemm", start + 8, start + 15, 900)
+    return Evidence(target="t", trace=report_rank(builder.read()))
+
+
+def test_a_busy_device_is_where_to_look_first(builder: Any) -> None:
+    read = answers(busy_device(builder))
+    assert read["host"].answer.startswith("the device 9")
+    assert read["host"].verdict == "fine"
+    assert read["size"].evidence["op"] == "aten::mm"
+    assert read["size"].verdict == "look"  # one operator with 90 % of the time
+    assert read["calls"].answer.startswith("aten::mm 1.00 × 900 µs")
+    assert read["line"].answer.startswith("step (train.py:4)")
+    assert read["line"].evidence["line"] == 4
+
+
+def test_a_device_that_waits_for_many_small_launches_is_seen(builder: Any) -> None:
+    for i in range(2):
+        start = i * 4000
+        builder.annotate(f"ProfilerStep#{i}", start, 4000)
+        builder.python("train.py(4): step", start, 3990)
+        for k in range(150):
+            at = start + 5 + 25 * k
+            builder.op("aten::sub", at, 20)
+            builder.launch("sub_kernel", at + 8, at + 15, 3)
+    read = answers(Evidence(target="t", trace=report_rank(builder.read())))
+    assert read["host"].verdict == "look"
+    assert read["host"].answer.startswith("the host, the device idle")
+    assert read["size"].evidence["per_step"] == 150
+    assert read["size"].evidence["short_share"] == 1.0
+    assert read["size"].verdict == "look"
+
+
+def test_without_a_roof_the_shapes_of_the_largest_operator_are_named(builder: Any) -> None:
+    builder.annotate("ProfilerStep#0", 0, 1000)
+    seen = {"Input Dims": [[8, 4], [4, 2]], "Input type": ["float", "float"]}
+    builder.op("aten::mm", 5, 900, **seen)
+    step = answers(Evidence(target="t", trace=report_rank(builder.read())))["shapes"]
+    assert step.verdict == "unknown"
+    assert "aten::mm [[8,4],[4,2]]" in step.answer.replace(", ", ",")
+
+
+def test_findings_are_put_to_the_questions_that_they_answer() -> None:
+    some = [
+        found("PYR010"),
+        found("PYR301", 3, cost=Cost(share=0.5, method="m")),
+        found("PYR109", 7),
+        found("PYR501"),
+    ]
+    read = answers(Evidence(target="t"), some)
+    assert read["sound"].codes == ["PYR010"]
+    assert read["host"].codes == ["PYR301", "PYR109"]
+    assert read["size"].codes == ["PYR109"]
+    assert read["shapes"].codes == ["PYR501"]
+    assert read["line"].codes == ["PYR301"]  # a place and a cost
+
+
+@pytest.fixture(scope="module")
+def of_program(observe: Callable[..., Evidence]) -> Callable[[str], dict[str, ReadingStep]]:
+    """The reading of one of the five classic bottlenecks, really traced."""
+    seen: dict[str, dict[str, ReadingStep]] = {}
+
+    def look(name: str) -> dict[str, ReadingStep]:
+        if name not in seen:
+            work = load_workload(parse_target(f"{BOTTLENECKS / name}.py:workload"))
+            threads = torch.get_num_threads()
+            torch.set_num_threads(1)  # so that steps are alike on a busy machine
+            try:
+                seen[name] = answers(observe(work, "trace", steps=STEPS.get(name, 4)))
+            finally:
+                torch.set_num_threads(threads)
+        return seen[name]
+
+    return look
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "part"),
+    [
+        pytest.param("slow_loader", "host", "waiting for data", marks=pytest.mark.slow),
+        ("item_each_step", "line", "logged_loss (item_each_step.py:16)"),
+        ("tiny_ops", "line", "forward (tiny_ops.py:16)"),
+        ("inefficient_op", "calls", "aten::sort 2.00 ×"),
+        pytest.param("memory_churn", "calls", "aten::cat 100 ×", marks=pytest.mark.slow),
+        pytest.param("memory_churn", "line", "forward (memory_churn.py:21)", marks=pytest.mark.slow),
+    ],
+)
+def test_the_reading_of_a_real_program_leads_to_its_fault(
+    of_program: Any, name: str, key: str, part: str
+) -> None:
+    assert part in of_program(name)[key].answer
+
+
+def test_thousands_of_operators_are_told_apart_from_one(of_program: Any) -> None:
+    assert of_program("tiny_ops")["size"].evidence["per_step"] > 5000
+    assert of_program("inefficient_op")["size"].evidence["per_step"] < 100

@@ -1,0 +1,106 @@
+"""Every rule is whole: its code, its documentation, its limits, its tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from pyrometer.errors import InputError, UsageError
+from pyrometer.rules.audit.audit import GROUPS
+from pyrometer.rules.registry import declare, find_rule, rules, select
+from pyrometer.rules.rule import HEADINGS, Rule
+
+TESTS = Path(__file__).parent
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+every_rule = pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.code)
+
+
+def stem_of(rule: Rule) -> str:
+    """The file that declares a rule is named like it."""
+    return rule.name.replace("-", "_")
+
+
+@every_rule
+def test_a_rule_lies_in_the_file_of_its_name(rule):
+    module = import_module(f"pyrometer.rules.{rule.family}.{stem_of(rule)}")
+    assert module.RULE is rule
+
+
+@every_rule
+def test_the_documentation_has_every_heading_in_order(rule):
+    headings = re.findall(r"^## (.+)$", rule.doc, re.MULTILINE)
+    assert headings == list(HEADINGS)
+    assert all(rule.section(heading) for heading in HEADINGS)
+    assert rule.summary.endswith(".")
+
+
+@every_rule
+def test_the_example_and_what_to_use_instead_are_python(rule):
+    for heading in ("Example", "Use instead"):
+        for code in BLOCK.findall(rule.section(heading)):
+            ast.parse(code)
+
+
+@every_rule
+def test_a_rule_can_answer_and_gives_a_reason_for_each_limit(rule):
+    assert rule.source_checks or rule.readings or rule.code in {"PYR090", "PYR091", "PYR092"}
+    assert all(len(limit.reason) > 20 for limit in rule.limits)
+    assert (rule.stage == "deprecated") == (rule.successor is not None)
+
+
+@every_rule
+def test_a_rule_is_tested_beside_its_family(rule):
+    folder = TESTS / rule.family
+    assert (folder / f"test_{stem_of(rule)}.py").is_file() or rule.code in {"PYR090", "PYR091", "PYR092"}
+
+
+def test_every_rule_that_the_checklist_names_exists():
+    named = {code for items in GROUPS.values() for item in items for code in item.rules}
+    assert named <= {rule.code for rule in rules()}
+    codes = [item.code for items in GROUPS.values() for item in items]
+    assert len(codes) == len(set(codes))
+
+
+def test_a_code_or_name_that_is_taken_is_refused_and_both_are_named():
+    taken = rules()[0]
+    fields = {"doc": "Other.", "severity": "info", "fix_class": "exact"}
+    with pytest.raises(InputError, match=f"{taken.code} {taken.name} already"):
+        declare(code=taken.code, name="another-name", **fields)
+    with pytest.raises(InputError, match=f"{taken.code} {taken.name} already"):
+        declare(code="PYR899", name=taken.name, **fields)
+
+
+@pytest.mark.parametrize(("code", "name"), [("PYR9", "fine"), ("XYZ101", "fine"), ("PYR101", "Not Fine")])
+def test_a_code_or_name_of_another_form_is_refused(code, name):
+    with pytest.raises(InputError, match="legal"):
+        declare(code=code, name=name, doc="Other.", severity="info", fix_class="exact")
+
+
+def test_rules_are_found_by_code_and_by_name_in_either_case():
+    rule = rules()[0]
+    assert find_rule(rule.code.lower()) is rule
+    assert find_rule(rule.name.upper()) is rule
+
+
+def test_a_misspelt_rule_is_answered_with_near_ones():
+    with pytest.raises(UsageError, match=r"did you mean .*item-in-hot-loop"):
+        find_rule("item-in-hot-lop")
+
+
+def test_selectors_name_codes_names_and_families():
+    family = select(["PYR1"])
+    assert {rule.family for rule in family} == {"host"}
+    assert select(["ALL"]) == list(rules())
+    assert select(["PYR101", "item-in-hot-loop"]) == [find_rule("PYR101")]
+
+
+def test_loading_all_rules_imports_no_torch():
+    code = "from pyrometer.rules.registry import rules; rules(); import sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
