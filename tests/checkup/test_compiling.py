@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from pyrometer.checkup.options import CheckOptions
 from pyrometer.checkup.script import check_script
 from pyrometer.checkup.workload import check_workload
 from pyrometer.workload.inference import Inference
@@ -47,9 +48,8 @@ class Branching(nn.Module):
 
 
 def checked(model, **options):
-    return check_workload(
-        Inference(model, torch.randn(4, 8)), "work", budget_s=0.5, confidence=0.95, **options
-    )
+    asked = CheckOptions(budget_s=3.0, confidence=0.95, **options)
+    return check_workload(Inference(model, torch.randn(4, 8)), "work", asked)
 
 
 def test_a_program_that_compiles_has_a_chapter_about_it():
@@ -75,9 +75,9 @@ def test_compiling_is_tried_when_asked_for():
 def test_a_script_says_what_it_compiled(tmp_path):
     path = tmp_path / "train.py"
     path.write_text(SCRIPT)
-    found = check_script([str(path)], confidence=0.95)
+    found = check_script([str(path)], CheckOptions(confidence=0.95))
     assert found.script.exit_code == 0
     assert [one.line for one in found.compiled.breaks] == [12]
     assert found.compiled.recompiles[0].changed_inputs[0].kind == "size"
     (tmp_path / "plain.py").write_text(SCRIPT.replace('torch.compile(Net(), backend="aot_eager")', "Net()"))
-    assert check_script([str(tmp_path / "plain.py")], confidence=0.95).compiled is None
+    assert check_script([str(tmp_path / "plain.py")], CheckOptions(confidence=0.95)).compiled is None

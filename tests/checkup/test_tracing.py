@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from pyrometer.checkup import tracing
+from pyrometer.checkup.options import CheckOptions
 from pyrometer.checkup.script import check_script, script_observation
 from pyrometer.checkup.tracing import MOST_STEPS, trace_workload, traced_fields
 from pyrometer.checkup.workload import check_workload
@@ -53,7 +54,7 @@ def raises_under_a_profiler() -> None:
 
 
 def test_a_check_of_a_workload_says_where_its_step_goes(small: Inference) -> None:
-    found = check_workload(small, "model.py:small", budget_s=0.3, confidence=0.99)
+    found = check_workload(small, "model.py:small", CheckOptions(budget_s=0.3, confidence=0.99))
     assert found.measurement is not None
     assert found.trace is not None
     assert 1 <= len(found.trace.steps) <= MOST_STEPS
@@ -75,7 +76,7 @@ def test_tracing_comes_after_all_timing(small: Inference, monkeypatch: pytest.Mo
         raise InputError("no room for a trace; free some and check again")
 
     monkeypatch.setattr(tracing, "record_trace", refuse)
-    found = check_workload(small, "model.py:small", budget_s=0.3, confidence=0.99)
+    found = check_workload(small, "model.py:small", CheckOptions(budget_s=0.3, confidence=0.99))
     assert found.measurement is not None
     assert found.measurement.failure is None
     assert (found.trace, found.trace_verdict, found.capture) == (None, None, None)
@@ -83,7 +84,9 @@ def test_tracing_comes_after_all_timing(small: Inference, monkeypatch: pytest.Mo
 
 
 def test_a_step_that_cannot_be_traced_is_still_measured() -> None:
-    found = check_workload(Call(raises_under_a_profiler), "t.py:work", budget_s=0.2, confidence=0.99)
+    found = check_workload(
+        Call(raises_under_a_profiler), "t.py:work", CheckOptions(budget_s=0.2, confidence=0.99)
+    )
     assert found.measurement is not None
     assert found.measurement.median_s == pytest.approx(1e-3, rel=2)
     assert found.trace is None
@@ -100,10 +103,13 @@ def test_a_failed_or_interrupted_measurement_is_not_traced() -> None:
             raise ValueError("bad batch")
         time.sleep(1e-3)
 
-    found = check_workload(Call(step), "t.py:work", budget_s=2, confidence=0.99)
+    found = check_workload(Call(step), "t.py:work", CheckOptions(budget_s=2, confidence=0.99))
     assert found.measurement is not None
     assert found.measurement.failure is not None
-    assert (found.trace, found.notes) == (None, [])
+    assert found.trace is None
+    assert [note.partition(":")[0] for note in found.notes] == [
+        "the program failed, and what is told here is about the steps before"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +165,7 @@ def test_traced_steps_and_their_neighbours_do_not_count_as_timing() -> None:
 def test_a_check_of_a_script_says_where_its_step_goes(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
-    found = check_script([str(script)], confidence=0.99)
+    found = check_script([str(script)], CheckOptions(confidence=0.99))
     assert found.script is not None
     assert found.script.exit_code == 0
     assert found.measurement is not None

@@ -1,9 +1,13 @@
-"""What a check adds about training data: how it arrives, and whether the step waits for it."""
+"""What a check adds about training data: how it arrives, whether the step waits for it, and what a sample costs."""
 
 from __future__ import annotations
 
+import msgspec
+from torch.utils.data import DataLoader
+
 from pyrometer.errors import PyrometerError
 from pyrometer.loading.pipeline import observe_loading
+from pyrometer.loading.profiling.profile import profile_samples
 from pyrometer.loading.report import LoaderReport
 from pyrometer.quantity import Seconds
 from pyrometer.workload.training import Training
@@ -12,12 +16,27 @@ from pyrometer.workload.workload import Workload
 BUDGET_SHARE = 0.3
 """Share of the budget that observing the loader may take on top."""
 
+SAMPLES_SHARE = 0.15
+"""Share of the budget that looking at single samples may take on top."""
+
+WORTH_LOOKING = 0.02
+"""Of the step, that must go to data before single samples are looked at."""
+
 
 def observe_feeding(work: Workload, *, budget_s: Seconds) -> tuple[LoaderReport | None, list[str]]:
     """Observe the loader of a training; what prevents it is told, since the measurement stands without."""
     if not isinstance(work, Training):
         return None, []
     try:
-        return observe_loading(work, budget_s=BUDGET_SHARE * budget_s), []
+        report = observe_loading(work, budget_s=BUDGET_SHARE * budget_s)
     except PyrometerError as error:
         return None, [f"the loader could not be observed: {error}"]
+    if report is None or report.data_share < WORTH_LOOKING or not isinstance(work.batches, DataLoader):
+        return report, []
+    try:
+        samples = profile_samples(work.batches, budget_s=SAMPLES_SHARE * budget_s)
+    except PyrometerError as error:
+        return report, [f"single samples could not be looked at: {error}"]
+    told = {one.slug for one in report.advice}
+    more = [one for one in samples.advice if one.slug not in told]
+    return msgspec.structs.replace(report, advice=[*report.advice, *more]), []

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+from pyrometer.bench.measurement import Measurement, MemoryUse
+from pyrometer.bench.reservations import GROWTH_BYTES
 from pyrometer.errors import PyrometerError
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.memory.profiling import profile_memory
-from pyrometer.quantity import Seconds
+from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.workload.workload import Workload
 
 BUDGET_SHARE = 0.3
@@ -18,15 +22,42 @@ MOST_STEPS = 60
 FEWEST_STEPS = 24
 """Steps below which a leak cannot be told from warm-up: then none are watched."""
 
+GROWING_SHARE = 2.0
+"""Share of the budget that watching may take where the measurement saw memory grow; so much as to find out why."""
+
 
 def profile_workload(
-    work: Workload, *, step_s: Seconds, budget_s: Seconds
+    work: Workload, measurement: Measurement, *, budget_s: Seconds
 ) -> tuple[MemoryProfile | None, list[str]]:
     """Profile a workload's memory; what prevents it is told, since the measurement stands without."""
-    fitting = int(BUDGET_SHARE * budget_s / max(step_s * RECORDED_COST, 1e-9))
-    leak_steps = min(MOST_STEPS, fitting) if fitting >= FEWEST_STEPS else 0
+    leak_steps, notes = leak_steps_of(measurement, budget_s)
     try:
         limit_s = BUDGET_SHARE * budget_s
-        return profile_memory(work, scaling=False, leak_steps=leak_steps, weigh_s=limit_s), []
+        return profile_memory(work, scaling=False, leak_steps=leak_steps, weigh_s=limit_s), notes
     except PyrometerError as error:
-        return None, [f"memory could not be profiled: {error}"]
+        return None, [f"memory could not be profiled: {error}", *notes]
+
+
+def leak_steps_of(measurement: Measurement, budget_s: Seconds) -> tuple[int, list[str]]:
+    """How many steps to watch for leaks; where memory grows and too few of them fit, a note says so."""
+    recorded_s = max(measurement.median_s * RECORDED_COST, 1e-9)
+    fitting = int(BUDGET_SHARE * budget_s / recorded_s)
+    if fitting >= FEWEST_STEPS:
+        return min(MOST_STEPS, fitting), []
+    if not grows(measurement.memory):
+        return 0, []
+    needed_s = FEWEST_STEPS * recorded_s
+    if needed_s <= GROWING_SHARE * budget_s:
+        return FEWEST_STEPS, []
+    asked = format_seconds(math.ceil(needed_s / GROWING_SHARE))
+    return 0, [
+        (
+            f"memory grew while measuring, but why was not looked for: {FEWEST_STEPS} watched steps would take {format_seconds(needed_s)}; "
+            f"allow them with a budget of {asked}"
+        )
+    ]
+
+
+def grows(memory: MemoryUse | None) -> bool:
+    """Whether the process's memory grew steadily, and by more than a warm-up leaves behind."""
+    return memory is not None and (memory.growth_bytes_per_step or 0.0) >= GROWTH_BYTES

@@ -18,6 +18,8 @@ from pyrometer.bench.summary import Observation, summarise
 from pyrometer.bench.warmup import steady_start
 from pyrometer.checkup.checkup import Checkup, ScriptOutcome
 from pyrometer.checkup.compiling import compiled_by_script
+from pyrometer.checkup.explaining import explained
+from pyrometer.checkup.options import CheckOptions
 from pyrometer.checkup.tracing import OPTIONS, traced_fields
 from pyrometer.compiler.inspecting.script import trace_folder
 from pyrometer.hardware.conditions import ConditionsProbe
@@ -32,8 +34,19 @@ SCRIPT_STEPS = 3
 """Steps of a script to trace: enough for a median, and few enough to leave the rest to be timed."""
 
 
-def check_script(argv: list[str], *, confidence: float, peaks_folder: Path | None = None) -> Checkup:
-    """Run a script unchanged, observe it, trace a few steps as they come by, and bring all to a workload's records.
+def check_script(argv: list[str], options: CheckOptions) -> Checkup:
+    """Run a script unchanged, observe it, trace a few steps as they come by, and explain what was seen.
+
+    Steps under the profiler, and those beside them that it disturbs, are left out of all timing.
+
+    Raises:
+        TargetError: the script cannot be read.
+    """
+    return explained(observe_script(argv, options), options)
+
+
+def observe_script(argv: list[str], options: CheckOptions) -> Checkup:
+    """Run a script unchanged, trace a few steps as they come by, and bring all to a workload's records.
 
     Steps under the profiler, and those beside them that it disturbs, are left out of all timing.
 
@@ -60,7 +73,7 @@ def check_script(argv: list[str], *, confidence: float, peaks_folder: Path | Non
     if observed.step_ns:
         seen = script_observation(observed, Path(argv[0]).name)
         seen.conditions = probe.conditions
-        measurement = summarise(seen, confidence)
+        measurement = summarise(seen, options.confidence)
     environment = read_environment()
     checkup = Checkup(
         target=shlex.join(argv),
@@ -73,7 +86,7 @@ def check_script(argv: list[str], *, confidence: float, peaks_folder: Path | Non
     )
     if traced.trace is None:
         return checkup
-    return msgspec.structs.replace(checkup, **traced_fields(traced.trace, environment, peaks_folder))
+    return msgspec.structs.replace(checkup, **traced_fields(traced.trace, environment, options.peaks_folder))
 
 
 def script_observation(observed: ObservedScript, name: str) -> Observation:

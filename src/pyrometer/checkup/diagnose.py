@@ -1,0 +1,73 @@
+"""`diagnose`: everything that can be observed of a workload, explained by the rules, with the score of the audit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from pyrometer.bench.measure import DEFAULT_BUDGET_S, Progress
+from pyrometer.checkup.checkup import Checkup
+from pyrometer.checkup.explaining import diagnose_evidence, evidence_of, failed
+from pyrometer.checkup.observing import observe
+from pyrometer.checkup.options import CheckOptions
+from pyrometer.quantity import Seconds
+from pyrometer.rules.audit.audit import audit
+from pyrometer.rules.diagnosis import Diagnosis
+from pyrometer.rules.settings import RuleSettings
+from pyrometer.rules.sources import is_library
+from pyrometer.workload.workload import Workload
+
+
+def diagnose(
+    work: Workload,
+    *,
+    budget_s: Seconds = DEFAULT_BUDGET_S,
+    sources: Iterable[str | Path] | None = None,
+    rules: RuleSettings | None = None,
+    progress: Progress | None = None,
+) -> Diagnosis:
+    """Measure and observe a workload in every way, and say what it means.
+
+    Args:
+        work: what to diagnose.
+        budget_s: time to measure; each observer takes up to a third on top.
+        sources: files of the program, whose text the rules read too; by default the file that calls this, where it
+            is the user's own, and all that it imports from beside it.
+        rules: which rules to ask, with which limits; by default all stable ones. `load_rule_settings` reads those
+            of a project.
+        progress: told of the share done.
+
+    Raises:
+        UserProgramError: the very first step raised.
+    """
+    settings = rules or RuleSettings()
+    entries = _caller() if sources is None else tuple(Path(path) for path in sources)
+    options = CheckOptions(budget_s=budget_s, entries=entries, rules=settings)
+    return diagnose_checkup(observe(work, work.name, options, progress), options)
+
+
+def diagnose_checkup(found: Checkup, options: CheckOptions) -> Diagnosis:
+    """Explain what was observed, and answer the checklist."""
+    evidence, notes = evidence_of(found, options)
+    diagnosis = diagnose_evidence(evidence, options.rules)
+    told = [*failed(found), *found.notes, *notes, *diagnosis.notes]
+    answered = msgspec.structs.replace(audit(evidence, diagnosis.findings), notes=told)
+    return msgspec.structs.replace(
+        diagnosis,
+        audit=answered,
+        score=answered.score,
+        notes=told,
+    )
+
+
+def _caller() -> tuple[Path, ...]:
+    """The nearest file on the stack that is neither ours nor a library's; a notebook or a prompt has none."""
+    ours = Path(__file__).parents[1]
+    for frame in inspect.stack(context=0):
+        path = Path(frame.filename)
+        if path.is_file() and ours not in path.resolve().parents and not is_library(path):
+            return (path,)
+    return ()

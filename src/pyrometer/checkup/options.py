@@ -1,0 +1,31 @@
+"""What a check is asked for beside its target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyrometer.bench.measure import DEFAULT_BUDGET_S
+from pyrometer.quantity import Seconds
+from pyrometer.rules.settings import RuleSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """How much time to take, and where to look.
+
+    Attributes:
+        budget_s: time to measure; each observer takes up to a third on top.
+        confidence: of intervals.
+        peaks_folder: where measured peaks of machines are kept; without it there is no roofline on a CPU.
+        compiling: try torch.compile on a program that does not use it.
+        entries: files that the program begins with, whose source the rules read.
+        rules: which rules to ask, and their limits.
+    """
+
+    budget_s: Seconds = DEFAULT_BUDGET_S
+    confidence: float = 0.99
+    peaks_folder: Path | None = None
+    compiling: bool = False
+    entries: tuple[Path, ...] = ()
+    rules: RuleSettings = field(default_factory=RuleSettings)
