@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from pyrometer.cli.parameters import BYTES, DURATION, SHARE
 from pyrometer.errors import InputError
 from pyrometer.quantity import format_bytes, format_percent, format_seconds
-from pyrometer.settings import Settings, load_settings, parse_bytes, parse_duration, parse_share, with_flags
+from pyrometer.settings import (
+    Settings,
+    find_project,
+    load_settings,
+    parse_bytes,
+    parse_duration,
+    parse_share,
+    read_table,
+    with_flags,
+)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +174,9 @@ def test_a_relative_store_in_the_file_counts_from_the_file(tmp_path: Path):
         ("margn = 0.1", "[tool.pyrometer] margn: no such setting; did you mean margin?"),
         (
             "zzz = 1",
-            "[tool.pyrometer] zzz: no such setting; legal are store, margin, confidence, budget, seed",
+            "[tool.pyrometer] zzz: no such setting; legal are store, margin, confidence, budget, seed, rules",
         ),
+        ("[tool.pyrometer.ruls]", "[tool.pyrometer] ruls: no such setting; did you mean rules?"),
         (
             "margin = 5",
             "[tool.pyrometer] margin: '5' is more than 100%; legal is 0% to 100%; did you mean 5%?",
@@ -208,6 +218,42 @@ def test_a_table_that_is_none_is_refused(tmp_path: Path):
     (tmp_path / "pyproject.toml").write_text("[tool]\npyrometer = 3\n")
     with pytest.raises(InputError, match=r"tool.pyrometer: got 3; legal is a table, \[tool.pyrometer\]"):
         load_settings({}, tmp_path)
+
+
+def test_a_table_of_another_room_is_left_to_it(tmp_path: Path):
+    file = tmp_path / "pyproject.toml"
+    file.write_text('[tool.pyrometer]\nseed = 3\n[tool.pyrometer.rules]\nselect = ["PYR1"]\n')
+    assert load_settings({}, tmp_path).seed == 3
+    assert read_table(file, "rules") == {"select": ["PYR1"]}
+    assert find_project(tmp_path) == file
+
+
+@pytest.mark.parametrize(
+    "written", ["[tool.pyrometer.rule]", "[tool.pyrometer.Rules]", "[tool.pyrometer]\nmargn = 1"]
+)
+def test_who_reads_a_table_is_told_of_a_misspelled_name_beside_it(tmp_path: Path, written: str):
+    file = tmp_path / "pyproject.toml"
+    file.write_text(f"{written}\n")
+    with pytest.raises(
+        InputError, match=r"\[tool.pyrometer\] (rule|Rules|margn): no such setting; did you mean"
+    ):
+        read_table(file, "rules")
+
+
+def test_a_table_of_another_room_must_be_a_table(tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text("[tool.pyrometer]\nrules = 3\n")
+    with pytest.raises(
+        InputError, match=r"tool.pyrometer.rules: got 3; legal is a table, \[tool.pyrometer.rules\]"
+    ):
+        load_settings({}, tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "[project]\n", "[tool]\n", "[tool.pyrometer]\n"])
+def test_a_table_that_is_not_there_is_empty(tmp_path: Path, content: str):
+    file = tmp_path / "pyproject.toml"
+    file.write_text(content)
+    assert read_table(file) == {}
+    assert read_table(file, "rules") == {}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyrometer.bench.comparison.verdict import Verdict as Verdict
     from pyrometer.bench.measure import measure as measure
     from pyrometer.bench.measurement import Measurement as Measurement
+    from pyrometer.checkup.diagnose import diagnose as diagnose
     from pyrometer.compiler.budget import CompileBudget as CompileBudget
     from pyrometer.compiler.budget import assert_compile_budget as assert_compile_budget
     from pyrometer.compiler.difference import diff_compile as diff_compile
@@ -62,6 +63,12 @@ if TYPE_CHECKING:
     from pyrometer.memory.snapshots.read import read_snapshot as read_snapshot
     from pyrometer.memory.snapshots.recording import record_snapshot as record_snapshot
     from pyrometer.memory.tracking import track_memory as track_memory
+    from pyrometer.numerics.report import NumericsReport as NumericsReport
+    from pyrometer.numerics.watch import watch_numerics as watch_numerics
+    from pyrometer.rules.diagnosis import Diagnosis as Diagnosis
+    from pyrometer.rules.finding import Finding as Finding
+    from pyrometer.rules.settings import RuleSettings as RuleSettings
+    from pyrometer.rules.settings import load_rule_settings as load_rule_settings
     from pyrometer.trace.analysis.registry import analyses as analyses
     from pyrometer.trace.analysis.registry import analyze as analyze
     from pyrometer.trace.capture.attach import attach as attach
@@ -90,12 +97,16 @@ _HOMES = {
     "CompileBudget": "pyrometer.compiler.budget",
     "CompileReport": "pyrometer.compiler.report",
     "DevicePrefetcher": "pyrometer.loading.prefetch.prefetcher",
+    "Diagnosis": "pyrometer.rules.diagnosis",
     "Environment": "pyrometer.hardware.environment",
+    "Finding": "pyrometer.rules.finding",
     "Inference": "pyrometer.workload.inference",
     "LoaderReport": "pyrometer.loading.report",
     "Measurement": "pyrometer.bench.measurement",
     "MemoryProfile": "pyrometer.memory.profile",
     "MemoryWatch": "pyrometer.memory.leaks.watch",
+    "NumericsReport": "pyrometer.numerics.report",
+    "RuleSettings": "pyrometer.rules.settings",
     "ShapeBuckets": "pyrometer.compiler.shapes.buckets",
     "Trace": "pyrometer.trace.trace",
     "Training": "pyrometer.workload.training",
@@ -109,6 +120,7 @@ _HOMES = {
     "calibrate": "pyrometer.bench.calibrate",
     "compare": "pyrometer.bench.comparison.compare",
     "compare_many": "pyrometer.bench.comparison.compare",
+    "diagnose": "pyrometer.checkup.diagnose",
     "diff_compile": "pyrometer.compiler.difference",
     "diff_memory": "pyrometer.memory.difference",
     "diff_snapshots": "pyrometer.memory.snapshots.difference",
@@ -120,6 +132,7 @@ _HOMES = {
     "inspect_compile": "pyrometer.compiler.inspecting.inspect",
     "largest_batch": "pyrometer.memory.batching.largest",
     "largest_batch_that_fits": "pyrometer.memory.prediction.fits",
+    "load_rule_settings": "pyrometer.rules.settings",
     "measure": "pyrometer.bench.measure",
     "micro_batched": "pyrometer.memory.batching.micro",
     "observe_compile": "pyrometer.compiler.inspecting.observe",
@@ -141,6 +154,7 @@ _HOMES = {
     "track_memory": "pyrometer.memory.tracking",
     "tune_loader": "pyrometer.loading.tuning.tune",
     "watch_memory": "pyrometer.memory.leaks.watch",
+    "watch_numerics": "pyrometer.numerics.watch",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604

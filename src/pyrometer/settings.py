@@ -9,6 +9,8 @@
     budget = "20s"           # PYROMETER_BUDGET, --budget
     seed = 0                 # PYROMETER_SEED, --seed
 
+Tables below it, such as `[tool.pyrometer.rules]`, are read by those whom they configure.
+
 Durations, shares and sizes are read here, from flags, variables and files alike:
 
 >>> parse_duration("1m30s"), parse_share("1%"), parse_bytes("2GiB")
@@ -21,7 +23,7 @@ import difflib
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -167,6 +169,48 @@ _KEYS = {
     "budget": _Key("budget_s", parse_duration),
     "seed": _Key("seed", _parse_seed),
 }
+TABLES = ("rules",)
+"""Tables within `[tool.pyrometer]` that others read, each with `read_table(file, name)`."""
+
+
+def find_project(cwd: Path) -> Path | None:
+    """The nearest `pyproject.toml` in this folder or above."""
+    here = cwd.resolve()
+    files = (folder / "pyproject.toml" for folder in (here, *here.parents))
+    return next((file for file in files if file.is_file()), None)
+
+
+def read_table(file: Path, name: str | None = None) -> dict[str, Any]:
+    """Read `[tool.pyrometer]` of a `pyproject.toml`, or the table `name` within it; empty where there is none.
+
+    Raises:
+        InputError: the file cannot be read, or something else than a table stands there; or, where a table within is
+            read, a name beside it that nobody knows, as it may be this one misspelled; the message names it.
+    """
+    # The standard library has it from 3.11 on.
+    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        table: dict[str, Any] = toml.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file}: cannot be read as TOML: {error}; correct it or move it away") from error
+    path = ("tool", "pyrometer") if name is None else ("tool", "pyrometer", name)
+    for depth, key in enumerate(path, 1):
+        if key == name:
+            _refuse_unknown(table, file)
+        table = _as_table(table.get(key, {}), file, ".".join(path[:depth]))
+    return table
+
+
+def _refuse_unknown(keys: Iterable[str], file: Path) -> None:
+    for key in keys:
+        if key not in _KEYS and key not in TABLES:
+            raise InputError(f"{file}: [tool.pyrometer] {key}: no such setting{_did_you_mean(key)}")
+
+
+def _as_table(value: Any, file: Path, place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{file}: {place}: got {value!r}; legal is a table, [{place}]")
+    return value
 
 
 def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
@@ -179,9 +223,7 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
         InputError: an unreadable file, an unknown key or a bad value; the message names the file or variable.
     """
     settings = Settings()
-    here = cwd.resolve()
-    files = (folder / "pyproject.toml" for folder in (here, *here.parents))
-    file = next((file for file in files if file.is_file()), None)
+    file = find_project(cwd)
     if file is not None:
         settings = _with_file(settings, file)
     for variable in sorted(environ):
@@ -208,20 +250,13 @@ def with_flags(settings: Settings, **flags: Any) -> Settings:
 
 
 def _with_file(settings: Settings, file: Path) -> Settings:
-    # The standard library has it from 3.11 on.
-    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    try:
-        document = toml.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file}: cannot be read as TOML: {error}; correct it or move it away") from error
-    tool = document.get("tool", {})
-    table = tool.get("pyrometer", {}) if isinstance(tool, dict) else {}
-    if not isinstance(table, dict):
-        raise InputError(f"{file}: tool.pyrometer: got {table!r}; legal is a table, [tool.pyrometer]")
+    table = read_table(file)
+    _refuse_unknown(table, file)
     for key, value in table.items():
         source = f"{file}: [tool.pyrometer]"
-        if key not in _KEYS:
-            raise InputError(f"{source} {key}: no such setting{_did_you_mean(key)}")
+        if key in TABLES:
+            _as_table(value, file, f"tool.pyrometer.{key}")
+            continue
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise InputError(f"{source} {key}: got {value!r}; legal is a string or a number")
         text = _beside(file, value) if key == "store" else str(value)
@@ -248,7 +283,8 @@ def _did_you_mean(key: str, prefix: str = "") -> str:
     def spelled(name: str) -> str:
         return prefix + (name.upper() if prefix else name)
 
-    near = difflib.get_close_matches(key, _KEYS, n=1)
+    legal = list(_KEYS) if prefix else [*_KEYS, *TABLES]
+    near = difflib.get_close_matches(key, legal, n=1)
     if near:
         return f"; did you mean {spelled(near[0])}?"
-    return f"; legal are {', '.join(spelled(name) for name in _KEYS)}"
+    return f"; legal are {', '.join(spelled(name) for name in legal)}"

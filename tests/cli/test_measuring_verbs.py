@@ -152,7 +152,7 @@ def test_check_writes_a_report(project):
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("check"))
-    assert document["findings"] == []
+    assert document["reading"][0]["question"] == "Is the measurement itself sound?"
     assert {"measurement", "phases", "memory", "environment", "report_path"} <= set(document)
     page = (project / document["report_path"]).read_text()
     assert document["run_id"] in page

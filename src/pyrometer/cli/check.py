@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from pyrometer.cli.bench import exit_code_of
+from pyrometer.cli.checking import check_options, exit_code_of_checkup, observe_target
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
-from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import provenance, save_run, store_options
-from pyrometer.errors import ExitCode, InputError, UsageError
-from pyrometer.settings import load_settings, with_flags
-
-if TYPE_CHECKING:
-    from pyrometer.checkup.checkup import Checkup
-    from pyrometer.workload.target import Target
+from pyrometer.errors import InputError, UsageError
 
 FALLBACK_REPORT = "pyrometer-report.html"
 
@@ -36,6 +27,7 @@ FALLBACK_REPORT = "pyrometer-report.html"
     help="Where to write the HTML report.  [default: in the store]",
 )
 @click.option("--try-compile", is_flag=True, help="Also try torch.compile where the program does not use it.")
+@click.option("--full", is_flag=True, help="Print every chapter, not only the findings and a summary.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
 def command(
@@ -46,13 +38,15 @@ def command(
     budget: float | None,
     output: Path | None,
     try_compile: bool,
+    full: bool,
     as_json: bool,
 ) -> int:
-    """Measure and observe TARGET, and write a report.
+    """Measure, observe and explain TARGET, and write a report.
 
     A script runs as it would without us: its own stdout stays clean, and our summary goes to stderr. Its arguments
     follow after --.
     """
+    from pyrometer.checkup.explaining import explained
     from pyrometer.record import to_dict
     from pyrometer.report.documents import CheckDocument
     from pyrometer.report.html import write_report
@@ -64,8 +58,9 @@ def command(
         raise UsageError(
             f"--try-compile: {target} runs as it is; it goes with a workload, as in model.py:workload"
         )
-    peaks = None if store_location is None else Path(store_location) / "peaks"
-    checkup = _checkup(parsed, budget, peaks, compiling=try_compile, quiet=as_json or not is_script)
+    options = check_options(parsed, budget, store_location, compiling=try_compile)
+    observed = observe_target(parsed, options, quiet=as_json or not is_script)
+    checkup = explained(observed, options)
     fields = {name: getattr(checkup, name) for name in checkup.__struct_fields__}
     document = CheckDocument(**fields, report_path=None)
     run = save_run(
@@ -86,42 +81,12 @@ def command(
     if as_json:
         print_document(document)
     else:
-        from pyrometer.report.terminal import render_document
+        from pyrometer.report.terminal import check_summary, check_view
 
-        print_view(render_document("check", to_dict(document)), stderr=is_script)
+        print_view(check_view(document) if full else check_summary(document), stderr=is_script)
     if unwritten is not None:
         raise unwritten
-    return _exit_code(checkup)
-
-
-def _checkup(
-    target: Target, budget_s: float | None, peaks: Path | None, *, compiling: bool, quiet: bool
-) -> Checkup:
-    settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=budget_s)
-    with contextlib.ExitStack() as stack:
-        if quiet:
-            from pyrometer.workload.output import stdout_to_stderr
-
-            stack.enter_context(stdout_to_stderr())
-        if target.kind == "script":
-            from pyrometer.checkup.script import check_script
-
-            argv = [target.spec.text, *target.spec.args]
-            return check_script(argv, confidence=settings.confidence, peaks_folder=peaks)
-        from pyrometer.bench.measure import DEFAULT_BUDGET_S
-        from pyrometer.checkup.workload import check_workload
-        from pyrometer.workload.loading import load_workload
-
-        progress: Any = stack.enter_context(progress_bar())
-        return check_workload(
-            load_workload(target),
-            target.spec.text,
-            budget_s=settings.budget_s or DEFAULT_BUDGET_S,
-            confidence=settings.confidence,
-            progress=progress,
-            peaks_folder=peaks,
-            compiling=compiling,
-        )
+    return exit_code_of_checkup(checkup)
 
 
 def _report_path(store_location: str | None, run_id: str | None) -> Path:
@@ -129,11 +94,3 @@ def _report_path(store_location: str | None, run_id: str | None) -> Path:
     if store_location is None or run_id is None:
         return Path(FALLBACK_REPORT)
     return Path(store_location) / "artifacts" / run_id / "report.html"
-
-
-def _exit_code(checkup: Checkup) -> int:
-    """A script's own exit status, as `time` and `coverage run` do; 128 + n when signal n ended it."""
-    if checkup.script is not None:
-        code = checkup.script.exit_code
-        return code if code >= 0 else 128 - code
-    return exit_code_of(checkup.measurement) if checkup.measurement is not None else ExitCode.OK

@@ -14,11 +14,14 @@ from pyrometer.errors import ExitCode, PyrometerError
 from pyrometer.version import __version__
 
 VERBS = {
-    "check": "the main job: measure and observe a program; terminal summary and one HTML file",
+    "check": "the main job: measure, observe and explain a program; terminal summary and one HTML file",
     "bench": "time a workload, compare two, or fill a matrix of configurations",
     "trace": "where the time goes: analyse traces of one or many ranks, or capture one",
     "compile": "what torch.compile does: graphs, breaks and their rewrites, recompilations, costs",
     "memory": "where the bytes go: ledger, prediction, leaks, checkpoint plan; allocator snapshots",
+    "lint": "rules on source text, with fixes; needs no torch",
+    "audit": "the checklist: model, memory, compute, data, compilation, production; with a score",
+    "rule": "what a rule means, why it matters, an example and its fix",
     "calibrate": "what difference this machine can resolve; its compute and bandwidth peaks",
     "runs": "list what the store holds",
     "show": "look at a stored run again",

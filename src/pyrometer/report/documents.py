@@ -6,7 +6,7 @@ leave it alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pyrometer.bench.calibration import Calibration
 from pyrometer.bench.cold import ColdStarts
@@ -25,13 +25,18 @@ from pyrometer.memory.difference import MemoryDiff
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.difference import SnapshotDiff
 from pyrometer.memory.snapshots.report import SnapshotReport
+from pyrometer.numerics.report import NumericsReport
 from pyrometer.record import Record, doc, joined
+from pyrometer.rules.audit.record import AuditGroup
+from pyrometer.rules.diagnosis import ReadingStep
+from pyrometer.rules.finding import Finding, Suppressed
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.trace.reporting.verdict import TraceVerdict
 from pyrometer.version import __version__
+from pyrometer.workload.program.record import Program
 
 SCHEMA_VERSION = 1
 
@@ -76,7 +81,9 @@ class CheckDocument(TargetDocument, frozen=True, kw_only=True):
     measurement: Annotated[Measurement | None, doc("null when not a single step was seen")]
     phases: list[PhaseTime]
     memory: MemoryUse | None
-    findings: list[Any]
+    findings: Annotated[list[Finding], doc("what the rules found, the most rewarding first")] = []
+    reading: Annotated[list[ReadingStep], doc("the profile, read in the order in which an expert does")] = []
+    suppressed: Annotated[list[Suppressed], doc("findings that the user chose not to see")] = []
     script: ScriptOutcome | None = None
     trace: Annotated[RankReport | None, doc("where the step goes; null when no step could be traced")] = None
     trace_verdict: Annotated[TraceVerdict | None, doc("what bounds it")] = None
@@ -88,8 +95,24 @@ class CheckDocument(TargetDocument, frozen=True, kw_only=True):
         MemoryProfile | None, doc("where the bytes go; null where memory could not be profiled")
     ] = None
     loading: Annotated[LoaderReport | None, doc("how the data arrives; null but for training")] = None
+    program: Annotated[Program | None, doc("how the program is set up; null for scripts")] = None
+    numerics: Annotated[
+        NumericsReport | None, doc("what the numbers did; null where they could not be watched")
+    ] = None
     notes: Annotated[list[str], doc("what could not be observed, and why")] = []
     report_path: Annotated[str | None, doc("the HTML file")]
+
+
+class AuditDocument(TargetDocument, frozen=True, kw_only=True):
+    """`pyrometer audit TARGET --json`: an `Audit` with the head of a document."""
+
+    groups: list[AuditGroup]
+    score: Annotated[float | None, doc("100 times passed over applicable; null when nothing applies")]
+    band: Annotated[Literal["below 70", "70 to 90", "above 90"] | None, doc("of the score")]
+    applicable: Annotated[int, doc("items that passed or failed")]
+    passed: int
+    unknown: Annotated[int, doc("items without evidence; they count neither way")]
+    notes: list[str] = []
 
 
 class TraceDocument(Document, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ from pyrometer.report.charts.strip import steady_strip, warmup_scale, warmup_str
 from pyrometer.report.charts.windows import window_line
 from pyrometer.report.compile_context import compile_parts
 from pyrometer.report.documents import (
+    AuditDocument,
     BenchDocument,
     CalibrationDocument,
     CheckDocument,
@@ -43,9 +44,11 @@ from pyrometer.report.documents import (
     TargetDocument,
     TraceDocument,
 )
+from pyrometer.report.facts import audit as of_audit
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
 from pyrometer.report.facts import compile as of_compile
+from pyrometer.report.facts import findings as of_findings
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import memory as of_memory
@@ -127,6 +130,7 @@ def bench_context(document: BenchDocument) -> Context:
         "soaked": _soak(document.soak) if document.soak is not None else None,
         "script": [],
         "bound": None,
+        "findings": None,
         "whereabouts": None,
         "traced": [],
         "compiled": None,
@@ -148,6 +152,7 @@ def check_context(document: CheckDocument) -> Context:
         "soaked": None,
         "script": surroundings.script_facts(script) if script is not None else [],
         "bound": document.trace_verdict.sentence if document.trace_verdict is not None else None,
+        "findings": finding_parts(document) if document.reading else None,
         "whereabouts": traced,
         "traced": [traced] if traced is not None else [],
         "compiled": compile_parts(document.compiled, of_compile.sections(document.compiled))
@@ -157,6 +162,27 @@ def check_context(document: CheckDocument) -> Context:
         if document.memory_profile is not None
         else None,
         "loading": loading_parts(document.loading) if document.loading is not None else None,
+        "notes": document.notes,
+        **_surroundings(document),
+    }
+
+
+def finding_parts(document: CheckDocument) -> Context:
+    """Fills `findings.html.j2`."""
+    return {
+        "headline": of_findings.headline(document.findings),
+        "cards": of_findings.cards(document.findings),
+        "reading": of_findings.reading_section(document.reading),
+        "suppressed": of_findings.suppressed_text(document.suppressed),
+    }
+
+
+def audit_context(document: AuditDocument) -> Context:
+    """What the page of an audit shows."""
+    return {
+        "headline": _headline(of_audit.headline(document)),
+        "subtitle": of_audit.subtitle(document),
+        "sections": of_audit.sections(document),
         "notes": document.notes,
         **_surroundings(document),
     }
@@ -237,6 +263,7 @@ def snapshot_context(document: SnapshotDocument) -> Context:
 
 
 VIEWS: dict[str, tuple[str, Callable[[Any], Context]]] = {
+    "audit": ("audit.html.j2", audit_context),
     "bench": ("result.html.j2", bench_context),
     "calibration": ("calibration.html.j2", calibration_context),
     "check": ("result.html.j2", check_context),

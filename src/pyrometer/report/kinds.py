@@ -10,6 +10,7 @@ from typing import Any
 from pyrometer.errors import InputError
 from pyrometer.record import from_dict
 from pyrometer.report.documents import (
+    AuditDocument,
     BenchDocument,
     CalibrationDocument,
     CheckDocument,
@@ -22,6 +23,7 @@ from pyrometer.report.documents import (
 )
 
 DOCUMENTS: dict[str, type[Document]] = {
+    "audit": AuditDocument,
     "bench": BenchDocument,
     "calibration": CalibrationDocument,
     "check": CheckDocument,

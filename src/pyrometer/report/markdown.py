@@ -15,6 +15,7 @@ from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.advice.record import Advice
 from pyrometer.report import kinds
 from pyrometer.report.documents import (
+    AuditDocument,
     BenchDocument,
     CalibrationDocument,
     CheckDocument,
@@ -25,10 +26,12 @@ from pyrometer.report.documents import (
     TargetDocument,
     TraceDocument,
 )
+from pyrometer.report.facts import audit as of_audit
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
 from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import compile_breaks, surroundings
+from pyrometer.report.facts import findings as of_findings
 from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
@@ -84,6 +87,7 @@ def check_blocks(document: CheckDocument) -> list[str]:
         blocks = [f"## No step was seen in {escape(document.target)}"]
     else:
         blocks = _measurement_blocks(document.measurement, [] if document.trace else document.phases)
+    blocks[1:1] = _finding_blocks(document)
     if document.trace is not None:
         for section in of_rank.sections(document.trace, document.capture):
             blocks += section_blocks(section)
@@ -100,6 +104,30 @@ def check_blocks(document: CheckDocument) -> list[str]:
     if document.script is not None:
         blocks += ["### Script", _facts(surroundings.script_facts(document.script))]
     return [*blocks, *_provenance_blocks(document)]
+
+
+def _finding_blocks(document: CheckDocument) -> list[str]:
+    blocks = [f"### {escape(of_findings.headline(document.findings))}"] if document.reading else []
+    for card in of_findings.cards(document.findings):
+        finding = card.finding
+        blocks.append(f"#### {escape(card.title)}" + (f": {escape(card.gain)}" if card.gain else ""))
+        place = f" At {escape(card.place)}." if card.place else ""
+        blocks.append(f"{escape(finding.message)}{place} {escape(finding.advice)}")
+        blocks += [code_block(finding.rewrite)] if finding.rewrite else []
+        blocks += [_facts(card.facts)] if card.facts else []
+    hidden = of_findings.suppressed_text(document.suppressed)
+    blocks += [escape(hidden)] if hidden else []
+    return blocks + (
+        section_blocks(of_findings.reading_section(document.reading)) if document.reading else []
+    )
+
+
+def audit_blocks(document: AuditDocument) -> list[str]:
+    """What `pyrometer audit` found, as blocks of Markdown."""
+    blocks = [f"## {escape(of_audit.headline(document))}", escape(of_audit.subtitle(document))]
+    for section in of_audit.sections(document):
+        blocks += section_blocks(section)
+    return [*blocks, *(escape(note) for note in document.notes), *_provenance_blocks(document)]
 
 
 def calibration_blocks(document: CalibrationDocument) -> list[str]:
@@ -213,6 +241,7 @@ def _advised_blocks(
 
 
 VIEWS: dict[str, Callable[[Any], list[str]]] = {
+    "audit": audit_blocks,
     "bench": bench_blocks,
     "calibration": calibration_blocks,
     "check": check_blocks,

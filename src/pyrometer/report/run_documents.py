@@ -1,4 +1,4 @@
-"""What the verbs that look into the store print with `--json`."""
+"""What the verbs that look things up print with `--json`: runs of the store, and rules."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pyrometer.record import doc
 from pyrometer.report.documents import Document
+from pyrometer.rules.catalogue import RuleEntry
 from pyrometer.store.comparison import Comparison
 from pyrometer.store.run import Pruned, RunSummary
 
@@ -27,3 +28,9 @@ class PruneDocument(Document, frozen=True, kw_only=True):
 
     dry_run: Annotated[bool, doc("true when nothing was removed")]
     pruned: Pruned
+
+
+class RulesDocument(Document, frozen=True, kw_only=True):
+    """`pyrometer rule --json`."""
+
+    rules: Annotated[list[RuleEntry], doc("by code")]

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from pyrometer.report.documents import (
+    AuditDocument,
     BenchDocument,
     CalibrationDocument,
     CheckDocument,
@@ -20,9 +21,10 @@ from pyrometer.report.documents import (
     SnapshotDocument,
     TraceDocument,
 )
-from pyrometer.report.run_documents import CompareDocument, PruneDocument, RunsDocument
+from pyrometer.report.run_documents import CompareDocument, PruneDocument, RulesDocument, RunsDocument
 
 DOCUMENTS: dict[str, type[Document]] = {
+    "audit": AuditDocument,
     "bench": BenchDocument,
     "bench-matrix": MatrixDocument,
     "calibrate": CalibrationDocument,
@@ -33,6 +35,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "memory": MemoryDocument,
     "memory-snapshot": SnapshotDocument,
     "prune": PruneDocument,
+    "rule": RulesDocument,
     "runs": RunsDocument,
     "trace": TraceDocument,
 }

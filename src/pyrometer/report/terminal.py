@@ -33,8 +33,12 @@ from pyrometer.report.documents import (
 )
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
+from pyrometer.report.facts import compile as of_compile
+from pyrometer.report.facts import findings as of_findings
+from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
+from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts import soak as of_soak
 from pyrometer.report.facts import surroundings, trace_words
 from pyrometer.report.facts import trace as of_rank
@@ -44,6 +48,7 @@ from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Section, Table, percent
 from pyrometer.report.glyphs import Portable, ShareBar, interval_line, phase_mark, sparkline
 from pyrometer.report.terminal_compile import compile_view, compiled_rows
+from pyrometer.report.terminal_findings import audit_view, finding_rows, reading_rows
 from pyrometer.report.terminal_memory import loading_rows, memory_rows, memory_view, snapshot_view
 from pyrometer.trace.analysis.what_if import WhatIf
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -97,27 +102,78 @@ def bench_view(document: BenchDocument) -> RenderableType:
 
 
 def check_view(document: CheckDocument | Checkup) -> RenderableType:
-    """What `pyrometer check` prints."""
-    rows: layout.Rows = []
-    if document.measurement is None:
-        head = layout.head(f"no step was seen in {document.target}", "")
-    else:
-        head = _measurement_head(document.measurement)
+    """All that `pyrometer check` found: `--full`, and `pyrometer show`."""
+    rows = _explained_rows(document)
+    if document.measurement is not None:
         rows += _measurement_rows(document.measurement, [] if document.trace else document.phases)
-    if document.script is not None:
-        rows.append(("Script", layout.facts(surroundings.script_facts(document.script))))
+    rows += _script_rows(document)
     if document.trace is not None:
         rows += _trace_rows(document.trace, of_rank.check_sections(document.trace, document.capture))
     if document.compiled is not None:
         rows += compiled_rows(document.compiled)
     if document.memory_profile is not None:
-        rows += memory_rows(document.memory_profile)
+        rows += memory_rows(document.memory_profile, advised=not document.findings)
     if document.loading is not None:
-        rows += loading_rows(document.loading)
-    rows += [("Note", Text(note)) for note in document.notes]
-    if document.trace_verdict is not None:
-        head = (Group(head[0], Text(document.trace_verdict.sentence)), head[1])
-    return layout.page(*head, rows + _machine_rows(document))
+        rows += loading_rows(document.loading, advised=not document.findings)
+    return layout.page(*_check_head(document), rows + _note_rows(document) + _machine_rows(document))
+
+
+def check_summary(document: CheckDocument) -> RenderableType:
+    """What `pyrometer check` prints: the answer, the findings, the reading, and one line of each observer."""
+    rows = _explained_rows(document)
+    m = document.measurement
+    if m is not None:
+        rows.append(("Step", layout.facts(of_measurement.cold(m))))
+        rows.append(("Quality", _quality(m.warnings, of_measurement.trust(m), m.failure)))
+    if document.trace is not None:
+        chapters = of_rank.check_sections(document.trace, document.capture)
+        rows += _trace_rows(document.trace, [one for one in chapters if one.slug == "breakdown"])
+    rows += [(label, Text(told)) for label, told in _observers(document)]
+    rows += _script_rows(document) + _note_rows(document) + _machine_rows(document)
+    if document.run_id is not None:
+        rows.append(("", Text(MORE.format(run=document.run_id), style="dim")))
+    return layout.page(*_check_head(document), rows)
+
+
+MORE = "every chapter: the report, `pyrometer show {run}`, or --full; a finding: `pyrometer rule CODE`"
+
+
+def _observers(document: CheckDocument) -> list[tuple[str, str]]:
+    said = []
+    if document.compiled is not None:
+        said.append(("Compile", of_compile.headline(document.compiled)))
+    if document.memory_profile is not None:
+        said.append(("Peak", of_memory.headline(document.memory_profile)))
+    if document.loading is not None:
+        said.append(("Data", of_loading.headline(document.loading)))
+    return said
+
+
+def _check_head(document: CheckDocument | Checkup) -> tuple[RenderableType, RenderableType]:
+    if document.measurement is None:
+        head = layout.head(f"no step was seen in {document.target}", "")
+    else:
+        head = _measurement_head(document.measurement)
+    if document.trace_verdict is None:
+        return head
+    return Group(head[0], Text(document.trace_verdict.sentence)), head[1]
+
+
+def _explained_rows(document: CheckDocument | Checkup) -> layout.Rows:
+    if not document.reading:
+        return []  # stored before there were rules
+    return finding_rows(document.findings) + reading_rows(document.reading)
+
+
+def _script_rows(document: CheckDocument | Checkup) -> layout.Rows:
+    if document.script is None:
+        return []
+    return [("Script", layout.facts(surroundings.script_facts(document.script)))]
+
+
+def _note_rows(document: CheckDocument | Checkup) -> layout.Rows:
+    hidden = of_findings.suppressed_text(document.suppressed)
+    return [("Note", Text(note)) for note in [*document.notes, *([hidden] if hidden else [])]]
 
 
 def trace_view(document: TraceDocument) -> RenderableType:
@@ -199,6 +255,7 @@ def matrix_view(document: MatrixDocument) -> RenderableType:
 
 
 VIEWS: dict[str, Callable[[Any], RenderableType]] = {
+    "audit": audit_view,
     "bench": bench_view,
     "calibration": calibration_view,
     "check": check_view,

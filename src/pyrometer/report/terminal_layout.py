@@ -70,6 +70,7 @@ OPENING = {
         "Gaps",
     ),
     *("Sync", "Launches", "Kernels", "Copies", "Collectives", "Roofline", "Allocations", "Capture"),
+    *("Findings", "Reading", "Score"),
     *("Ranks", "Stragglers", "Matched", "Pipeline", "Evidence", "Parts", "Nodes", "Groups"),
 }
 """Rows with a blank line above."""

@@ -49,22 +49,22 @@ def snapshot_view(document: SnapshotDocument) -> RenderableType:
     return layout.page(*layout.head(of_snapshot.headline(document), of_snapshot.subtitle(document)), rows)
 
 
-def loading_rows(report: LoaderReport) -> layout.Rows:
-    """What `check` and `bench` print about how the data arrives."""
+def loading_rows(report: LoaderReport, *, advised: bool = True) -> layout.Rows:
+    """What `check` and `bench` print about how the data arrives; without the advice where findings tell it."""
     return [
         ("Data", Text(of_loading.headline(report))),
         *section_rows(of_loading.sections(report)),
-        *advice_rows(report.advice),
+        *advice_rows(report.advice if advised else []),
     ]
 
 
-def memory_rows(profile: MemoryProfile) -> layout.Rows:
-    """What `pyrometer check` prints about memory."""
+def memory_rows(profile: MemoryProfile, *, advised: bool = True) -> layout.Rows:
+    """What `pyrometer check` prints about memory; without the advice where findings tell it."""
     told = Group(Text(of_memory.headline(profile)), Text(of_memory.subtitle(profile), style="dim"))
     return [
         ("Peak", told),
         *section_rows(of_memory.check_sections(profile)),
-        *advice_rows(profile.advice[:MOST_ADVICE]),
+        *advice_rows(profile.advice[:MOST_ADVICE] if advised else []),
     ]
 
 

@@ -1,0 +1,69 @@
+"""`pyrometer audit`: the checklist, with a score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from pyrometer.cli.checking import check_options, exit_code_of_checkup, observe_target
+from pyrometer.cli.parameters import DURATION
+from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.saving import provenance, save_run, store_options
+from pyrometer.errors import ExitCode
+
+
+@click.command()
+@click.argument("target")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option("--budget", type=DURATION, help="Time to spend on a workload, such as 20s.")
+@click.option("--fail-under", type=click.FloatRange(0, 100), help="Exit with 1 when the score is below this.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML report.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@store_options
+def command(
+    store_location: str | None,
+    *,
+    target: str,
+    arguments: tuple[str, ...],
+    budget: float | None,
+    fail_under: float | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Go through the checklist for TARGET: model, memory, compute, data, compilation, measuring, ranks, production.
+
+    Each item passes or fails with its evidence, does not apply, or is unknown; the score is what passed over what
+    applies.
+    """
+    from pyrometer.checkup.diagnose import diagnose_checkup
+    from pyrometer.record import to_dict
+    from pyrometer.report.documents import AuditDocument
+    from pyrometer.report.html import write_report
+    from pyrometer.report.terminal import render_document
+    from pyrometer.workload.target import parse_target
+
+    parsed = parse_target(target, arguments)
+    options = check_options(parsed, budget, store_location)
+    found = observe_target(parsed, options, quiet=as_json or parsed.kind != "script")
+    answered: Any = diagnose_checkup(found, options).audit
+    fields = {name: getattr(answered, name) for name in answered.__struct_fields__}
+    document = AuditDocument(**fields, environment=found.environment)
+    run = save_run(
+        store_location,
+        kind="audit",
+        target=found.target,
+        document=to_dict(document),
+        environment=found.environment,
+    )
+    document = msgspec.structs.replace(document, **provenance(run))
+    if output is not None:
+        write_report(document, output)
+    if as_json:
+        print_document(document)
+    else:
+        print_view(render_document("audit", to_dict(document)), stderr=parsed.kind == "script")
+    below = fail_under is not None and document.score is not None and document.score < fail_under
+    return exit_code_of_checkup(found) or (ExitCode.FOUND if below else ExitCode.OK)

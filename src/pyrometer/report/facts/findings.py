@@ -1,0 +1,185 @@
+"""Findings and the reading of a profile as they are told: cards, one-line summaries, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyrometer.quantity import counted, format_bytes, format_seconds, significant
+from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.rules.catalogue import FIX_WORDS
+from pyrometer.rules.diagnosis import ReadingStep
+from pyrometer.rules.finding import Finding, Place, Suppressed
+
+MARKS = {"fine": "fine", "look": "look here", "bad": "not sound", "unknown": "not seen"}
+SHOWN_EVIDENCE = 8
+NEVER_FASTER = 0.995
+"""A predicted ratio above this is told as no gain."""
+
+
+class Card(NamedTuple):
+    """One finding as text."""
+
+    finding: Finding
+    anchor: str  # for links to it
+    title: str
+    place: str
+    gain: str  # what the advice should bring; empty where nothing is predicted
+    facts: list[Fact]
+    remarks: list[str]
+
+
+def cards(findings: Sequence[Finding]) -> list[Card]:
+    """Findings in their order, ready to be laid out."""
+    return [
+        Card(
+            finding=finding,
+            anchor=f"finding-{number}",
+            title=f"{finding.code} {finding.name}",
+            place=place_text(finding.where),
+            gain=gain_text(finding),
+            facts=_facts(finding),
+            remarks=_remarks(finding),
+        )
+        for number, finding in enumerate(findings, 1)
+    ]
+
+
+def stands_alone(finding: Finding) -> bool:
+    """Whether a finding is worth acting on for itself: no remark, and not another view of one above.
+
+    >>> where = Place(file="train.py", line=3)
+    >>> remark = Finding(
+    ...     code="PYR101", name="item-in-hot-loop", severity="info", message="", where=where, fix_class="semantic",
+    ...     confidence="low", advice="",
+    ... )
+    >>> stands_alone(remark)
+    False
+    """
+    return finding.severity != "info" and not finding.overlaps
+
+
+def headline(findings: Sequence[Finding]) -> str:
+    """How many there are, and the first of them.
+
+    >>> headline([])
+    'no rule found a fault'
+    """
+    if not findings:
+        return "no rule found a fault"
+    serious = sum(stands_alone(one) for one in findings)
+    rest = sum(one.severity == "info" for one in findings)
+    said = counted(serious, "finding") if serious else "no serious finding"
+    return said + (f" and {counted(rest, 'remark')}" if rest else "")
+
+
+def gain_text(finding: Finding) -> str:
+    """What the advice should bring, in words; empty where nothing is predicted."""
+    gain = finding.predicted_gain
+    if gain is None:
+        return ""
+    said = []
+    if gain.ratio_low is not None and gain.ratio_low < NEVER_FASTER:
+        high = gain.ratio_high if gain.ratio_high is not None else 1.0
+        best = "as if it took no time" if gain.ratio_low <= 0 else f"{significant(1 / gain.ratio_low)}×"
+        worst = f"{significant(1 / high)}–" if high < NEVER_FASTER else "up to "
+        said.append(f"{worst}{best} faster")
+    if gain.saves_bytes:
+        said.append(f"saves {format_bytes(gain.saves_bytes)}")
+    return ", ".join(said)
+
+
+def cost_text(finding: Finding) -> str:
+    """What it costs now, in words; empty where that is not known."""
+    cost = finding.cost
+    if cost is None:
+        return ""
+    said = []
+    if cost.seconds_per_step is not None:
+        said.append(f"{format_seconds(cost.seconds_per_step)} per step")
+    if cost.share is not None:
+        said.append(f"{percent(cost.share)} of it" if said else f"{percent(cost.share)} of the step")
+    if cost.bytes is not None:
+        said.append(format_bytes(cost.bytes))
+    return ", ".join(said)
+
+
+def place_text(where: Place) -> str:
+    """A place in one line; empty where nothing is known.
+
+    >>> place_text(Place(file="train.py", line=12, function="step", op="aten::item"))
+    'train.py:12 in step, aten::item'
+    """
+    said = ""
+    if where.file is not None:
+        said = where.file if where.line is None else f"{where.file}:{where.line}"
+        said += f" in {where.function}" if where.function else ""
+    parts = [said, f"module {where.module}" if where.module else "", where.op or ""]
+    parts.append(f"rank {where.rank}" if where.rank is not None else "")
+    return ", ".join(part for part in parts if part)
+
+
+def reading_section(reading: Sequence[ReadingStep]) -> Section:
+    """The ordered questions with their answers."""
+    rows = [(step.question, MARKS[step.verdict], step.answer, " ".join(step.codes)) for step in reading]
+    return Section(
+        "reading",
+        "Reading the profile",
+        [],
+        Table(("question", "", "answer", "findings"), rows, frozenset({1, 2, 3})),
+        how="The questions stand in the order in which they are best asked: an answer decides what the next ones mean. "
+        "What is not sound makes everything below it uncertain.",
+        change="More steps, fewer reservations in the measurement, and a program traced with stacks and shapes.",
+    )
+
+
+def suppressed_text(suppressed: Sequence[Suppressed]) -> str:
+    """How many findings were not shown, and why."""
+    if not suppressed:
+        return ""
+    told = "; ".join(
+        f"{one.code} {place_text(one.where)}: {one.reason or 'no reason given'}" for one in suppressed[:3]
+    )
+    more = f"; and {len(suppressed) - 3} more" if len(suppressed) > 3 else ""
+    return f"{counted(len(suppressed), 'finding')} left out on request: {told}{more}"
+
+
+def _facts(finding: Finding) -> list[Fact]:
+    facts = [Fact(label, told) for label, told in (("costs", cost_text(finding)),) if told]
+    for name, value in list(finding.evidence.items())[:SHOWN_EVIDENCE]:
+        if value is not None and not isinstance(value, list):
+            facts.append(_evidence(name, value))
+    return facts
+
+
+def _evidence(name: str, value: float | str | bool) -> Fact:
+    """A figure of the evidence; its unit stands at the end of its name."""
+    label = name.replace("_", " ")
+    if isinstance(value, bool):
+        return Fact(label, "yes" if value else "no")
+    if isinstance(value, str):
+        return Fact(label, value)
+    for ending, shown in (
+        ("_s", format_seconds),
+        ("_bytes", format_bytes),
+        ("_share", percent),
+        ("_fraction", percent),
+    ):
+        if name.endswith(ending) or name == ending[1:]:
+            return Fact(label.removesuffix(" s").removesuffix(" bytes"), shown(value))
+    if name.endswith("_ns"):
+        return Fact(label.removesuffix(" ns"), format_seconds(value * 1e-9))
+    return Fact(label, f"{value:,}" if isinstance(value, int) else significant(value))
+
+
+def _remarks(finding: Finding) -> list[str]:
+    said = [f"fix {finding.fix_class}: {FIX_WORDS[finding.fix_class]}", f"confidence {finding.confidence}"]
+    if finding.lever:
+        said.append(f"lever {finding.lever}")
+    if finding.cost is not None:
+        said.append(f"cost: {finding.cost.method}")
+    if gain_text(finding) and finding.predicted_gain is not None:
+        said.append(f"gain: {finding.predicted_gain.method}")
+    if finding.overlaps:
+        said.append(f"counts the same cost as {', '.join(finding.overlaps)}")
+    return said
