@@ -6,8 +6,9 @@ STAMP  := $(VENV)/.installed
 TARGET ?= examples/perception.py:workload
 MEASURING := tests/bench tests/checkup tests/hardware tests/loading
 BESIDE := tests/memory tests/compiler
+RULES := tests/rules tests/numerics
 
-.PHONY: install demo test test-most test-memory test-slow lint format docs clean
+.PHONY: install demo test test-most test-memory test-rules test-slow lint format docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -21,17 +22,20 @@ install: $(STAMP)
 demo: $(STAMP)
 	$(BIN)/pyrometer check $(TARGET)
 
-# Two processes side by side, since memory is best watched in a process that does little else; then what measures time
+# Two processes at a time, since memory is best watched in a process that does little else; then what measures time
 # has the machine to itself.
 test: $(STAMP)
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-most test-memory
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-memory test-most test-rules
 	$(BIN)/python -m pytest $(MEASURING)
 
 test-most: $(STAMP)
-	$(BIN)/python -m pytest $(BESIDE:%=--ignore=%) $(MEASURING:%=--ignore=%)
+	$(BIN)/python -m pytest $(BESIDE:%=--ignore=%) $(RULES:%=--ignore=%) $(MEASURING:%=--ignore=%)
 
 test-memory: $(STAMP)
 	$(BIN)/python -m pytest $(BESIDE)
+
+test-rules: $(STAMP)
+	$(BIN)/python -m pytest $(RULES)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow --timeout 900

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 import polars as pl
+import rule_reference
 
 from pyrometer.record import Record
 from pyrometer.report.schema import write_schemas
@@ -69,6 +70,10 @@ def main() -> None:
         sys.stdout.write(f"{written}\n")
     ANALYSES.write_text(analyses_page(), encoding="utf-8")
     sys.stdout.write(f"{ANALYSES}\n")
+    for path, text in rule_reference.pages(FOLDER / "rules"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{path}\n")
 
 
 def analyses_page() -> str:
