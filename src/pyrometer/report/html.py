@@ -1,6 +1,7 @@
-"""One self-contained HTML file per result: no script, no network; it opens from disk, prints and mails.
+"""One self-contained HTML file per result: no network; it opens from disk, prints and mails.
 
-The document itself travels in a data block of the page, so that the page can be turned back into data.
+All of it can be read without its script, which divides it into pages and draws what is better explored than read. The
+document itself travels in a data block of the page, so that the page can be turned back into data.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup
@@ -44,6 +45,7 @@ from pyrometer.report.documents import (
     TargetDocument,
     TraceDocument,
 )
+from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts import audit as of_audit
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
@@ -61,44 +63,50 @@ from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import percent, spans
 from pyrometer.report.facts.trace_document import Part
 from pyrometer.report.memory_context import loading_parts, memory_parts, snapshot_parts
+from pyrometer.report.navigation import page_of
+from pyrometer.report.payloads.block import element, embed
+from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.report.trace_context import MOST_RANKS, part_context
+from pyrometer.report.widgets import places
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.reporting.rank_report import RankReport
 
 Context = dict[str, Any]
 
 
-def render_document(kind: str, document: dict[str, Any]) -> str:
+def render_document(kind: str, document: dict[str, Any], exhibits: Exhibits | None = None) -> str:
     """Render a stored document as a page.
 
     Raises:
         InputError: the kind is unknown, or the document does not fit it.
     """
-    return page(kinds.read_document(kind, document))
+    return page(kinds.read_document(kind, document), exhibits)
 
 
-def page(document: Document) -> str:
-    """The page that shows a document; the same document gives the same bytes."""
+def page(document: Document, exhibits: Exhibits | None = None) -> str:
+    """The page that shows a document; the same document and exhibits give the same bytes."""
     kind = kinds.kind_of(document)
     template, view = VIEWS[kind]
-    style = _asset("assets/report.css")
+    blocks = list(blocks_of(document, exhibits or Exhibits()))
     shell: Context = {
         "kind": kind,
         "document": document,
-        "style": Markup(style),  # noqa: S704 - our own file
-        "style_hash": base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        "style": inline("report.css"),
+        "app": inline("report.js"),
         "data": embed(b'{"kind":"%s","document":%s}' % (kind.encode(), to_json(document))),
+        "blocks": [element(block) for block in blocks],
+        "widgets": [place.element() for place in places(block.name for block in blocks)],
     }
     return _templates().get_template(template).render(**shell, **view(document))
 
 
-def write_report(document: Document, path: Path) -> Path:
+def write_report(document: Document, path: Path, exhibits: Exhibits | None = None) -> Path:
     """Write the page of a document: beside the target first, then renamed, so that no half-written file is left.
 
     Raises:
         InputError: the place cannot be written.
     """
-    content = page(document)
+    content = page(document, exhibits)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as beside:
@@ -108,16 +116,28 @@ def write_report(document: Document, path: Path) -> Path:
     return path
 
 
-def embed(raw: bytes) -> Markup:
-    r"""JSON as it may stand inside a `<script>` element: nothing in it can end the element or start markup.
+class Inline(NamedTuple):
+    """One of our own files as it stands in a page, and the hash by which the page's policy admits it."""
 
-    >>> embed(b'"</script>&"')
-    Markup('"\\u003c/script\\u003e\\u0026"')
+    text: Markup
+    hash: str
+
+
+@cache
+def inline(name: str) -> Inline:
+    """A style sheet or script among our assets.
+
+    Raises:
+        InputError: it is missing.
     """
-    text = raw.decode()
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # noqa: S704 - escaped above
+    try:
+        text = _asset(f"assets/{name}")
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{name} is missing from this installation; build it with make web, or reinstall pyrometer"
+        ) from error
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Inline(Markup(text), f"sha256-{digest}")  # noqa: S704 - our own file
 
 
 def bench_context(document: BenchDocument) -> Context:
@@ -384,5 +404,6 @@ def _templates() -> jinja2.Environment:
     )
     templates.filters["spans"] = spans
     templates.filters["percent"] = percent
+    templates.filters["page"] = page_of
     templates.filters["saving"] = of_memory.saving
     return templates

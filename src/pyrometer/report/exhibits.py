@@ -1,0 +1,66 @@
+"""Exhibits: large evidence that lies beside a document, and that only its page draws.
+
+A document stays small enough to be printed and compared; slices of a trace or the sources around a finding are kept
+with the stored run as one file, and travel in the page.
+"""
+
+from __future__ import annotations
+
+import gzip
+from typing import Annotated
+
+from pyrometer.errors import InputError
+from pyrometer.quantity import Seconds
+from pyrometer.record import Record, doc, from_json, to_json
+from pyrometer.trace.view.record import TraceView
+
+ARTIFACT = "exhibits.json.gz"
+"""Its name among the files of a run."""
+
+
+class SourceText(Record, frozen=True, kw_only=True):
+    """Lines of a user's file around what the document speaks of."""
+
+    file: Annotated[str, doc("as the document names it")]
+    first_line: Annotated[int, doc("number of the first of the lines")]
+    lines: list[str]
+
+
+class PastRun(Record, frozen=True, kw_only=True):
+    """An earlier measurement of the same target on a comparable machine."""
+
+    run_id: str
+    created: str
+    commit_sha: str | None = None
+    median_s: Seconds
+    low_s: Annotated[Seconds | None, doc("interval of the median")] = None
+    high_s: Seconds | None = None
+    headline: str = ""
+    change: Annotated[
+        str | None, doc("slower or faster, where the intervals since the run before lie apart")
+    ] = None
+
+
+class Exhibits(Record, frozen=True, kw_only=True):
+    """What a page draws beyond its document; every part may be missing."""
+
+    traces: Annotated[list[TraceView], doc("one per rank")] = []
+    sources: list[SourceText] = []
+    history: Annotated[list[PastRun], doc("the oldest first; the document's own run is the last")] = []
+
+
+def pack(exhibits: Exhibits) -> bytes:
+    """The file that is kept with a run; the same exhibits give the same bytes."""
+    return gzip.compress(to_json(exhibits), compresslevel=6, mtime=0)
+
+
+def unpack(content: bytes) -> Exhibits:
+    """Read the file of a run.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    try:
+        return from_json(Exhibits, gzip.decompress(content))
+    except (OSError, EOFError) as error:
+        raise InputError(f"{ARTIFACT}: damaged ({error}); the document itself can still be shown") from error
