@@ -8,6 +8,7 @@ fields are ignored and new fields have defaults.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,6 +26,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fa
     >>> from_json(Point, to_json(Point(x_s=1.5))).x_s
     1.5
     """
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What a notebook shows of the record: the part of a report that fits it."""
+        del include, exclude  # IPython filters by itself
+        # By name: records lie at the bottom of the house, and pictures of them at its top.
+        bundle: dict[str, str] = import_module("pyrometer.report.notebook.bundle").mime_bundle(self)
+        return bundle
 
 
 def joined(name: str, head: type[Record], body: type[Record], text: str) -> type[Record]:

@@ -1,0 +1,46 @@
+"""What IPython is given of a record: HTML for notebooks, text for terminals."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+import jinja2
+
+from pyrometer.record import Record
+from pyrometer.report.facts.layout import Section, percent
+from pyrometer.report.notebook.fragment import MOST_SECTIONS, Fragment, fragment_of
+
+
+def mime_bundle(record: Record) -> dict[str, str]:
+    """The renderings of a record by MIME type, as IPython's `_repr_mimebundle_` returns them."""
+    found = fragment_of(record)
+    return {"text/html": as_html(found), "text/plain": as_text(found, record)}
+
+
+def as_html(found: Fragment) -> str:
+    """A fragment with its own style, which touches nothing else on the page; no script."""
+    return _template().render(fragment=found._replace(sections=_filled(found)))
+
+
+def as_text(found: Fragment, record: Record) -> str:
+    """The same in a few lines."""
+    if not found.subtitle and found.headline == type(record).__name__:
+        return repr(record)
+    return "\n".join(line for line in (found.headline, found.subtitle) if line)
+
+
+def _filled(found: Fragment) -> list[Section]:
+    with_content = [one for one in found.sections if one.facts or (one.table and one.table.rows)]
+    return with_content[:MOST_SECTIONS]
+
+
+@cache
+def _template() -> jinja2.Template:
+    folder = files("pyrometer.report")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["percent"] = percent
+    environment.globals["style"] = folder.joinpath("assets/fragment.css").read_text(encoding="utf-8")
+    return environment.from_string(folder.joinpath("templates/fragment.html.j2").read_text(encoding="utf-8"))

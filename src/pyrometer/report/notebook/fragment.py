@@ -1,0 +1,225 @@
+"""The part of a report that fits one record: a headline, a drawing, a few figures and tables, all static."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+from markupsafe import Markup
+
+from pyrometer.bench.calibration import Calibration
+from pyrometer.bench.cold import ColdStarts
+from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.bench.matrix.matrix import Matrix
+from pyrometer.bench.measurement import Measurement
+from pyrometer.bench.stability import Soak
+from pyrometer.checkup.checkup import Checkup
+from pyrometer.compiler.report import CompileReport
+from pyrometer.loading.report import LoaderReport
+from pyrometer.memory.profile import MemoryProfile
+from pyrometer.record import Record
+from pyrometer.report.charts.forest import forest
+from pyrometer.report.charts.histogram import histogram
+from pyrometer.report.charts.shares import Share, share_bar
+from pyrometer.report.charts.windows import window_line
+from pyrometer.report.documents import CheckDocument
+from pyrometer.report.facts import calibration as of_calibration
+from pyrometer.report.facts import cold as of_cold
+from pyrometer.report.facts import compile as of_compile
+from pyrometer.report.facts import findings as of_findings
+from pyrometer.report.facts import loading as of_loading
+from pyrometer.report.facts import matrix as of_matrix
+from pyrometer.report.facts import measurement as of_measurement
+from pyrometer.report.facts import memory as of_memory
+from pyrometer.report.facts import soak as of_soak
+from pyrometer.report.facts import trace as of_rank
+from pyrometer.report.facts import trace_words
+from pyrometer.report.facts import verdict as of_verdict
+from pyrometer.report.facts.layout import Fact, Section, Table, shortened
+from pyrometer.report.memory_context import ledger_shares
+from pyrometer.rules.diagnosis import Diagnosis
+from pyrometer.rules.finding import Finding
+from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.reporting.verdict import judge
+
+MOST_ROWS = 8
+MOST_SECTIONS = 3
+MOST_TEXT = 120
+
+
+class Fragment(NamedTuple):
+    """What a notebook shows of a record."""
+
+    headline: str
+    subtitle: str = ""
+    drawing: Markup | None = None
+    shares: Sequence[Share] = ()  # the legend of a bar
+    sections: Sequence[Section] = ()
+
+
+def fragment_of(record: Record) -> Fragment:
+    """The fragment of a record; of a type that has none of its own, its fields.
+
+    >>> class Point(Record, frozen=True, kw_only=True):
+    ...     x_s: float
+    >>> fragment_of(Point(x_s=1.5)).headline
+    'Point'
+    """
+    for kind in type(record).__mro__:
+        if kind in FRAGMENTS:
+            made = FRAGMENTS[kind](record)
+            return made._replace(sections=[_short(section) for section in made.sections])
+    return _fields(record)
+
+
+def _measurement(m: Measurement) -> Fragment:
+    return Fragment(
+        of_measurement.headline(m),
+        of_measurement.subtitle(m),
+        histogram(m),
+        sections=[Section("latency", "Latency", of_measurement.spread(m), of_measurement.latency_table(m))],
+    )
+
+
+def _verdict(v: Verdict) -> Fragment:
+    ratios = Section("ratios", "Ratios", [], of_verdict.ratio_table(v))
+    return Fragment(of_verdict.headline(v), of_verdict.subtitle(v), forest(v), sections=[ratios])
+
+
+def _calibration(c: Calibration) -> Fragment:
+    told = Section("resolution", "What this machine can tell apart", [], of_calibration.resolution_table(c))
+    return Fragment(of_calibration.headline(c), of_calibration.subtitle(c), sections=[told])
+
+
+def _starts(starts: ColdStarts) -> Fragment:
+    stages = Section("stages", "Stages of a cold start", [], of_cold.stage_table(starts))
+    return Fragment(of_cold.headline(starts), of_cold.subtitle(starts), sections=[stages])
+
+
+def _soak(soak: Soak) -> Fragment:
+    drift = Section("drift", "Drift", [], of_soak.drift_table(soak))
+    return Fragment(
+        of_soak.headline(soak), of_soak.subtitle(soak), window_line(soak.windows), sections=[drift]
+    )
+
+
+def _matrix(matrix: Matrix) -> Fragment:
+    cells = Section("cells", "Cells", [], of_matrix.main_table(matrix))
+    return Fragment(of_matrix.headline(matrix), of_matrix.subtitle(matrix), sections=[cells])
+
+
+def _rank(report: RankReport) -> Fragment:
+    shares = trace_words.part_shares(report.breakdown_ns)
+    bar = share_bar(shares, "the traced time") if shares else None
+    chapters = [
+        section for section in of_rank.sections(report) if section.slug in {"operators", "gains", "idle"}
+    ]
+    return Fragment(judge(report).sentence, f"rank {report.rank}", bar, shares, chapters)
+
+
+def _compile(report: CompileReport) -> Fragment:
+    return Fragment(
+        of_compile.headline(report), of_compile.subtitle(report), sections=of_compile.check_sections(report)
+    )
+
+
+def _memory(profile: MemoryProfile) -> Fragment:
+    shares = ledger_shares(profile.ledger_bytes, profile.peak_bytes)
+    bar = share_bar(shares, "the peak") if shares else None
+    return Fragment(
+        of_memory.headline(profile),
+        of_memory.subtitle(profile),
+        bar,
+        shares,
+        of_memory.check_sections(profile),
+    )
+
+
+def _loading(report: LoaderReport) -> Fragment:
+    return Fragment(of_loading.headline(report), sections=of_loading.sections(report))
+
+
+def _finding(finding: Finding) -> Fragment:
+    (card,) = of_findings.cards([finding])
+    return Fragment(finding.message, card.title, sections=[_advice([finding])])
+
+
+def _diagnosis(found: Diagnosis) -> Fragment:
+    score = "" if found.score is None else f"audit {found.score:.0f} of 100"
+    return Fragment(
+        f"{found.target}: {of_findings.headline(found.findings)}", score, sections=[_advice(found.findings)]
+    )
+
+
+def _checkup(found: Checkup | CheckDocument) -> Fragment:
+    m = found.measurement
+    said = of_measurement.headline(m) if m is not None else "no step was seen"
+    shares = trace_words.part_shares(found.trace.breakdown_ns) if found.trace is not None else []
+    bar = share_bar(shares, "the traced time") if shares else None
+    return Fragment(
+        f"{found.target}: {said}",
+        of_findings.headline(found.findings),
+        bar,
+        shares,
+        [_advice(found.findings)],
+    )
+
+
+def _advice(findings: Sequence[Finding]) -> Section:
+    rows = [
+        (
+            f"{card.finding.code} {_short_place(card.finding)}".strip(),
+            card.gain,
+            card.finding.message,
+            card.finding.advice,
+        )
+        for card in of_findings.cards(findings)
+    ]
+    return Section(
+        "findings", "Findings", [], Table(("where", "gain", "what", "do"), rows, frozenset({2, 3}))
+    )
+
+
+FRAGMENTS: Mapping[type[Record], Callable[[Any], Fragment]] = MappingProxyType(
+    {
+        Calibration: _calibration,
+        CheckDocument: _checkup,
+        Checkup: _checkup,
+        ColdStarts: _starts,
+        CompileReport: _compile,
+        Diagnosis: _diagnosis,
+        Finding: _finding,
+        LoaderReport: _loading,
+        Matrix: _matrix,
+        Measurement: _measurement,
+        MemoryProfile: _memory,
+        RankReport: _rank,
+        Soak: _soak,
+        Verdict: _verdict,
+    }
+)
+"""Type of record: what a notebook shows of it."""
+
+
+def _short_place(finding: Finding) -> str:
+    where = finding.where
+    return f"{PurePath(where.file).name}:{where.line}" if where.file and where.line else ""
+
+
+def _short(section: Section) -> Section:
+    return section if section.table is None else section._replace(table=shortened(section.table, MOST_ROWS))
+
+
+def _fields(record: Record) -> Fragment:
+    facts = [Fact(field.name, _said(getattr(record, field.name))) for field in msgspec.structs.fields(record)]
+    return Fragment(type(record).__name__, sections=[Section("fields", "Fields", facts)])
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, (list, dict)) and len(value) > MOST_ROWS:
+        return f"{len(value):,} entries"
+    text = repr(value)
+    return text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"
