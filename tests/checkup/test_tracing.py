@@ -18,6 +18,7 @@ from torch import nn
 from pyrometer.checkup import tracing
 from pyrometer.checkup.options import CheckOptions
 from pyrometer.checkup.script import check_script, script_observation
+from pyrometer.checkup.options import CheckOptions
 from pyrometer.checkup.tracing import MOST_STEPS, trace_workload, traced_fields
 from pyrometer.checkup.workload import check_workload
 from pyrometer.errors import InputError
@@ -135,7 +136,7 @@ def test_operators_are_put_against_this_machines_peaks(small: Inference, tmp_pat
     assert notes == []
     assert trace is not None
     environment = read_environment()
-    fields = traced_fields(trace, environment, tmp_path)
+    fields = traced_fields(trace, environment, CheckOptions(peaks_folder=tmp_path))
     assert fields["notes"] == []
     matmul = next(point for point in fields["trace"].roofline if point.op == "aten::addmm")
     assert matmul.share_of_roof is not None

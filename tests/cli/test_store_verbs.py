@@ -227,6 +227,15 @@ def test_compare_shows_both_and_says_that_it_is_no_verdict(store: Store, capsys)
     assert document.comparison.ratio_of_medians == 0.5
 
 
+def test_compare_writes_a_page(store: Store, capsys, tmp_path):
+    a, b = save(store, 0.002, age_s=60), save(store, 0.001)
+    prints(capsys, "compare", a.id, b.id, "-o", str(tmp_path / "page.html"))
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "2.00× faster" in text
+    assert "not yet proven" in text
+    assert a.id in text
+
+
 def test_compare_of_one_target_at_two_commits_tells_how_to_run_both(store: Store, capsys):
     a, b = save(store, age_s=60), save(store)
     out = prints(capsys, "compare", a.id, b.id)

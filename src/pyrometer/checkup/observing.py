@@ -56,7 +56,7 @@ def observe(work: Workload, target: str, options: CheckOptions, progress: Progre
         return found
     tell(1.0, "tracing a few steps")
     trace, notes = trace_workload(work, step_s=measurement.median_s, budget_s=budget_s)
-    more = {} if trace is None else traced_fields(trace, environment, options.peaks_folder)
+    more = {} if trace is None else traced_fields(trace, environment, options)
     notes = [*notes, *more.pop("notes", [])]
     if options.compiling and found.compiled is None:
         tell(1.0, "trying torch.compile")

@@ -86,7 +86,7 @@ def observe_script(argv: list[str], options: CheckOptions) -> Checkup:
     )
     if traced.trace is None:
         return checkup
-    return msgspec.structs.replace(checkup, **traced_fields(traced.trace, environment, options.peaks_folder))
+    return msgspec.structs.replace(checkup, **traced_fields(traced.trace, environment, options))
 
 
 def script_observation(observed: ObservedScript, name: str) -> Observation:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from pyrometer.checkup.options import CheckOptions
 from pyrometer.errors import InputError, PyrometerError
 from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.peak_cache import cached_peaks
@@ -43,11 +44,13 @@ def trace_workload(work: Workload, *, step_s: Seconds, budget_s: Seconds) -> tup
         return None, [f"no step could be traced: {error}"]
 
 
-def traced_fields(trace: Trace, environment: Environment, peaks_folder: Path | None) -> dict[str, Any]:
+def traced_fields(trace: Trace, environment: Environment, options: CheckOptions) -> dict[str, Any]:
     """What a checkup says about a trace of one process, against the peaks of this machine."""
+    if options.on_trace is not None:
+        options.on_trace(trace)
     one = trace.ranks[0]
     device = torch.device("cuda" if one.activity.has_device else "cpu")
-    peaks, why = peaks_of(device, environment, peaks_folder)
+    peaks, why = peaks_of(device, environment, options.peaks_folder)
     report = report_rank(one, peaks=peaks)
     return {
         "trace": report,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import click
 import msgspec
 
 from pyrometer.cli.checking import check_options, exit_code_of_checkup, observe_target
+from pyrometer.cli.exhibits import artifacts_of, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.saving import provenance, save_run, store_options
@@ -49,7 +51,8 @@ def command(
     from pyrometer.checkup.explaining import explained
     from pyrometer.record import to_dict
     from pyrometer.report.documents import CheckDocument
-    from pyrometer.report.html import write_report
+    from pyrometer.report.exhibiting import draw, with_sources
+    from pyrometer.report.exhibits import Exhibits
     from pyrometer.workload.target import parse_target
 
     parsed = parse_target(target, arguments)
@@ -58,24 +61,31 @@ def command(
         raise UsageError(
             f"--try-compile: {target} runs as it is; it goes with a workload, as in model.py:workload"
         )
-    options = check_options(parsed, budget, store_location, compiling=try_compile)
+    drawn: list[Exhibits] = []
+    options = dataclasses.replace(
+        check_options(parsed, budget, store_location, compiling=try_compile),
+        on_trace=lambda trace: drawn.append(draw(trace.ranks)),
+    )
     observed = observe_target(parsed, options, quiet=as_json or not is_script)
     checkup = explained(observed, options)
     fields = {name: getattr(checkup, name) for name in checkup.__struct_fields__}
     document = CheckDocument(**fields, report_path=None)
+    exhibits = with_sources(drawn[0] if drawn else Exhibits(), document)
     run = save_run(
         store_location,
         kind="check",
         target=checkup.target,
         document=to_dict(document),
         environment=checkup.environment,
+        artifacts=artifacts_of(exhibits),
     )
     document = msgspec.structs.replace(document, **provenance(run))
     path = output or _report_path(store_location, document.run_id)
     unwritten: InputError | None = None
     try:
-        write_report(msgspec.structs.replace(document, report_path=str(path)), path)
-        document = msgspec.structs.replace(document, report_path=str(path))
+        placed = msgspec.structs.replace(document, report_path=str(path))
+        write_page(placed, path, exhibits, store_location=store_location)
+        document = placed
     except InputError as error:
         unwritten = error  # the result is printed all the same
     if as_json:

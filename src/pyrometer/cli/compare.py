@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,19 +18,29 @@ if TYPE_CHECKING:
 @click.argument("a")
 @click.argument("b")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "-o",
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the HTML report to this file.",
+)
 @store_option
-def command(store: Store, *, a: str, b: str, as_json: bool) -> None:
+def command(store: Store, *, a: str, b: str, as_json: bool, page: Path | None) -> None:
     """Put two stored measurements side by side.
 
     A and B are ids, beginnings of ids, or `last`. Runs of different machines or settings are refused. The ratio is
     for display: a verdict needs `pyrometer bench A --vs B`, which runs both in turns.
     """
-    from pyrometer.report.run_documents import CompareDocument
+    from pyrometer.report.comparing import compare_stored
     from pyrometer.report.run_views import comparison_view
-    from pyrometer.store.comparison import compare_runs
 
-    comparison = compare_runs(store.load(a), store.load(b))
+    document, exhibits = compare_stored(store, store.load(a), store.load(b))
+    if page is not None:
+        from pyrometer.report.html import write_report
+
+        write_report(document, page, exhibits)
     if as_json:
-        print_document(CompareDocument(comparison=comparison))
+        print_document(document)
     else:
-        print_view(comparison_view(comparison))
+        print_view(comparison_view(document))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from pyrometer.cli.exhibits import artifacts_of, write_page
 from pyrometer.cli.inspecting import Inspected, inspect_target, parse_extras
 from pyrometer.cli.limits import parse_limits
 from pyrometer.cli.parameters import DURATION
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyrometer.compiler.budget import CompileBudget
     from pyrometer.compiler.report import CompileReport
     from pyrometer.report.documents import CompileDocument
+    from pyrometer.report.exhibits import Exhibits
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -87,6 +89,7 @@ def command(
     baseline = _baseline(flags["diff"], store_location) if flags["diff"] is not None else None
     found = inspect_target(target, arguments, flags, quiet=as_json)
     document = _document(found, budget, baseline, no_source=flags["no_source"])
+    exhibits = _exhibits(document, no_source=flags["no_source"])
     if document.environment is not None:
         from pyrometer.record import to_dict
 
@@ -96,14 +99,13 @@ def command(
             target=found.target,
             document=to_dict(document),
             environment=document.environment,
+            artifacts=artifacts_of(exhibits),
         )
         document = msgspec.structs.replace(document, **provenance(run))
     if flags["export"] is not None:
         _export(found, flags["export"])
     if page is not None:
-        from pyrometer.report.html import write_report
-
-        write_report(document, page)
+        write_page(document, page, exhibits, store_location=store_location)
     if as_json:
         print_document(document)
     else:
@@ -113,6 +115,13 @@ def command(
     if found.exit_code:
         return found.exit_code
     return ExitCode.FOUND if document.over_budget else ExitCode.OK
+
+
+def _exhibits(document: CompileDocument, *, no_source: bool) -> Exhibits:
+    from pyrometer.report.exhibiting import with_sources
+    from pyrometer.report.exhibits import Exhibits
+
+    return Exhibits() if no_source else with_sources(Exhibits(), document)
 
 
 def _baseline(reference: str, store_location: str | None) -> CompileReport:

@@ -33,7 +33,7 @@ def command(store: Store, *, run: str, output: Path, force: bool) -> None:
         raise InputError(
             f"{output}: the extension {output.suffix!r} names no format; legal are {', '.join(FORMATS)}"
         )
-    write_file(output, FORMATS[output.suffix.lower()](store.load(run)), force=force)
+    write_file(output, FORMATS[output.suffix.lower()](store, store.load(run)), force=force)
 
 
 def write_file(file: Path, content: bytes, *, force: bool) -> None:
@@ -56,23 +56,24 @@ def write_file(file: Path, content: bytes, *, force: bool) -> None:
         ) from error
 
 
-def to_json(run: Run) -> bytes:
+def to_json(_store: Store, run: Run) -> bytes:
     """The document of a run, as its verb printed it with `--json`."""
     return document_json(run.document)
 
 
-def to_markdown(run: Run) -> bytes:
+def to_markdown(_store: Store, run: Run) -> bytes:
     """A run as Markdown."""
     from pyrometer.report.markdown import render_document
 
     return render_document(run.kind, run.document).encode()
 
 
-def to_html(run: Run) -> bytes:
+def to_html(store: Store, run: Run) -> bytes:
     """A run as one self-contained HTML file."""
+    from pyrometer.report.exhibiting import stored_exhibits
     from pyrometer.report.html import render_document
 
-    return render_document(run.kind, run.document).encode()
+    return render_document(run.kind, run.document, stored_exhibits(store, run)).encode()
 
 
-FORMATS: dict[str, Callable[[Run], bytes]] = {".json": to_json, ".md": to_markdown, ".html": to_html}
+FORMATS: dict[str, Callable[[Store, Run], bytes]] = {".json": to_json, ".md": to_markdown, ".html": to_html}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from pyrometer.cli.exhibits import artifacts_of, write_page
 from pyrometer.cli.memory_flags import parse_memory_limits, parse_sizes, parse_what_if, undecided
 from pyrometer.cli.parameters import BYTES, DURATION
 from pyrometer.cli.printing import print_document, print_view
@@ -17,6 +18,7 @@ from pyrometer.errors import ExitCode
 
 if TYPE_CHECKING:
     from pyrometer.report.documents import MemoryDocument, SnapshotDocument
+    from pyrometer.report.exhibits import Exhibits
 
 
 @click.command()
@@ -68,6 +70,9 @@ def command(
     A SCRIPT runs unchanged. SNAPSHOT is a file that torch.cuda.memory._dump_snapshot wrote: why memory ran out, how it
     was fragmented, and which settings of the allocator would have helped.
     """
+    from pyrometer.report.exhibiting import with_sources
+    from pyrometer.report.exhibits import Exhibits
+
     question = MemoryQuestion(
         target=target,
         arguments=arguments,
@@ -82,11 +87,10 @@ def command(
     )
     document, code = _answer(question, quiet=as_json)
     document = msgspec.structs.replace(document, **provenance(None))
-    document = _saved(document, store_location)
+    exhibits = with_sources(Exhibits(), document)
+    document = _saved(document, exhibits, store_location)
     if page is not None:
-        from pyrometer.report.html import write_report
-
-        write_report(document, page)
+        write_page(document, page, exhibits, store_location=store_location)
     if as_json:
         print_document(document)
     else:
@@ -118,7 +122,7 @@ def _answer(question: MemoryQuestion, *, quiet: bool) -> tuple[MemoryDocument | 
 
 
 def _saved(
-    document: MemoryDocument | SnapshotDocument, store_location: str | None
+    document: MemoryDocument | SnapshotDocument, exhibits: Exhibits, store_location: str | None
 ) -> MemoryDocument | SnapshotDocument:
     """Stored where there is an environment: what was read from a file is not of this machine."""
     environment = getattr(document, "environment", None)
@@ -132,5 +136,6 @@ def _saved(
         target=document.target,
         document=to_dict(document),
         environment=environment,
+        artifacts=artifacts_of(exhibits),
     )
     return msgspec.structs.replace(document, **provenance(run))

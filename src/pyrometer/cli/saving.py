@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyrometer.cli.announcing import announced
 from pyrometer.errors import StoreError, UsageError
 from pyrometer.settings import load_settings
 
@@ -103,7 +104,8 @@ def store_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             raise UsageError("--store and --no-store exclude each other; give one")
         location = None if no_store else _location(store)
         try:
-            code = verb(store_location=location, **flags)
+            with announced(location, flags):
+                code = verb(store_location=location, **flags)
         except click.exceptions.Exit as ended:
             code = ended.exit_code
         failure: StoreError | None = click.get_current_context().meta.get(_FAILURE)

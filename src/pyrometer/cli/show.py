@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the document that the verb printed with --json.")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the HTML report to this file."
+    "-o",
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the HTML report to this file.",
 )
 @store_option
 def command(store: Store, *, run: str, as_json: bool, markdown: bool, html: Path | None) -> None:
@@ -33,11 +36,11 @@ def command(store: Store, *, run: str, as_json: bool, markdown: bool, html: Path
         raise UsageError("--json, --markdown and --html exclude each other; give one")
     found = store.load(run)
     if as_json:
-        click.echo(to_json(found))
+        click.echo(to_json(store, found))
     elif markdown:
-        click.echo(to_markdown(found))
+        click.echo(to_markdown(store, found))
     elif html is not None:
-        write_file(html, to_html(found), force=False)
+        write_file(html, to_html(store, found), force=False)
     else:
         from pyrometer.report.run_views import provenance_view
         from pyrometer.report.terminal import render_document

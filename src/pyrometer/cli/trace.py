@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,12 +11,14 @@ import click
 import msgspec
 
 from pyrometer.cli.capturing import Captured, capture_process, capture_target, parse_extras
+from pyrometer.cli.exhibits import artifacts_of, write_page
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.saving import provenance, save_run, store_options
 from pyrometer.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from pyrometer.report.documents import TraceDocument
+    from pyrometer.report.exhibits import Exhibits
     from pyrometer.trace.trace import Trace
 
 Asked: TypeAlias = "tuple[str | None, str | None]"
@@ -137,20 +140,32 @@ def _of_files(
     if diff:
         if len(inputs) != 2:
             raise UsageError(f"--diff: got {len(inputs)} files; it compares two: pyrometer trace --diff A B")
-        return _show(_compared(inputs, strict=strict), as_json=as_json, page=page)
+        document, exhibits = _compared(inputs, strict=strict)
+        return _show(document, exhibits, as_json=as_json, page=page)
     if _is_asked(asked) or export is not None:
         trace = read_trace(list(inputs), strict=strict)
         if export is not None:
             _export(trace, export)
         if _is_asked(asked):
             return _answer(trace, asked, as_json=as_json)
+    from pyrometer.report.exhibits import Exhibits
     from pyrometer.trace.reporting.job_report import report_files
 
+    files = find_files(list(inputs))
     return _show(
-        _document(" ".join(inputs), report_files(find_files(list(inputs)), strict=strict)),
+        _document(" ".join(inputs), report_files(files, strict=strict)),
+        Exhibits() if page is None else _drawn(files, strict=strict),
         as_json=as_json,
         page=page,
     )
+
+
+def _drawn(files: Sequence[str | Path], *, strict: bool) -> Exhibits:
+    """The first few ranks, as a page draws them; they are read again, since reports do not hold their events."""
+    from pyrometer.report.exhibiting import MOST_RANKS, draw
+    from pyrometer.trace.reading.read import read_trace
+
+    return draw(read_trace(list(files[:MOST_RANKS]), strict=strict).ranks)
 
 
 def _of_capture(
@@ -163,20 +178,24 @@ def _of_capture(
         return _answer(captured.trace, asked, as_json=as_json) or captured.exit_code
     from pyrometer.hardware.environment import read_environment
     from pyrometer.record import to_dict
+    from pyrometer.report.exhibiting import draw
     from pyrometer.trace.reporting.job_report import report_trace
 
     document = _document(captured.target, report_trace(captured.trace))
     environment = read_environment()
     document = msgspec.structs.replace(document, environment=environment, capture=captured.trace.capture)
+    exhibits = draw(captured.trace.ranks)
     run = save_run(
         store_location,
         kind="trace",
         target=captured.target,
         document=to_dict(document),
         environment=environment,
+        artifacts=artifacts_of(exhibits),
     )
     document = msgspec.structs.replace(document, **provenance(run))
-    return _show(document, as_json=as_json, page=page, stderr=captured.is_script) or captured.exit_code
+    shown = _show(document, exhibits, as_json=as_json, page=page, stderr=captured.is_script)
+    return shown or captured.exit_code
 
 
 def _document(target: str, found: Any) -> TraceDocument:
@@ -189,8 +208,9 @@ def _document(target: str, found: Any) -> TraceDocument:
     return msgspec.structs.replace(document, **provenance(None))
 
 
-def _compared(inputs: tuple[str, ...], *, strict: bool) -> TraceDocument:
+def _compared(inputs: tuple[str, ...], *, strict: bool) -> tuple[TraceDocument, Exhibits]:
     from pyrometer.report.documents import TraceDocument
+    from pyrometer.report.exhibiting import draw
     from pyrometer.trace.difference.compare import diff_traces
     from pyrometer.trace.reading.read import read_trace
     from pyrometer.trace.reporting.rank_report import report_rank
@@ -199,14 +219,14 @@ def _compared(inputs: tuple[str, ...], *, strict: bool) -> TraceDocument:
     document = TraceDocument(
         target=" against ".join(inputs), ranks=[report_rank(a), report_rank(b)], diff=diff_traces(a, b)
     )
-    return msgspec.structs.replace(document, **provenance(None))
+    return msgspec.structs.replace(document, **provenance(None)), draw([a, b])
 
 
-def _show(document: TraceDocument, *, as_json: bool, page: Path | None, stderr: bool = False) -> int:
+def _show(
+    document: TraceDocument, exhibits: Exhibits, *, as_json: bool, page: Path | None, stderr: bool = False
+) -> int:
     if page is not None:
-        from pyrometer.report.html import write_report
-
-        write_report(document, page)
+        write_page(document, page, exhibits, store_location=None)
     if as_json:
         print_document(document)
     else:

@@ -7,12 +7,14 @@ with the stored run as one file, and travel in the page.
 from __future__ import annotations
 
 import gzip
+import zlib
 from typing import Annotated
 
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc, from_json, to_json
 from pyrometer.trace.view.record import TraceView
+from pyrometer.trace.view.table_record import TraceTables
 
 ARTIFACT = "exhibits.json.gz"
 """Its name among the files of a run."""
@@ -45,6 +47,7 @@ class Exhibits(Record, frozen=True, kw_only=True):
     """What a page draws beyond its document; every part may be missing."""
 
     traces: Annotated[list[TraceView], doc("one per rank")] = []
+    tables: Annotated[list[TraceTables], doc("one per rank")] = []
     sources: list[SourceText] = []
     history: Annotated[list[PastRun], doc("the oldest first; the document's own run is the last")] = []
 
@@ -62,5 +65,5 @@ def unpack(content: bytes) -> Exhibits:
     """
     try:
         return from_json(Exhibits, gzip.decompress(content))
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error, InputError) as error:
         raise InputError(f"{ARTIFACT}: damaged ({error}); the document itself can still be shown") from error

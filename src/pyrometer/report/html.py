@@ -49,8 +49,8 @@ from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts import audit as of_audit
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
+from pyrometer.report.facts import comparison as of_comparison
 from pyrometer.report.facts import compile as of_compile
-from pyrometer.report.facts import findings as of_findings
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import memory as of_memory
@@ -62,10 +62,12 @@ from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import percent, spans
 from pyrometer.report.facts.trace_document import Part
+from pyrometer.report.findings_context import finding_parts
 from pyrometer.report.memory_context import loading_parts, memory_parts, snapshot_parts
-from pyrometer.report.navigation import page_of
+from pyrometer.report.navigation import assemble, page_of
 from pyrometer.report.payloads.block import element, embed
 from pyrometer.report.payloads.blocks import blocks_of
+from pyrometer.report.run_documents import CompareDocument
 from pyrometer.report.trace_context import MOST_RANKS, part_context
 from pyrometer.report.widgets import places
 from pyrometer.trace.capture.record import Capture
@@ -92,10 +94,11 @@ def page(document: Document, exhibits: Exhibits | None = None) -> str:
         "kind": kind,
         "document": document,
         "style": inline("report.css"),
+        "early": inline("theme.js"),
         "app": inline("report.js"),
         "data": embed(b'{"kind":"%s","document":%s}' % (kind.encode(), to_json(document))),
         "blocks": [element(block) for block in blocks],
-        "widgets": [place.element() for place in places(block.name for block in blocks)],
+        "widgets": list(places(block.name for block in blocks)),
     }
     return _templates().get_template(template).render(**shell, **view(document))
 
@@ -187,16 +190,6 @@ def check_context(document: CheckDocument) -> Context:
     }
 
 
-def finding_parts(document: CheckDocument) -> Context:
-    """Fills `findings.html.j2`."""
-    return {
-        "headline": of_findings.headline(document.findings),
-        "cards": of_findings.cards(document.findings),
-        "reading": of_findings.reading_section(document.reading),
-        "suppressed": of_findings.suppressed_text(document.suppressed),
-    }
-
-
 def audit_context(document: AuditDocument) -> Context:
     """What the page of an audit shows."""
     return {
@@ -249,6 +242,16 @@ def trace_context(document: TraceDocument) -> Context:
     }
 
 
+def compare_context(document: CompareDocument) -> Context:
+    """What the page of `pyrometer compare` shows."""
+    found = document.comparison
+    return {
+        "headline": _headline(of_comparison.headline(found)),
+        "sides": of_comparison.side_table(found),
+        "sections": of_comparison.sections(found.changes),
+    }
+
+
 def compile_context(document: CompileDocument) -> Context:
     """What the page of `pyrometer compile` shows."""
     return {
@@ -287,6 +290,7 @@ VIEWS: dict[str, tuple[str, Callable[[Any], Context]]] = {
     "bench": ("result.html.j2", bench_context),
     "calibration": ("calibration.html.j2", calibration_context),
     "check": ("result.html.j2", check_context),
+    "compare": ("compare.html.j2", compare_context),
     "compile": ("compile.html.j2", compile_context),
     "matrix": ("matrix.html.j2", matrix_context),
     "memory": ("memory.html.j2", memory_context),
@@ -405,5 +409,6 @@ def _templates() -> jinja2.Environment:
     templates.filters["spans"] = spans
     templates.filters["percent"] = percent
     templates.filters["page"] = page_of
+    templates.filters["assemble"] = assemble
     templates.filters["saving"] = of_memory.saving
     return templates

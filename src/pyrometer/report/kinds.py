@@ -21,12 +21,14 @@ from pyrometer.report.documents import (
     SnapshotDocument,
     TraceDocument,
 )
+from pyrometer.report.run_documents import CompareDocument
 
 DOCUMENTS: dict[str, type[Document]] = {
     "audit": AuditDocument,
     "bench": BenchDocument,
     "calibration": CalibrationDocument,
     "check": CheckDocument,
+    "compare": CompareDocument,
     "compile": CompileDocument,
     "matrix": MatrixDocument,
     "memory": MemoryDocument,

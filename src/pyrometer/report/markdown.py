@@ -29,6 +29,7 @@ from pyrometer.report.documents import (
 from pyrometer.report.facts import audit as of_audit
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
+from pyrometer.report.facts import comparison as of_comparison
 from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import compile_breaks, surroundings
 from pyrometer.report.facts import findings as of_findings
@@ -42,6 +43,7 @@ from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Fact, Section, Table, shortened, spans
+from pyrometer.report.run_documents import CompareDocument
 
 MOST_ROWS = 40
 """Rows of a chapter's table; the document holds more."""
@@ -128,6 +130,16 @@ def audit_blocks(document: AuditDocument) -> list[str]:
     for section in of_audit.sections(document):
         blocks += section_blocks(section)
     return [*blocks, *(escape(note) for note in document.notes), *_provenance_blocks(document)]
+
+
+def compare_blocks(document: CompareDocument) -> list[str]:
+    """Two stored runs beside each other, as blocks of Markdown."""
+    found = document.comparison
+    blocks = [f"## {escape(of_comparison.headline(found))}", escape(found.note)]
+    blocks += [table(of_comparison.side_table(found))]
+    for section in of_comparison.sections(found.changes):
+        blocks += section_blocks(section)
+    return [*blocks, "### To prove a difference", code_block(found.prove_with)]
 
 
 def calibration_blocks(document: CalibrationDocument) -> list[str]:
@@ -245,6 +257,7 @@ VIEWS: dict[str, Callable[[Any], list[str]]] = {
     "bench": bench_blocks,
     "calibration": calibration_blocks,
     "check": check_blocks,
+    "compare": compare_blocks,
     "compile": compile_blocks,
     "matrix": matrix_blocks,
     "memory": memory_blocks,

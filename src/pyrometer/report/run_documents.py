@@ -20,6 +20,7 @@ class RunsDocument(Document, frozen=True, kw_only=True):
 class CompareDocument(Document, frozen=True, kw_only=True):
     """`pyrometer compare A B --json`."""
 
+    target: Annotated[str, doc("what is compared with what")] = ""
     comparison: Comparison
 
 

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pyrometer.bench.measurement import Measurement
-from pyrometer.quantity import format_bytes, format_rate, format_seconds, significant
+from pyrometer.quantity import format_bytes, significant
+from pyrometer.report.facts import comparison as of_comparison
+from pyrometer.report.facts.comparison import commit, taken
+from pyrometer.report.facts.layout import Table as Columns
 from pyrometer.report.glyphs import Portable
-from pyrometer.store.comparison import Comparison
-from pyrometer.store.run import Pruned, RunSummary, created_at
-
-_FIGURES: tuple[tuple[str, Callable[[Measurement], str]], ...] = (
-    ("median", lambda m: format_seconds(m.median_s)),
-    ("interval", lambda m: f"{format_seconds(m.ci_low_s)}–{format_seconds(m.ci_high_s)}"),
-    ("P95", lambda m: format_seconds(m.p95_s)),
-    ("P99", lambda m: format_seconds(m.p99_s)),
-    ("first call", lambda m: format_seconds(m.first_call_s)),
-    ("throughput", lambda m: format_rate(m.throughput, f"{m.unit}/s")),
-    ("peak memory", lambda m: format_bytes(m.peak_bytes)),
-    ("samples", lambda m: str(m.num_samples)),
-)
+from pyrometer.report.run_documents import CompareDocument
+from pyrometer.store.run import Pruned, RunSummary
 
 
 def runs_view(runs: list[RunSummary]) -> RenderableType:
@@ -44,22 +33,19 @@ def provenance_view(run: RunSummary, command: list[str]) -> RenderableType:
     return Portable(Text(" · ".join(part for part in parts if part), style="dim"))
 
 
-def comparison_view(comparison: Comparison) -> RenderableType:
-    """Two measurements beside each other, with what the ratio does not mean."""
-    a, b = comparison.a, comparison.b
-    table = _grid("", "A", "B")
-    rows = [
-        ("run", a.run.id, b.run.id),
-        ("target", a.run.target, b.run.target),
-        ("taken", taken(a.run), taken(b.run)),
+def comparison_view(document: CompareDocument) -> RenderableType:
+    """Two measurements beside each other, what changed, and what the ratio does not mean."""
+    comparison = document.comparison
+    rows: list[RenderableType] = [_titled(of_comparison.side_table(comparison)), Text("")]
+    for section in of_comparison.sections(comparison.changes):
+        if section.table is not None:
+            rows += [Text(section.title, style="bold"), _titled(section.table), Text("")]
+    rows += [
+        Text(f"ratio of medians, B over A: {significant(comparison.ratio_of_medians)}", style="bold"),
+        Text(comparison.note),
+        Text(f"to prove a difference: {comparison.prove_with}"),
     ]
-    rows += [("commit", commit(a.run) or "–", commit(b.run) or "–")]
-    rows += [(label, figure(a.measurement), figure(b.measurement)) for label, figure in _FIGURES]
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    ratio = Text(f"ratio of medians, B over A: {significant(comparison.ratio_of_medians)}", style="bold")
-    proof = Text(f"to prove a difference: {comparison.prove_with}")
-    return Portable(Group(table, Text(""), ratio, Text(comparison.note), proof))
+    return Portable(Group(*rows))
 
 
 def pruned_view(pruned: Pruned, *, dry_run: bool) -> RenderableType:
@@ -73,19 +59,16 @@ def pruned_view(pruned: Pruned, *, dry_run: bool) -> RenderableType:
     return Portable(Text("\n".join(lines)))
 
 
-def taken(run: RunSummary) -> str:
-    """When a run was made, in the reader's time zone."""
-    return f"{created_at(run).astimezone():%Y-%m-%d %H:%M}"
-
-
-def commit(run: RunSummary) -> str:
-    """The commit of a run as people abbreviate it; `+` stands for changes on top of it."""
-    return f"{(run.commit_sha or '')[:9]}{'+' if run.dirty else ''}"
-
-
 def _grid(*columns: str) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(no_wrap=column == "run")
     table.add_row(*(Text(column, style="dim") for column in columns))
+    return table
+
+
+def _titled(content: Columns) -> Table:
+    table = _grid(*content.columns)
+    for row in content.rows:
+        table.add_row(*(Text(cell) for cell in row))
     return table

@@ -47,6 +47,7 @@ from pyrometer.report.facts import trace_gains as of_gains
 from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Section, Table, percent
 from pyrometer.report.glyphs import Portable, ShareBar, interval_line, phase_mark, sparkline
+from pyrometer.report.run_views import comparison_view
 from pyrometer.report.terminal_compile import compile_view, compiled_rows
 from pyrometer.report.terminal_findings import audit_view, finding_rows, reading_rows
 from pyrometer.report.terminal_memory import loading_rows, memory_rows, memory_view, snapshot_view
@@ -259,6 +260,7 @@ VIEWS: dict[str, Callable[[Any], RenderableType]] = {
     "bench": bench_view,
     "calibration": calibration_view,
     "check": check_view,
+    "compare": comparison_view,
     "compile": compile_view,
     "matrix": matrix_view,
     "memory": memory_view,

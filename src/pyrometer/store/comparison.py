@@ -10,6 +10,7 @@ from pyrometer.errors import InputError
 from pyrometer.hardware.environment import Environment
 from pyrometer.quantity import Ratio
 from pyrometer.record import Record, doc, from_dict
+from pyrometer.store.changes import RunChanges, changes_of
 from pyrometer.store.run import Run, RunSummary
 
 NOTE = (
@@ -33,6 +34,7 @@ class Comparison(Record, frozen=True, kw_only=True):
     ratio_of_medians: Annotated[Ratio, doc("median of B over median of A; no verdict")]
     note: str = NOTE
     prove_with: Annotated[str, doc("the command that would give a verdict")]
+    changes: Annotated[RunChanges, doc("part by part, as far as both runs looked at it")] = RunChanges()
 
 
 def compare_runs(a: Run, b: Run) -> Comparison:
@@ -52,7 +54,11 @@ def compare_runs(a: Run, b: Run) -> Comparison:
             f"medians of {medians[0]:g} s and {medians[1]:g} s have no ratio; measure more steps at once"
         )
     return Comparison(
-        a=sides[0], b=sides[1], ratio_of_medians=medians[1] / medians[0], prove_with=_proof(a, b)
+        a=sides[0],
+        b=sides[1],
+        ratio_of_medians=medians[1] / medians[0],
+        prove_with=_proof(a, b),
+        changes=changes_of(a, b),
     )
 
 

@@ -1,0 +1,31 @@
+"""Two stored runs as one document, with the exhibits of both."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pyrometer.report.exhibiting import stored_exhibits
+from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.facts.comparison import target
+from pyrometer.report.run_documents import CompareDocument
+from pyrometer.store.comparison import compare_runs
+from pyrometer.store.run import Run
+from pyrometer.store.store import Store
+
+
+def compare_stored(store: Store, a: Run, b: Run) -> tuple[CompareDocument, Exhibits]:
+    """Put two runs side by side; their call trees are laid over each other where both were traced.
+
+    Raises:
+        InputError: one of them holds no measurement, or its exhibits are damaged.
+        IncomparableError: they were taken on machines, or with settings, that must not be compared.
+    """
+    comparison = compare_runs(a, b)
+    document = CompareDocument(target=target(comparison), comparison=comparison)
+    kept = [(run, stored_exhibits(store, run)) for run in (a, b)]
+    views = [
+        msgspec.structs.replace(exhibits.traces[0], path=f"{run.target} ({run.id})")
+        for run, exhibits in kept
+        if exhibits.traces
+    ]
+    return document, Exhibits(traces=views if len(views) == 2 else [], history=kept[1][1].history)

@@ -1,0 +1,60 @@
+"""Gathers the exhibits of a document: from traces at hand, from the user's sources, from what a store holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pyrometer.report.documents import Document
+from pyrometer.report.exhibits import ARTIFACT, Exhibits, unpack
+from pyrometer.report.history import past_runs
+from pyrometer.report.sources import read_sources
+from pyrometer.store.run import Run, RunSummary
+from pyrometer.store.store import Store
+from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.view.view import view_trace
+
+MOST_SLICES = 200_000
+"""Slices that a page draws, over all of its ranks."""
+
+MOST_RANKS = 8
+FEWEST_SLICES = 20_000
+MOST_PAST = 50
+"""Earlier runs that a history shows."""
+
+
+def draw(ranks: Sequence[RankTrace]) -> Exhibits:
+    """The traces of a document, of which the first few ranks are drawn."""
+    drawn = ranks[:MOST_RANKS]
+    most = max(FEWEST_SLICES, MOST_SLICES // max(len(drawn), 1))
+    return Exhibits(traces=[view_trace(rank, max_slices=most) for rank in drawn])
+
+
+def with_sources(exhibits: Exhibits, document: Document) -> Exhibits:
+    """Together with the user's lines that the document speaks of."""
+    return msgspec.structs.replace(exhibits, sources=read_sources(document))
+
+
+def with_history(exhibits: Exhibits, store: Store, run: RunSummary) -> Exhibits:
+    """Together with how the target did in earlier runs."""
+    return msgspec.structs.replace(exhibits, history=past_runs(earlier_runs(store, run)))
+
+
+def stored_exhibits(store: Store, run: Run) -> Exhibits:
+    """The exhibits that were kept with a run, and how the target did before it.
+
+    Raises:
+        InputError: the file is damaged.
+        StoreError: the store cannot be read.
+    """
+    names = {artifact.name for artifact in run.artifacts}
+    kept = unpack(store.artifact_path(run, ARTIFACT).read_bytes()) if ARTIFACT in names else Exhibits()
+    return with_history(kept, store, run)
+
+
+def earlier_runs(store: Store, run: RunSummary) -> list[Run]:
+    """Runs of the same kind and target up to this one, the oldest first."""
+    alike = (one for one in store.runs(kind=run.kind, name=run.target) if one.target == run.target)
+    ids = [one.id for one in alike if one.created_at <= run.created_at and one.median_s is not None]
+    return [store.load(run_id) for run_id in reversed(ids[:MOST_PAST])]

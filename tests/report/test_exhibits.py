@@ -1,0 +1,66 @@
+"""Exhibits: kept with a run, read again, and drawn by its page."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyrometer.errors import InputError
+from pyrometer.record import to_dict
+from pyrometer.report.exhibiting import earlier_runs, stored_exhibits
+from pyrometer.report.exhibits import ARTIFACT, Exhibits, SourceText, pack, unpack
+from pyrometer.store.run import new_run
+from pyrometer.store.store import Store
+
+KEPT = Exhibits(sources=[SourceText(file="train.py", first_line=3, lines=["loss.item()"])])
+
+
+def stored(store, document, moment, exhibits=None, target="train.py:work"):
+    run = new_run(
+        "check",
+        target,
+        to_dict(document),
+        environment=to_dict(document.environment),
+        command=["pyrometer"],
+        commit=(None, None),
+        now=moment,
+    )
+    return store.save(run, {ARTIFACT: pack(exhibits)} if exhibits is not None else None)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.open(tmp_path / "store")
+
+
+@pytest.fixture
+def moments():
+    from datetime import datetime, timezone
+
+    return [datetime(2026, 11, day, tzinfo=timezone.utc) for day in range(1, 5)]
+
+
+def test_the_same_exhibits_give_the_same_bytes_and_come_back():
+    assert pack(KEPT) == pack(KEPT)
+    assert unpack(pack(KEPT)) == KEPT
+
+
+def test_damaged_exhibits_are_one_clear_error():
+    for content in (b"", b"not gzip", pack(KEPT)[:-9], pack(KEPT)[:30] + bytes(12) + pack(KEPT)[42:]):
+        with pytest.raises(InputError, match="damaged"):
+            unpack(content)
+
+
+def test_a_stored_run_has_its_exhibits_and_what_was_before_it(store, documents, moments):
+    document = documents["steady"]
+    first = stored(store, document, moments[0])
+    run = stored(store, document, moments[1], KEPT)
+    stored(store, document, moments[2])
+    found = stored_exhibits(store, run)
+    assert found.sources == KEPT.sources
+    assert [past.run_id for past in found.history] == [first.id, run.id]
+
+
+def test_other_targets_are_no_history(store, documents, moments):
+    stored(store, documents["steady"], moments[0], target="train.py:work_of_another")
+    run = stored(store, documents["steady"], moments[1])
+    assert [one.id for one in earlier_runs(store, run)] == [run.id]
