@@ -1,10 +1,12 @@
 /**
- * A canvas that fills its width, with a range in view: drags and wheels move and zoom it, W/S zoom and A/D move it.
- * What is drawn, and what is under the pointer, its owner decides.
+ * A canvas that fills its width, with a range in view: drags, wheels, pinches and double clicks move and zoom it, W/S
+ * zoom and A/D move it. What is drawn, and what is under the pointer, its owner decides.
  */
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { type Axis, panned, type Range, toValue, zoomed } from "./viewport";
+import { usePointers } from "./pointers";
+import { useThemeVersion } from "./theme";
+import { type Axis, keyed, panned, type Range, toValue, zoomed } from "./viewport";
 
 /** What a drawing is given: the context in CSS pixels, the size, and the range in view. */
 export interface Frame {
@@ -21,7 +23,7 @@ export interface Spot {
   readonly value: number;
 }
 
-interface Props {
+export interface SurfaceProps {
   readonly axis: Axis;
   readonly range: Range;
   readonly height: number;
@@ -33,105 +35,66 @@ interface Props {
   readonly onRange: (range: Range) => void;
   readonly onPoint?: (spot: Spot | null) => void;
   readonly onPress?: (spot: Spot) => void;
+  /** A double click; without it the view zooms in there. */
+  readonly onDouble?: (spot: Spot) => void;
+  /** A drag with Shift held, from one value to another; null while there is none. Without it Shift does nothing. */
+  readonly onMeasure?: (range: Range | null) => void;
   readonly onKey?: (key: string) => boolean;
-  /** How far a vertical drag or wheel moved; without it vertical wheels scroll the page. */
-  readonly onScroll?: (pixels: number) => void;
+  /** How far a vertical drag or wheel moved; true when it had an effect, else the wheel scrolls the page. */
+  readonly onScroll?: (pixels: number) => boolean | void;
+  /** How far a vertical drag moved, for owners that scroll by themselves. */
+  readonly onDrag?: (pixels: number) => void;
+  /** The canvas, for pictures of it and to give it the focus. */
+  readonly onCanvas?: (canvas: HTMLCanvasElement | null) => void;
 }
 
-const ZOOM_STEP = 1.25;
-const PAN_SHARE = 0.12;
-const CLICK_PX = 4;
-
-export function Surface(props: Props): JSX.Element {
+export function Surface(props: SurfaceProps): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(canvas);
-  const held = useRef<{ x: number; y: number; range: Range; moved: boolean } | null>(null);
+  const theme = useThemeVersion();
   const latest = useRef(props);
   latest.current = props;
+  const pointers = usePointers(latest, canvas);
 
   useLayoutEffect(() => {
     const request = requestAnimationFrame(() => paint(canvas.current, width, latest.current));
     return () => cancelAnimationFrame(request);
-  }, [width, props.height, props.range, props.version, props.draw]);
+  }, [width, theme, props.height, props.range, props.version, props.draw]);
 
   useEffect(() => {
     const element = canvas.current;
     if (element === null) return;
     const wheel = (event: WheelEvent): void => turn(event, latest.current);
     element.addEventListener("wheel", wheel, { passive: false });
-    return () => element.removeEventListener("wheel", wheel);
+    latest.current.onCanvas?.(element);
+    return () => {
+      element.removeEventListener("wheel", wheel);
+      latest.current.onCanvas?.(null);
+    };
   }, []);
 
-  const spot = (event: PointerEvent): Spot => {
-    const box = (event.currentTarget as Element).getBoundingClientRect();
-    const x = event.clientX - box.left;
-    return { x, y: event.clientY - box.top, value: toValue(props.range, box.width, x) };
-  };
   return (
     <canvas
       ref={canvas}
       class="surface"
       style={{ height: `${props.height}px` }}
       tabIndex={0}
-      role="img"
+      role="application"
       aria-label={props.label}
-      onPointerDown={(event) => {
-        event.currentTarget.setPointerCapture(event.pointerId);
-        held.current = { x: event.clientX, y: event.clientY, range: props.range, moved: false };
-      }}
-      onPointerMove={(event) => {
-        const drag = held.current;
-        if (drag === null) return props.onPoint?.(spot(event));
-        drag.moved ||= Math.hypot(event.clientX - drag.x, event.clientY - drag.y) > CLICK_PX;
-        if (!drag.moved) return;
-        const share = (drag.x - event.clientX) / Math.max(width, 1);
-        props.onRange(panned(props.axis, drag.range, share * (drag.range.end - drag.range.start)));
-        props.onScroll?.(-event.movementY);
-      }}
-      onPointerUp={(event) => {
-        const drag = held.current;
-        held.current = null;
-        if (drag !== null && !drag.moved) props.onPress?.(spot(event));
-      }}
-      onPointerCancel={() => {
-        held.current = null;
-      }}
-      onPointerLeave={() => props.onPoint?.(null)}
+      {...pointers}
       onKeyDown={(event) => {
         if (event.ctrlKey || event.metaKey || event.altKey) return;
-        if (props.onKey?.(event.key) === true || moveByKey(event.key, props)) event.preventDefault();
+        if (props.onKey?.(event.key) === true) return event.preventDefault();
+        const range = keyed(props.axis, props.range, event.key);
+        if (range === null) return;
+        event.preventDefault();
+        props.onRange(range);
       }}
     />
   );
 }
 
-function moveByKey(key: string, { axis, range, onRange }: Props): boolean {
-  const middle = (range.start + range.end) / 2;
-  const step = (range.end - range.start) * PAN_SHARE;
-  switch (key.toLowerCase()) {
-    case "w":
-      onRange(zoomed(axis, range, ZOOM_STEP, middle));
-      return true;
-    case "s":
-      onRange(zoomed(axis, range, 1 / ZOOM_STEP, middle));
-      return true;
-    case "a":
-    case "arrowleft":
-      onRange(panned(axis, range, -step));
-      return true;
-    case "d":
-    case "arrowright":
-      onRange(panned(axis, range, step));
-      return true;
-    case "0":
-      onRange({ start: axis.start, end: axis.end });
-      return true;
-    default:
-      return false;
-  }
-}
-
-function turn(event: WheelEvent, { axis, range, onRange, onScroll }: Props): void {
+function turn(event: WheelEvent, { axis, range, onRange, onScroll }: SurfaceProps): void {
   const box = (event.currentTarget as Element).getBoundingClientRect();
   if (event.ctrlKey || event.metaKey) {
     event.preventDefault();
@@ -141,30 +104,32 @@ function turn(event: WheelEvent, { axis, range, onRange, onScroll }: Props): voi
     event.preventDefault();
     const pixels = event.deltaX || event.deltaY;
     onRange(panned(axis, range, (pixels / box.width) * (range.end - range.start)));
-  } else if (onScroll !== undefined) {
-    onScroll(event.deltaY);
+  } else if (onScroll?.(event.deltaY) === true) {
+    event.preventDefault();
   }
 }
 
-function paint(canvas: HTMLCanvasElement | null, width: number, { draw, height, range }: Props): void {
+function paint(canvas: HTMLCanvasElement | null, width: number, { draw, height, range }: SurfaceProps): void {
   const context = canvas?.getContext("2d");
   if (!canvas || !context || width === 0) return;
   const ratio = window.devicePixelRatio || 1;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.globalAlpha = 1;
   context.clearRect(0, 0, width, height);
   draw({ context, width, height, range });
 }
 
-function useWidth(canvas: { readonly current: HTMLCanvasElement | null }): number {
+/** The width of an element in CSS pixels, followed as it changes. */
+export function useWidth(element: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
-    const element = canvas.current;
-    if (element === null) return;
-    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
-    observer.observe(element);
-    setWidth(element.clientWidth);
+    const { current } = element;
+    if (current === null) return;
+    const observer = new ResizeObserver(() => setWidth(current.clientWidth));
+    observer.observe(current);
+    setWidth(current.clientWidth);
     return () => observer.disconnect();
   }, []);
   return width;

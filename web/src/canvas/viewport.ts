@@ -41,3 +41,44 @@ export function toPixels(range: Range, width: number, value: number): number {
 export function toValue(range: Range, width: number, pixels: number): number {
   return range.start + (pixels / width) * (range.end - range.start);
 }
+
+/** Zoomed by two fingers about the value that was between them, which has moved by a share of the width. */
+export function pinched(axis: Axis, range: Range, factor: number, about: number, shift: number): Range {
+  const closer = zoomed(axis, range, factor, about);
+  return panned(axis, closer, -shift * (closer.end - closer.start));
+}
+
+const ZOOM_STEP = 1.25;
+const PAN_SHARE = 0.12;
+
+/** The range after a key: W and S zoom about the middle, A and D or the arrows move, 0 shows all; null for other keys. */
+export function keyed(axis: Axis, range: Range, key: string): Range | null {
+  const middle = (range.start + range.end) / 2;
+  const step = (range.end - range.start) * PAN_SHARE;
+  switch (key.toLowerCase()) {
+    case "w":
+    case "+":
+    case "=":
+      return zoomed(axis, range, ZOOM_STEP, middle);
+    case "s":
+    case "-":
+      return zoomed(axis, range, 1 / ZOOM_STEP, middle);
+    case "a":
+    case "arrowleft":
+      return panned(axis, range, -step);
+    case "d":
+    case "arrowright":
+      return panned(axis, range, step);
+    case "0":
+      return { start: axis.start, end: axis.end };
+    default:
+      return null;
+  }
+}
+
+/** A range about a value or an interval that fills a share of the view. */
+export function around(axis: Axis, { start, end }: Range, share = 0.6): Range {
+  const extent = Math.max((end - start) / share, axis.least);
+  const middle = (start + end) / 2;
+  return fitted(axis, { start: middle - extent / 2, end: middle + extent / 2 });
+}

@@ -1,0 +1,208 @@
+"""A page in a real browser: opened from disk, allowed nothing from outside, and silent on its console."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+import pytest
+
+from pyrometer.report.documents import CheckDocument, Document
+from pyrometer.report.exhibits import Exhibits, PastRun, SourceText
+from pyrometer.report.html import write_report
+from pyrometer.rules.diagnosis import ReadingStep
+from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.reporting.rank_report import report_rank
+from pyrometer.trace.reporting.verdict import judge
+from pyrometer.trace.view.tables import tables_of
+from pyrometer.trace.view.view import view_trace
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+OWN = re.compile(r"(file|data|blob|about):")
+HEIGHT = 800
+
+
+class Watch:
+    """What went wrong in the pages of one test."""
+
+    def __init__(self) -> None:
+        self.console: list[str] = []
+        self.requests: list[str] = []
+
+    def add(self, page: Any) -> None:
+        """Listen to a page."""
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self.console.append(f"uncaught: {error}"))
+        page.on("request", self._asked)
+
+    def _said(self, message: Any) -> None:
+        if message.type in {"error", "warning"}:
+            self.console.append(f"{message.type}: {message.text}")
+
+    def _asked(self, request: Any) -> None:
+        if not OWN.match(request.url):
+            self.requests.append(request.url)
+
+
+class OpenPage(Protocol):
+    """Opens the page of a document, or a file; more options go to the browser context."""
+
+    def __call__(
+        self,
+        document: Document | Path,
+        exhibits: Exhibits | None = None,
+        *,
+        fragment: str = "",
+        width: int = 1280,
+        dark: bool = False,
+        **context: Any,
+    ) -> Any:
+        """Return Playwright's page."""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """One browser for the tests of a file: while it runs, Playwright holds an event loop that others would trip over."""
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine")
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def watch() -> Watch:
+    """The errors of this test's pages; a test that expects some takes them out before it ends."""
+    return Watch()
+
+
+@pytest.fixture
+def open_page(chromium: Any, watch: Watch, tmp_path: Path) -> Iterator[OpenPage]:
+    """Opens pages from disk; at the end of the test their consoles must have been silent and nothing asked for."""
+    contexts = []
+
+    def opened(
+        document: Document | Path,
+        exhibits: Exhibits | None = None,
+        *,
+        fragment: str = "",
+        width: int = 1280,
+        dark: bool = False,
+        **context: Any,
+    ) -> Any:
+        path = document if isinstance(document, Path) else _written(document, exhibits)
+        options = {
+            "viewport": {"width": width, "height": HEIGHT},
+            "color_scheme": "dark" if dark else "light",
+            "locale": "en-GB",
+            "reduced_motion": "reduce",
+            **context,
+        }
+        contexts.append(chromium.new_context(**options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(20_000)
+        watch.add(page)
+        page.goto(path.as_uri() + fragment)
+        return page
+
+    def _written(document: Document, exhibits: Exhibits | None) -> Path:
+        path = tmp_path / f"report-{len(contexts)}.html"
+        return write_report(document, path, exhibits)
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert watch.console == []
+    assert watch.requests == []
+
+
+class Case(NamedTuple):
+    """A document with what its page draws beside it."""
+
+    document: CheckDocument
+    exhibits: Exhibits
+
+
+@pytest.fixture(scope="session")
+def rich(documents: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
+    """Makes a check in which all areas have something to show; a text given stands wherever a user's text may."""
+
+    def made(text: str = "") -> Case:
+        return _rich(documents["training"], tmp_path_factory.mktemp("rich"), text)
+
+    return made
+
+
+def _rich(plain: CheckDocument, folder: Path, text: str) -> Case:
+    traces, memory, compiled = (
+        _beside(name) for name in ("test_trace_views", "test_memory_views", "test_compile_views")
+    )
+    names = {"op": text, "kernel": text, "file": f"{text}/net.py(3): {text}", "module": f"module:{text}"}
+    writer = traces.Writer(names=names if text else None)
+    for number in range(4):
+        writer.step(number)
+    rank = read_trace(writer.write(folder / "trace.json")).ranks[0]
+    report = report_rank(rank)
+    document = msgspec.structs.replace(
+        plain,
+        target=text or plain.target,
+        command=["pyrometer", "check", text or plain.target],
+        trace=report,
+        trace_verdict=judge(report),
+        memory_profile=memory.profile(text),
+        loading=memory.loading(text),
+        compiled=compiled.report(text),
+        findings=_findings(text),
+        reading=[ReadingStep(question="is it steady?", answer=text or "yes", verdict="fine")],
+        notes=[text] if text else [],
+    )
+    exhibits = Exhibits(
+        traces=[view_trace(rank)],
+        tables=[tables_of(rank)],
+        sources=[SourceText(file=text or "train.py", first_line=10, lines=[text or "x = loss.item()"] * 6)],
+        history=[PastRun(run_id=f"r{i}", created=f"2026-11-{i:02}", median_s=0.03) for i in range(1, 9)],
+    )
+    return Case(document, exhibits)
+
+
+def _findings(text: str) -> list[Finding]:
+    def finding(code: str, name: str, links: list[str], **more: Any) -> Finding:
+        return Finding(
+            code=code, name=name, severity=more.pop("severity", "warning"), message=text or f"{name} costs 48 % of a step",
+            where=Place(file=text or "train.py", line=12, function=text or "step"), fix_class="semantic", confidence="high",
+            advice=text or "Load with `num_workers=2`.", rewrite=text or "DataLoader(..., num_workers=2)", links=links,
+            cost=Cost(seconds_per_step=0.09, share=0.48, method="measured: the wait"), **more,
+        )  # fmt: skip
+
+    gain = Gain(ratio_low=0.52, ratio_high=0.74, method="measured: the step without waiting")
+    return [
+        finding("PYR301", "data-waits", ["/loading/stages"], predicted_gain=gain),
+        finding("PYR302", "no-workers", ["/loading/advice/0"], overlaps=["PYR301"]),
+        finding("PYR101", "item-in-hot-loop", ["/trace/sync_points/0", "/trace/breakdown_ns"]),
+        finding("PYR401", "graph-break", ["/compiled/breaks/0"], severity="error"),
+        finding("PYR220", "leak", ["/memory_profile/leak", "/predict"], severity="info"),
+    ]
+
+
+def _beside(name: str) -> ModuleType:
+    """A module of tests beside this folder, whose makers of records are used here as well."""
+    path = Path(__file__).parent.parent / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"made_by_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

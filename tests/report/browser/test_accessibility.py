@@ -1,0 +1,89 @@
+"""Every page of a rich check as axe-core sees it, in both themes; contrast, focus and motion."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+GRAVE = {"serious", "critical"}
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
+
+
+@pytest.fixture(scope="module")
+def case(rich):
+    return rich()
+
+
+@pytest.fixture(scope="module")
+def axe():
+    module = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    return module.Axe()
+
+
+def faults(axe: Any, page: Any) -> list[str]:
+    found = axe.run(page, options=RULES).response["violations"]
+    return [
+        f"{one['id']}: {json.dumps(node['target'])} {node['any'][0]['message'] if node['any'] else one['help']}"
+        for one in found
+        if one["impact"] in GRAVE
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_no_page_has_a_grave_fault(open_page, case, axe, dark):
+    page = open_page(*case, dark=dark)
+    wrong = {}
+    for name in [link.get_attribute("href") for link in page.locator("nav.pages a").all()]:
+        page.evaluate("name => { location.hash = name }", name)
+        page.wait_for_function("name => '#/' + document.body.dataset.shown == name", arg=name)
+        page.wait_for_timeout(150)
+        found = faults(axe, page)
+        if found:
+            wrong[name] = found
+    assert wrong == {}
+
+
+def test_help_has_no_grave_fault(open_page, perception, axe):
+    page = open_page(perception)
+    page.keyboard.press("?")
+    assert faults(axe, page) == []
+
+
+def test_the_document_without_its_script_has_no_grave_fault(open_page, case, axe):
+    page = open_page(*case)
+    page.evaluate("document.querySelectorAll('.elsewhere').forEach(part => part.classList.remove('elsewhere'))")
+    assert faults(axe, page) == []
+
+
+def test_first_key_reaches_the_result(open_page, perception):
+    page = open_page(perception)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.locator(".skip").bounding_box()["x"] >= 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    assert page.evaluate("document.body.dataset.shown") == "overview"
+
+
+def test_focus_is_seen(open_page, perception):
+    page = open_page(perception)
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        style = page.evaluate(
+            "(({outlineStyle, outlineWidth}) => [outlineStyle, outlineWidth])(getComputedStyle(document.activeElement))"
+        )
+        assert style[0] != "none", page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
+        assert style[1] != "0px"
+
+
+def test_nothing_moves_for_those_who_want_no_motion(open_page, case):
+    page = open_page(*case)
+    moving = page.evaluate(
+        "[...document.querySelectorAll('*')].filter(one => { const style = getComputedStyle(one);"
+        "return style.animationName != 'none' || parseFloat(style.transitionDuration) > 0.01 })"
+        ".map(one => one.outerHTML.slice(0, 80))"
+    )
+    assert moving == []

@@ -1,0 +1,161 @@
+"""Graphs, breaks and recompilations in a browser: opened, searched, compared, with the text of the program as text."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCost
+from pyrometer.compiler.graphs.record import Graph, GraphNode
+from pyrometer.compiler.place import Place
+from pyrometer.compiler.recompiles.record import ChangedInput, GuardSummary, Recompile, RecompileCause
+from pyrometer.report.documents import CompileDocument
+from pyrometer.report.exhibits import Exhibits, SourceText
+
+CANARY = "</script><img src=x onerror=alert(1)>"
+
+
+def graph(num_ops: int, stage: str = "dynamo", per_module: int = 10) -> Graph:
+    nodes = [GraphNode(name="x", op="input", role="input", dtype="float32", shape=["8"])]
+    before = "x"
+    for place in range(num_ops):
+        nodes.append(
+            GraphNode(
+                name=f"n{place}", op="call", target=("aten.mm.default", "aten.relu.default", "aten.add.Tensor")[place % 3],
+                inputs=[before, *([f"n{place - 7}"] if place % 9 == 8 else [])], dtype="float32", shape=["8"], num_bytes=32 * (place + 1),
+                module=f"layers.{place // per_module}", file="model.py", line=10 + place % 5, source=f"x = f(x) {CANARY}",
+            )
+        )  # fmt: skip
+        before = f"n{place}"
+    nodes.append(GraphNode(name="output", op="output", inputs=[before]))
+    return Graph(compile_id="0/0", stage=stage, nodes=nodes, num_ops=num_ops)
+
+
+def document(*graphs: Graph) -> CompileDocument:
+    rewrite = Rewrite(
+        title="choose with torch.where", why="Both are cheap.", before="if x:", after="torch.where(x)"
+    )
+    found = Break(
+        id="gb0170", reason=f"Data-dependent branching {CANARY}", file="model.py", line=12, count=2, source="if x:", advice=[rewrite],
+        user_stack=[Place(file="run.py", line=1, function="main"), Place(file="model.py", line=12, function="f")],
+    )  # fmt: skip
+    recompiles = [
+        Recompile(
+            compile_id=f"0/{number}", function="f", file="model.py", line=10, compile_s=0.5,
+            causes=[RecompileCause(entry="0/0", guard=f"len(kept) == {number}", all_failing=[f"len(kept) == {number}"], kind="length")],
+            changed_inputs=[ChangedInput(source="k", name="length of kept", kind="length", before=[str(number)], after=str(number + 1))],
+        )
+        for number in (1, 2)
+    ]  # fmt: skip
+    phases = {"Dynamo tracing": 1.0, "code generation": 3.0}
+    compiled = Compilation(
+        compile_id="0/0",
+        function="f",
+        file="model.py",
+        line=10,
+        outcome="compiled",
+        total_s=4.0,
+        phases_s=phases,
+    )
+    return CompileDocument(
+        target="model.py:work", graphs=1, frames=1, skipped_frames=0, breaks=[found], recompiles=recompiles, limit_reached=False,
+        guards=GuardSummary(), cost=CompileCost(compile_s=4.0, phases_s=phases), cache=CacheSummary(), artifact_bytes=0,
+        compilations=[compiled], graph_records=list(graphs),
+    )  # fmt: skip
+
+
+SOURCES = Exhibits(sources=[SourceText(file="model.py", first_line=10, lines=["def f(x):", "    x = g(x)", f"    if x:  # {CANARY}", "        x = x * 2", "    return x"])])  # fmt: skip
+
+
+def test_the_source_shows_the_break_with_its_advice(open_page):
+    page = open_page(document(graph(12)), SOURCES, fragment="#/compile")
+    row = page.locator(".source-row.note-break")
+    row.wait_for()
+    assert row.get_attribute("data-line") == "12"
+    assert "2×" in row.inner_text()
+    assert "torch.where(x)" in row.locator("pre.after").inner_text()
+    assert page.locator("img[src=x]").count() == 0
+    assert page.locator(".source-row").count() == 5
+    assert page.locator('section[data-static][aria-labelledby="breaks"]').is_hidden()
+
+
+def test_a_guard_that_failed_is_one_row_of_the_matrix(open_page):
+    page = open_page(document(graph(12)), SOURCES, fragment="#/compile?see=recompiles")
+    cells = page.locator(".guard-matrix tbody td.first")
+    cells.first.wait_for()
+    assert cells.count() == 2
+    assert "len(kept) == …" in page.locator(".guard-matrix tbody th").inner_text()
+    cells.nth(1).locator("button").click()
+    assert "len(kept) == 2" in page.locator(".recompiled [role=status]").inner_text()
+    assert page.locator(".phase-track rect").count() == 4
+
+
+def test_a_module_opens_arranged_by_a_worker_and_the_trail_leads_back(open_page):
+    page = open_page(document(graph(400)), fragment="#/compile")
+    boxes = page.locator(".graph-svg g[data-box]")
+    boxes.first.wait_for()
+    box = page.locator(".graph-svg g[data-box]:has(rect.behind)").first
+    name = (box.locator("text.name").text_content() or "").strip()
+    box.dblclick()
+    page.locator(f'.graph-trail button[aria-current]:has-text("{name}")').wait_for()
+    page.wait_for_function("document.querySelectorAll('.graph-svg g[data-box]').length === 10")
+    assert page.locator(".graph-edge").count() >= 9
+    assert page.get_by_text("Arranged plainly").count() == 0
+    page.locator(".graph-trail button", has_text="Whole graph").click()
+    page.locator(".graph-svg rect.behind").first.wait_for()
+
+
+def test_search_leads_to_an_operation_within_a_module_and_the_address_keeps_it(open_page):
+    page = open_page(document(graph(400)), fragment="#/compile")
+    field = page.locator(".graph-pane input[type=search]")
+    page.locator(".graph-svg").focus()
+    page.keyboard.press("/")
+    page.keyboard.type("n333")
+    assert "1 found" in page.locator(".graph-pane [role=status]").inner_text()
+    field.press("Enter")
+    page.locator(".graph-box.chosen").wait_for()
+    details = page.locator(".graph-details").inner_text()
+    assert "aten.mm.default" in details
+    assert CANARY in details
+    assert "node=n333" in page.url
+    again = page.url
+    page.goto("about:blank")
+    page.goto(again)
+    page.locator(".graph-box.chosen").wait_for()
+    page.locator(".graph-svg").focus()
+    page.keyboard.press("Escape")
+    page.locator(".graph-details").wait_for(state="detached")
+
+
+def test_two_stages_side_by_side_follow_each_other(open_page):
+    page = open_page(document(graph(12), graph(12, "forward")), fragment="#/compile", width=1500)
+    page.get_by_role("button", name="Side by side").click()
+    page.locator(".graph-pane").nth(1).locator("g[data-box]").first.wait_for()
+    page.locator(".graph-pane").nth(0).locator("g[data-box]").nth(4).click()
+    page.locator(".graph-pane").nth(1).locator(".graph-box.twin").wait_for()
+    assert "the same name" in page.locator(".graph-sides > [role=status]").inner_text()
+
+
+@pytest.mark.parametrize("colour", ["dtype", "bytes", "group", "marks"])
+def test_every_way_to_colour_has_a_legend(open_page, colour):
+    page = open_page(document(graph(12)), fragment=f"#/compile?colour={colour}", dark=True)
+    page.locator(".graph-legend li").first.wait_for()
+    if colour == "marks":
+        assert page.locator(".graph-svg .flag").count() > 0
+
+
+def test_a_telephone_has_nothing_to_scroll_sideways(open_page):
+    page = open_page(document(graph(60)), SOURCES, fragment="#/compile", width=380)
+    page.locator(".graph-svg g[data-box]").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+
+
+def test_a_graph_of_2000_operations_opens_and_draws_only_what_is_in_view(open_page):
+    page = open_page(document(graph(2000, per_module=20)), fragment="#/compile?open=-1")
+    page.locator(".graph-svg g[data-box]").first.wait_for()
+    drawn = page.locator(".graph-svg g[data-box]").count()
+    assert 0 < drawn < 200
+    page.locator(".graph-svg").focus()
+    for _ in range(5):
+        page.keyboard.press("s")
+    assert 0 < page.locator(".graph-svg g[data-box]").count() < 200

@@ -1,0 +1,221 @@
+"""Tables in a browser: sorted, filtered, selected, copied and scrolled, on the pages of operators and idle time."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyrometer.report.documents import TraceDocument
+from pyrometer.report.exhibits import Exhibits
+from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.reporting.rank_report import report_rank
+from pyrometer.trace.view.table_record import OperatorColumns, TraceTables
+from pyrometer.trace.view.tables import tables_of
+from pyrometer.trace.view.view import view_trace
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+MANY = 50_000
+
+
+def event(
+    cat: str, name: str, ts: float, dur: float, *, stream: int | None = None, **args: Any
+) -> dict[str, Any]:
+    place = {"pid": 1, "tid": 1} if stream is None else {"pid": 0, "tid": stream}
+    args |= {} if stream is None else {"device": 0, "stream": stream}
+    return {"ph": "X", "cat": cat, "name": name, **place, "ts": 7e6 + ts, "dur": dur, "args": args}
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Exhibits]:
+    """Thirty operators, the i-th 10·i µs on the device, with gaps between; one of them waits."""
+    events = []
+    for i in range(1, 31):
+        at = 1000.0 * i
+        name = HOSTILE if i == 7 else "=SUM(A1)" if i == 8 else f"aten::op{i}"
+        events += [
+            event("python_function", f"net.py({i}): layer{i}", at, 400),
+            event("cpu_op", name, at + 1, 60),
+            event("cuda_runtime", "cudaLaunchKernel", at + 10, 5, correlation=i),
+            event("kernel", f"gemm{i}", at + 20, 10 * i, stream=7, correlation=i),
+        ]
+    events += [
+        event("cpu_op", "aten::item", 30_070, 330),
+        event("cuda_runtime", "cudaStreamSynchronize", 30_080, 300),
+    ]
+    path = tmp_path_factory.mktemp("traces") / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    rank = read_trace(str(path)).ranks[0]
+    exhibits = Exhibits(traces=[view_trace(rank)], tables=[tables_of(rank)])
+    return TraceDocument(target="trace.json", ranks=[report_rank(rank)]), exhibits
+
+
+def firsts(page: Any) -> list[str]:
+    """The first cells of the rows that are in the page."""
+    return page.locator(".full-table").first.locator("tbody tr:not(.gap) td:first-child").all_text_contents()
+
+
+def test_sorts_by_headings_and_with_shift_by_several(open_page, traced):
+    page = open_page(*traced, fragment="#/operators")
+    assert firsts(page)[0] == "aten::op30"
+    heading = page.get_by_role("columnheader", name="Device self")
+    assert heading.get_attribute("aria-sort") == "descending"
+    heading.get_by_role("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert firsts(page)[0] == "aten::item"
+    page.get_by_role("button", name="Calls").click(modifiers=["Shift"])
+    assert page.get_by_role("columnheader", name="Calls").get_attribute("aria-sort") == "descending"
+    assert heading.get_attribute("aria-sort") == "ascending"
+
+
+def test_filters_words_and_quantities(open_page, traced):
+    page = open_page(*traced, fragment="#/operators")
+    box = page.get_by_role("searchbox").first
+    box.fill("op1 -op11")
+    status = page.locator(".table-tools .number").first
+    assert status.text_content() == "10 of 31 rows"
+    page.get_by_role("button", name="Filter columns").first.click()
+    page.get_by_label("Filter: Device self").fill(">= 180us")
+    assert firsts(page) == ["aten::op19", "aten::op18"]
+    page.get_by_label("Filter: Device self").fill("often")
+    assert page.get_by_label("Filter: Device self").get_attribute("aria-invalid") == "true"
+    box.fill("nowhere")
+    assert page.get_by_text("No row fits the filter.").is_visible()
+
+
+def test_selects_by_keyboard_and_links_to_other_pages(open_page, traced):
+    page = open_page(*traced, fragment="#/operators")
+    table = page.get_by_role("grid").first
+    table.focus()
+    for key in ("End", "Home", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    row = page.locator("tr[aria-selected=true]")
+    assert row.get_attribute("aria-rowindex") == "3"
+    assert table.get_attribute("aria-activedescendant") == row.get_attribute("id")
+    link = page.get_by_role("link", name="Show in the timeline")
+    assert link.get_attribute("href") == "#/timeline?find=aten%3A%3Aop29&rank=0"
+    page.get_by_role("link", name="Show in the flame graph").click()
+    assert page.url.endswith("#/flame?find=aten%3A%3Aop29&rank=0")
+
+
+def test_tabs_and_search_stand_in_the_address(open_page, traced):
+    page = open_page(*traced, fragment="#/operators?tab=kernels&find=gemm2")
+    assert page.get_by_role("tab", selected=True).text_content() == "Kernels 30"
+    assert firsts(page)[0] == "gemm29"
+    page.keyboard.press("Tab")
+    page.get_by_role("tab", selected=True).focus()
+    page.keyboard.press("ArrowRight")
+    assert page.get_by_role("tab", selected=True).text_content() == "Source lines 30"
+    assert "tab=lines" in page.url
+
+
+def test_copies_what_is_shown(open_page, traced):
+    page = open_page(*traced, fragment="#/operators")
+    page.evaluate(
+        "() => Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})"
+    )
+    page.get_by_role("searchbox").first.fill("=SUM")
+    page.locator(".table-menu").nth(1).locator("summary").click()
+    page.get_by_role("button", name="Copy as CSV").first.click()
+    rows = list(csv.reader(io.StringIO(page.evaluate("window.copied"))))
+    assert rows[0][:2] == ["Operator", "Device self (ns)"]
+    assert rows[1][:2] == ["'=SUM(A1)", "80000"]
+    assert len(rows) == 2
+    page.get_by_role("button", name="Copy as Markdown").first.click()
+    assert page.evaluate("window.copied").splitlines()[2].startswith("| `=SUM(A1)` | 80.0 µs |")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save CSV").click()
+    assert saved.value.suggested_filename == "Operators.csv"
+    assert Path(saved.value.path()).read_text(encoding="utf-8-sig").startswith("Operator,")
+
+
+def test_hostile_names_stay_text(open_page, traced):
+    page = open_page(*traced, fragment="#/operators?find=onerror")
+    assert firsts(page) == [HOSTILE]
+    assert page.locator("main img").count() == 0
+
+
+def test_gaps_lead_to_their_place_in_the_timeline(open_page, traced):
+    page = open_page(*traced, fragment="#/idle")
+    assert page.get_by_text("Why the device was idle").is_visible()
+    assert not page.locator("section#idle, [aria-labelledby=gaps-0]").is_visible()  # told by the widget
+    page.locator(".idle-parts button").first.click()
+    assert page.locator(".idle-parts button").first.get_attribute("aria-pressed") == "true"
+    page.locator(".full-table").first.locator("tbody tr:not(.gap)").first.click()
+    link = page.get_by_role("link", name="Show in the timeline").get_attribute("href")
+    assert link.startswith("#/timeline?from=")
+    assert "rank=0" in link
+
+
+def test_fits_a_narrow_window(open_page, traced):
+    page = open_page(*traced, fragment="#/operators", width=380, dark=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    first, others = (
+        page.locator(".table-scroll th").first.bounding_box(),
+        page.locator(".table-scroll").first.bounding_box(),
+    )
+    assert first["width"] < others["width"] / 2
+
+
+def test_static_tables_can_be_sorted_and_keep_their_text(open_page, traced):
+    page = open_page(*traced, fragment="#/operators")
+    page.evaluate("for (const part of document.querySelectorAll('[data-static]')) delete part.dataset.static")
+    table = page.locator("table[data-enhanced]:visible").first
+    before = table.locator("tbody tr").all_text_contents()
+    head = table.locator("thead").text_content()
+    button = table.locator("th button.sort").last
+    button.click()
+    assert sorted(table.locator("tbody tr").all_text_contents()) == sorted(before)
+    assert table.locator("thead").text_content() == head
+    button.click()
+    button.click()
+    assert table.locator("tbody tr").all_text_contents() == before
+
+
+def test_fifty_thousand_rows_scroll_smoothly(open_page, traced):
+    """Few rows are in the page at a time, and a frame takes less than a thirtieth of a second of work."""
+    count = list(range(MANY))
+    columns = OperatorColumns(
+        num_rows=MANY, num_listed=MANY, name=[f"aten::op{i}" for i in count], calls=count,
+        host_self_ns=[i * 37 % 1_000_003 for i in count], device_self_ns=count, host_share=[i / MANY for i in count],
+    )  # fmt: skip
+    tables = TraceTables(rank=0, path="", span_ns=1, has_device=True, operators=columns)
+    page = open_page(traced[0], Exhibits(tables=[tables]), fragment="#/operators")
+    page.locator(".table-scroll tbody tr").first.wait_for()
+    busy_ms = measured(page, lambda: page.evaluate(SCROLL)) / FRAMES
+    rows = page.locator(".table-scroll").first.locator("tbody tr")
+    assert rows.count() < 60
+    assert rows.last.get_attribute("aria-rowindex") == str(MANY + 1)
+    assert busy_ms < 1000 / 30
+
+
+def measured(page: Any, act: Callable[[], Any]) -> float:
+    """What script, style and layout take of a processor during something, in ms: other programs do not count."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent() -> float:
+        found = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+        return 1000 * sum(found[f"{part}Duration"] for part in ("Script", "Layout", "RecalcStyle"))
+
+    before = spent()
+    act()
+    return spent() - before
+
+
+FRAMES = 60
+SCROLL = """async () => {
+  const box = document.querySelector(".table-scroll");
+  const frame = () => new Promise(requestAnimationFrame);
+  for (let i = 0; i < 60; i++) {
+    box.scrollTop = i * 97;
+    await frame();
+  }
+  box.scrollTop = box.scrollHeight;
+  await frame(); await frame(); await frame();
+}"""

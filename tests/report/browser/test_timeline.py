@@ -1,0 +1,275 @@
+"""The timeline in a browser: it draws, answers to pointer and keys, keeps the address, and exports what it shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pyrometer.report.exhibits import Exhibits
+from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.view.view import view_trace
+
+HOSTILE = "</script><img onerror=alert(1) src=x>"
+KERNEL = "void gemm<float, 4>(float*)"
+CANVAS = ".timeline-view canvas"
+
+
+def recorded(folder: Path, rank: int = 0, *, kernels: int = 40) -> RankTrace:
+    """A step of some operators, each with a launch and a kernel; one has a hostile name."""
+    events: list[dict[str, Any]] = []
+
+    def add(cat: str, name: str, ts: float, dur: float, *, pid: int = 9, tid: int = 9, **args: Any) -> None:
+        events.append(
+            {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
+        )
+
+    add("user_annotation", "ProfilerStep#0", 1000, 100 * kernels)
+    for i in range(kernels):
+        at = 1000 + 100 * i
+        add("cpu_op", HOSTILE if i == 5 else "aten::mm", at + 2, 30.123)
+        add("cuda_runtime", "cudaLaunchKernel", at + 10, 6.5, correlation=i + 1)
+        add("kernel", KERNEL, at + 40, 50.125, pid=0, tid=7, correlation=i + 1, device=0, stream=7)
+    path = folder / f"rank{rank}.json"
+    path.write_text(json.dumps({"distributedInfo": {"rank": rank}, "traceEvents": events}), encoding="utf-8")
+    return read_trace(path).ranks[0]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> RankTrace:
+    return recorded(tmp_path)
+
+
+@pytest.fixture
+def timeline(open_page: Any, perception: Any, trace: RankTrace) -> Any:
+    """Opens the page of the timeline; more parameters follow `#/timeline`."""
+
+    def opened(parameters: str = "", **options: Any) -> Any:
+        page = open_page(
+            perception,
+            Exhibits(traces=[view_trace(trace)]),
+            fragment=f"#/timeline{parameters}",
+            **options,
+        )
+        page.locator(CANVAS).wait_for()
+        page.wait_for_timeout(100)
+        return page
+
+    return opened
+
+
+def details(page: Any) -> str:
+    text: str = page.locator(".timeline-details").inner_text()
+    return text
+
+
+def parameters(page: Any) -> dict[str, str]:
+    """Of the address, once the page has written it."""
+    page.wait_for_timeout(400)
+    query = page.evaluate("location.hash").partition("?")[2]
+    found: dict[str, str] = page.evaluate("query => Object.fromEntries(new URLSearchParams(query))", query)
+    return found
+
+
+def colour_at(page: Any, x: int, y: int) -> list[int]:
+    script = """([x, y]) => { const canvas = document.querySelector('.timeline-view canvas');
+        return [...canvas.getContext('2d').getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data]; }"""
+    found: list[int] = page.evaluate(script, [x, y])
+    return found
+
+
+def test_draws_kernels_in_their_colour(timeline: Any) -> None:
+    page = timeline("?from=40000&to=88000")
+
+    assert colour_at(page, 400, 34 + 20 + 2) == [0, 0x72, 0xB2, 255]
+
+
+def test_follows_the_theme(timeline: Any) -> None:
+    page = timeline("?from=40000&to=88000")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_timeout(200)
+
+    assert colour_at(page, 400, 34 + 20 + 2) == [0x3A, 0x93, 0xD4, 255]
+
+
+def test_a_click_tells_all_and_leads_to_the_launch(timeline: Any) -> None:
+    page = timeline("?from=40000&to=88000")
+    page.locator(CANVAS).click(position={"x": 400, "y": 34 + 28})
+    assert KERNEL in details(page)
+    assert "50.1 µs" in details(page)
+    assert "40 in 2.00 ms" in details(page)
+
+    page.get_by_role("button", name="Go to launch").click()
+    assert details(page).startswith("cudaLaunchKernel")
+    assert KERNEL in details(page)
+    assert int(parameters(page)["select"]) >= 0
+
+
+def test_a_link_selects_and_searches(timeline: Any) -> None:
+    page = timeline("?select=cudaLaunchKernel&find=mm")
+
+    assert details(page).startswith("cudaLaunchKernel")
+    assert page.locator("input[type=search]:visible").first.input_value() == "mm"
+    assert page.get_by_text("79 matches").is_visible()
+
+
+def test_following_a_link_on_the_page(timeline: Any) -> None:
+    page = timeline()
+    page.evaluate("location.hash = '#/timeline?select=aten::mm&from=0&to=500000'")
+    page.locator(".timeline-details").wait_for()
+
+    assert details(page).startswith("aten::mm")
+    assert parameters(page)["to"] == "500000"
+
+
+def test_keys(timeline: Any) -> None:
+    page = timeline()
+    page.keyboard.press("w")
+    page.keyboard.press("d")
+    moved = parameters(page)
+    assert int(moved["from"]) > 0
+    page.keyboard.press("0")
+
+    page.keyboard.press("/")
+    page.keyboard.type("gemm")
+    page.keyboard.press("Enter")
+    assert "1 of 40" in page.locator(".explored .tools").first.inner_text()
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.press("Shift+Enter")
+    assert parameters(page)["find"] == "gemm"
+
+    page.keyboard.press("Escape")
+    page.keyboard.press("f")
+    found = parameters(page)
+    assert int(found["to"]) - int(found["from"]) < 100_000
+    page.keyboard.press("Escape")
+    assert page.locator(".timeline-details").count() == 0
+
+
+def test_measuring_adds_up_by_kind(timeline: Any) -> None:
+    page = timeline("?from=40000&to=88000")
+    box = page.locator(CANVAS).bounding_box()
+    page.keyboard.down("Shift")
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60, steps=3)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+
+    rows = page.locator(".timeline-details tbody tr").all_inner_texts()
+    assert any(row.split("\t")[0].strip() == "kernel" and "12.0 µs" in row and "100 %" in row for row in rows)
+
+
+def test_drag_wheel_and_pinch_move_the_view(timeline: Any) -> None:
+    page = timeline("?from=1000000&to=2000000", has_touch=True)
+    box = page.locator(CANVAS).bounding_box()
+    middle, y = box["x"] + box["width"] / 2, box["y"] + 60
+    page.mouse.move(middle, y)
+    page.mouse.down()
+    page.mouse.move(middle - box["width"] / 4, y, steps=3)
+    page.mouse.up()
+    dragged = parameters(page)
+    assert abs(int(dragged["from"]) - 1_250_000) < 5000
+
+    touch = page.context.new_cdp_session(page)
+    for kind, apart in (("touchStart", 50), ("touchMove", 75), ("touchMove", 100), ("touchEnd", None)):
+        points = [] if apart is None else [{"x": middle - apart, "y": y}, {"x": middle + apart, "y": y}]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    pinched = parameters(page)
+    assert abs((int(pinched["to"]) - int(pinched["from"])) - 500_000) < 5000
+
+
+def test_folding_a_track(timeline: Any) -> None:
+    page = timeline()
+    track = page.get_by_role("button", name="thread 9")
+    assert track.get_attribute("aria-expanded") == "true"
+    track.click()
+
+    assert page.get_by_role("button", name="thread 9").get_attribute("aria-expanded") == "false"
+
+
+def test_hostile_names_are_text(timeline: Any) -> None:
+    page = timeline("?select=" + HOSTILE.replace("<", "%3C").replace(">", "%3E").replace("/", "%2F"))
+
+    assert details(page).startswith(HOSTILE)
+    assert page.locator("main img").count() == 0
+
+
+def test_what_the_browser_exports_can_be_read_back(timeline: Any, trace: RankTrace, tmp_path: Path) -> None:
+    page = timeline()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Perfetto JSON").click()
+    path = tmp_path / "exported.json"
+    download.value.save_as(path)
+    back = read_trace(path, strict=True).ranks[0]
+
+    columns = ("name", "kind", "start_ns", "dur_ns", "depth")
+    expected, found = [one.events.select(columns).sort(columns) for one in (trace, back)]
+    since_start = pl.col("start_ns") - pl.col("start_ns").min()
+    assert found.with_columns(since_start).equals(expected.with_columns(since_start))
+    assert back.device_work["parent"].null_count() == 0
+    assert {name for name in back.tracks["thread_name"].to_list() if name} == {"stream 7", "thread 9"}
+    assert back.rank == trace.rank
+
+
+def test_a_range_is_exported(timeline: Any, tmp_path: Path) -> None:
+    page = timeline("?from=0&to=399000")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Perfetto JSON").click()
+    download.value.save_as(tmp_path / "exported.json")
+
+    assert read_trace(tmp_path / "exported.json").ranks[0].of_kind("kernel").height == 4
+
+
+def test_a_picture_is_saved(timeline: Any, tmp_path: Path) -> None:
+    page = timeline()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="PNG").click()
+    download.value.save_as(tmp_path / "view.png")
+
+    assert download.value.suggested_filename == "timeline-rank-0.png"
+    assert (tmp_path / "view.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_several_ranks_share_one_place(open_page: Any, perception: Any, tmp_path: Path) -> None:
+    views = [view_trace(recorded(tmp_path, rank, kernels=3 + rank)) for rank in (0, 2)]
+    page = open_page(perception, Exhibits(traces=views), fragment="#/timeline?rank=2&select=aten::mm")
+    page.locator(CANVAS).wait_for()
+
+    assert page.locator(CANVAS).count() == 1
+    assert page.locator("select[aria-label=Rank]").input_value() == "2"
+    assert "5 in 151 µs" in details(page)
+    page.locator("select[aria-label=Rank]").select_option("0")
+    page.locator(".timeline-details").wait_for(state="detached")
+    assert page.locator(CANVAS).count() == 1
+    assert parameters(page) == {}
+
+
+@pytest.mark.parametrize("width", [380, 1600])
+def test_fits_the_window(timeline: Any, width: int) -> None:
+    page = timeline("?select=aten::mm", width=width, dark=width < 1000)
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_trace_without_slices_says_so(open_page: Any, perception: Any, tmp_path: Path) -> None:
+    path = tmp_path / "empty.json"
+    instant = {
+        "ph": "i",
+        "cat": "cpu_instant_event",
+        "name": "[memory]",
+        "pid": 1,
+        "tid": 1,
+        "ts": 1,
+        "s": "t",
+    }
+    path.write_text(json.dumps({"traceEvents": [instant]}), encoding="utf-8")
+    page = open_page(
+        perception, Exhibits(traces=[view_trace(read_trace(path).ranks[0])]), fragment="#/timeline"
+    )
+
+    page.get_by_text("There is nothing to draw").wait_for()

@@ -1,0 +1,226 @@
+"""Blocks of graphs: every operation is in one box of every level, levels stay small, and what is marked stands at its line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyrometer.compiler.breaks.record import Break
+from pyrometer.compiler.costs.record import CacheSummary, CompileCost
+from pyrometer.compiler.graphs.record import Graph, GraphNode
+from pyrometer.compiler.recompiles.record import GuardSummary
+from pyrometer.compiler.report import CompileReport
+from pyrometer.report.documents import CompileDocument
+from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.payloads.compile import blocks
+from pyrometer.report.payloads.compile_graph import GraphContent, Level
+from pyrometer.report.payloads.compile_graphs import distinct, graph_blocks, graph_content
+from pyrometer.report.payloads.compile_levels import MOST_ARRANGED, MOST_BOXES
+from pyrometer.report.payloads.compile_marks import LineMark, line_marks
+from pyrometer.rules.finding import Finding, Place
+
+CANARY = "</script><img src=x onerror=alert(1)>"
+
+
+def chain(num_ops: int, module=lambda place: f"layers.{place // 20}", *, line: int | None = None) -> Graph:
+    """A chain with a parameter at every fifth operation and a residual line over each layer."""
+    nodes = [GraphNode(name="x", op="input", role="input", dtype="float32", shape=["8"], num_bytes=32)]
+    before = residual = "x"
+    for place in range(num_ops):
+        inputs = [before, *([residual] if place % 20 == 19 else [])]
+        if place % 5 == 0:
+            nodes.append(
+                GraphNode(name=f"w{place}", op="input", role="parameter", module=module(place), num_bytes=64)
+            )
+            inputs.append(f"w{place}")
+        nodes.append(
+            GraphNode(
+                name=f"n{place}",
+                op="call",
+                target=("aten.mm.default", "aten.relu.default")[place % 2],
+                inputs=inputs,
+                dtype="float32",
+                shape=["8"],
+                num_bytes=32,
+                module=module(place),
+                file="project/model.py",
+                line=10 + place % 20 if line is None else line,
+                source="x = f(x)",
+            )
+        )
+        before = f"n{place}"
+        residual = before if place % 20 == 19 else residual
+    nodes.append(GraphNode(name="output", op="output", inputs=[before]))
+    return Graph(compile_id="0/0", stage="dynamo", nodes=nodes, num_ops=num_ops)
+
+
+def report(*graphs: Graph, **changes) -> CompileReport:
+    values = {
+        "graphs": 1, "frames": 1, "skipped_frames": 0, "breaks": [], "recompiles": [], "limit_reached": False,
+        "guards": GuardSummary(), "cost": CompileCost(), "cache": CacheSummary(), "artifact_bytes": 0,
+        "graph_records": list(graphs),
+    }  # fmt: skip
+    return CompileReport(**{**values, **changes})
+
+
+def document(found: CompileReport, **changes) -> CompileDocument:
+    fields = {name: getattr(found, name) for name in found.__struct_fields__}
+    return CompileDocument(target="model.py:work", **{**fields, **changes})
+
+
+def label(content: GraphContent, level: Level, box: int) -> str:
+    return content.texts[level.boxes.label[box]]
+
+
+def test_a_small_graph_is_shown_operation_by_operation():
+    content = graph_content(chain(10))
+    level = content.levels[0]
+    assert level.collapsed_by == "none"
+    assert content.flat == 0
+    assert [units for units in level.units if len(units) != 1] == []
+    # Ten operations, each with its own parameter, the input and the output.
+    assert len(content.units.nodes) == 12
+    assert content.nodes.name[content.units.nodes[1][0]] == "w0"
+
+
+def test_every_unit_stands_in_exactly_one_box_of_the_first_level():
+    for graph in (chain(400), chain(400, lambda _: ""), chain(400, lambda _: "body", line=3)):
+        content = graph_content(graph)
+        held = sorted(unit for units in content.levels[0].units for unit in units)
+        assert held == list(range(len(content.units.nodes)))
+
+
+def test_boxes_are_modules_where_there_are_modules():
+    content = graph_content(chain(400))
+    level = content.levels[0]
+    assert level.collapsed_by == "module"
+    shown = [label(content, level, box) for box in range(len(level.x)) if len(level.units[box]) > 1]
+    assert shown == [f"layers.{place}" for place in range(20)]
+
+
+def test_modules_of_a_level_are_of_one_depth_the_deepest_that_fits():
+    content = graph_content(chain(600, lambda place: f"layers.{place // 100}.{place // 25}.{place // 4}"))
+    level = content.levels[0]
+    depths = {
+        label(content, level, box).count(".") for box in range(len(level.x)) if len(level.units[box]) > 1
+    }
+    assert depths == {2}
+
+
+def test_no_level_but_that_of_all_operations_is_large():
+    content = graph_content(chain(1000, lambda place: f"a.{place // 500}.{place // 25}.{place // 5}"))
+    assert len(content.levels) >= 2
+    for number, level in enumerate(content.levels):
+        if number != content.flat:
+            assert len(level.x) <= MOST_BOXES
+
+
+def test_what_the_browser_would_have_to_arrange_is_small_even_without_modules_or_lines():
+    content = graph_content(chain(1000, lambda _: "one.module", line=3), flat=False)
+    assert content.flat == -2
+    for level in content.levels:
+        for units, opens in zip(level.units, level.opens, strict=True):
+            assert len(units) <= MOST_ARRANGED or opens > 0
+
+
+def test_a_box_that_is_too_large_opens_a_level_that_shows_it_alone():
+    content = graph_content(chain(1200, lambda place: f"half.{place // 600}.part.{place // 3}"), flat=False)
+    opened = [
+        (level.units[box], content.levels[opens])
+        for level in content.levels
+        for box, opens in enumerate(level.opens)
+        if opens >= 0
+    ]
+    for units, inside in opened:
+        assert sorted(unit for held in inside.units for unit in held) == sorted(units)
+        assert inside.title
+
+
+def test_a_graph_of_2000_nodes_has_a_level_of_all_operations_unless_there_is_no_room():
+    graph = chain(400)
+    content = graph_content(graph)
+    assert content.levels[content.flat].collapsed_by == "none"
+    assert len(content.levels[content.flat].x) == len(content.units.nodes)
+    assert graph_content(graph, flat=False).flat == -2
+    assert graph_content(chain(200)).flat == -1
+
+
+def test_bytes_are_those_that_leave_a_box():
+    content = graph_content(chain(10))
+    number = content.nodes.name.index("n3")
+    unit = next(place for place, nodes in enumerate(content.units.nodes) if number in nodes)
+    assert content.units.boxes.num_bytes[unit] == 32
+    assert content.units.boxes.num_bytes[-1] == -1
+
+
+def test_marks_stand_at_the_operations_of_their_line():
+    graph = chain(40)
+    lines = [
+        LineMark("break", "project/model.py", 12, "a branch"),
+        LineMark("finding", "other.py", 12, "no", "PYR1"),
+    ]
+    content = graph_content(graph, lines)
+    (mark,) = content.marks
+    names = {content.nodes.name[content.units.nodes[unit][0]] for unit in mark.units}
+    assert names == {"n2", "n22"}
+
+
+def test_breaks_that_follow_from_another_one_are_not_marked_and_findings_bear_their_code():
+    breaks = [
+        Break(id=None, reason="a branch", file="m.py", line=3),
+        Break(id=None, reason="in its wake", file="m.py", line=4, chained=True),
+    ]
+    found = Finding(
+        code="PYR101", name="n", severity="info", message="slow", where=Place(file="m.py", line=3), fix_class="exact",
+        confidence="low", advice="do",
+    )  # fmt: skip
+    marks = line_marks(report(breaks=breaks), [found])
+    assert [(mark.kind, mark.line, mark.code) for mark in marks] == [
+        ("break", 3, ""),
+        ("finding", 3, "PYR101"),
+    ]
+
+
+def test_stages_that_change_nothing_are_left_out_and_said():
+    dynamo = chain(5)
+    same = Graph(compile_id="0/0", stage="before_pre_grad", nodes=dynamo.nodes, num_ops=5)
+    other = Graph(compile_id="0/0", stage="pre_grad", nodes=chain(4).nodes, num_ops=4)
+    empty = Graph(compile_id="1/0", stage="dynamo", nodes=[], num_ops=0)
+    kept, left = distinct([dynamo, same, other, empty])
+    assert [graph.stage for graph in kept] == ["dynamo", "pre_grad"]
+    assert left == ["0/0 before pre grad"]
+
+
+def test_the_index_names_a_block_for_every_graph_and_opens_the_largest_of_dynamo():
+    graphs = [chain(3), Graph(compile_id="1/0", stage="dynamo", nodes=chain(9).nodes, num_ops=9)]
+    made = {block.name: json.loads(block.content) for block in graph_blocks(report(*graphs), [])}
+    assert list(made) == ["graphs", "graph/0", "graph/1"]
+    assert made["graphs"]["first"] == 1
+    assert [entry["block"] for entry in made["graphs"]["graphs"]] == ["graph/0", "graph/1"]
+
+
+def test_the_page_has_room_for_so_many_nodes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pyrometer.report.payloads.compile_graphs.MOST_NODES", 20)
+    made = list(graph_blocks(report(chain(5), chain(30), chain(6)), []))
+    assert [block.name for block in made] == ["graphs", "graph/0", "graph/1"]
+    assert json.loads(made[0].content)["left_out"] == 1
+
+
+def test_a_document_without_graphs_gives_no_block_and_the_same_one_gives_the_same_bytes():
+    assert list(blocks(document(report()), Exhibits())) == []
+    found = document(report(chain(30)))
+    assert list(blocks(found, Exhibits())) == list(blocks(found, Exhibits()))
+
+
+def test_odd_graphs_do_no_harm():
+    nodes = [
+        GraphNode(
+            name=CANARY, op="call", target=CANARY, inputs=["nowhere"], source=CANARY, file=CANARY, line=1
+        ),
+        GraphNode(name="output", op="output", inputs=[CANARY]),
+    ]
+    content = graph_content(Graph(compile_id="0/0", stage="post_grad", nodes=nodes, num_ops=1))
+    assert content.nodes.inputs == [[], [0]]
+    only_inputs = Graph(compile_id="", stage="dynamo", nodes=[GraphNode(name="x", op="input")], num_ops=0)
+    assert len(graph_content(only_inputs).levels[0].x) == 1

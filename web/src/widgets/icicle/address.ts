@@ -1,0 +1,41 @@
+/** Keeps what the reader looks at in the page's address. */
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { note, parseRoute, type Route } from "../../shell/router";
+import { FIRST_LOOK, formatLook, type Look, LOOK_KEYS, parseLook } from "./look";
+
+/** The look that the address names, and how to change it; other parts of the page keep their parameters. */
+export function useLook(page: string, route: Route): [Look, (change: Partial<Look>) => void] {
+  const [look, setLook] = useState(() => lookOf(page, parseRoute(location.hash) ?? route) ?? FIRST_LOOK);
+  const now = useRef(look);
+  const seen = useRef(route);
+  useEffect(() => {
+    if (seen.current === route || route.page !== page) return;
+    seen.current = route;
+    const named = lookOf(page, route);
+    if (named === null) return note(page, { ...route.parameters, ...formatLook(now.current) });
+    now.current = named;
+    setLook(named);
+  }, [route]);
+  const change = useCallback(
+    (wanted: Partial<Look>) => {
+      now.current = { ...now.current, ...wanted };
+      setLook(now.current);
+      note(page, { ...others(page), ...formatLook(now.current) });
+    },
+    [page],
+  );
+  return [look, change];
+}
+
+/** What a route says of the look; null when it says nothing, so that who comes back finds all as it was. */
+function lookOf(page: string, route: Route): Look | null {
+  const told = route.page === page && LOOK_KEYS.some((key) => key in route.parameters);
+  return told ? parseLook(route.parameters) : null;
+}
+
+/** Parameters of the address that are not ours. */
+function others(page: string): Record<string, string> {
+  const here = parseRoute(location.hash);
+  if (here?.page !== page) return {};
+  return Object.fromEntries(Object.entries(here.parameters).filter(([key]) => !LOOK_KEYS.includes(key)));
+}
