@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyrometer.bench.measure import DEFAULT_BUDGET_S
+from pyrometer.hardware.peaks import Peaks
 from pyrometer.quantity import Seconds
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.trace.trace import Trace
@@ -23,7 +24,7 @@ class CheckOptions:
         compiling: try torch.compile on a program that does not use it.
         entries: files that the program begins with, whose source the rules read.
         rules: which rules to ask, and their limits.
-        on_trace: is given the trace before it is let go, since a checkup keeps only what it says.
+        on_trace: is given the trace and the measured peaks before it is let go, since a checkup keeps only what it says.
     """
 
     budget_s: Seconds = DEFAULT_BUDGET_S
@@ -32,4 +33,4 @@ class CheckOptions:
     compiling: bool = False
     entries: tuple[Path, ...] = ()
     rules: RuleSettings = field(default_factory=RuleSettings)
-    on_trace: Callable[[Trace], None] | None = None
+    on_trace: Callable[[Trace, Peaks | None], None] | None = None

@@ -46,11 +46,11 @@ def trace_workload(work: Workload, *, step_s: Seconds, budget_s: Seconds) -> tup
 
 def traced_fields(trace: Trace, environment: Environment, options: CheckOptions) -> dict[str, Any]:
     """What a checkup says about a trace of one process, against the peaks of this machine."""
-    if options.on_trace is not None:
-        options.on_trace(trace)
     one = trace.ranks[0]
     device = torch.device("cuda" if one.activity.has_device else "cpu")
     peaks, why = peaks_of(device, environment, options.peaks_folder)
+    if options.on_trace is not None:
+        options.on_trace(trace, peaks)
     report = report_rank(one, peaks=peaks)
     return {
         "trace": report,

@@ -64,7 +64,7 @@ def command(
     drawn: list[Exhibits] = []
     options = dataclasses.replace(
         check_options(parsed, budget, store_location, compiling=try_compile),
-        on_trace=lambda trace: drawn.append(draw(trace.ranks)),
+        on_trace=lambda trace, peaks: drawn.append(draw(trace.ranks, peaks)),
     )
     observed = observe_target(parsed, options, quiet=as_json or not is_script)
     checkup = explained(observed, options)

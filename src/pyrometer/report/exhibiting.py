@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pyrometer.hardware.peaks import Peaks
 from pyrometer.report.documents import Document
 from pyrometer.report.exhibits import ARTIFACT, Exhibits, unpack
 from pyrometer.report.history import past_runs
@@ -13,6 +14,7 @@ from pyrometer.report.sources import read_sources
 from pyrometer.store.run import Run, RunSummary
 from pyrometer.store.store import Store
 from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.view.tables import tables_of
 from pyrometer.trace.view.view import view_trace
 
 MOST_SLICES = 200_000
@@ -24,11 +26,19 @@ MOST_PAST = 50
 """Earlier runs that a history shows."""
 
 
-def draw(ranks: Sequence[RankTrace]) -> Exhibits:
-    """The traces of a document, of which the first few ranks are drawn."""
+def draw(ranks: Sequence[RankTrace], peaks: Peaks | None = None) -> Exhibits:
+    """The traces of a document, of which the first few ranks are drawn.
+
+    Args:
+        ranks: in the order of the document.
+        peaks: of the machine that they were taken on, where they were measured.
+    """
     drawn = ranks[:MOST_RANKS]
     most = max(FEWEST_SLICES, MOST_SLICES // max(len(drawn), 1))
-    return Exhibits(traces=[view_trace(rank, max_slices=most) for rank in drawn])
+    return Exhibits(
+        traces=[view_trace(rank, max_slices=most) for rank in drawn],
+        tables=[tables_of(rank, peaks=peaks) for rank in drawn],
+    )
 
 
 def with_sources(exhibits: Exhibits, document: Document) -> Exhibits:

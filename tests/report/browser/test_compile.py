@@ -98,7 +98,8 @@ def test_a_module_opens_arranged_by_a_worker_and_the_trail_leads_back(open_page)
     name = (box.locator("text.name").text_content() or "").strip()
     box.dblclick()
     page.locator(f'.graph-trail button[aria-current]:has-text("{name}")').wait_for()
-    page.wait_for_function("document.querySelectorAll('.graph-svg g[data-box]').length === 10")
+    page.locator(".graph-svg:not(:has(rect.behind)) g[data-box]").nth(9).wait_for()
+    assert boxes.count() == 10
     assert page.locator(".graph-edge").count() >= 9
     assert page.get_by_text("Arranged plainly").count() == 0
     page.locator(".graph-trail button", has_text="Whole graph").click()

@@ -11,7 +11,7 @@ from pyrometer.record import from_json
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts.trace_words import HOST_DOINGS, IDLE_CAUSES
-from pyrometer.report.payloads.idle import CAUSE_MEANINGS, CAUSE_SLOTS, IdleTables, blocks
+from pyrometer.report.payloads.idle import CAUSE_MEANINGS, CAUSE_SLOTS, DOING_SLOTS, IdleTables, blocks
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.view.tables import tables_of
@@ -102,9 +102,27 @@ def test_exhibits_give_more_gaps_than_the_document(document, trace):
     assert from_json(IdleTables, with_tables.content).gaps.dur_ns == [180_000]
 
 
+def test_without_a_device_the_host_parts_idle_time(tmp_path):
+    events = [
+        event("user_annotation", "phase:data", 0, 90),
+        event("cpu_op", "aten::mm", 100, 10),
+        event("cpu_op", "aten::add", 150, 10),
+    ]
+    path = tmp_path / "host.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    report = report_rank(read_trace(str(path)).ranks[0])
+    (block,) = blocks(TraceDocument(target="host.json", ranks=[report]), Exhibits())
+    found = from_json(IdleTables, block.content)
+    assert (found.of, found.by) == ("host", "doing")
+    assert sum(one.total_ns for one in found.causes) == report.idle.attributed_ns
+    assert {one.cause for one in found.causes} == set(found.gaps.doing)
+
+
 def test_every_cause_has_a_meaning_and_a_colour():
     assert set(IDLE_CAUSES) == set(CAUSE_MEANINGS) == set(CAUSE_SLOTS)
     assert len(set(CAUSE_SLOTS.values())) == len(CAUSE_SLOTS)
+    assert set(DOING_SLOTS) == set(HOST_DOINGS)
+    assert len(set(DOING_SLOTS.values())) == len(DOING_SLOTS)
 
 
 def test_no_trace_no_block(documents):

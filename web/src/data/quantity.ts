@@ -39,7 +39,8 @@ export function formatCount(count: number): string {
 /** A number with so many significant digits, in plain notation. */
 export function significant(value: number, digits = 3): string {
   if (value === 0 || !Number.isFinite(value)) return String(value);
-  const magnitude = Math.floor(Math.log10(Math.abs(value)));
+  // Rounded first: 99.96 has two digits before the point only until then.
+  const magnitude = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(digits)))));
   const places = Math.max(0, digits - 1 - magnitude);
   return places > 12 ? value.toPrecision(digits) : value.toFixed(places);
 }

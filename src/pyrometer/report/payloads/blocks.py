@@ -7,18 +7,28 @@ from collections.abc import Callable, Iterable, Iterator
 from pyrometer.report.documents import Document
 from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads import compile as of_compile
+from pyrometer.report.payloads import difference as of_difference
 from pyrometer.report.payloads import findings as of_findings
 from pyrometer.report.payloads import history as of_history
+from pyrometer.report.payloads import idle as of_idle
 from pyrometer.report.payloads import loading as of_loading
 from pyrometer.report.payloads import measurement as of_measurement
 from pyrometer.report.payloads import memory as of_memory
+from pyrometer.report.payloads import operators as of_operators
+from pyrometer.report.payloads import roofline as of_roofline
 from pyrometer.report.payloads import trace as of_trace
+from pyrometer.report.payloads import verdict as of_verdict
 from pyrometer.report.payloads.block import Block
 
 AREAS: tuple[Callable[[Document, Exhibits], Iterable[Block]], ...] = (
     of_findings.blocks,
     of_measurement.blocks,
+    of_verdict.blocks,
+    of_roofline.blocks,
     of_trace.blocks,
+    of_operators.blocks,
+    of_idle.blocks,
+    of_difference.blocks,
     of_compile.blocks,
     of_memory.blocks,
     of_loading.blocks,

@@ -1,15 +1,32 @@
-"""What a page draws of: compile."""
+"""What a page draws of a compilation: breaks beside the source, its cost, its graphs, and what changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyrometer.report.documents import Document
+from pyrometer.report.documents import CheckDocument, CompileDocument, Document
 from pyrometer.report.exhibits import Exhibits
-from pyrometer.report.payloads.block import Block
+from pyrometer.report.payloads.block import Block, block_of
+from pyrometer.report.payloads.compile_breaks import breaks_content
+from pyrometer.report.payloads.compile_cost import compile_content
+from pyrometer.report.payloads.compile_difference import difference_content
+from pyrometer.report.payloads.compile_graphs import graph_blocks
+from pyrometer.report.payloads.compile_marks import line_marks
+from pyrometer.report.sources import compile_of
 
 
 def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
-    """Its data blocks."""
-    del document, exhibits
-    return iter(())
+    """Its data blocks, in the order in which they stand on the page."""
+    report = compile_of(document)
+    if report is None:
+        return
+    findings = document.findings if isinstance(document, CheckDocument) else []
+    breaks = breaks_content(report, findings, exhibits.sources)
+    if breaks is not None:
+        yield block_of("breaks", breaks)
+    cost = compile_content(report)
+    if cost is not None:
+        yield block_of("compile", cost)
+    yield from graph_blocks(report, line_marks(report, findings))
+    if isinstance(document, CompileDocument) and document.diff is not None:
+        yield block_of("graphdiff", difference_content(report, document.diff))

@@ -1,15 +1,119 @@
-"""What a page draws of: findings."""
+"""What a page draws of: findings. The cards themselves stand in the document; here is what filters and copies them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
-from pyrometer.report.documents import Document
-from pyrometer.report.exhibits import Exhibits
-from pyrometer.report.payloads.block import Block
+from pyrometer.errors import UsageError
+from pyrometer.record import Record, doc
+from pyrometer.report.documents import CheckDocument, Document
+from pyrometer.report.exhibits import Exhibits, SourceText
+from pyrometer.report.facts.findings import Card
+from pyrometer.report.findings_context import FindingView, views
+from pyrometer.report.markdown import code_block, escape
+from pyrometer.report.payloads.block import Block, block_of
+from pyrometer.rules.finding import Place, Severity
+from pyrometer.rules.registry import find_rule
+from pyrometer.rules.rule import FAMILIES
+
+AROUND = 4
+"""Lines of source shown before and after a finding's own."""
+
+
+class SourceLines(Record, frozen=True, kw_only=True):
+    """The lines of the program around a finding."""
+
+    first_line: int
+    marked: Annotated[int, doc("number of the line that the finding names")]
+    lines: list[str]
+
+
+class FindingEntry(Record, frozen=True, kw_only=True):
+    """One card of the document."""
+
+    card: Annotated[str, doc("the id of its element")]
+    code: str
+    severity: Severity
+    family: Annotated[str, doc("of the rule")]
+    rewrite: str | None = None
+    markdown: Annotated[str, doc("the finding as text for an issue or a review")]
+    source: SourceLines | None = None
+
+
+class FindingsPayload(Record, frozen=True, kw_only=True):
+    """All findings of a check, in the order of their cards."""
+
+    findings: list[FindingEntry]
 
 
 def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
-    """Its data blocks."""
-    del document, exhibits
-    return iter(())
+    """One block, where there are findings."""
+    if isinstance(document, CheckDocument) and document.findings:
+        yield block_of("findings", findings_payload(document, exhibits))
+
+
+def findings_payload(document: CheckDocument, exhibits: Exhibits) -> FindingsPayload:
+    """The content of the block."""
+    return FindingsPayload(
+        findings=[
+            FindingEntry(
+                card=view.card.anchor,
+                code=view.card.finding.code,
+                severity=view.card.finding.severity,
+                family=family_of(view.card.finding.code),
+                rewrite=view.card.finding.rewrite,
+                markdown=markdown_of(view, document.target),
+                source=source_of(view.card.finding.where, exhibits.sources),
+            )
+            for view in views(document.findings)
+        ]
+    )
+
+
+def family_of(code: str) -> str:
+    """The family of a rule; by its code where the rule is not known here.
+
+    >>> family_of("PYR301")
+    'data'
+    """
+    try:
+        return find_rule(code).family
+    except UsageError:
+        return FAMILIES.get(code[3:4], "other")
+
+
+def markdown_of(view: FindingView, target: str) -> str:
+    """A finding for an issue, a review or a chat: everything that its card says."""
+    card: Card = view.card
+    finding = card.finding
+    title = f"### {escape(card.title)}" + (f" ({escape(card.gain)})" if card.gain else "")
+    parts = [title, escape(finding.message), escape(finding.advice)]
+    parts += [code_block(finding.rewrite)] if finding.rewrite else []
+    facts = [("program", target), ("place", card.place), *((fact.label, fact.value) for fact in card.facts)]
+    lines = [f"- {escape(label)}: {escape(value)}" for label, value in facts if value]
+    lines += [f"- {escape(remark)}" for remark in card.remarks]
+    return "\n\n".join([*parts, "\n".join(lines)]) + "\n"
+
+
+def source_of(where: Place, sources: Sequence[SourceText]) -> SourceLines | None:
+    """The lines around a place, where they were kept.
+
+    >>> kept = SourceText(file="train.py", first_line=10, lines=["a", "b", "c"])
+    >>> source_of(Place(file="train.py", line=11), [kept]).lines
+    ['a', 'b', 'c']
+    >>> source_of(Place(file="train.py", line=13), [kept]) is None
+    True
+    """
+    if where.file is None or where.line is None:
+        return None
+    for text in sources:
+        at = where.line - text.first_line
+        if text.file == where.file and 0 <= at < len(text.lines):
+            begin = max(at - AROUND, 0)
+            return SourceLines(
+                first_line=text.first_line + begin,
+                marked=where.line,
+                lines=text.lines[begin : at + AROUND + 1],
+            )
+    return None

@@ -62,6 +62,21 @@ export function laneAt(layout: Layout, y: number): Lane | undefined {
   return placed.folded ? placed.lanes[row] : placed.lanes.find((lane) => lane.row === row);
 }
 
+const WHOLE = 0.9;
+
+/** How far to scroll past the callers of everything: rows above in which one slice fills nearly all of the time. */
+export function pastCallers(scene: Scene, layout: Layout): number {
+  const placed = layout.tracks[0];
+  const most = (scene.axis.end - scene.axis.start) * WHOLE;
+  const fills = ({ first, last }: Lane): boolean => {
+    for (let slice = first; slice < last; slice++) if ((scene.end[slice] ?? 0) - (scene.start[slice] ?? 0) > most) return true;
+    return false;
+  };
+  const above = placed?.lanes.findLastIndex(fills) ?? -1;
+  const next = placed?.lanes[above + 1];
+  return placed === undefined || above < 1 || next === undefined ? 0 : rowTop(placed, next.row - 1) - HEADER_PX;
+}
+
 /** How far to scroll so that a row can be seen: as it was, where it can already. */
 export function scrollTo(layout: Layout, lane: Lane, scrolled: number, visible: number): number {
   const placed = layout.tracks[lane.track];

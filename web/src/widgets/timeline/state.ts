@@ -4,7 +4,7 @@ import { around, type Range } from "../../canvas/viewport";
 import { note, type Route } from "../../shell/router";
 import { parametersOf, placeOf } from "./address";
 import { type Lit, litBy, matchesOf, nextMatch } from "./find";
-import { type Layout, layoutOf, RULER_PX, scrollTo } from "./layout";
+import { type Layout, layoutOf, pastCallers, RULER_PX, scrollTo } from "./layout";
 import { laneOf, type Scene } from "./scene";
 
 export const PAGE = "timeline";
@@ -80,6 +80,7 @@ export function useLooking(scene: Scene, route: Route, rank: string | null, { sc
   });
   useEffect(() => {
     if (first.selected >= 0) reveal(first.selected);
+    else if (scroll.current !== null) scroll.current.scrollTop = pastCallers(scene, layout);
   }, []);
   return {
     range, selected, find, kind, measured, folded, layout, lit, matches,

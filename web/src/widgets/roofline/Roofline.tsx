@@ -1,0 +1,59 @@
+/** The roofline: what operators reach, under what the machine allows. */
+import type { JSX } from "preact";
+import { formatNs, formatShare } from "../../data/quantity";
+import { t } from "../../i18n/language";
+import { go } from "../../shell/router";
+import { Chart } from "../charts/Chart";
+import { Ranks } from "../operators/Ranks";
+import type { WidgetProps } from "../widget";
+import { drawRoofline } from "./draw";
+import { BOUNDS, kindOf, shapeOf } from "./shape";
+import type { RooflineView } from "./view";
+
+export function Roofline(props: WidgetProps): JSX.Element {
+  return (
+    <Ranks<RooflineView> {...props}>
+      {(view, rank, chooser) => (
+        <Chart
+          title="Against the hardware"
+          how="Each mark is an operator on inputs of one shape: to the right it does more arithmetic per byte, upwards it does more per second; the larger, the more time it takes. The roof is what the machine allows: its slope the memory's bandwidth, its level parts the arithmetic of each type. Marks above it found their data in a cache. Both axes are logarithmic. A click goes to the operator in the table."
+          change="Bytes are the least that must move: caches make the real traffic smaller and re-reads make it larger, which moves a mark sideways. Marks far below the roof that are called overhead are too small for the machine: there is nothing to gain in their kernels, only in running fewer of them."
+          label={t("Roofline of {count} operators of rank {rank}", { count: view.points.length, rank: view.rank })}
+          name={`roofline-rank-${view.rank}`}
+          tools={chooser}
+          draw={(width) => drawRoofline(view, width)}
+          onOpen={(at) => go("operators", { find: view.points[at]?.name ?? "", rank, tab: "operators" })}
+          below={<Below view={view} />}
+        />
+      )}
+    </Ranks>
+  );
+}
+
+function Below({ view }: { readonly view: RooflineView }): JSX.Element {
+  const kinds = BOUNDS.map((kind) => {
+    const points = view.points.filter(({ bound }) => kindOf(bound) === kind);
+    return { kind, count: points.length, ns: points.reduce((sum, { time_ns }) => sum + time_ns, 0) };
+  });
+  return (
+    <>
+      <ul class="legend">
+        {kinds.map(({ kind, count, ns }) =>
+          count === 0 ? null : (
+            <li key={kind}>
+              <svg class="swatch drawing" width="14" height="14" viewBox="-7 -7 14 14" aria-hidden="true">
+                <path class={`reached ${kind}`} d={shapeOf(kind, 0, 0, 6)} />
+              </svg>
+              {t(kind === "unknown" ? "limit unknown" : `bound by ${kind}`)} <strong>{count}</strong> <span>{formatNs(ns)}</span>
+            </li>
+          ),
+        )}
+      </ul>
+      <p class="note">
+        {view.source === null ? t("No peaks of this machine are known: the marks have no roof.") : t("Roof: {source}.", { source: view.source })}{" "}
+        {view.covered_share !== null && t("Formulas cover {share} of the time.", { share: formatShare(view.covered_share) })}{" "}
+        {view.omitted > 0 && t("{count} listed operators have no arithmetic or no formula, and no mark.", { count: view.omitted })}
+      </p>
+    </>
+  );
+}
