@@ -26,7 +26,10 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 from pyrometer.bench.quantiles import estimate_quantile
-from pyrometer.report.documents import TraceDocument
+from pyrometer.compiler.costs.record import CacheSummary, CompileCost
+from pyrometer.compiler.graphs.record import Graph, GraphNode
+from pyrometer.compiler.recompiles.record import GuardSummary
+from pyrometer.report.documents import CompileDocument, TraceDocument
 from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.html import write_report
 from pyrometer.trace.reading.read import read_trace
@@ -91,7 +94,42 @@ def trace_page(name: str, source: Path, folder: Path) -> Path:
     return path
 
 
-AREAS: dict[str, Callable[[Path, argparse.Namespace], Iterator[Case]]] = {"timeline": timeline_cases}
+def graph_cases(folder: Path, _options: argparse.Namespace) -> Iterator[Case]:
+    """A graph of 2,000 operations, collapsed by module, and operation by operation."""
+    document = CompileDocument(
+        target="graph", graphs=1, frames=1, skipped_frames=0, breaks=[], recompiles=[], limit_reached=False, artifact_bytes=0,
+        guards=GuardSummary(), cost=CompileCost(), cache=CacheSummary(), graph_records=[chain_graph(2000)],
+    )  # fmt: skip
+    start = time.perf_counter()
+    path = write_report(document, folder / "graph.html")
+    made = f"made in {time.perf_counter() - start:.2f} s, page {path.stat().st_size / 1e6:.2f} MB"
+    print(f"  2,000 operations: {made}", flush=True)
+    yield Case("by module", path, "#/compile", "svg.graph-svg")
+    yield Case("operation by operation", path, "#/compile?open=-1", "svg.graph-svg")
+
+
+def chain_graph(num_ops: int) -> Graph:
+    """A chain in modules of 20 operations, with residual lines over each module and over five of them."""
+    nodes = [GraphNode(name="n-1", op="input", role="input", dtype="float32", shape=["8", "512"])]
+    for place in range(num_ops):
+        back = [place - 20] * (place % 20 == 19) + [place - 100] * (place % 100 == 99)
+        inputs = [f"n{place - 1}", *(f"n{max(one, -1)}" for one in back)]
+        target = ("aten.mm.default", "aten.add.Tensor", "aten.relu.default")[place % 3]
+        module = f"layers.{place // 20}.{('attention', 'mlp')[place % 20 // 10]}"
+        nodes.append(
+            GraphNode(
+                name=f"n{place}", op="call", target=target, inputs=inputs, module=module, dtype="float32", shape=["8", "512"],
+                num_bytes=16_384, file="model.py", line=10 + place % 20, source="x = self.step(x)",
+            )
+        )  # fmt: skip
+    nodes.append(GraphNode(name="output", op="output", inputs=[f"n{num_ops - 1}"]))
+    return Graph(compile_id="0/0", stage="dynamo", nodes=nodes, num_ops=num_ops)
+
+
+AREAS: dict[str, Callable[[Path, argparse.Namespace], Iterator[Case]]] = {
+    "timeline": timeline_cases,
+    "graph": graph_cases,
+}
 """What can be measured: a function that makes the pages of each drawing."""
 
 

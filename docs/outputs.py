@@ -42,7 +42,9 @@ COMPILED = "pyrometer compile examples/detector.py:workload --with rewrites --ht
 REMEMBERED = "pyrometer memory examples/gpt/workload.py:workload --leaks 0 --html memory.html --no-store"
 """Makes the page of the fourth."""
 
-WIDTH, HEIGHT = 1100, 1240
+WIDTH, HEIGHT = 1280, 900
+DRAWN_MS = 5000
+"""Until then a page has decoded its data and drawn."""
 BAD_INPUT = 2
 
 OUTPUT = re.compile(r"<!-- output: (?P<command>.+?) -->\n.*?<!-- /output -->", re.DOTALL)
@@ -84,11 +86,11 @@ def rewrite_outputs(pages: list[Path]) -> None:
         if PICTURED in printed and pages[0] in READMES:
             run(TRACED, folder)
             take_pictures(min(folder.glob(".pyrometer/artifacts/*/report.html")), "report")
-            take_pictures(folder / "trace.html", "trace")
+            take_pictures(folder / "trace.html", "trace", "#/timeline")
             run(COMPILED, folder)
-            take_pictures(folder / "compile.html", "compile")
+            take_pictures(folder / "compile.html", "compile", "#/compile")
             run(REMEMBERED, folder)
-            take_pictures(folder / "memory.html", "memory")
+            take_pictures(folder / "memory.html", "memory", "#/memory")
 
     def replacement(found: re.Match[str]) -> str:
         command = found["command"]
@@ -145,8 +147,8 @@ def run(command: str, folder: Path) -> str:
     return text
 
 
-def take_pictures(report: Path, stem: str) -> None:
-    """The upper part of a report in its light and its dark colours; made smaller where pngquant is installed."""
+def take_pictures(report: Path, stem: str, fragment: str = "") -> None:
+    """What is first seen of a page of a report, in its light and its dark colours; made smaller where pngquant is installed."""
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         sys.stderr.write("no chromium: the pictures stay as they are\n")
@@ -156,7 +158,8 @@ def take_pictures(report: Path, stem: str) -> None:
         picture = IMAGES / name
         size = [f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={picture}"]
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *colours, *size]
-        subprocess.run([browser, *flags, report.as_uri()], check=True, capture_output=True)  # noqa: S603
+        flags.append(f"--virtual-time-budget={DRAWN_MS}")
+        subprocess.run([browser, *flags, report.as_uri() + fragment], check=True, capture_output=True)  # noqa: S603
         if shutil.which("pngquant"):
             shrink = ["pngquant", "--force", "--strip", "--output", str(picture), "64", str(picture)]
             subprocess.run(shrink, check=True)  # noqa: S603

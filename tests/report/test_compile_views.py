@@ -395,7 +395,7 @@ def test_text_of_the_program_stays_text():
     assert "<img src=x" not in page
     for drawn in re.findall(r"data:image/svg\+xml;base64,([^\"]+)", page):
         assert "<img" not in base64.b64decode(drawn).decode()
-    assert page.count("</script>") == 1
+    assert page.count("</script>") == page.count("<script")
     assert page.count("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;") > 20
     text = markdown.render_document("compile", to_dict(found))
     reader = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -430,7 +430,8 @@ def test_the_page_holds_the_document_and_loads_nothing():
         "Over the budget",
     ):
         assert said in page
-    assert "http:" not in page.replace("http-equiv", "")
+    ours = html.inline("report.js").text  # names the XML namespace of SVG
+    assert "http:" not in page.replace(ours, "").replace("http-equiv", "")
     assert from_dict(CompileDocument, to_dict(found)) == found
     assert html.page(found) == page
 

@@ -105,28 +105,47 @@ def test_every_drawing_has_a_text_alternative(pages):
 
 def test_nothing_is_loaded_and_nothing_runs(pages):
     for text in pages.values():
-        for tag, attrs in Page(text).elements:
+        for _, attrs in Page(text).elements:
             assert not [name for name in attrs if name.startswith("on") or name == "style"]
             assert all("http" not in (attrs.get(name) or "") for name in ("src", "href"))
-            if tag == "script":
-                assert attrs["type"] == "application/json"
+
+
+def test_only_our_own_scripts_run(pages):
+    """Beside data a page carries our assets, byte for byte, and its policy admits those and no others."""
+    ours = [html.inline(name) for name in ("theme.js", "report.js")]
+    for text in pages.values():
+        scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+        assert scripts == [str(one.text) for one in ours]
+        assert [one.hash for one in ours] == [digest(script) for script in scripts]
+        assert directive(text, "script-src") == [f"'{one.hash}'" for one in ours]
+        kinds_of_data = {attrs["type"] for tag, attrs in Page(text).elements if tag == "script" and attrs}
+        assert kinds_of_data == {"application/json"}
 
 
 def test_policy_allows_exactly_the_style_of_the_page(pages):
     text = pages["steady"]
     (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    (policy,) = [attrs["content"] for _, attrs in Page(text).elements if "http-equiv" in attrs]
-    assert f"style-src 'sha256-{digest}'" in policy
-    assert policy.startswith("default-src 'none';")
+    assert directive(text, "style-src") == [f"'{digest(style)}'"]
+    assert directive(text, "default-src") == directive(text, "connect-src") == ["'none'"]
     assert "http" not in style
     assert "@import" not in style
+
+
+def digest(text: str) -> str:
+    """A text's hash as a content security policy names it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def directive(text: str, name: str) -> list[str]:
+    """The sources that the page's policy allows for a kind of content."""
+    (policy,) = [attrs["content"] for _, attrs in Page(text).elements if "http-equiv" in attrs]
+    return {part.split()[0]: part.split()[1:] for part in policy.split(";")}[name]
 
 
 def test_untrusted_text_stays_text(documents):
     text = html.page(poisoned(documents))
     assert "<img" not in text
-    assert text.count("</script>") == 1
+    assert text.count("</script>") == [tag for tag, _ in Page(text).elements].count("script")
     assert not [tag for tag, _ in Page(text).elements if tag == "img"]
     assert text.count("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;") > 20
 

@@ -342,7 +342,7 @@ def test_text_of_the_program_stays_text(name):
     found = HOSTILE[name]
     page = html.page(found)
     assert "<img src=x" not in page
-    assert page.count("</script>") == 1
+    assert page.count("</script>") == page.count("<script")
     assert page.count("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;") > 8
     text = markdown.render_document(kind_of(found), to_dict(found))
     reader = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -358,7 +358,7 @@ def test_a_check_has_chapters_about_memory_and_data(documents):
     assert "peak 330 MiB in backward" in text
     assert "the step waits 60 % of its time for data" in text
     page = html.page(found)
-    assert page.count("</script>") == 1
+    assert page.count("</script>") == page.count("<script")
     assert "<img src=x" not in page
     assert "How the data arrives" in page
     assert "Where the bytes go" in page

@@ -161,6 +161,8 @@ describe("the camera", () => {
   it("begins legibly at the top, and can show everything", () => {
     expect(beginning(drawing, view).scale).toBe(1);
     const all = whole(drawing, view);
+    const wide = beginning({ width: 9000, height: 9000 }, view, { x: 8000, y: 500 });
+    expect(holds(inView(wide, view, 0), { left: 7990, right: 8010, top: 500, bottom: 510 })).toBe(true);
     expect(holds(inView(all, view, 0), { left: 0, right: 400, top: 0, bottom: 4000 })).toBe(true);
   });
   it("zooms about a point that stays, within limits", () => {

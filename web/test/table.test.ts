@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { field, textsToCsv, textsToMarkdown, toCsv, toMarkdown } from "../src/export/table";
-import { functionOf, sayingColumns, SHEETS } from "../src/widgets/operators/columns";
+import { functionOf, SHEETS } from "../src/widgets/operators/columns";
 import { around } from "../src/widgets/idle/range";
 import { parseBound, within } from "../src/widgets/table/bounds";
 import { sparkPoints } from "../src/widgets/table/Cells";
 import { compareKeys, sortKey } from "../src/widgets/table/enhance";
-import { type Column, columnsOf, rowsOf, rowsOfList } from "../src/widgets/table/model";
+import { type Column, columnsOf, rowsOf, rowsOfList, telling } from "../src/widgets/table/model";
 import { arranged, clicked, largest } from "../src/widgets/table/order";
 import { mostInPage, ROW_PX, rowsInView, scrollFor, widthOf } from "../src/widgets/table/range";
 import { formatRate, shortPlace, shown } from "../src/widgets/table/write";
@@ -218,7 +218,7 @@ describe("the operators page", () => {
     const [operators] = SHEETS;
     if (operators === undefined) throw new Error("no sheets");
     const listed = { num_rows: 1, num_listed: 1, name: ["mm"], device_self_ns: [0], host_self_ns: [5], calls: [1] };
-    expect(sayingColumns(operators, listed).map(({ key }) => key)).toEqual(["name", "host_self_ns", "calls"]);
+    expect(telling(listed, operators.columns).map(({ key }) => key)).toEqual(["name", "host_self_ns", "calls"]);
   });
 
   it("searches for what a row is called elsewhere", () => {

@@ -89,7 +89,7 @@ def command(
     baseline = _baseline(flags["diff"], store_location) if flags["diff"] is not None else None
     found = inspect_target(target, arguments, flags, quiet=as_json)
     document = _document(found, budget, baseline, no_source=flags["no_source"])
-    exhibits = _exhibits(document, no_source=flags["no_source"])
+    exhibits = _exhibits(document, baseline, no_source=flags["no_source"])
     if document.environment is not None:
         from pyrometer.record import to_dict
 
@@ -117,11 +117,12 @@ def command(
     return ExitCode.FOUND if document.over_budget else ExitCode.OK
 
 
-def _exhibits(document: CompileDocument, *, no_source: bool) -> Exhibits:
+def _exhibits(document: CompileDocument, baseline: CompileReport | None, *, no_source: bool) -> Exhibits:
     from pyrometer.report.exhibiting import with_sources
     from pyrometer.report.exhibits import Exhibits
 
-    return Exhibits() if no_source else with_sources(Exhibits(), document)
+    before = [] if baseline is None else baseline.graph_records
+    return Exhibits() if no_source else with_sources(Exhibits(graphs_before=before), document)
 
 
 def _baseline(reference: str, store_location: str | None) -> CompileReport:

@@ -10,6 +10,7 @@ import gzip
 import zlib
 from typing import Annotated
 
+from pyrometer.compiler.graphs.record import Graph
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc, from_json, to_json
@@ -49,6 +50,7 @@ class Exhibits(Record, frozen=True, kw_only=True):
     traces: Annotated[list[TraceView], doc("one per rank")] = []
     tables: Annotated[list[TraceTables], doc("one per rank")] = []
     sources: list[SourceText] = []
+    graphs_before: Annotated[list[Graph], doc("of the compilation that the document is compared with")] = []
     history: Annotated[list[PastRun], doc("the oldest first; the document's own run is the last")] = []
 
 

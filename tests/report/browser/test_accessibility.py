@@ -54,7 +54,9 @@ def test_help_has_no_grave_fault(open_page, perception, axe):
 
 def test_the_document_without_its_script_has_no_grave_fault(open_page, case, axe):
     page = open_page(*case)
-    page.evaluate("document.querySelectorAll('.elsewhere').forEach(part => part.classList.remove('elsewhere'))")
+    page.evaluate(
+        "document.querySelectorAll('.elsewhere').forEach(part => part.classList.remove('elsewhere'))"
+    )
     assert faults(axe, page) == []
 
 

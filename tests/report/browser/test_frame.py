@@ -200,3 +200,16 @@ def test_theme_holds_before_the_document_is_painted(open_page, perception):
     )
     page.reload()
     assert page.evaluate("window.early") == "dark"
+
+
+def test_every_element_has_an_id_of_its_own(open_page, case):
+    page = open_page(*case)
+    again = page.evaluate(
+        "[...document.querySelectorAll('[id]')].map(one => one.id).filter((id, i, all) => all.indexOf(id) != i)"
+    )
+    assert again == []
+    lost = page.evaluate(
+        "[...document.querySelectorAll('[aria-labelledby]')].map(one => one.getAttribute('aria-labelledby'))"
+        ".filter(id => document.getElementById(id) == null)"
+    )
+    assert lost == []

@@ -12,7 +12,7 @@ import pytest
 from pyrometer.report import html
 
 CANARY = "</script><img src=x onerror=\"document.title='owned'\">"
-SECRET = "canary-secret-of-the-environment"  # noqa: S105 - it is not one
+SECRET = "canary-secret-of-the-environment"
 RAW_BYTES, PACKED_BYTES = 250_000, 80_000
 
 

@@ -29,4 +29,4 @@ def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
         yield block_of("compile", cost)
     yield from graph_blocks(report, line_marks(report, findings))
     if isinstance(document, CompileDocument) and document.diff is not None:
-        yield block_of("graphdiff", difference_content(report, document.diff))
+        yield block_of("graphdiff", difference_content(report, document.diff, exhibits.graphs_before))

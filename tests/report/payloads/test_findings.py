@@ -1,0 +1,115 @@
+"""The block of findings, and the pages to which their evidence leads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import pyrometer.rules
+from pyrometer.record import from_json
+from pyrometer.report.exhibits import Exhibits, SourceText
+from pyrometer.report.findings_context import WORDS, explanation, finding_parts, shown_in, views
+from pyrometer.report.navigation import PAGES, assemble
+from pyrometer.report.payloads.findings import FindingsPayload, blocks, family_of, source_of
+from pyrometer.rules.finding import Finding, Place
+
+NOT_SHOWN = {"numerics", "predict", "program"}
+"""What no page draws: a finding tells it in words."""
+
+
+def finding(code: str, **more: object) -> Finding:
+    values = {
+        "name": "data-waits", "severity": "warning", "message": "48 % of a step", "where": Place(file="train.py", line=12),
+        "fix_class": "semantic", "confidence": "high", "advice": "Load with `num_workers=2`.", "links": ["/loading/stages"],
+    }  # fmt: skip
+    return Finding(code=code, **{**values, **more})
+
+
+@pytest.fixture
+def document(documents):
+    found = [finding("PYR301", rewrite="num_workers=2"), finding("PYR301"), finding("PYR999", name="mine")]
+    return msgspec.structs.replace(documents["training"], findings=found)
+
+
+def test_one_block_tells_all_findings(document):
+    kept = SourceText(file="train.py", first_line=1, lines=[f"line {i}" for i in range(1, 31)])
+    (block,) = blocks(document, Exhibits(sources=[kept]))
+    assert block.name == "findings"
+    first, _, last = from_json(FindingsPayload, block.content).findings
+    assert (first.card, first.family, first.rewrite) == ("finding-1", "data", "num_workers=2")
+    assert first.markdown.startswith("### PYR301 data-waits")
+    assert first.source is not None
+    assert first.source.lines[first.source.marked - first.source.first_line] == "line 12"
+    assert last.family == "other"
+
+
+def test_without_findings_there_is_no_block(documents):
+    assert list(blocks(documents["training"], Exhibits())) == []
+    assert list(blocks(documents["gpu"], Exhibits())) == []
+
+
+def test_each_finding_has_an_address_and_each_rule_one_explanation(document):
+    first, second, unknown = views(document.findings)
+    assert [view.anchor for view in (first, second, unknown)] == [
+        "PYR301-data-waits",
+        "PYR301-data-waits-2",
+        "PYR999-mine",
+    ]
+    assert first.explanation is not None
+    assert [heading for heading, _ in first.explanation.chapters][:2] == ["What it does", "Why it costs"]
+    assert second.explanation is None
+    assert explanation("PYR999") is None
+
+
+def test_what_counts_the_same_cost_comes_after_what_does_not(documents):
+    found = [finding("PYR301"), finding("PYR302", overlaps=["PYR301"]), finding("PYR101"), finding("PYR104")]
+    parts = finding_parts(msgspec.structs.replace(documents["training"], findings=found))
+    assert [view.card.finding.code for view in parts["top"]] == ["PYR301", "PYR101", "PYR104"]
+    assert parts["same_cost"] == "1 of the 4 cards count the same cost as one above them."
+
+
+def test_every_pointer_of_a_rule_leads_to_a_page():
+    folder = Path(pyrometer.rules.__file__ or "").parent
+    text = "".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
+    pointers = set(re.findall(r'"(/[a-z_]+(?:/[^"\s]*)?)"', text))
+    assert len(pointers) > 60
+    unled = {pointer for pointer in pointers if not shown_in([pointer])}
+    assert {pointer.split("/")[1] for pointer in unled} <= NOT_SHOWN
+
+
+def test_words_and_pages_belong_together():
+    assert set(WORDS) <= set(PAGES)
+
+
+@pytest.mark.parametrize(("code", "family"), [("PYR101", "host"), ("PYR199", "host"), ("X", "other")])
+def test_family_of_a_rule_that_is_not_known_follows_from_its_code(code, family):
+    assert family_of(code) == family
+
+
+@pytest.mark.parametrize(("line", "found"), [(1, None), (5, "a"), (6, "b"), (7, None), (None, None)])
+def test_source_is_shown_only_where_it_was_kept(line, found):
+    kept = SourceText(file="train.py", first_line=5, lines=["a", "b"])
+    shown = source_of(Place(file="train.py", line=line), [kept])
+    assert (shown.lines[(line or 0) - shown.first_line] if shown else None) == found
+    assert source_of(Place(file="other.py", line=5), [kept]) is None
+
+
+def test_links_to_pages_that_are_not_there_are_left_out():
+    link = '<a class="to-page" href="#/{}" title="x">Show</a>'
+    body = f'<section data-page="memory">{link.format("memory")}{link.format("ranks")}{link.format("flame")}</section>'
+    found = assemble(body, ["flame"]).body
+    assert [page for page in ("memory", "ranks", "flame") if f'href="#/{page}"' in found] == [
+        "memory",
+        "flame",
+    ]
+
+
+def test_chapters_of_several_areas_keep_their_labels():
+    chapter = '<section data-page="{0}" aria-labelledby="modules"><h2 id="modules">{0}</h2></section>'
+    found = str(assemble("".join(chapter.format(page) for page in ("operators", "memory", "compile"))).body)
+    for name in ("modules", "memory-modules", "compile-modules"):
+        assert found.count(f'id="{name}"') == 1
+        assert found.count(f'aria-labelledby="{name}"') == 1
