@@ -1,35 +1,56 @@
-// Bundles the interactive part of the report: one script and one style sheet, which Python inlines into every page.
+// Bundles the interactive part of the report: one script, a few lines that run before it, and one style sheet, which
+// Python inlines into every page, with the dictionary and, where there are graphs, the worker beside them.
 // `node build.mjs` writes them among the package's assets; `--check` compares instead and fails on a difference.
 import { readFile, writeFile } from "node:fs/promises";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const assets = fileURLToPath(new URL("../src/pyrometer/report/assets/", import.meta.url));
-const shared = { bundle: true, minify: true, write: false, target: ["es2022"], legalComments: "none", logLevel: "warning" };
+const shared = {
+  bundle: true,
+  minify: true,
+  write: false,
+  target: ["es2022"],
+  charset: "utf8",
+  legalComments: "none",
+  logLevel: "warning",
+};
 
-/** A worker's script as text: pages that load nothing start it from a blob. */
-const workerText = {
-  name: "worker-text",
+const workers = new Map();
+const workerInputs = {};
+
+/** A worker's script is data of the pages that need it: pages that load nothing start it from a blob. */
+const workerData = {
+  name: "worker-data",
   setup(bundler) {
     bundler.onLoad({ filter: /\.worker\.ts$/ }, async ({ path }) => {
-      const { outputFiles } = await build({ ...shared, entryPoints: [path], format: "iife" });
-      return { contents: outputFiles[0].text, loader: "text" };
+      const { outputFiles, metafile } = await build({ ...shared, entryPoints: [path], format: "iife", metafile: true });
+      Object.assign(workerInputs, metafile.inputs);
+      const name = basename(path, ".worker.ts");
+      workers.set(`${name}.js`, outputFiles[0].text);
+      const blocks = JSON.stringify(fileURLToPath(new URL("src/data/blocks", import.meta.url)));
+      return {
+        contents: `import { Blocks } from ${blocks};\nexport default () => new Blocks(document).read("worker/${name}");`,
+      };
     });
   },
 };
 
 const { outputFiles, metafile } = await build({
   ...shared,
-  entryPoints: { report: "src/main.ts", style: "src/style.css" },
+  entryPoints: { report: "src/main.ts", theme: "src/shell/early.ts", style: "src/style.css" },
   outdir: "out",
   format: "iife",
   jsx: "automatic",
   jsxImportSource: "preact",
-  plugins: [workerText],
+  plugins: [workerData],
   metafile: true,
 });
-const made = new Map(outputFiles.map((file) => [file.path.endsWith(".css") ? "report.css" : "report.js", file.text]));
-made.set("LICENSES.txt", await licences(metafile));
+const made = new Map(outputFiles.map((file) => [basename(file.path).replace("style.css", "report.css"), file.text]));
+for (const [name, text] of workers) made.set(name, text);
+made.set("chinese.json", await dictionary("src/i18n/chinese.ts"));
+made.set("LICENSES.txt", await licences({ ...metafile.inputs, ...workerInputs }));
 
 let stale = 0;
 for (const [name, text] of made) {
@@ -41,10 +62,17 @@ for (const [name, text] of made) {
 }
 process.exitCode = stale ? 1 : 0;
 
+/** A dictionary as JSON: it is data of a page, which its script reads when a reader wants that language. */
+async function dictionary(path) {
+  const { outputFiles } = await build({ ...shared, entryPoints: [path], format: "esm" });
+  const { CHINESE } = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
+  return JSON.stringify(CHINESE);
+}
+
 /** The licences of the packages whose code is in the bundle. */
-async function licences({ inputs }) {
+async function licences(inputs) {
   const packages = new Set(
-    [...Object.keys(inputs), "node_modules/@dagrejs/dagre/package.json"]
+    Object.keys(inputs)
       .map((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1])
       .filter(Boolean),
   );

@@ -1,6 +1,6 @@
-/** Workers are bundled into text; see build.mjs. */
+/** A worker's script is read from the page's data; see build.mjs. */
 declare module "*.worker.ts" {
-  const script: string;
+  const script: () => Promise<string>;
   export default script;
 }
 declare module "*.css";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { placeOf, parametersOf } from "../src/widgets/timeline/address";
 import { litBy, longestNamed, matchesOf, nextMatch } from "../src/widgets/timeline/find";
-import { HEADER_PX, laneAt, layoutOf, ROW_PX, scrollTo, tracksWithin } from "../src/widgets/timeline/layout";
+import { HEADER_PX, laneAt, layoutOf, pastCallers, ROW_PX, scrollTo, tracksWithin } from "../src/widgets/timeline/layout";
 import {
   busyOf, kindOf, laneOf, launchedBy, nameOf, type Scene, sceneOf, selfOf, sliceAt, sourceOf,
 } from "../src/widgets/timeline/scene";
@@ -41,6 +41,23 @@ describe("what is under the pointer", () => {
   it("is the slice at the moment, else the nearest within reach", () => {
     if (stream === undefined) throw new Error("no lane");
     expect([200, 299, 310, 345, 325, 2000].map((at) => sliceAt(scene, stream, at, 12))).toEqual([0, 0, 0, 1, -1, -1]);
+  });
+});
+
+describe("callers of everything", () => {
+  const nested = sceneOf({
+    ...CONTENT,
+    tracks: [{ name: "main", process: "python", is_device: false, num_rows: 4, pid: "1", tid: "1" }],
+    lanes: { track: [0, 0, 0, 0], row: [0, 1, 2, 3], num_slices: [1, 1, 2, 1] },
+    slices: { gap_ns: [0, 10, 20, 100, 30], dur_ns: [1000, 980, 400, 400, 10], label: [0, 0, 0, 0, 0] },
+    merged: { slice: [], num_events: [], busy_ns: [] },
+    launches: { slice: [], source: [] },
+  });
+  it("are scrolled past, down to the last of them", () => {
+    expect(pastCallers(nested, layoutOf(nested, new Set()))).toBe(ROW_PX);
+  });
+  it("stay where nothing fills the time", () => {
+    expect(pastCallers(scene, layoutOf(scene, new Set()))).toBe(0);
   });
 });
 

@@ -65,6 +65,7 @@ from pyrometer.report.facts.trace_document import Part
 from pyrometer.report.findings_context import finding_parts
 from pyrometer.report.memory_context import loading_parts, memory_parts, snapshot_parts
 from pyrometer.report.navigation import assemble, page_of
+from pyrometer.report.payloads.beside import beside_script
 from pyrometer.report.payloads.block import element, embed
 from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.report.run_documents import CompareDocument
@@ -97,7 +98,7 @@ def page(document: Document, exhibits: Exhibits | None = None) -> str:
         "early": inline("theme.js"),
         "app": inline("report.js"),
         "data": embed(b'{"kind":"%s","document":%s}' % (kind.encode(), to_json(document))),
-        "blocks": [element(block) for block in blocks],
+        "blocks": [*map(element, blocks), *beside_script(blocks)],
         "widgets": list(places(block.name for block in blocks)),
     }
     return _templates().get_template(template).render(**shell, **view(document))

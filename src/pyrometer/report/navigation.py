@@ -1,6 +1,35 @@
-"""Which page of the interactive report each chapter of a trace stands on; those of other areas have a page of their own."""
+"""The pages into which the script divides a document, what each is called, and how one leads to another.
+
+A chapter says by `data-page` on which pages it stands. Each page has an anchor of the form `#/timeline`, which is an
+ordinary anchor without the script, and its address with it.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+PAGES = {
+    "overview": "Overview",
+    "findings": "Findings",
+    "timeline": "Timeline",
+    "flame": "Flame graph",
+    "operators": "Operators",
+    "roofline": "Roofline",
+    "idle": "Idle & sync",
+    "ranks": "Ranks",
+    "memory": "Memory",
+    "compile": "Compile",
+    "data": "Data loading",
+    "quality": "Measurement",
+    "environment": "Environment",
+    "comparison": "Comparison",
+    "history": "History",
+}
+"""All pages in their order, with their titles."""
 
 _CHAPTERS = {
     "overview timeline": "breakdown",
@@ -17,6 +46,10 @@ _CHAPTERS = {
 }
 _PAGES = {slug: page for page, slugs in _CHAPTERS.items() for slug in slugs.split()}
 
+_PLACED = re.compile(r'<\w+(?: [^<>]*)? data-page="([^"]+)"')
+_NAMED = re.compile(r'(?<= )(id|aria-labelledby|aria-describedby)="([^"]*)"')
+_TO_PAGE = re.compile(r'<a class="to-page" href="#/(\w+)"[^<>]*>.*?</a>', re.DOTALL)
+
 
 def page_of(slug: str) -> str:
     """The pages, separated by spaces, that show a chapter of a trace.
@@ -25,3 +58,89 @@ def page_of(slug: str) -> str:
     ('overview timeline', 'idle')
     """
     return _PAGES.get(slug, "operators")
+
+
+class Entry(NamedTuple):
+    """A page of a document."""
+
+    page: str
+    title: str
+    drawn: bool  # holds nothing but interactive parts, and so is empty without the script
+
+
+class Assembled(NamedTuple):
+    """The chapters of a document, ready to be divided."""
+
+    body: Markup
+    entries: list[Entry]
+
+
+def assemble(body: str, widgets: Iterable[str] = ()) -> Assembled:
+    """Give each page its anchor, and every element an id of its own; links to pages that are not there become nothing.
+
+    Args:
+        body: the chapters, as our templates made them.
+        widgets: the pages of the interactive parts that stand before them.
+
+    >>> chapters = '<section data-page="memory"><h2 id="modules"></h2></section><section data-page="compile"><h2 id="modules">'
+    >>> found = assemble(chapters, ["flame"])
+    >>> [entry.title for entry in found.entries]
+    ['Flame graph', 'Memory', 'Compile']
+    >>> str(found.body).count('id="modules"'), str(found.body).count('id="compile-modules"')
+    (1, 1)
+    """
+    drawn = set(widgets)
+    written = {page for pages in _PLACED.findall(body) for page in pages.split()}
+    entries = [
+        Entry(page, title, page not in written)
+        for page, title in PAGES.items()
+        if page in written or page in drawn
+    ]
+    text = _TO_PAGE.sub(lambda link: link[0] if link[1] in written | drawn else "", body)
+    text = "".join(_mark(entry.page) for entry in entries if entry.drawn) + _anchored(_distinct(text))
+    return Assembled(Markup(text), entries)  # noqa: S704 - made by our templates
+
+
+def _distinct(body: str) -> str:
+    """Chapters of several areas may share a slug: the first keeps it, later ones put their page before it."""
+    taken: set[str] = set()
+    begins = [match.start() for match in _PLACED.finditer(body)]
+    parts = [body[: begins[0]]] if begins else [body]
+    parts += [body[a:b] for a, b in zip(begins, [*begins[1:], len(body)], strict=True)]
+    return "".join(_renamed(part, taken) for part in parts)
+
+
+def _renamed(part: str, taken: set[str]) -> str:
+    placed = _PLACED.match(part)
+    area = placed[1].split()[-1] if placed else "part"
+    names = {}
+    for attribute, name in _NAMED.findall(part):
+        if attribute == "id":
+            names[name] = _free(name, area, taken)
+            taken.add(names[name])
+    return _NAMED.sub(lambda match: f'{match[1]}="{names.get(match[2], match[2])}"', part)
+
+
+def _free(name: str, area: str, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    fresh, number = f"{area}-{name}", 2
+    while fresh in taken:
+        fresh, number = f"{area}-{name}-{number}", number + 1
+    return fresh
+
+
+def _anchored(body: str) -> str:
+    """A mark before the first element of each page."""
+    seen: set[str] = set()
+
+    def mark(match: re.Match[str]) -> str:
+        first = [page for page in dict.fromkeys(match[1].split()) if page not in seen]
+        seen.update(first)
+        return "".join(map(_mark, first)) + match[0]
+
+    return _PLACED.sub(mark, body)
+
+
+def _mark(page: str) -> str:
+    return f'<span id="/{page}"></span>'

@@ -115,7 +115,7 @@ def test_a_link_to_a_card_overrides_the_filter(open_page, case):
 
 def test_findings_show_their_source_and_their_rule(open_page, case):
     page = open_page(*case, fragment="#/findings")
-    assert page.locator("#finding-1 .source-lines .marked").inner_text().strip() == "12x = loss.item()"
+    assert page.locator("#finding-1 .finding-source .marked").inner_text().strip() == "12x = loss.item()"
     page.locator("#finding-1 summary").click()
     assert page.locator("#finding-1 .explained h4").all_inner_texts()[:2] == ["What it does", "Why it costs"]
 

@@ -1,11 +1,15 @@
 /** The language of the interface. What Pyrometer found out about a program stays as it was written. */
-import { CHINESE } from "./chinese";
 
 /** Languages of the interface. */
 export type Language = "en" | "zh";
 
+/** English text → the same in another language. */
+export type Dictionary = Readonly<Record<string, string>>;
+
 const KEY = "pyrometer.language";
 let current: Language = "en";
+let dictionary: Dictionary | null = null;
+let source: () => Promise<Dictionary> = () => Promise.resolve({});
 const listeners = new Set<() => void>();
 
 /** The language in use. */
@@ -15,15 +19,20 @@ export function language(): Language {
 
 /** The text in the reader's language; `{name}` is replaced by the value of that name. English texts are the keys. */
 export function t(text: string, values: Readonly<Record<string, string | number>> = {}): string {
-  const said = current === "zh" ? (CHINESE[text] ?? text) : text;
+  const said = translated(text, current) ?? text;
   return said.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
 
-/** Use a language from now on; everything that called `onLanguage` is told. */
-export function setLanguage(chosen: Language): void {
-  current = chosen;
+/** A text as the dictionary of a language has it; undefined where it has none. English is its own dictionary. */
+export function translated(text: string, into: Language): string | undefined {
+  if (into === "en") return text;
+  return dictionary !== null && Object.hasOwn(dictionary, text) ? dictionary[text] : undefined;
+}
+
+/** Use a language from now on, as soon as its dictionary is read; everything that called `onLanguage` is told. */
+export async function setLanguage(chosen: Language): Promise<void> {
   remember(chosen);
-  for (const listener of listeners) listener();
+  await turnTo(chosen);
 }
 
 /** Be told when the language changes; returns how to stop. */
@@ -32,9 +41,21 @@ export function onLanguage(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** What the reader chose before, else what the browser prefers. */
-export function startLanguage(preferred: readonly string[] = navigator.languages): void {
-  current = remembered() ?? (preferred[0]?.toLowerCase().startsWith("zh") ? "zh" : "en");
+/** Begin in English; turn to what the reader chose before, else to what the browser prefers. */
+export function startLanguage(
+  read: () => Promise<Dictionary>,
+  preferred: readonly string[] = navigator.languages,
+): Promise<void> {
+  source = read;
+  return turnTo(remembered() ?? (preferred[0]?.toLowerCase().startsWith("zh") ? "zh" : "en"));
+}
+
+async function turnTo(chosen: Language): Promise<void> {
+  // A page without the dictionary, such as an older one, stays as it is.
+  if (chosen !== "en") dictionary ??= await source().catch(() => null);
+  if (chosen === current || (chosen !== "en" && dictionary === null)) return;
+  current = chosen;
+  for (const listener of listeners) listener();
 }
 
 function remembered(): Language | null {

@@ -14,7 +14,16 @@ export interface Route {
 export function parseRoute(fragment: string): Route | null {
   if (!fragment.startsWith("#/")) return null;
   const [page = "", query = ""] = fragment.slice(2).split("?", 2);
-  return { page: decodeURIComponent(page), parameters: Object.fromEntries(new URLSearchParams(query)) };
+  return { page: decoded(page), parameters: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+/** A part of a fragment as it was before it was encoded; what is damaged stays as it is. */
+export function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 /** The fragment of a route; parameters in alphabetical order, so that equal routes are equal addresses. */

@@ -1,45 +1,161 @@
-/** Turns the static page into pages: shows one at a time, brings its widgets to life when it is first seen. */
+/** Turns the document into pages: shows one at a time, and brings its interactive parts to life when it is first seen. */
 import { render } from "preact";
+import { themeChanged } from "../canvas/theme";
 import { Blocks } from "../data/blocks";
-import { startLanguage } from "../i18n/language";
+import { language, onLanguage, startLanguage, t } from "../i18n/language";
+import { translateStatic } from "../i18n/static";
 import { WIDGETS } from "../widgets/registry";
-import { parseRoute, type Route } from "./router";
+import { enhanceTables } from "../widgets/table/enhance";
+import { Controls } from "./Controls";
+import { Help } from "./Help";
+import { actionOf, searchField } from "./keys";
+import { neighbour, type PageEntry, pageOfElement, pagesOf, standsOn } from "./pages";
+import { decoded, go, parseRoute, type Route } from "./router";
 
 const FIRST = "overview";
 
-export function startShell(page: Document): void {
-  startLanguage();
-  const blocks = new Blocks(page);
-  const show = (): void => follow(page, blocks, location.hash);
-  window.addEventListener("hashchange", show);
-  show();
+/** Divide a document into its pages, and follow its address from now on. */
+export function startShell(document: Document): void {
+  const shell = new Shell(document);
+  shell.follow();
+  window.addEventListener("hashchange", () => shell.follow());
+  document.addEventListener("keydown", (event) => shell.press(event));
+  onLanguage(() => shell.speak());
+  void startLanguage(() => shell.blocks.read("language/zh"));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themeChanged);
+  document.documentElement.classList.remove("starting", "elsewhere-first");
 }
 
-function follow(page: Document, blocks: Blocks, fragment: string): void {
-  const anchor = fragment.length > 1 && !fragment.startsWith("#/") ? page.getElementById(fragment.slice(1)) : null;
-  const named = parseRoute(fragment) ?? { page: pageOf(anchor) ?? FIRST, parameters: {} };
-  const route = page.querySelector(`[data-page~="${CSS.escape(named.page)}"]`) ? named : { page: FIRST, parameters: {} };
-  page.body.dataset["shown"] = route.page;
-  for (const part of page.querySelectorAll<HTMLElement>("[data-page]")) {
-    part.hidden = !(part.dataset["page"] ?? "").split(" ").includes(route.page);
+class Shell {
+  private readonly pages: PageEntry[];
+  readonly blocks: Blocks;
+  private readonly main: HTMLElement;
+  private readonly heading: HTMLHeadingElement;
+  private readonly name: string;
+  private readonly help: HTMLElement;
+  private helping = false;
+  private route: Route = { page: FIRST, parameters: {} };
+
+  constructor(private readonly document: Document) {
+    this.pages = pagesOf(document);
+    this.blocks = new Blocks(document);
+    this.main = document.querySelector("main") ?? document.body;
+    this.name = document.title;
+    this.heading = document.createElement("h1");
+    this.heading.className = "page-title";
+    this.main.prepend(this.heading);
+    // Anchors of pages serve only readers without a script: with it the browser would scroll to them.
+    for (const mark of this.main.querySelectorAll('span[id^="/"]')) mark.remove();
+    if (location.hash.startsWith("#/")) scrollTo(0, 0);
+    this.help = document.body.appendChild(document.createElement("div"));
+    this.speak();
   }
-  for (const link of page.querySelectorAll<HTMLAnchorElement>("nav.pages a")) {
-    if (parseRoute(link.hash)?.page === route.page) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+
+  /** Show what the address names: a page, or the page of an element. */
+  follow(): void {
+    const fragment = location.hash;
+    const shown = this.document.body.dataset["shown"];
+    const anchor = fragment.startsWith("#/") ? null : this.document.getElementById(decoded(fragment.slice(1)));
+    const named = parseRoute(fragment)?.page ?? (anchor === null ? FIRST : (pageOfElement(anchor, shown) ?? shown ?? FIRST));
+    const page = this.pages.some((entry) => entry.name === named) ? named : FIRST;
+    this.route = { page, parameters: parseRoute(fragment)?.parameters ?? {} };
+    if (page !== shown) this.turnTo(page);
+    this.mount();
+    enhanceTables(this.main);
+    if (anchor !== null) reveal(anchor);
+    else if (page !== shown && shown !== undefined) this.focusHeading();
   }
-  mount(page, blocks, route);
-  anchor?.scrollIntoView();
+
+  /** Everything in the reader's language. */
+  speak(): void {
+    this.document.documentElement.lang = language() === "zh" ? "zh-CN" : "en";
+    translateStatic(this.document.body, language());
+    this.title();
+    const controls = this.document.querySelector(".controls");
+    if (controls !== null) render(<Controls key={language()} onHelp={() => this.showHelp(true)} />, controls);
+    this.showHelp(this.helping);
+    if (this.document.body.dataset["shown"] !== undefined) this.mount();
+  }
+
+  /** Do what a key asks for. */
+  press(event: KeyboardEvent): void {
+    const action = this.pages.length > 1 || event.key === "/" || event.key === "?" ? actionOf(event) : null;
+    const field = action === "search" ? searchField(this.main) : null;
+    if (action === null || (action === "search" && field === null)) return;
+    event.preventDefault();
+    if (action === "help") this.showHelp(!this.helping);
+    else if (field !== null) field.focus();
+    else go(neighbour(this.pages, this.route.page, action === "next" ? 1 : -1));
+  }
+
+  private turnTo(page: string): void {
+    this.document.body.dataset["shown"] = page;
+    const parts = [...this.main.querySelectorAll<HTMLElement>("[data-page]")];
+    for (const part of parts) part.classList.toggle("elsewhere", !standsOn(part, page));
+    const leading = parts.find((part) => part.dataset["widget"] === undefined && standsOn(part, page));
+    for (const part of parts) part.classList.toggle("leading", part === leading);
+    for (const link of this.document.querySelectorAll<HTMLAnchorElement>("nav.pages a")) {
+      const here = parseRoute(link.hash)?.page === page;
+      if (here) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+      if (here) centre(link);
+    }
+    this.title();
+  }
+
+  private title(): void {
+    const entry = this.pages.find(({ name }) => name === this.route.page && name !== FIRST);
+    this.heading.textContent = entry === undefined ? "" : t(entry.title);
+    this.heading.hidden = entry === undefined;
+    this.document.title = entry === undefined ? this.name : `${t(entry.title)} · ${this.name}`;
+  }
+
+  private mount(): void {
+    for (const place of this.main.querySelectorAll<HTMLElement>("[data-widget]")) {
+      const Widget = WIDGETS[place.dataset["widget"] ?? ""];
+      if (Widget === undefined || place.closest(".elsewhere") !== null) continue;
+      render(<Widget key={language()} blocks={this.blocks} place={{ ...place.dataset }} route={this.route} />, place);
+      place.classList.add("mounted");
+    }
+  }
+
+  private focusHeading(): void {
+    scrollTo(0, 0);
+    const heading = this.heading.hidden ? this.main.querySelector<HTMLElement>("h1:not(.page-title)") : this.heading;
+    heading?.setAttribute("tabindex", "-1");
+    heading?.focus({ preventScroll: true });
+  }
+
+  private showHelp(open: boolean): void {
+    this.helping = open;
+    render(<Help open={open} onClose={() => this.showHelp(false)} />, this.help);
+  }
 }
 
-function pageOf(anchor: Element | null): string | undefined {
-  return anchor?.closest<HTMLElement>("[data-page]")?.dataset["page"]?.split(" ").at(-1);
+/** Bring an element into view, with what hides it opened, and the focus on it. */
+function reveal(element: HTMLElement): void {
+  for (let above = element.parentElement; above !== null; above = above.parentElement) {
+    if (above instanceof HTMLDetailsElement) above.open = true;
+    above.classList.remove("unwanted"); // by a filter
+  }
+  if (!element.hasAttribute("tabindex")) element.setAttribute("tabindex", "-1");
+  element.focus({ preventScroll: true });
+  const seen = element.closest<HTMLElement>("article") ?? element;
+  seen.scrollIntoView();
+  settle(seen);
 }
 
-function mount(page: Document, blocks: Blocks, route: Route): void {
-  for (const place of page.querySelectorAll<HTMLElement>("[data-widget]")) {
-    const Widget = WIDGETS[place.dataset["widget"] ?? ""];
-    if (Widget === undefined || place.closest("[hidden]") !== null) continue;
-    render(<Widget blocks={blocks} place={{ ...place.dataset }} route={route} />, place);
-    place.classList.add("mounted");
-  }
+/** Keep an element where it was brought, while what stands above it is still being drawn and the reader does nothing. */
+function settle(element: HTMLElement): void {
+  const observer = new ResizeObserver(() => element.scrollIntoView());
+  const stop = (): void => observer.disconnect();
+  for (const parent of [element.closest("main"), document.body]) if (parent !== null) observer.observe(parent);
+  for (const kind of ["wheel", "pointerdown", "keydown", "hashchange"]) addEventListener(kind, stop, { once: true });
+  setTimeout(stop, 1500);
+}
+
+/** Bring a link of the strip of pages into its view, without moving the page. */
+function centre(link: HTMLElement): void {
+  const strip = link.closest<HTMLElement>("nav.pages");
+  if (strip !== null) strip.scrollLeft = link.offsetLeft - (strip.clientWidth - link.offsetWidth) / 2;
 }

@@ -1,0 +1,170 @@
+"""What the page of findings shows: each with its proof, where its evidence is drawn, and what its rule is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pyrometer.errors import UsageError
+from pyrometer.report.documents import CheckDocument
+from pyrometer.report.facts import findings as of_findings
+from pyrometer.report.facts.findings import Card
+from pyrometer.rules.finding import Finding
+from pyrometer.rules.registry import find_rule
+
+TOP = 3
+"""Findings that the overview tells."""
+
+SHOWN_ON: tuple[tuple[str, str], ...] = (
+    ("/trace/breakdown_ns", "timeline"),
+    ("/trace/call_tree", "flame"),
+    ("/trace/roofline", "roofline"),
+    ("/trace/idle", "idle"),
+    ("/trace/launches", "idle"),
+    ("/trace/sync_points", "idle"),
+    ("/trace/memory", "memory"),
+    ("/trace/collectives", "ranks"),
+    ("/trace/steps", "timeline"),
+    ("/trace/critical_path", "timeline"),
+    ("/trace/", "operators"),
+    ("/job/", "ranks"),
+    ("/compiled/", "compile"),
+    ("/memory_profile/", "memory"),
+    ("/loading/", "data"),
+    ("/measurement/memory", "memory"),
+    ("/measurement/", "quality"),
+    ("/capture/", "quality"),
+    ("/environment/", "environment"),
+    ("/program/settings", "environment"),
+)
+"""Beginnings of JSON pointers, and the page that shows what they point at; the first that fits holds."""
+
+WORDS = {
+    "timeline": "Show in the timeline",
+    "flame": "Show in the flame graph",
+    "operators": "Show among the operators",
+    "roofline": "Show in the roofline",
+    "idle": "Show in the idle time",
+    "ranks": "Show among the ranks",
+    "memory": "Show in the memory profile",
+    "compile": "Show in the compile report",
+    "data": "Show in the loader pipeline",
+    "quality": "Show in the measurement",
+    "environment": "Show in the environment",
+}
+"""What a link to evidence says, by page."""
+
+EXPLAINED = ("What it does", "Why it costs", "Fix safety")
+"""Chapters of a rule's documentation that stand beside its findings."""
+
+
+class Shown(NamedTuple):
+    """A page that shows the evidence of a finding."""
+
+    page: str
+    words: str
+    pointers: str  # those that it shows
+
+
+class Explanation(NamedTuple):
+    """What a rule says of itself: headings, each with its paragraphs."""
+
+    code: str
+    chapters: list[tuple[str, list[str]]]
+
+
+class FindingView(NamedTuple):
+    """A finding with everything that stands in its card."""
+
+    card: Card
+    anchor: str  # such as PYR301-data-waits
+    proof: str
+    shown: list[Shown]
+    explanation: Explanation | None  # with the first finding of its rule only
+
+
+def finding_parts(document: CheckDocument) -> dict[str, Any]:
+    """Fills `findings.html.j2` and the summary on the overview."""
+    seen = views(document.findings)
+    same = sum(bool(one.overlaps) for one in document.findings)
+    return {
+        "headline": of_findings.headline(document.findings),
+        "views": seen,
+        "top": sorted(seen, key=lambda view: not of_findings.stands_alone(view.card.finding))[:TOP],
+        "same_cost": f"{same} of the {len(seen)} cards count the same cost as one above them."
+        if same
+        else "",
+        "reading": of_findings.reading_section(document.reading),
+        "suppressed": of_findings.suppressed_text(document.suppressed),
+    }
+
+
+def views(findings: Sequence[Finding]) -> list[FindingView]:
+    """Findings in their order, ready to be laid out."""
+    told: dict[str, int] = {}
+    found = []
+    for card in of_findings.cards(findings):
+        one = card.finding
+        told[one.code] = told.get(one.code, 0) + 1
+        again = told[one.code] > 1
+        found.append(
+            FindingView(
+                card=card,
+                anchor=f"{one.code}-{one.name}" + (f"-{told[one.code]}" if again else ""),
+                proof=proof_text(one),
+                shown=shown_in(one.links),
+                explanation=None if again else explanation(one.code),
+            )
+        )
+    return found
+
+
+def proof_text(finding: Finding) -> str:
+    """How it is known, in a few words.
+
+    >>> from pyrometer.rules.finding import Gain, Place
+    >>> proof_text(Finding(
+    ...     code="PYR101", name="item-in-hot-loop", severity="warning", message="", where=Place(), fix_class="semantic",
+    ...     confidence="high", advice="", predicted_gain=Gain(ratio_low=0.8, method="what-if: the step without the wait"),
+    ... ))
+    'what-if, confidence high'
+    """
+    source = finding.predicted_gain or finding.cost
+    method = re.split("[:;]", source.method)[0] if source is not None else ""
+    return ", ".join(part for part in (method, f"confidence {finding.confidence}") if part)
+
+
+def shown_in(links: Sequence[str]) -> list[Shown]:
+    """The pages that show what JSON pointers point at, each once, in the order of the pointers.
+
+    >>> [(one.page, one.pointers) for one in shown_in(["/loading/data_share", "/loading/stages", "/predict"])]
+    [('data', '/loading/data_share, /loading/stages')]
+    """
+    pages: dict[str, list[str]] = {}
+    for pointer in links:
+        page = next((page for begin, page in SHOWN_ON if f"{pointer}/".startswith(begin)), None)
+        if page is not None:
+            pages.setdefault(page, []).append(pointer)
+    return [Shown(page, WORDS[page], ", ".join(pointers)) for page, pointers in pages.items()]
+
+
+def explanation(code: str) -> Explanation | None:
+    """What the rule with this code says of itself; nothing where it is not known here, as when a plug-in is missing."""
+    try:
+        rule = find_rule(code)
+    except UsageError:
+        return None
+    chapters = [
+        (heading, paragraphs(rule.section(heading))) for heading in EXPLAINED if rule.section(heading)
+    ]
+    return Explanation(rule.code, chapters) if chapters else None
+
+
+def paragraphs(text: str) -> list[str]:
+    r"""The paragraphs of a text, each on one line.
+
+    >>> paragraphs("One that is\nbroken.\n\nAnother.")
+    ['One that is broken.', 'Another.']
+    """
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
