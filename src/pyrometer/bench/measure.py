@@ -18,6 +18,7 @@ from pyrometer.bench.phasing import time_phases
 from pyrometer.bench.quality import Circumstances
 from pyrometer.bench.quantiles import estimate_quantile
 from pyrometer.bench.sampling import StepTimer, step_failure
+from pyrometer.bench.stage import Stage
 from pyrometer.bench.summary import Observation, summarise
 from pyrometer.bench.warmup import steady_start
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
@@ -147,7 +148,9 @@ class _Run:
                 self.timer.choose_batching()
             self.memory.read(samples.num_steps)
             self._compiled.append((samples.num_steps, compile_seconds() or 0.0))
-            self.progress(self.elapsed_s / self.budget_s, "measuring")
+            last_s = samples.times[-1] if samples.times else samples.single_times[-1]
+            stage = Stage("measuring", num_samples=len(samples.times), step_s=last_s)
+            self.progress(self.elapsed_s / self.budget_s, stage)
             if len(samples.times) >= MAX_SAMPLES:
                 break
             if len(samples.times) >= next_check:

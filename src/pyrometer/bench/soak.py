@@ -18,6 +18,7 @@ from pyrometer.bench.memory import meter_for
 from pyrometer.bench.quality import Caveat, Doubt, caveat
 from pyrometer.bench.sampling import StepTimer
 from pyrometer.bench.stability import FEWEST_WINDOWS, Soak, Window, byte_drift, share_drift
+from pyrometer.bench.stage import Stage
 from pyrometer.bench.warmup import steady_start
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.hardware.conditions import Conditions, ConditionsProbe
@@ -145,7 +146,9 @@ class _Run:
         reservoir, start_s = Reservoir(MAX_KEPT), self._elapsed_s
         while not reservoir.seen or self._elapsed_s < end_s:
             reservoir.add(self._block())
-            self.progress(self._elapsed_s / self.duration_s, f"window {len(self.windows) + 1}")
+            last_s = self._timer.samples.times[-1]
+            stage = Stage(f"window {len(self.windows) + 1}", num_samples=self.num_steps, step_s=last_s)
+            self.progress(self._elapsed_s / self.duration_s, stage)
         p50_s, p99_s = np.quantile(reservoir.values, [0.5, 0.99]).tolist()
         window = Window(
             start_s=start_s,

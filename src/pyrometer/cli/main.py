@@ -28,6 +28,7 @@ VERBS = {
     "compare": "put two stored runs side by side",
     "export": "write a stored run as JSON, Markdown or HTML",
     "prune": "delete old runs from the store",
+    "ui": "the stored runs in a browser, and those that are going on",
     "env": "the machine, versions and settings that results are taken on",
 }
 

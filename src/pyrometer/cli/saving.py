@@ -129,6 +129,17 @@ def store_option(verb: Callable[..., Any]) -> Callable[..., Any]:
     return reading
 
 
+def store_place(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--store` to a verb that reads a store which may not be there yet; it gets `store_location`."""
+
+    @_store_flag
+    @functools.wraps(verb)
+    def watching(*, store: str | None, **flags: Any) -> Any:
+        return verb(store_location=_location(store), **flags)
+
+    return watching
+
+
 _store_flag = click.option("--store", metavar="DIR", help="Folder of the stored runs.  [default: .pyrometer]")
 
 

@@ -13,7 +13,7 @@ at most files that belong to no run, which `prune` removes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from pyrometer.store.sqlite import sqlite_engine
 
 WAIT_S = 60.0
 _ORPHAN_AGE_S = 3600.0
+_AT_ONCE = 500  # variables that a statement of the oldest SQLite takes, and to spare
 _NEWEST_FIRST = (schema.runs.c.created_at.desc(), schema.runs.c.id.desc())
 _SUMMARY = [schema.runs.c[field] for field in RunSummary.__struct_fields__]
 
@@ -163,6 +164,21 @@ class Store:
             query = query.where(schema.runs.c.target.contains(name, autoescape=True))
         with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
             return [from_dict(RunSummary, _plain(row)) for row in connection.execute(query).mappings()]
+
+    def ids(self) -> list[str]:
+        """The id of every run, in no order; documents are left unread, so that it is quick for any number of runs."""
+        with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
+            return list(connection.scalars(select(schema.runs.c.id)))
+
+    def summaries(self, run_ids: Iterable[str]) -> list[RunSummary]:
+        """The summaries of these runs, in no order; ids that are not stored are passed over."""
+        wanted, found = list(run_ids), []
+        with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
+            for start in range(0, len(wanted), _AT_ONCE):
+                chunk = schema.runs.c.id.in_(wanted[start : start + _AT_ONCE])
+                rows = connection.execute(select(*_SUMMARY).where(chunk)).mappings()
+                found += [from_dict(RunSummary, _plain(row)) for row in rows]
+        return found
 
     def artifact_path(self, run: Run, name: str) -> Path:
         """Where a file of a run lies.

@@ -13,7 +13,7 @@ from pyrometer.report import html
 
 CANARY = "</script><img src=x onerror=\"document.title='owned'\">"
 SECRET = "canary-secret-of-the-environment"
-RAW_BYTES, PACKED_BYTES = 90_000
+RAW_BYTES, PACKED_BYTES = 250_000, 90_000
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,51 @@
+"""The dashboard as an ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from pyrometer.dashboard.access import Guard
+from pyrometer.dashboard.api import Api
+from pyrometer.dashboard.events import Events
+from pyrometer.dashboard.pages import Pages
+from pyrometer.dashboard.shelf import Shelf
+
+
+def make_app(
+    folder: Path, *, token: str, names: Iterable[str], is_ending: Callable[[], bool] = lambda: False
+) -> ASGIApp:
+    """The dashboard of one store.
+
+    Args:
+        folder: of the store, which may be made later.
+        token: what a browser must show.
+        names: what the server may be called by.
+        is_ending: whether streams of events should end.
+    """
+    shelf = Shelf(folder.absolute())
+    pages, api = Pages(shelf), Api(shelf)
+    routes = [
+        Route("/", pages.runs),
+        Route("/runs/{run_id}", pages.run),
+        Route("/runs/{run_id}/files", pages.files),
+        Route("/runs/{run_id}/files/{name}", pages.file),
+        Route("/running/{running_id}", pages.running),
+        Route("/compare", pages.compare),
+        Route("/targets", pages.targets),
+        Route("/events", Events(shelf, is_ending).answer),
+        Route("/assets/{name}", pages.asset),
+        Route("/api/runs", api.runs),
+        Route("/api/runs/{run_id}", api.run),
+        Route("/api/compare", api.compare),
+        Route("/api/history", api.history),
+        Route("/api/running", api.running),
+        Route("/{path:path}", pages.nothing),
+    ]
+    app = Starlette(routes=routes)
+    app.router.redirect_slashes = False
+    return Guard(app, token, names)

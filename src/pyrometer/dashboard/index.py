@@ -1,0 +1,209 @@
+"""What the store lists, kept in memory and brought up to date as runs are stored and pruned.
+
+Runs never change, so that a refresh reads ids, and summaries of ids that are new: a list of thousands of runs is
+filtered and cut into pages without asking the database again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from bisect import bisect_right
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from pyrometer.errors import InputError
+from pyrometer.quantity import Seconds
+from pyrometer.record import Record, doc
+from pyrometer.store.run import RunSummary, created_at
+from pyrometer.store.store import Store
+
+WAIT_S = 2.0
+"""How long a page waits for a locked store before it says so."""
+
+PAGE_SIZE = 50
+LONGEST_TREND = 20
+_SETTLED_S = 0.1
+_TRUSTED_S = 10.0
+
+Signature = tuple[tuple[int, int], ...]
+
+
+class Filter(Record, frozen=True, kw_only=True):
+    """Which runs are asked for; what is empty filters nothing."""
+
+    q: Annotated[str, doc("words that all occur in id, kind, target, result or commit, in any case")] = ""
+    kind: str = ""
+    target: Annotated[str, doc("exactly this one")] = ""
+    commit: Annotated[str, doc("the beginning of a commit")] = ""
+
+
+class Found(NamedTuple):
+    """One page of the runs that were asked for, the newest first."""
+
+    runs: list[RunSummary]
+    total: int
+    page: int
+    pages: int
+
+
+class Listing:
+    """The summaries of all runs at one moment, the newest first."""
+
+    def __init__(self, runs: list[RunSummary], damaged: int = 0) -> None:
+        self.damaged = damaged
+        self.runs = sorted(runs, key=lambda run: (run.created_at, run.id), reverse=True)
+        self.by_id = {run.id: run for run in runs}
+        self.kinds = sorted({run.kind for run in runs})
+        self._series: dict[tuple[str, str, str], list[RunSummary]] = {}
+        for run in reversed(self.runs):
+            if run.median_s is not None:
+                self._series.setdefault(_terms(run), []).append(run)
+
+    def find(self, wanted: Filter, page: int = 1, size: int = PAGE_SIZE) -> Found:
+        """A page of the runs that a filter admits; a number beyond the last page is the last."""
+        matching = self._matching(wanted)
+        pages = max(1, -(-len(matching) // size))
+        page = min(max(page, 1), pages)
+        return Found(matching[(page - 1) * size : page * size], len(matching), page, pages)
+
+    def longest_trend(self, target: str) -> list[RunSummary]:
+        """The series of a target with the most runs, the oldest first; empty where no step was timed."""
+        return self._longest.get(target, [])[-LONGEST_TREND:]
+
+    @cached_property
+    def _longest(self) -> dict[str, list[RunSummary]]:
+        longest: dict[str, list[RunSummary]] = {}
+        for (_, target, _), runs in self._series.items():
+            longest[target] = max(longest.get(target, []), runs, key=len)
+        return longest
+
+    def _matching(self, wanted: Filter) -> list[RunSummary]:
+        runs, words, commit = self.runs, wanted.q.casefold().split(), wanted.commit.lower()
+        if wanted.kind:
+            runs = [run for run in runs if run.kind == wanted.kind]
+        if wanted.target:
+            runs = [run for run in runs if run.target == wanted.target]
+        if commit:
+            runs = [run for run in runs if (run.commit_sha or "").startswith(commit)]
+        if words:
+            texts = self._texts
+            runs = [run for run in runs if all(word in texts[run.id] for word in words)]
+        return runs
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        """What a search looks through."""
+        return {
+            run.id: f"{run.id} {run.kind} {run.target} {run.headline} {run.commit_sha or ''}".casefold()
+            for run in self.runs
+        }
+
+    def targets(self) -> list[RunSummary]:
+        """The newest run of each target, the newest first."""
+        return list(self._newest.values())
+
+    @cached_property
+    def _newest(self) -> dict[str, RunSummary]:
+        newest: dict[str, RunSummary] = {}
+        for run in self.runs:
+            newest.setdefault(run.target, run)
+        return newest
+
+    def trend(self, run: RunSummary, most: int = LONGEST_TREND) -> list[RunSummary]:
+        """Runs of the same kind and target on the same machine up to this one, the oldest first."""
+        series = self._series.get(_terms(run), [])
+        end = bisect_right(series, (run.created_at, run.id), key=lambda one: (one.created_at, one.id))
+        return series[max(0, end - most) : end]
+
+
+class Index:
+    """The listing of one store, refreshed when the store has changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._listing = Listing([])
+        self._signature: Signature | None = None
+        self._read_at: Seconds = float("-inf")
+
+    def store(self) -> Store | None:
+        """The store, opened; `None` while there is none.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        if not (self.folder / "runs.db").exists():
+            return None
+        return Store.open(self.folder, create=False, wait_s=WAIT_S)
+
+    def listing(self) -> Listing:
+        """What the store holds now.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        with self._lock:
+            signature = self._sign()
+            if self._is_stale(signature):
+                self._listing = self._read()
+                # What was written in the same moment may not have changed the signature.
+                settled = time.time() - _newest_s(signature) > _SETTLED_S
+                self._signature = signature if settled else None
+                self._read_at = time.monotonic()
+            return self._listing
+
+    def _is_stale(self, signature: Signature) -> bool:
+        return signature != self._signature or time.monotonic() - self._read_at > _TRUSTED_S
+
+    def _read(self) -> Listing:
+        store = self.store()
+        if store is None:
+            return Listing([])
+        ids, known = store.ids(), self._listing.by_id
+        if len(ids) == len(known) + self._listing.damaged and known.keys() <= set(ids):
+            return self._listing
+        fresh = _sound(store, [run_id for run_id in ids if run_id not in known])
+        runs = [*(known[run_id] for run_id in ids if run_id in known), *fresh]
+        return Listing(runs, damaged=len(ids) - len(runs))
+
+    def _sign(self) -> Signature:
+        """Changes whenever something is committed: to the log first, to the database sooner or later."""
+        return tuple(_stat(self.folder / name) for name in ("runs.db", "runs.db-wal"))
+
+
+def _sound(store: Store, run_ids: list[str]) -> list[RunSummary]:
+    """Their summaries; a row that is damaged costs that run and not the list."""
+    try:
+        return [run for run in store.summaries(run_ids) if _is_dated(run)]
+    except InputError:
+        if len(run_ids) == 1:
+            return []
+        middle = len(run_ids) // 2
+        return [*_sound(store, run_ids[:middle]), *_sound(store, run_ids[middle:])]
+
+
+def _is_dated(run: RunSummary) -> bool:
+    try:
+        created_at(run)
+    except ValueError:
+        return False
+    return True
+
+
+def _terms(run: RunSummary) -> tuple[str, str, str]:
+    return run.kind, run.target, run.fingerprint
+
+
+def _stat(path: Path) -> tuple[int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a hundred times a minute
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+def _newest_s(signature: Signature) -> Seconds:
+    return max(modified_ns for modified_ns, _ in signature) * 1e-9

@@ -1,0 +1,190 @@
+"""The pages: the list, reports, comparisons, targets with their trends, files, and runs under way."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+
+from pyrometer.dashboard.answers import AbsentError, answering, as_page, as_report, asset
+from pyrometer.dashboard.documents import Series, running_now
+from pyrometer.dashboard.index import Filter
+from pyrometer.dashboard.shelf import Shelf
+from pyrometer.errors import InputError
+from pyrometer.report.payloads.block import block_of, element
+from pyrometer.report.payloads.history import FEWEST, history_view
+from pyrometer.store.run import Run, RunSummary
+from pyrometer.store.running import Running
+
+
+class Pages:
+    """Every page of one store."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._seen: dict[str, Running] = {}
+
+    @answering
+    def runs(self, request: Request) -> Response:
+        """`/`: the list of runs, filtered and in pages, below those that are going on."""
+        asked, number = asked_of(request)
+        listing = self._shelf.listing()
+        found = listing.find(asked, number)
+        return as_page(
+            "runs.html.j2",
+            folder=self._shelf.folder,
+            asked=asked,
+            found=found,
+            kinds=listing.kinds,
+            num_runs=len(listing.runs),
+            num_targets=len(listing.targets()),
+            damaged=listing.damaged,
+            rows=[(run, listing.trend(run)) for run in found.runs],
+            running=running_now(self._shelf.running()),
+            address=_Addresses(asked),
+        )
+
+    @answering
+    def run(self, request: Request) -> Response:
+        """`/runs/<id>`: the report; `/runs/last` leads to the newest."""
+        listing, run_id = self._shelf.listing(), request.path_params["run_id"]
+        if run_id == "last" and listing.runs:
+            return RedirectResponse(f"/runs/{listing.runs[0].id}", 303)
+        run = self._known(run_id)
+        return as_report(self._shelf.report(run.id), target=run.target, files=f"/runs/{run.id}/files")
+
+    @answering
+    def compare(self, request: Request) -> Response:
+        """`/compare?a=…&b=…`: two runs beside each other."""
+        a, b = (self._known(run_id).id for run_id in pair_of(request))
+        return as_report(self._shelf.comparison_page(a, b))
+
+    @answering
+    def targets(self, request: Request) -> Response:
+        """`/targets`: every target with its trend; with `?target=…` one of them over time."""
+        listing, target = self._shelf.listing(), request.query_params.get("target")
+        if target is None:
+            rows = [(run, listing.longest_trend(run.target)) for run in listing.targets()]
+            return as_page("targets.html.j2", folder=self._shelf.folder, rows=rows)
+        runs = [run for run in listing.runs if run.target == target]
+        if not runs:
+            raise AbsentError(f"{target}: no run of this target is stored in {self._shelf.folder}")
+        series = self._shelf.history(target)
+        return as_page(
+            "target.html.j2",
+            target=target,
+            num_runs=len(runs),
+            series=series,
+            charts=[self._chart(number, one) for number, one in enumerate(series)],
+            others=[run for run in runs if run.median_s is None],
+        )
+
+    @answering
+    def files(self, request: Request) -> Response:
+        """`/runs/<id>/files`: what is kept with a run."""
+        run: Run = self._shelf.run(self._known(request.path_params["run_id"]).id)
+        return as_page("files.html.j2", run=run)
+
+    @answering
+    def file(self, request: Request) -> Response:
+        """`/runs/<id>/files/<name>`: one of them, to be saved and never shown."""
+        run, name = self._known(request.path_params["run_id"]), request.path_params["name"]
+        if all(file.name != name for file in self._shelf.run(run.id).artifacts):
+            raise AbsentError(f"run {run.id} has no file {name!r}")
+        path = self._shelf.file(run.id, name)
+        return FileResponse(path, media_type="application/octet-stream", filename=path.name)
+
+    @answering
+    def running(self, request: Request) -> Response:
+        """`/running/<id>`: a run under way, as it goes on; once it is stored, its report."""
+        wanted = request.path_params["running_id"]
+        self._seen |= {one.id: one for one in self._shelf.running()}
+        alive = {one.id for one in self._shelf.running()}
+        if wanted not in self._seen:
+            raise AbsentError(f"{wanted}: no such run is going on")
+        one = self._seen[wanted]
+        if wanted in alive:
+            return as_page("running.html.j2", now=running_now([one])[0])
+        stored = self._stored(one)
+        if stored is not None:
+            return RedirectResponse(f"/runs/{stored.id}", 303)
+        raise AbsentError(f"{one.kind} of {one.target} has ended, and no run of it was stored")
+
+    @answering
+    def asset(self, request: Request) -> Response:
+        """`/assets/<name>`: a style sheet or a script."""
+        return asset(request.path_params["name"])
+
+    @answering
+    def nothing(self, request: Request) -> Response:
+        """Any other address."""
+        raise AbsentError(f"{request.url.path}: there is no such page")
+
+    def _known(self, run_id: str) -> RunSummary:
+        run = self._shelf.listing().by_id.get(run_id)
+        if run is None:
+            raise AbsentError(f"{run_id}: no such run in {self._shelf.folder}")
+        return run
+
+    def _stored(self, one: Running) -> RunSummary | None:
+        """The run that became of an announcement: the first of its kind and target since."""
+        runs = [run for run in self._shelf.listing().runs if (run.kind, run.target) == (one.kind, one.target)]
+        return min(
+            (run for run in runs if run.created_at >= one.started_at), key=lambda run: run.id, default=None
+        )
+
+    def _chart(self, number: int, series: Series) -> Markup:
+        """The data that a history is drawn from; nothing where there is nothing to draw."""
+        if len(series.runs) < FEWEST:
+            return Markup()
+        try:
+            newest = self._shelf.document(series.runs[-1].run_id)
+        except InputError:
+            return Markup()
+        of_none = msgspec.structs.replace(newest, run_id=None)  # the page is of all of them
+        return element(block_of(f"history/{number}", history_view(series.runs, of_none)))
+
+
+class _Addresses(NamedTuple):
+    """Addresses of the list under the same filter."""
+
+    asked: Filter
+
+    def page(self, number: int) -> str:
+        """Another page of it."""
+        return self._address({**self._plain(), "page": str(number)})
+
+    def without(self, name: str) -> str:
+        """Without one of its conditions."""
+        return self._address({**self._plain(), name: ""})
+
+    def _plain(self) -> dict[str, str]:
+        return {name: getattr(self.asked, name) for name in self.asked.__struct_fields__}
+
+    def _address(self, values: dict[str, str]) -> str:
+        given = urlencode({name: value for name, value in values.items() if value not in {"", "1"}})
+        return f"/?{given}" if given else "/"
+
+
+def asked_of(request: Request) -> tuple[Filter, int]:
+    """The filter and the number of the page that an address names; what is no number is the first page."""
+    given = request.query_params
+    asked = Filter(**{name: given.get(name, "").strip() for name in Filter.__struct_fields__})
+    number = given.get("page", "1")
+    return asked, int(number) if number.isascii() and number.isdigit() and len(number) < 9 else 1
+
+
+def pair_of(request: Request) -> tuple[str, str]:
+    """The two runs that an address names.
+
+    Raises:
+        InputError: one is missing.
+    """
+    given = request.query_params
+    if not given.get("a") or not given.get("b"):
+        raise InputError("a comparison is of two runs: choose one as A and one as B in the list")
+    return given["a"], given["b"]

@@ -1,0 +1,224 @@
+"""A store with measurements, and a real server of it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pyrometer.dashboard.server import Dashboard
+from pyrometer.record import to_dict
+from pyrometer.store.run import Run, new_run
+from pyrometer.store.store import Store
+
+ENVIRONMENT: dict[str, Any] = {
+    "os": "Linux 6.8",
+    "python": "3.11.9",
+    "pyrometer": "0.1.0",
+    "torch": "2.13.0",
+    "torch_cuda": None,
+    "torch_git": None,
+    "cpu": {
+        "model": "Xeon",
+        "isa": "AVX512",
+        "physical_cores": 1,
+        "logical_cores": 2,
+        "usable_cpus": 2.0,
+        "numa_nodes": 1,
+    },
+    "memory_bytes": 8 << 30,
+    "gpus": [],
+    "threads": 2,
+    "interop_threads": 1,
+    "settings": {},
+    "fingerprint": "f00d",
+}
+
+
+def measurement(median_s: float) -> dict[str, Any]:
+    times = ("mean_s", "min_s", "max_s", "p50_s", "p90_s", "p95_s", "p99_s", "median_s", "first_call_s")
+    return {
+        **dict.fromkeys(times, median_s),
+        "name": "work",
+        "clock": "wall",
+        "unit": "frames",
+        "units_per_step": 1.0,
+        "ci_low_s": median_s * 0.99,
+        "ci_high_s": median_s * 1.01,
+        "stdev_s": 0.0,
+        "iqr_s": 0.0,
+        "confidence": 0.99,
+        "quantiles": [],
+        "num_samples": 40,
+        "effective_num_samples": 30.0,
+        "autocorrelation_time": 1.3,
+        "steps_per_sample": 1,
+        "compile_s": None,
+        "warmup_steps": 3,
+        "warmup_s": [median_s] * 3,
+        "steady": True,
+        "jitter": 1.0,
+        "throughput": 1 / median_s,
+        "throughput_low": 1 / median_s,
+        "throughput_high": 1 / median_s,
+        "peak_bytes": 5 << 20,
+        "elapsed_s": 1.0,
+    }
+
+
+def make_run(
+    median_s: float | None = 0.002,
+    *,
+    target: str = "model.py:work",
+    kind: str = "bench",
+    age_s: float = 0,
+    commit: str = "0123456789abcdef",
+    environment: dict[str, Any] | None = None,
+    document: dict[str, Any] | None = None,
+) -> Run:
+    taken_on = ENVIRONMENT | (environment or {})
+    plain = {
+        "target": target,
+        "environment": taken_on,
+        "measurement": None if median_s is None else measurement(median_s),
+    }
+    return new_run(
+        kind,
+        target,
+        plain if document is None else document,
+        environment=taken_on,
+        command=["pyrometer", kind, target],
+        commit=(commit, False),
+        now=datetime.now(timezone.utc) - timedelta(seconds=age_s),
+    )
+
+
+Save = Callable[..., Run]
+Serve = Callable[..., Any]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def save(folder: Path) -> Save:
+    """Store a run; the first makes the store."""
+
+    def saving(*arguments: Any, artifacts: dict[str, bytes] | None = None, **options: Any) -> Run:
+        return Store.open(folder).save(make_run(*arguments, **options), artifacts)
+
+    return saving
+
+
+class Server:
+    """A dashboard in a thread of its own, and a client that has shown the token."""
+
+    def __init__(self, dashboard: Dashboard) -> None:
+        self.dashboard = dashboard
+        self.url = dashboard.url
+        self.origin = dashboard.url.split("/?")[0]
+        self.client = httpx.Client(base_url=self.origin, follow_redirects=True, timeout=30)
+
+    def get(self, address: str, **options: Any) -> httpx.Response:
+        return self.client.get(address, **options)
+
+    def raw(self, address: str) -> tuple[int, bytes]:
+        """Status and answer for an address as it stands: clients tidy addresses before they ask."""
+        host, port = self.origin.removeprefix("http://").split(":")
+        head = {
+            "host": f"{host}:{port}",
+            "cookie": f"pyrometer-{port}={self.dashboard.token}",
+            "connection": "close",
+        }
+        lines = [f"GET {address} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items())]
+        answer = self.raw_bytes("\r\n".join([*lines, "", ""]).encode())
+        return int(answer.split(b" ", 2)[1]), answer
+
+    def raw_bytes(self, request: bytes) -> bytes:
+        """The answer to bytes that no client would send."""
+        host, port = self.origin.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(request)
+            answer = b""
+            while chunk := connection.recv(65536):
+                answer += chunk
+        return answer
+
+    def stranger(self) -> httpx.Client:
+        return httpx.Client(base_url=self.origin, timeout=30)
+
+
+@contextmanager
+def serving(folder: Path, **options: Any) -> Iterator[Server]:
+    dashboard = Dashboard(folder, **options)
+    ready = threading.Event()
+    thread = threading.Thread(target=dashboard.serve, kwargs={"on_ready": ready.set})
+    thread.start()
+    try:
+        assert ready.wait(30)
+        server = Server(dashboard)
+        with server.client:
+            assert server.get(server.url).status_code in {200, 503}
+            yield server
+    finally:
+        dashboard.stop()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[Server]:
+    with serving(folder) as running:
+        yield running
+
+
+@pytest.fixture
+def serve() -> Serve:
+    """Serves a folder for as long as a `with` block."""
+    return serving
+
+
+@pytest.fixture
+def fill() -> Callable[[Path, int], None]:
+    """Puts many runs into a store at once, a minute apart."""
+
+    def filling(folder: Path, count: int) -> None:
+        Store.open(folder)
+        database = sqlite3.connect(folder / "runs.db")
+        plain = to_dict(make_run())
+        del plain["artifacts"]
+        columns = ", ".join(plain)
+        rows = []
+        for number in range(count):
+            now = datetime.now(timezone.utc) - timedelta(minutes=number)
+            fresh = {
+                "id": f"{now:%Y%m%d-%H%M%S}-{number:06x}",
+                "created_at": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+                "target": f"model_{number % 40}.py:work",
+                "median_s": 0.001 + number % 7 * 1e-4,
+            }
+            values = plain | fresh
+            rows.append([json.dumps(v) if isinstance(v, (dict, list)) else v for v in values.values()])
+        with database:
+            marks = ", ".join("?" * len(plain))
+            database.executemany(f"INSERT INTO runs ({columns}) VALUES ({marks})", rows)
+        database.close()
+
+    return filling
+
+
+@pytest.fixture
+def stored() -> Callable[..., Run]:
+    """Makes runs that are not stored yet."""
+    return make_run
