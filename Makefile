@@ -27,13 +27,13 @@ demo: $(STAMP)
 # has the machine to itself.
 test: $(STAMP)
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-memory test-most test-rules
-	$(BIN)/python -m pytest $(MEASURING)
+	$(BIN)/python -m pytest --durations=15 $(MEASURING)
 
 test-most: $(STAMP)
-	$(BIN)/python -m pytest $(BESIDE:%=--ignore=%) $(RULES:%=--ignore=%) $(MEASURING:%=--ignore=%)
+	$(BIN)/python -m pytest --durations=25 $(BESIDE:%=--ignore=%) $(RULES:%=--ignore=%) $(MEASURING:%=--ignore=%)
 
 test-memory: $(STAMP)
-	$(BIN)/python -m pytest $(BESIDE)
+	$(BIN)/python -m pytest --durations=15 $(BESIDE)
 
 test-rules: $(STAMP)
 	$(BIN)/python -m pytest $(RULES)

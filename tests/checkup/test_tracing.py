@@ -18,7 +18,6 @@ from torch import nn
 from pyrometer.checkup import tracing
 from pyrometer.checkup.options import CheckOptions
 from pyrometer.checkup.script import check_script, script_observation
-from pyrometer.checkup.options import CheckOptions
 from pyrometer.checkup.tracing import MOST_STEPS, trace_workload, traced_fields
 from pyrometer.checkup.workload import check_workload
 from pyrometer.errors import InputError
