@@ -95,6 +95,7 @@ def test_commands_in_hints_stay_commands(documents):
 @pytest.mark.parametrize("kind", ["nonsense", ""])
 def test_unknown_kind_is_refused(kind):
     with pytest.raises(
-        InputError, match="not a kind of document; there are audit, bench, calibration, check, compare, compile"
+        InputError,
+        match="not a kind of document; there are audit, bench, calibration, check, compare, compile",
     ):
         markdown.render_document(kind, {})
