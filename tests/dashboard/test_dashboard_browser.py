@@ -11,6 +11,8 @@ import pytest
 
 from pyrometer.store.running import Announcement
 
+pytestmark = pytest.mark.slow  # a real browser per test
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

@@ -13,6 +13,8 @@ from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.reporting.totals import RoofPoint
 
+pytestmark = pytest.mark.slow  # a real browser per test
+
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 

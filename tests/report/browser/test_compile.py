@@ -12,6 +12,8 @@ from pyrometer.compiler.recompiles.record import ChangedInput, GuardSummary, Rec
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.exhibits import Exhibits, SourceText
 
+pytestmark = pytest.mark.slow  # a real browser per test
+
 CANARY = "</script><img src=x onerror=alert(1)>"
 
 

@@ -18,6 +18,8 @@ from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.view.record import CallColumns, StepView, TraceView
 from pyrometer.trace.view.view import view_trace
 
+pytestmark = pytest.mark.slow  # a real browser per test
+
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 Row = tuple[int, str, str, int]
 """Parent, name, kind, own time; below the root, which is node 0."""

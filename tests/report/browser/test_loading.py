@@ -11,6 +11,8 @@ from pyrometer.loading.advice import LoaderAdvice
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
 
+pytestmark = pytest.mark.slow  # a real browser per test
+
 CANARY = "</script><img src=x onerror=alert(1)>"
 
 

@@ -14,6 +14,8 @@ from pyrometer.memory.snapshots.report import DeviceReport, Fragmentation, PeakF
 from pyrometer.memory.timeline import PhaseSpan, Timeline
 from pyrometer.report.documents import MemoryDocument, SnapshotDocument
 
+pytestmark = pytest.mark.slow  # a real browser per test
+
 MIB = 2**20
 CANARY = "</script><img src=x onerror=alert(1)>"
 

@@ -19,6 +19,8 @@ from pyrometer.trace.view.table_record import OperatorColumns, TraceTables
 from pyrometer.trace.view.tables import tables_of
 from pyrometer.trace.view.view import view_trace
 
+pytestmark = pytest.mark.slow  # a real browser per test
+
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 MANY = 50_000
 

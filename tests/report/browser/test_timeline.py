@@ -14,6 +14,8 @@ from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.view.view import view_trace
 
+pytestmark = pytest.mark.slow  # a real browser per test
+
 HOSTILE = "</script><img onerror=alert(1) src=x>"
 KERNEL = "void gemm<float, 4>(float*)"
 CANVAS = ".timeline-view canvas"
