@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import torch
 
 from pyrometer.memory.prediction.corrections import padded_row
+from pyrometer.memory.private.onednn import computes_bfloat16
 from pyrometer.quantity import Bytes
 
-_BLOCK = 16
-"""Channels that oneDNN lays side by side."""
+_BLOCK = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
+"""Channels that oneDNN lays side by side: as many float32 as a register holds."""
 
 _HALF = 8
 """Where fewer are laid side by side, so many are."""
@@ -216,6 +217,8 @@ def _in_blocks(inputs: torch.Tensor, weight: torch.Tensor, groups: int, steps: S
     """Whether oneDNN computes a convolution, by the rule in `aten/src/ATen/native/Convolution.cpp`."""
     available: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     if not available or inputs.dtype not in {torch.float32, torch.bfloat16}:
+        return False
+    if inputs.dtype == torch.bfloat16 and not computes_bfloat16():
         return False
     kernel, batch = weight.shape[2:], inputs.shape[0]
     pointwise = all(size == 1 for size in kernel) and all(step == 1 for step in steps)
