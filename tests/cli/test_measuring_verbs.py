@@ -156,7 +156,7 @@ def test_check_writes_a_report(project):
     assert {"measurement", "phases", "memory", "environment", "report_path"} <= set(document)
     page = (project / document["report_path"]).read_text()
     assert document["run_id"] in page
-    assert "<script>" not in page
+    assert 'data-block="trace/0"' in page
 
 
 def test_check_writes_where_it_is_told(project):

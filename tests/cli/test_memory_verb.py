@@ -136,6 +136,7 @@ def test_a_run_is_stored_and_compared(folder, profiled, capsys, monkeypatch):
     assert "another program: Sequential training before, Linear after" in " ".join(shown.split())
 
 
+@pytest.mark.slow
 def test_a_leak_is_named_with_its_line_and_exceeds_its_limit(folder):
     ended = run(folder, "work.py:leaking", "--json", "--limit", "growth=0", "--no-store")
     assert ended.returncode == 1, ended.stderr
@@ -147,6 +148,7 @@ def test_a_leak_is_named_with_its_line_and_exceeds_its_limit(folder):
     assert "per step, 0 B are allowed" in found["over_limit"][0]
 
 
+@pytest.mark.slow
 def test_growth_that_cannot_be_told_is_no_success(folder):
     ended = run(folder, "work.py:leaking", "--leaks", "0", "--limit", "growth=0", "--no-store")
     assert ended.returncode == 3
@@ -163,6 +165,7 @@ def test_a_page_is_written(folder, tmp_path):
     assert "1.00 KiB are allowed" in ended.stdout
 
 
+@pytest.mark.slow
 def test_a_plan_is_made_for_training_only(folder):
     ended = run(
         folder, "work.py:work", "--leaks", "0", "--plan", "900KiB", "--budget", "3s", "--json", "--no-store"

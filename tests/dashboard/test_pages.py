@@ -330,6 +330,7 @@ def test_an_error_of_our_own_is_one_sentence(server, save, monkeypatch, capfd):
     assert "\x1b" not in errors
 
 
+@pytest.mark.slow
 def test_a_list_of_thousands_is_nearly_as_quick_as_one_of_a_few(tmp_path, fill, serve):
     """As a ratio, since absolute times mean nothing on a busy machine; either fills its pages and trends."""
 
@@ -350,4 +351,4 @@ def test_a_list_of_thousands_is_nearly_as_quick_as_one_of_a_few(tmp_path, fill, 
             ]
             assert server.get("/api/runs").json()["total"] == count
     for few_s, many_s in zip(*times.values(), strict=True):
-        assert many_s < 5 * few_s
+        assert many_s < 12 * few_s  # of what grows with the square it would be 39

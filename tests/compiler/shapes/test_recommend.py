@@ -54,6 +54,7 @@ def test_every_way_is_measured_and_the_cheapest_recommended(models, tmp_path):
     assert from_json(ShapeAdvice, to_json(advice)) == advice
 
 
+@pytest.mark.slow
 def test_a_model_that_bears_no_padding_gets_another_recommendation(models):
     advice = recommend_shapes(
         pm.Inference(models.ConvNet(), torch.randn(2, 4, 30)),

@@ -122,6 +122,7 @@ def test_a_scalar_that_pins_a_large_storage_says_so_and_its_fix_works():
     assert ".item()" in site.fix
 
 
+@pytest.mark.slow
 def test_a_hook_that_keeps_outputs_is_found():
     model, kept = nn.Linear(16, 16), []
     model.register_forward_hook(lambda module, args, output: kept.append(output))
