@@ -8,6 +8,7 @@ from pyrometer.errors import InputError
 from pyrometer.record import to_dict
 from pyrometer.report.exhibiting import earlier_runs, stored_exhibits
 from pyrometer.report.exhibits import ARTIFACT, Exhibits, SourceText, pack, unpack
+from pyrometer.report.html import page
 from pyrometer.store.run import new_run
 from pyrometer.store.store import Store
 
@@ -58,6 +59,23 @@ def test_a_stored_run_has_its_exhibits_and_what_was_before_it(store, documents, 
     found = stored_exhibits(store, run)
     assert found.sources == KEPT.sources
     assert [past.run_id for past in found.history] == [first.id, run.id]
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "a folder"])
+def test_a_run_whose_exhibits_are_gone_or_damaged_has_a_page_that_says_so(store, documents, moments, damage):
+    run = stored(store, documents["steady"], moments[0], KEPT)
+    path = store.artifact_path(run, ARTIFACT)
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "cut":
+        path.write_bytes(content[:-9])
+    elif damage == "a folder":
+        path.mkdir()
+    found = stored_exhibits(store, run)
+    assert found.sources == []
+    text = page(documents["steady"], found)
+    assert "drawings of this run are missing" in text
+    assert "31.9 ms per step" in text
 
 
 def test_other_targets_are_no_history(store, documents, moments):

@@ -80,7 +80,7 @@ class Shelf:
 
         def render() -> str:
             run = self.run(run_id)
-            return page(read_document(run.kind, run.document), self._exhibits(run))
+            return page(read_document(run.kind, run.document), stored_exhibits(self._store(), run))
 
         return self._pages.get((run_id,), render)
 
@@ -138,12 +138,6 @@ class Shelf:
         if store is None:
             raise StoreError(f"{self.folder}: no runs are stored here")
         return store
-
-    def _exhibits(self, run: Run) -> Exhibits:
-        try:
-            return stored_exhibits(self._store(), run)
-        except (InputError, OSError, msgspec.DecodeError):
-            return Exhibits()  # the document itself can still be shown
 
     def _compared(self, a: str, b: str) -> tuple[CompareDocument, Exhibits]:
         return compare_stored(self._store(), self.run(a), self.run(b))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pyrometer.errors import InputError
 from pyrometer.hardware.peaks import Peaks
 from pyrometer.report.documents import Document
 from pyrometer.report.exhibits import ARTIFACT, Exhibits, unpack
@@ -54,17 +55,34 @@ def with_history(exhibits: Exhibits, store: Store, run: RunSummary) -> Exhibits:
 def stored_exhibits(store: Store, run: Run) -> Exhibits:
     """The exhibits that were kept with a run, and how the target did before it.
 
+    A page without its drawings beats none: where the file is gone or damaged, the exhibits say so and are empty.
+
     Raises:
-        InputError: the file is damaged.
         StoreError: the store cannot be read.
     """
-    names = {artifact.name for artifact in run.artifacts}
-    kept = unpack(store.artifact_path(run, ARTIFACT).read_bytes()) if ARTIFACT in names else Exhibits()
-    return with_history(kept, store, run)
+    return with_history(_kept(store, run), store, run)
+
+
+def _kept(store: Store, run: Run) -> Exhibits:
+    if all(artifact.name != ARTIFACT for artifact in run.artifacts):
+        return Exhibits()
+    try:
+        return unpack(store.artifact_path(run, ARTIFACT).read_bytes())
+    except (InputError, OSError) as error:
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        return Exhibits(missing=f"Timelines and other drawings of this run are missing: {why}.")
 
 
 def earlier_runs(store: Store, run: RunSummary) -> list[Run]:
     """Runs of the same kind and target up to this one, the oldest first."""
     alike = (one for one in store.runs(kind=run.kind, name=run.target) if one.target == run.target)
     ids = [one.id for one in alike if one.created_at <= run.created_at and one.median_s is not None]
-    return [store.load(run_id) for run_id in reversed(ids[:MOST_PAST])]
+    loaded = (_loaded(store, run_id) for run_id in reversed(ids[:MOST_PAST]))
+    return [one for one in loaded if one is not None]
+
+
+def _loaded(store: Store, run_id: str) -> Run | None:
+    try:
+        return store.load(run_id)
+    except (InputError, msgspec.DecodeError):
+        return None  # damaged, or pruned meanwhile: a history goes on without it

@@ -50,6 +50,9 @@ class Exhibits(Record, frozen=True, kw_only=True):
     traces: Annotated[list[TraceView], doc("one per rank")] = []
     tables: Annotated[list[TraceTables], doc("one per rank")] = []
     sources: list[SourceText] = []
+    missing: Annotated[str | None, doc("why drawings that were kept cannot be shown; the page says so")] = (
+        None
+    )
     graphs_before: Annotated[list[Graph], doc("of the compilation that the document is compared with")] = []
     history: Annotated[list[PastRun], doc("the oldest first; the document's own run is the last")] = []
 
@@ -68,4 +71,4 @@ def unpack(content: bytes) -> Exhibits:
     try:
         return from_json(Exhibits, gzip.decompress(content))
     except (OSError, EOFError, zlib.error, InputError) as error:
-        raise InputError(f"{ARTIFACT}: damaged ({error}); the document itself can still be shown") from error
+        raise InputError(f"{ARTIFACT} is damaged ({error})") from error

@@ -90,7 +90,8 @@ def page(document: Document, exhibits: Exhibits | None = None) -> str:
     """The page that shows a document; the same document and exhibits give the same bytes."""
     kind = kinds.kind_of(document)
     template, view = VIEWS[kind]
-    blocks = list(blocks_of(document, exhibits or Exhibits()))
+    shown = exhibits or Exhibits()
+    blocks = list(blocks_of(document, shown))
     shell: Context = {
         "kind": kind,
         "document": document,
@@ -98,6 +99,7 @@ def page(document: Document, exhibits: Exhibits | None = None) -> str:
         "early": inline("theme.js"),
         "app": inline("report.js"),
         "data": embed(b'{"kind":"%s","document":%s}' % (kind.encode(), to_json(document))),
+        "missing": shown.missing,
         "blocks": [*map(element, blocks), *beside_script(blocks)],
         "widgets": list(places(block.name for block in blocks)),
     }
