@@ -236,6 +236,15 @@ def test_compare_writes_a_page(store: Store, capsys, tmp_path):
     assert a.id in text
 
 
+def test_compare_of_two_targets_claims_no_ratio_in_its_headline(store: Store, capsys, tmp_path):
+    a = save(store, 0.002, target="old.py:work", age_s=60)
+    b = save(store, 0.001, target="new.py:work")
+    prints(capsys, "compare", a.id, b.id, "-o", str(tmp_path / "page.html"))
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "two targets: A takes 2.00 ms, B takes 1.00 ms per step" in text
+    assert "2.00× faster" not in text
+
+
 def test_compare_of_one_target_at_two_commits_tells_how_to_run_both(store: Store, capsys):
     a, b = save(store, age_s=60), save(store)
     out = prints(capsys, "compare", a.id, b.id)

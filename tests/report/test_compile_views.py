@@ -498,3 +498,12 @@ def test_levers_say_what_to_try_and_why():
     text = shown(document(report(levers=[mark_dynamic()])), width=200)
     assert "say which sizes vary" in text
     assert "torch._dynamo.mark_dynamic(x, 0)" in text
+
+
+def test_the_overview_shows_three_breaks_and_the_cost():
+    plain = report()
+    many = [msgspec.structs.replace(plain.breaks[0], line=line) for line in range(5)]
+    page = html.page(document(report(breaks=many)))
+    assert '<a href="#/compile">All breaks</a> <span class="badge">5</span>' in page
+    assert page.count('<article class="finding" data-page="compile">') == 2
+    assert '<section data-page="overview compile" aria-labelledby="compiling">' in page

@@ -382,3 +382,17 @@ def test_shares_of_the_ledger_add_up():
 
 def test_figures_of_a_plan_have_their_intervals():
     assert "step 100 ms (98.0–102 ms)" in shown(document(profile(), plan=plan()), width=300)
+
+
+def test_the_overview_tells_where_the_bytes_go_and_what_leaks():
+    leaking = msgspec.structs.replace(profile().leak, unbounded=True)
+    page = html.page(document(profile(leak=leaking)))
+    assert '<section data-page="overview memory" class="card" aria-labelledby="leak">' in page
+    assert page.count(">Does it grow?</h2>") == 1
+    assert '<section data-page="overview memory" data-static aria-labelledby="ledger-bar">' in page
+    assert '<section data-page="overview memory" aria-labelledby="what-would-lower-it">' in page
+
+
+def test_memory_in_a_check_stays_on_its_page(documents):
+    page = html.page(msgspec.structs.replace(documents["training"], memory_profile=profile()))
+    assert "overview memory" not in page

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pyrometer.record import from_json
+from pyrometer.report.documents import TraceDocument
 from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.block import block_of, element
 from pyrometer.report.payloads.trace import blocks
+from pyrometer.trace.difference.record import TimeChange, TraceDiff
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.view.record import TraceView
 from pyrometer.trace.view.view import view_trace
@@ -51,3 +53,20 @@ def test_slices_travel_in_few_bytes(tmp_path: Path) -> None:
 
     assert len(view.slices.label) == 20_000
     assert len(element(block_of("trace/0", view))) < MOST_BYTES_PER_SLICE * 20_000
+
+
+def test_a_comparison_has_a_block_per_side_though_both_are_of_one_rank(tmp_path: Path) -> None:
+    view = view_of(tmp_path, [event("aten::mm", 0, 10)])
+    step = TimeChange(a_ns=2.0, b_ns=1.0, ratio=0.5)
+    diff = TraceDiff(
+        outcome="undecided",
+        sentence="",
+        step=step,
+        num_steps_a=1,
+        num_steps_b=1,
+        confidence=0.95,
+        margin=0.05,
+    )
+    found = blocks(TraceDocument(target="a against b", diff=diff), Exhibits(traces=[view, view]))
+
+    assert [block.name for block in found] == ["trace/before", "trace/after"]

@@ -328,6 +328,15 @@ def test_pages_are_well_formed_and_reachable(pages: dict[str, str]) -> None:
         assert [tag for tag, _ in page.elements].count("h1") == 1
 
 
+def test_the_overview_of_a_trace_tells_what_could_be_won(pages: dict[str, str]) -> None:
+    assert '<section data-page="overview operators" aria-labelledby="gains-0">' in pages["gpu"]
+    assert "#/findings" not in pages["gpu"].partition("<main")[0].rpartition("<nav")[2]
+    assert (
+        pages["job"].count('data-page="overview operators"') == 1
+    )  # of several ranks, the one of the verdict
+    assert '<section data-page="overview comparison" aria-labelledby="parts">' in pages["diff"]
+
+
 def test_nothing_is_loaded_and_nothing_runs(pages: dict[str, str]) -> None:
     for text in pages.values():
         for tag, attrs in Page(text).elements:

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { clock, extended, joined, type Moment, MOST, shownShare, stepAxis } from "../src/dashboard/course";
 import type { Running, RunningNow } from "../src/dashboard/feed";
 import { addressOf, Choice, idsOf, replaceList } from "../src/dashboard/list";
+import { inBothZones } from "../src/data/moments";
 
 const RUNNING: Running = {
   id: "x",
@@ -122,4 +123,11 @@ it("asks for what a form says and leaves out what is empty", () => {
   document.body.innerHTML = "<form><input name='q' value='  '></form>";
   const empty = document.querySelector("form");
   expect(empty === null ? "" : addressOf(empty)).toBe("/");
+});
+
+describe("a moment", () => {
+  it("is told in UTC and where the reader is", () => {
+    expect(inBothZones("2026-11-22T16:09:30.123Z", "Asia/Tokyo")).toMatch(/^2026-11-22 16:09:30 UTC · .*\b0?1:09:30/);
+    expect(inBothZones("soon")).toBeNull();
+  });
 });

@@ -49,7 +49,7 @@ describe("the dictionary", () => {
 
 describe("the language", () => {
   beforeEach(async () => {
-    await startLanguage(() => Promise.resolve({ Overview: "概览", "{n} of {all}": "{all} 中的 {n}", "One.": "一。", "Two.": "二。" }), ["en"]);
+    await startLanguage(() => Promise.resolve({ Overview: "概览", "{n} of {all}": "{all} 中的 {n}", "One.": "一。", "Two.": "二。", "Rank {n}": "第 {n} 位" }), ["en"]);
   });
 
   it("fills in values, and takes no property of objects for a text", async () => {
@@ -85,6 +85,8 @@ describe("the language", () => {
     expect(inLanguage("  Overview\n", "zh")).toBe("  概览\n");
     expect(inLanguage(" One. Two.", "zh")).toBe(" 一。二。");
     expect(inLanguage("One. Three.", "zh")).toBe("One. Three.");
+    expect(inLanguage(" Rank 1,024 ", "zh")).toBe(" 第 1,024 位 ");
+    expect(inLanguage("Rang 1", "zh")).toBe("Rang 1");
     expect(inLanguage("One. Two.", "en")).toBe("One. Two.");
     await setLanguage("en");
   });

@@ -9,7 +9,7 @@ import { layoutOf, neighbour, nodeAtPlace } from "../src/widgets/icicle/layout";
 import { FIRST_LOOK, formatLook, parseLook } from "../src/widgets/icicle/look";
 import { luminance, mixed, rgbOf } from "../src/widgets/icicle/palette";
 import { folded, nodeOf, pathOf } from "../src/widgets/icicle/path";
-import { at, nameOf, type Tree, treeOf } from "../src/widgets/icicle/tree";
+import { at, firstWeight, nameOf, type Tree, treeOf } from "../src/widgets/icicle/tree";
 import { rangeOf } from "../src/widgets/icicle/zoom";
 
 interface Row {
@@ -318,4 +318,23 @@ describe("text and colours", () => {
     expect(rgbOf("#fff")).toEqual([255, 255, 255]);
     expect(luminance([255, 255, 255])).toBeCloseTo(1);
   });
+});
+
+it("opens a comparison on the time that changed more", () => {
+  const side = (self: number, device: number) => ({ label: "", divide_by: 1, calls: [1], self_ns: [self], device_self_ns: [device] });
+  const opened = (device: number) => {
+    const tree = treeOf({
+      names: ["python"],
+      kinds: ["thread"],
+      parent: [-1],
+      name: [0],
+      kind: [0],
+      before: side(100, 10),
+      after: side(150, device),
+      notice: "",
+    });
+    return tree === null ? null : firstWeight(tree, ["host", "device", "calls"]);
+  };
+  expect(opened(20)).toBe("host");
+  expect(opened(90)).toBe("device");
 });

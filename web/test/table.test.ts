@@ -6,7 +6,7 @@ import { parseBound, within } from "../src/widgets/table/bounds";
 import { sparkPoints } from "../src/widgets/table/Cells";
 import { compareKeys, sortKey } from "../src/widgets/table/enhance";
 import { type Column, columnsOf, rowsOf, rowsOfList, telling } from "../src/widgets/table/model";
-import { arranged, clicked, largest } from "../src/widgets/table/order";
+import { arranged, clicked } from "../src/widgets/table/order";
 import { mostInPage, ROW_PX, rowsInView, scrollFor, widthOf } from "../src/widgets/table/range";
 import { formatRate, shortPlace, shown } from "../src/widgets/table/write";
 
@@ -87,7 +87,6 @@ describe("rows", () => {
     expect(clicked([{ key: "ns", down: false }], TIME, false)).toEqual([]);
     expect(clicked([{ key: "ns", down: true }], NAME, true)).toEqual([{ key: "ns", down: true }, { key: "name", down: false }]);
     expect(clicked([{ key: "ns", down: true }], NAME, false)).toEqual([{ key: "name", down: false }]);
-    expect(largest(ROWS, "share")).toBe(0.5);
   });
 
   it("of 50,000 are arranged in a fraction of a second", () => {

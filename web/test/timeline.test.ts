@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { placeOf, parametersOf } from "../src/widgets/timeline/address";
-import { litBy, longestNamed, matchesOf, nextMatch } from "../src/widgets/timeline/find";
+import { shadeOf } from "../src/widgets/timeline/drawing";
+import { litBy, longestNamed, matchesOf, nextMatch, standFor, unsearched } from "../src/widgets/timeline/find";
 import { HEADER_PX, laneAt, layoutOf, pastCallers, ROW_PX, scrollTo, tracksWithin } from "../src/widgets/timeline/layout";
 import {
   busyOf, kindOf, laneOf, launchedBy, nameOf, type Scene, sceneOf, selfOf, sliceAt, sourceOf,
 } from "../src/widgets/timeline/scene";
+import { stepMarks } from "../src/widgets/timeline/steps";
 import { covered, namesakesOf, sumsByKind } from "../src/widgets/timeline/sums";
 import { momentOf, roundStep, ticksOf } from "../src/widgets/timeline/ticks";
 import { CONTENT } from "./timeline-content";
@@ -101,6 +103,13 @@ describe("search", () => {
     expect(nextMatch(scene, new Int32Array(0), -1, 0, false)).toBe(-1);
   });
 
+  it("counts what merged slices stand for, and what no name is known of", () => {
+    expect(unsearched(scene)).toBe(9);
+    const named = sceneOf({ ...CONTENT, merged: { slice: [0], num_events: [4], busy_ns: [40] } });
+    expect(standFor(named, matchesOf(named, litBy(named, "gemm", null)))).toBe(5);
+    expect(unsearched(named)).toBe(0);
+  });
+
   it("takes the longest slice of a name", () => {
     expect([longestNamed(scene, "aten::mm"), longestNamed(scene, "nothing")]).toEqual([3, -1]);
   });
@@ -124,6 +133,37 @@ describe("sums", () => {
 
   it("tell about all of a name", () => {
     expect(namesakesOf(scene, 0)).toEqual({ count: 2, sum: 200, least: 100, most: 100 });
+  });
+});
+
+describe("a merged slice", () => {
+  it("knows its busy share, and looks the lighter the less busy it is", () => {
+    expect([...scene.share]).toEqual([1, 1, 0.5, 1, 1, 1]);
+    expect([1, 0.9, 0.8, 0.5, 0.4, 0.1, 0].map(shadeOf)).toEqual([0, 0, 1, 2, 3, 4, 4]);
+  });
+});
+
+describe("steps", () => {
+  const many = Array.from({ length: 6756 }, (_, i) => ({ name: `step ${i}`, start_ns: 100 * i, end_ns: 100 * i + 90 }));
+  const whole = { start: 0, end: 675_600 };
+  it("are marks of several where they are too many, and cover all of the time", () => {
+    const { marks, count, isMerged } = stepMarks(many, whole, 1000);
+    expect([count, isMerged, marks.length, marks[0]?.step, marks[0]?.from]).toEqual([6756, true, 250, -1, 0]);
+    expect(marks.at(-1)?.to).toBeCloseTo(1000, 0);
+    expect(marks.slice(1).every(({ from }, i) => from >= (marks[i]?.to ?? 0) && from - (marks[i]?.to ?? 0) < 1)).toBe(true);
+  });
+
+  it("keep their shade when the view is moved", () => {
+    const shade = (start: number, x: number): boolean | undefined =>
+      stepMarks(many, { start, end: start + 337_800 }, 1000).marks.find(({ to }) => to > x)?.isOdd;
+    expect(shade(3378, 490)).toBe(shade(0, 500));
+  });
+
+  it("stand for themselves where there is room, and only those in view", () => {
+    const { marks, isMerged } = stepMarks(many, { start: 50, end: 295 }, 1000);
+    expect(isMerged).toBe(false);
+    expect(marks.map(({ step, isOdd }) => [step, isOdd])).toEqual([[0, false], [1, true], [2, false]]);
+    expect(stepMarks([], whole, 1000)).toEqual({ marks: [], count: 0, isMerged: false });
   });
 });
 

@@ -23,6 +23,7 @@ from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.stability import Soak
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
+from pyrometer.hardware.environment import Environment
 from pyrometer.record import to_json
 from pyrometer.report import kinds
 from pyrometer.report.charts.forest import forest
@@ -69,7 +70,7 @@ from pyrometer.report.payloads.beside import beside_script
 from pyrometer.report.payloads.block import element, embed
 from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.report.run_documents import CompareDocument
-from pyrometer.report.trace_context import MOST_RANKS, part_context
+from pyrometer.report.trace_context import MOST_RANKS, part_context, part_contexts
 from pyrometer.report.widgets import places
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -240,8 +241,8 @@ def trace_context(document: TraceDocument) -> Context:
     return {
         "headline": _headline(of_trace.headline(document)),
         "subtitle": of_trace.subtitle(document),
-        "traced": [part_context(part) for part in of_trace.parts(document, most_ranks=MOST_RANKS)],
-        **_whereabouts(document),
+        "traced": part_contexts(of_trace.parts(document, most_ranks=MOST_RANKS)),
+        **_whereabouts(document, document.environment),
     }
 
 
@@ -252,6 +253,7 @@ def compare_context(document: CompareDocument) -> Context:
         "headline": _headline(of_comparison.headline(found)),
         "sides": of_comparison.side_table(found),
         "sections": of_comparison.sections(found.changes),
+        **_whereabouts(document, found.environment),
     }
 
 
@@ -262,7 +264,7 @@ def compile_context(document: CompileDocument) -> Context:
         "subtitle": of_compile.subtitle(document),
         "over_budget": document.over_budget,
         "compiled": compile_parts(document, of_compile.document_sections(document)),
-        **_whereabouts(document),
+        **_whereabouts(document, document.environment),
     }
 
 
@@ -273,7 +275,7 @@ def memory_context(document: MemoryDocument) -> Context:
         "subtitle": of_memory.subtitle(document),
         "over_limit": document.over_limit,
         "memory": memory_parts(document, of_memory.document_sections(document)),
-        **_whereabouts(document),
+        **_whereabouts(document, document.environment),
     }
 
 
@@ -284,7 +286,7 @@ def snapshot_context(document: SnapshotDocument) -> Context:
         "subtitle": of_snapshot.subtitle(document),
         "over_limit": document.over_limit,
         "memory": snapshot_parts(document, of_snapshot.document_sections(document)),
-        **_whereabouts(document),
+        **_whereabouts(document, None),
     }
 
 
@@ -385,10 +387,13 @@ def _surroundings(document: TargetDocument) -> Context:
     }
 
 
-def _whereabouts(document: TraceDocument | CompileDocument | MemoryDocument | SnapshotDocument) -> Context:
+def _whereabouts(
+    document: TraceDocument | CompileDocument | MemoryDocument | SnapshotDocument | CompareDocument,
+    known: Environment | None,
+) -> Context:
     """The surroundings of what may have been read from files, which do not tell their machine."""
-    known = getattr(document, "environment", None)
     return {
+        "environment_line": surroundings.environment_line(known) if known is not None else None,
         "environment": surroundings.environment_facts(known) if known is not None else [],
         "settings": surroundings.settings_table(known) if known is not None else None,
         "provenance": surroundings.provenance_facts(document, document.target),

@@ -30,11 +30,21 @@ def memory_parts(profile: MemoryProfile, sections: Sequence[Section]) -> dict[st
         "headline": of_memory.headline(profile),
         "subtitle": of_memory.subtitle(profile),
         "advice": profile.advice,
+        "warning": _warning(profile, sections),
         "shares": shares,
         "bar": share_bar(shares, "the peak") if shares else None,
         "area": stacked_area(profile.timeline, SLOTS),
-        "sections": [shortened_section(section) for section in sections],
+        "sections": [
+            shortened_section(section) for section in sections if section is not _warning(profile, sections)
+        ],
     }
+
+
+def _warning(profile: MemoryProfile, sections: Sequence[Section]) -> Section | None:
+    """The chapter about a leak where it must not be overlooked, and so stands before all others."""
+    if profile.leak is None or not profile.leak.unbounded:
+        return None
+    return next((section for section in sections if section.slug == "leak"), None)
 
 
 def snapshot_parts(report: SnapshotReport, sections: Sequence[Section]) -> dict[str, Any]:
@@ -42,6 +52,7 @@ def snapshot_parts(report: SnapshotReport, sections: Sequence[Section]) -> dict[
     shares = ledger_shares(report.ledger_bytes, report.peak_bytes)
     return {
         "advice": report.advice,
+        "warning": None,
         "shares": shares,
         "bar": share_bar(shares, "the peak") if shares else None,
         "area": stacked_area(report.timeline, SLOTS),

@@ -42,7 +42,8 @@ _CHAPTERS = {
     "memory": "allocations",
     "ranks": "ranks matched stragglers collectives pipeline",
     "quality": "health capture",
-    "comparison": "evidence parts groups changed nodes difference",
+    "overview comparison": "evidence parts",
+    "comparison": "groups changed nodes difference",
 }
 _PAGES = {slug: page for page, slugs in _CHAPTERS.items() for slug in slugs.split()}
 
@@ -51,13 +52,21 @@ _NAMED = re.compile(r'(?<= )(id|aria-labelledby|aria-describedby)="([^"]*)"')
 _TO_PAGE = re.compile(r'<a class="to-page" href="#/(\w+)"[^<>]*>.*?</a>', re.DOTALL)
 
 
-def page_of(slug: str) -> str:
+def page_of(slug: str, kind: str, *, leads: bool = True) -> str:
     """The pages, separated by spaces, that show a chapter of a trace.
 
-    >>> page_of("breakdown"), page_of("idle")
-    ('overview timeline', 'idle')
+    Args:
+        slug: the chapter.
+        kind: of the document; one about nothing but a trace has no findings, so gains stand on its overview.
+        leads: whether it is about the rank that the overview tells of.
+
+    >>> page_of("breakdown", "trace"), page_of("breakdown", "trace", leads=False), page_of("idle", "check")
+    ('overview timeline', 'timeline', 'idle')
+    >>> page_of("gains", "check"), page_of("gains", "trace")
+    ('findings', 'overview operators')
     """
-    return _PAGES.get(slug, "operators")
+    pages = "overview operators" if (slug, kind) == ("gains", "trace") else _PAGES.get(slug, "operators")
+    return pages if leads else pages.removeprefix("overview ")
 
 
 class Entry(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -19,13 +20,20 @@ MOST_RANKS = 8
 """Ranks that a page shows in full; the table of ranks holds all."""
 
 
-def part_context(part: Part) -> dict[str, Any]:
+def part_contexts(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """Fills `trace_sections.html.j2`; of several ranks the overview tells of the first."""
+    first = next((part for part in parts if part.report is not None), None)
+    return [part_context(part, leads=part.report is None or part is first) for part in parts]
+
+
+def part_context(part: Part, *, leads: bool = True) -> dict[str, Any]:
     """Fills one part of `trace_sections.html.j2`."""
     report = part.report
     shares = trace_words.part_shares(report.breakdown_ns) if report is not None else []
     return {
         "title": part.title,
         "anchor": f"-{report.rank}" if report is not None else "",
+        "leads": leads,
         "sections": part.sections,
         "shares": shares,
         "bar": share_bar(shares, "the traced time") if shares else None,

@@ -15,7 +15,7 @@ from pyrometer.store.run import Run, RunSummary
 
 NOTE = (
     "These two were taken at different moments, so the machine may differ as much as the programs: "
-    "the ratio is for display and no verdict."
+    "these figures are for display and no verdict."
 )
 
 
@@ -34,6 +34,7 @@ class Comparison(Record, frozen=True, kw_only=True):
     ratio_of_medians: Annotated[Ratio, doc("median of B over median of A; no verdict")]
     note: str = NOTE
     prove_with: Annotated[str, doc("the command that would give a verdict")]
+    environment: Annotated[Environment | None, doc("of B; `changes` lists what was different for A")] = None
     changes: Annotated[RunChanges, doc("part by part, as far as both runs looked at it")] = RunChanges()
 
 
@@ -47,7 +48,8 @@ def compare_runs(a: Run, b: Run) -> Comparison:
     from pyrometer.hardware.fingerprint import require_comparable
 
     sides = [Side(run=run.summary(), measurement=_measurement(run)) for run in (a, b)]
-    require_comparable(from_dict(Environment, a.environment), from_dict(Environment, b.environment))
+    environments = [from_dict(Environment, run.environment) for run in (a, b)]
+    require_comparable(*environments)
     medians = [side.measurement.median_s for side in sides]
     if min(medians) <= 0:
         raise InputError(
@@ -58,6 +60,7 @@ def compare_runs(a: Run, b: Run) -> Comparison:
         b=sides[1],
         ratio_of_medians=medians[1] / medians[0],
         prove_with=_proof(a, b),
+        environment=environments[1],
         changes=changes_of(a, b),
     )
 

@@ -64,7 +64,9 @@ def test_ordinary_anchors_lead_to_their_page(open_page, case):
 
 @pytest.mark.parametrize("fragment", ["#/nowhere", "#nothing", "#/%E0%A4%A", "#%E0%A4%A", "#/"])
 def test_a_damaged_address_shows_the_overview(open_page, perception, fragment):
-    assert shown(open_page(perception, fragment=fragment)) == "overview"
+    page = open_page(perception, fragment=fragment)
+    assert shown(page) == "overview"
+    assert page.url.endswith("#/overview") == fragment.startswith("#/")
 
 
 def test_keys_turn_pages_search_and_help(open_page, case):
@@ -148,6 +150,25 @@ def test_printing_shows_every_page(open_page, case):
     assert not page.locator("nav.pages").is_visible()
     assert page.evaluate("getComputedStyle(document.body).getPropertyValue('--ink').trim()") == "#1b1d21"
     assert len(page.pdf(format="A4")) > 10_000
+
+
+def test_printing_after_a_visit_shows_the_document_and_no_drawing_of_the_script(open_page, case):
+    page = open_page(*case, dark=True)
+    for name in ("timeline", "flame", "memory"):
+        page.evaluate("name => { location.hash = '#/' + name }", name)
+        page.wait_for_function("name => document.body.dataset.shown == name", arg=name)
+    page.locator(".widget.mounted:visible").first.wait_for()
+    page.emulate_media(media="print")
+    assert page.locator("h1:not(.page-title)").bounding_box()["y"] < 160
+    assert (
+        page.locator(".widget:visible, .tools:visible, nav.pages:visible, button:not(.sort):visible").count()
+        == 0
+    )
+    hidden = page.evaluate(
+        "[...document.querySelectorAll('main :is([data-page], [data-static]):not(.widget)')]"
+        ".filter(part => part.childElementCount > 0 && part.getClientRects().length == 0).map(part => part.outerHTML.slice(0, 90))"
+    )
+    assert hidden == []
 
 
 def test_language_is_switched_and_kept(open_page, case):

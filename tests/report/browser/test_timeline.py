@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 
 from pyrometer.report.exhibits import Exhibits
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace
+from pyrometer.trace.view.record import StepView
 from pyrometer.trace.view.view import view_trace
 
 pytestmark = pytest.mark.slow  # a real browser per test
@@ -84,6 +86,14 @@ def colour_at(page: Any, x: int, y: int) -> list[int]:
     return found
 
 
+def colours_of_row(page: Any, y: int) -> list[list[int]]:
+    script = """y => { const canvas = document.querySelector('.timeline-view canvas');
+        const row = canvas.getContext('2d').getImageData(0, y * devicePixelRatio, canvas.width, 1).data;
+        return Array.from({ length: canvas.width }, (_, x) => [...row.slice(4 * x, 4 * x + 4)]); }"""
+    found: list[list[int]] = page.evaluate(script, y)
+    return found
+
+
 def test_draws_kernels_in_their_colour(timeline: Any) -> None:
     page = timeline("?from=40000&to=88000")
 
@@ -96,6 +106,32 @@ def test_follows_the_theme(timeline: Any) -> None:
     page.wait_for_timeout(200)
 
     assert colour_at(page, 400, 34 + 20 + 2) == [0x3A, 0x93, 0xD4, 255]
+
+
+def test_merged_slices_look_as_busy_as_they_are(open_page: Any, perception: Any, tmp_path: Path) -> None:
+    view = view_trace(recorded(tmp_path, kernels=4000), max_slices=1000)
+    page = open_page(
+        perception, Exhibits(traces=[view]), fragment="#/timeline?from=1000000&to=1100000&find=gemm"
+    )
+    page.locator(CANVAS).wait_for()
+    page.wait_for_timeout(100)
+
+    assert 100 < max(alpha for *_, alpha in colours_of_row(page, 34 + 20 + 2)) < 220
+    assert page.get_by_text("4,000 matches").is_visible()
+    assert page.get_by_text("merged slices are not searched").is_visible()
+
+
+def test_thousands_of_steps_are_marked(open_page: Any, perception: Any, tmp_path: Path) -> None:
+    view = view_trace(recorded(tmp_path))
+    steps = [StepView(name=f"ProfilerStep#{i}", start_ns=500 * i, end_ns=500 * i + 490) for i in range(6756)]
+    page = open_page(
+        perception, Exhibits(traces=[msgspec.structs.replace(view, steps=steps)]), fragment="#/timeline"
+    )
+    page.locator(CANVAS).wait_for()
+    page.wait_for_timeout(100)
+
+    row = [tuple(colour) for colour in colours_of_row(page, 8)[400:440]]
+    assert len(set(row)) >= 2
 
 
 def test_a_click_tells_all_and_leads_to_the_launch(timeline: Any) -> None:

@@ -22,6 +22,8 @@ export class ListKeeper {
     private readonly onFresh: (count: number) => void,
   ) {
     this.form = page.querySelector<HTMLFormElement>("form.asked");
+    this.choice.guard(page);
+    this.hear(page, "change", () => this.choice.guard(page));
     if (this.form === null) return;
     this.hear(this.form, "input", () => this.soon());
     this.hear(this.form, "submit", (event) => {

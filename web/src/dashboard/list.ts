@@ -1,8 +1,9 @@
 /** The list of runs, brought up to date by asking the server for the page anew: it alone filters, counts and writes rows. */
-import { language } from "../i18n/language";
+import { language, t } from "../i18n/language";
 import { translateStatic } from "../i18n/static";
+import { labelTimes } from "../data/moments";
 
-const PARTS = ["runs", "num-runs"] as const;
+const PARTS = ["runs", "num-runs", "num-targets"] as const;
 
 /** The two runs that the reader has chosen; they stay chosen when the list shows others. */
 export class Choice {
@@ -14,6 +15,14 @@ export class Choice {
       const picked = root.querySelector<HTMLInputElement>(`input[type=radio][name=${side}]:checked`);
       if (picked !== null) this.chosen.set(side, picked.value);
     }
+  }
+
+  /** Both sides must be chosen before they can be compared. */
+  guard(root: ParentNode): void {
+    const button = root.querySelector<HTMLButtonElement>("#compare button");
+    if (button === null) return;
+    button.disabled = !["a", "b"].every((side) => root.querySelector(`input[name=${side}]:is(:checked, [type=hidden])`) !== null);
+    button.title = button.disabled ? t("Choose one run as A and one as B in the list.") : "";
   }
 
   /** Choose the same again in a new list; what it does not show travels unseen. */
@@ -49,6 +58,8 @@ export function replaceList(current: Document, fetched: Document, choice: Choice
     kept(old);
   }
   choice.restore(current);
+  choice.guard(current);
+  labelTimes(current);
   if (key !== null) current.querySelector<HTMLElement>(key)?.focus({ preventScroll: true });
   return idsOf(current).filter((id) => !before.has(id));
 }

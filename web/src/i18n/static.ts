@@ -6,8 +6,13 @@ import { type Language, translated } from "./language";
 
 /** What holds names and findings, or is drawn by the script, which translates for itself. */
 const LEFT_ALONE =
-  "script, style, code, pre, kbd, td, dd, tbody th, h1, h3, [data-widget], .controls, .help, .page-title, .masthead .verb, " +
-  ".bound, .subtitle, .caveat, .said, .do, .name, .proof, .finding p:not(.proofs), .legend, .explained p, svg";
+  "script, style, code, pre, kbd, td, dd, tbody th:not([scope=row]), h1, h3, [data-widget], .controls, .help, .page-title, .masthead .verb, " +
+  ".bound, .subtitle, .caveat, .said, .do, .name, .proof, .finding p:not(.proofs), .legend strong, .legend span, .explained p, svg";
+
+/** Headings of first columns that hold names out of the program, which may be the same as words of the dictionary. */
+const NAMES = new Set("operator,kernel,module,function,collective,group,node,call,file,setting,variant,allocated at".split(","));
+const named = new WeakSet<Element>();
+const seen = new WeakSet<Element>();
 
 const ATTRIBUTES = ["aria-label", "title", "alt"] as const;
 const originals = new WeakMap<Node, string>();
@@ -15,13 +20,22 @@ const originals = new WeakMap<Node, string>();
 /** Put the static words of an element into a language; what is not in the dictionary stays English. */
 export function translateStatic(root: Element, language: Language): void {
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, (node) => {
-    if (node instanceof Element) return node.matches(LEFT_ALONE) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT;
+    if (node instanceof Element) return node.matches(LEFT_ALONE) || holdsName(node) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT;
     return /\p{L}/u.test(node.nodeValue ?? "") ? NodeFilter.FILTER_ACCEPT : NodeFilter.FILTER_REJECT;
   });
   for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
     if (node instanceof Element) for (const name of ATTRIBUTES) translateNode(node.getAttributeNode(name), language);
     else translateNode(node, language);
   }
+}
+
+/** Whether this is the first cell of a row in a table of names; tables are met before their headings are translated. */
+function holdsName(element: Element): boolean {
+  if (element instanceof HTMLTableElement && !seen.has(element)) {
+    seen.add(element);
+    if (NAMES.has(element.tHead?.rows[0]?.cells[0]?.textContent?.trim() ?? "")) named.add(element);
+  }
+  return element.matches("tbody th") && named.has(element.closest("table") ?? element);
 }
 
 function translateNode(node: Node | null, language: Language): void {
@@ -33,11 +47,14 @@ function translateNode(node: Node | null, language: Language): void {
   node.nodeValue = said;
 }
 
-/** A text with its surrounding space; sentence by sentence where the whole is unknown but each of them is. */
+/** A text with its surrounding space, also with its number; sentence by sentence where only each of them is known. */
 export function inLanguage(english: string, language: Language): string {
   const text = english.trim();
   const whole = translated(text, language);
   if (whole !== undefined) return english.replace(text, () => whole);
+  const number = /\d[\d,]*/.exec(text)?.[0] ?? "";
+  const counted = number === "" ? undefined : translated(text.replace(number, "{n}"), language);
+  if (counted !== undefined) return english.replace(text, () => counted.replace("{n}", number));
   const parts = text.split(/(?<=[.:;?])\s+/);
   const said = parts.map((part) => translated(part, language));
   if (parts.length < 2 || said.includes(undefined)) return english;

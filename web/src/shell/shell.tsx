@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { themeChanged } from "../canvas/theme";
 import { Blocks } from "../data/blocks";
+import { labelTimes } from "../data/moments";
 import { language, onLanguage, startLanguage, t } from "../i18n/language";
 import { translateStatic } from "../i18n/static";
 import { WIDGETS } from "../widgets/registry";
@@ -10,7 +11,7 @@ import { Controls } from "./Controls";
 import { Help } from "./Help";
 import { actionOf, searchField } from "./keys";
 import { neighbour, type PageEntry, pageOfElement, pagesOf, standsOn } from "./pages";
-import { decoded, go, parseRoute, type Route } from "./router";
+import { decoded, go, note, parseRoute, type Route } from "./router";
 
 const FIRST = "overview";
 
@@ -47,6 +48,7 @@ class Shell {
     // Anchors of pages serve only readers without a script: with it the browser would scroll to them.
     for (const mark of this.main.querySelectorAll('span[id^="/"]')) mark.remove();
     if (location.hash.startsWith("#/")) scrollTo(0, 0);
+    labelTimes(document);
     this.help = document.body.appendChild(document.createElement("div"));
     this.speak();
   }
@@ -58,6 +60,7 @@ class Shell {
     const anchor = fragment.startsWith("#/") ? null : this.document.getElementById(decoded(fragment.slice(1)));
     const named = parseRoute(fragment)?.page ?? (anchor === null ? FIRST : (pageOfElement(anchor, shown) ?? shown ?? FIRST));
     const page = this.pages.some((entry) => entry.name === named) ? named : FIRST;
+    if (page !== named && fragment.startsWith("#/")) note(page, {});
     this.route = { page, parameters: parseRoute(fragment)?.parameters ?? {} };
     if (page !== shown) this.turnTo(page);
     this.mount();

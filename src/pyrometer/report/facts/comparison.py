@@ -30,7 +30,10 @@ FIGURES: tuple[tuple[str, Callable[[Measurement], str]], ...] = (
 
 
 def headline(comparison: Comparison) -> str:
-    """Which of the two was faster, without a verdict."""
+    """Which of the two was faster, without a verdict; of two targets, which need not do the same work, what each takes."""
+    if comparison.a.run.target != comparison.b.run.target:
+        a, b = (format_seconds(side.measurement.median_s) for side in (comparison.a, comparison.b))
+        return f"two targets: A takes {a}, B takes {b} per step"
     ratio = comparison.ratio_of_medians
     if abs(ratio - 1) < SAME:
         return "both took the same time"
@@ -117,7 +120,7 @@ def _findings(changes: RunChanges) -> Section | None:
     if not rows:
         return None
     how = f"{counted(changes.num_findings_kept, 'finding')} on both sides. A finding is the same where rule, file and operator are."
-    table = Table(("", "rule", "where", "what"), rows, frozenset({2, 3}))
+    table = Table(("", "rule", "where", "what"), rows, frozenset({1, 2, 3}))
     return Section("findings", "Findings that came and went", [], table, how)
 
 
@@ -128,7 +131,12 @@ def _finding(finding: Finding) -> tuple[str, str, str]:
 def _settings(changes: RunChanges) -> Section | None:
     rows = [(one.name, one.a, one.b) for one in changes.settings]
     return (
-        Section("settings", "Versions and settings that differ", [], Table(("", "A", "B"), rows))
+        Section(
+            "settings",
+            "Versions and settings that differ",
+            [],
+            Table(("", "A", "B"), rows, frozenset({1, 2})),
+        )
         if rows
         else None
     )

@@ -41,13 +41,14 @@ class CallDifference(Record, frozen=True, kw_only=True):
 
 def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
     """`difference/0` for a comparison of two traces whose call trees are at hand; the first is the one before."""
-    if _compares(document) and len(exhibits.traces) == 2:
+    if compares(document) and len(exhibits.traces) == 2:
         before, after = exhibits.traces
         if before.calls.parent and after.calls.parent:
             yield block_of("difference/0", difference_of(before, after))
 
 
-def _compares(document: Document) -> bool:
+def compares(document: Document) -> bool:
+    """Whether it is about two recordings beside each other."""
     return isinstance(document, CompareDocument) or (
         isinstance(document, TraceDocument) and document.diff is not None
     )

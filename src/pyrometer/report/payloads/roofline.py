@@ -78,7 +78,9 @@ def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
 def _reports(document: Document) -> Sequence[RankReport]:
     if isinstance(document, CheckDocument):
         return [document.trace] if document.trace is not None else []
-    return document.ranks[:MOST_RANKS] if isinstance(document, TraceDocument) else []
+    if isinstance(document, TraceDocument) and document.diff is None:
+        return document.ranks[:MOST_RANKS]
+    return []  # of two recordings neither may stand for both
 
 
 def roofline_view(report: RankReport) -> RooflineView | None:

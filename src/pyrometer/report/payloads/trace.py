@@ -1,4 +1,7 @@
-"""What a page draws of traces: `trace/<rank>` is the `TraceView` of a rank, for the timeline and the flame graph."""
+"""What a page draws of traces: `trace/<rank>` is the `TraceView` of a rank, for the timeline and the flame graph.
+
+Where two recordings are compared they are `trace/before` and `trace/after`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,15 @@ from collections.abc import Iterator
 from pyrometer.report.documents import Document
 from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.block import Block, block_of
+from pyrometer.report.payloads.difference import compares
 
 
 def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
-    """A block per rank, in the order of the exhibits; of two views of one rank the first."""
-    del document
+    """A block per rank, in the order of the exhibits; of two views of one rank the first. Of a comparison both sides."""
+    if compares(document):
+        for side, view in zip(("before", "after"), exhibits.traces, strict=False):
+            yield block_of(f"trace/{side}", view)
+        return
     seen: set[int] = set()
     for view in exhibits.traces:
         if view.rank not in seen:

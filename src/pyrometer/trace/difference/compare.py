@@ -107,8 +107,7 @@ def decide(step: TimeChange, margin: float, steps: tuple[int, int]) -> tuple[Out
     if low > 1 / (1 + RUN_MARGIN) and high < 1 + RUN_MARGIN:
         return "same", f"no change (within ±{format_percent(RUN_MARGIN, 1)})"
     return "undecided", (
-        f"undecided: {significant(step.ratio)}× ({significant(low)}–{significant(high)}) reaches into the "
-        f"{format_percent(margin, 2)} by which two runs of one program may differ here; pyrometer bench A --vs B would resolve it"
+        f"undecided: {format_ratio(step.ratio, low, high)} reaches into the {format_percent(margin, 2)} by which two runs of one program may differ here; pyrometer bench A --vs B would resolve it"
     )
 
 

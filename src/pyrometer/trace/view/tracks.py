@@ -45,14 +45,19 @@ def find_tracks(trace: RankTrace) -> tuple[list[TrackView], IntArray]:
 
 def _view(row: dict[str, object]) -> TrackView:
     pid, tid, is_device = str(row["pid"] or ""), str(row["tid"] or ""), bool(row["is_device"])
-    plain = f"{'stream' if is_device else 'thread'} {tid}".strip()
+    plain = _numbered("stream" if is_device else "thread", tid)
     return TrackView(
         name=str(row["thread_name"] or "").strip() or plain,
-        process=f"device {pid}".strip()
+        process=_numbered("device", pid)
         if is_device
-        else str(row["process_name"] or "").strip() or f"process {pid}".strip(),
+        else str(row["process_name"] or "").strip() or _numbered("process", pid),
         is_device=is_device,
         num_rows=int(str(row["num_rows"])),
         pid=pid,
         tid=tid,
     )
+
+
+def _numbered(word: str, number: str) -> str:
+    """Such as 'stream 7'; some profilers write the word into the number themselves."""
+    return number if number.startswith(f"{word} ") else f"{word} {number}".strip()

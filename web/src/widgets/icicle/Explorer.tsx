@@ -18,7 +18,7 @@ import type { Scene } from "./paint";
 import { folded, nodeOf, pathOf } from "./path";
 import { Stage } from "./Stage";
 import { Tools } from "./Tools";
-import { at, latest, sideAt, type Tree, type Weight, WEIGHTS } from "./tree";
+import { at, firstWeight, latest, sideAt, type Tree, type Weight, WEIGHTS } from "./tree";
 
 interface Props {
   readonly tree: Tree;
@@ -32,7 +32,7 @@ export function Explorer({ tree, notice, ranks, look, onLook }: Props): JSX.Elem
   const compared = tree.sides.length > 1;
   const side = compared && look.side === "before" ? 0 : latest(tree);
   const weights = useMemo(() => WEIGHTS.filter((one) => weighs(tree, one)), [tree]);
-  const weight = weights.find((one) => one === look.weight) ?? (weights.includes("device") ? "device" : "host");
+  const weight = weights.find((one) => one === look.weight) ?? firstWeight(tree, weights);
   const hide = look.hide.join(" ");
   const whole = useMemo(() => without(tree, hider(tree, look.hide, weight)), [tree, hide, weight]);
   const turned = useMemo(() => (look.about === "" ? null : about(whole, look.about)), [whole, look.about]);
@@ -125,7 +125,7 @@ const CHANGE =
 const HOW_COMPARED =
   "Both call trees are laid over each other. A box is as wide as on the chosen side; orange and + grew, blue and − shrank, grey stayed. What only the other side has is seen when its width is chosen.";
 const CHANGE_COMPARED =
-  "These are two recordings, one after the other: small boxes change by themselves from run to run. What counts is what the verdict above says of the whole, and boxes that are wide and changed much.";
+  "These are two recordings, one after the other: small boxes change by themselves from run to run. What counts is what the overview says of the whole, and boxes that are wide and changed much.";
 
 /** The node that fills the width: the selected one at first and when the address leads elsewhere, then what is chosen. */
 function useZoomed(tree: Tree, selected: number, path: string): [number, (node: number) => void] {

@@ -47,7 +47,7 @@ export function Tools(props: Props): JSX.Element {
         <Choice
           label={t("Recording")}
           value={look.rank || (ranks[0] ?? "")}
-          options={ranks.map((rank) => [rank, compared ? rank : t("Rank {rank}", { rank })])}
+          options={ranks.map((rank) => [rank, /^\d+$/.test(rank) ? t("Rank {rank}", { rank }) : t(rank)])}
           onChoose={(rank) => onLook({ rank, node: "" })}
         />
       )}

@@ -74,6 +74,17 @@ export interface DifferenceBlock {
   readonly notice: string;
 }
 
+/** What boxes are as wide as at first: device time where there is any; of two sides, the time that changed more. */
+export function firstWeight(tree: Tree, weights: readonly Weight[]): Weight {
+  if (!weights.includes("device")) return "host";
+  return tree.sides.length > 1 && changed(tree, "host") > changed(tree, "device") ? "host" : "device";
+}
+
+function changed(tree: Tree, weight: Weight): number {
+  const [before = 0, after = 0] = tree.sides.map(({ total, divideBy }) => at(total[weight], 0) / divideBy);
+  return Math.abs(after - before);
+}
+
 /** The tree of either block; null when it holds no calls. */
 export function treeOf(block: TraceBlock | DifferenceBlock): Tree | null {
   const columns = "before" in block ? block : block.calls;

@@ -6,8 +6,6 @@ import { exact, shown } from "./write";
 interface Props {
   readonly column: Column;
   readonly value: Cell;
-  /** The largest of the column, for bars. */
-  readonly most: number;
 }
 
 const SPARK_WIDTH = 90;
@@ -15,7 +13,7 @@ const SPARK_HEIGHT = 18;
 /** Below so many characters a text fits, and needs no title. */
 const SURELY_FITS = 16;
 
-export function CellOf({ column, value, most }: Props): JSX.Element {
+export function CellOf({ column, value }: Props): JSX.Element {
   const text = shown(column, value);
   if (isWords(column.kind)) {
     const whole = String(exact(value));
@@ -25,7 +23,7 @@ export function CellOf({ column, value, most }: Props): JSX.Element {
   if (column.kind === "share" && typeof value === "number") {
     return (
       <td class="share">
-        <span class="cell-track"><span style={{ width: `${100 * Math.max(0, Math.min(1, value / (most || 1)))}%` }} /></span>
+        <span class="cell-track"><span style={{ width: `${100 * Math.max(0, Math.min(1, value))}%` }} /></span>
         <span class="figure">{text}</span>
       </td>
     );

@@ -54,7 +54,7 @@ function Heading({ column, sort, onSort }: { readonly column: Column } & Pick<Pr
 }
 
 function helpOf({ help, kind }: Column): string | undefined {
-  const bars = kind === "share" ? t("The bar is as long as its part of the largest.") : "";
+  const bars = kind === "share" ? t("A full bar is 100 %.") : "";
   const said = help === undefined ? bars : `${t(help)} ${bars}`.trim();
   return said === "" ? undefined : said;
 }

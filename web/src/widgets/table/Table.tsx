@@ -11,7 +11,7 @@ import { t } from "../../i18n/language";
 import { CellOf } from "./Cells";
 import { Head } from "./Head";
 import type { Column, Rows, Sort } from "./model";
-import { arranged, clicked, largest } from "./order";
+import { arranged, clicked } from "./order";
 import { mostInPage, ROW_PX, rowsInView, scrollFor, widthOf } from "./range";
 import { Tools } from "./Tools";
 
@@ -49,7 +49,6 @@ export function Table({ name, columns, rows, initialSort = NOTHING, initialFind 
   const order = useMemo(() => arranged(columns, rows, { find, bounds: bounds ?? {}, sort }), [columns, rows, find, bounds, sort]);
   const seen = useMemo(() => columns.filter(({ key }) => !hidden.has(key)), [columns, hidden]);
   const widths = useMemo(() => seen.map((column) => widthOf(column, t(column.title), rows)), [seen, rows]);
-  const most = useMemo(() => new Map(columns.filter(({ kind }) => kind === "share").map(({ key }) => [key, largest(rows, key)])), [columns, rows]);
 
   const reveal = (place: number): void => {
     const box = scroller.current;
@@ -110,7 +109,7 @@ export function Table({ name, columns, rows, initialSort = NOTHING, initialFind 
               return (
                 <tr key={place % slots} id={`${id}-${place}`} aria-rowindex={place + 2} aria-selected={onSelect === undefined ? undefined : row === selected}
                   class={place === active ? "active" : ""} onClick={() => { setActive(place); onSelect?.(row); }}>
-                  {seen.map((column) => <CellOf key={column.key} column={column} value={rows.cell(column.key, row)} most={most.get(column.key) ?? 1} />)}
+                  {seen.map((column) => <CellOf key={column.key} column={column} value={rows.cell(column.key, row)} />)}
                 </tr>
               );
             })}

@@ -79,7 +79,7 @@ function addCopying(table: HTMLTableElement): void {
   const texts = (): string[][] => [...table.rows].map((row) => [...row.cells].map((cell) => (cell.textContent ?? "").replace(/\s+/g, " ").trim()));
   const ways: readonly (readonly [string, () => string])[] = [
     ["Copy as Markdown", () => textsToMarkdown(texts())],
-    ["Copy as CSV", () => textsToCsv(texts())],
+    ["Copy as CSV (as shown)", () => textsToCsv(texts())],
   ];
   for (const [label, write] of ways) {
     const button = document.createElement("button");

@@ -23,7 +23,7 @@ export type Kind =
   | "count"
   | "number" // three significant digits and the column's unit
   | "rate" // a number with an SI prefix: 1.2e12 of unit "FLOP/s" is 1.20 TFLOP/s
-  | "share" // of 1, with a bar: as long as its part of the column's largest
+  | "share" // of 1, with a bar, which is full at 100 %
   | "spark"; // numbers, drawn as a small line
 
 /** A cell's value; null where there is none. A spark takes a list of numbers. */

@@ -103,10 +103,3 @@ function rank(rows: Rows, key: string): Float64Array {
 function figure(value: Cell): number | null {
   return typeof value === "number" ? value : typeof value === "object" && value !== null ? (value.at(-1) ?? null) : null;
 }
-
-/** The largest value of a column; 0 when it has none. */
-export function largest(rows: Rows, key: string): number {
-  let most = 0;
-  for (let row = 0; row < rows.length; row++) most = Math.max(most, figure(rows.cell(key, row)) ?? 0);
-  return most;
-}

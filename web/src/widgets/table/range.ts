@@ -15,7 +15,9 @@ const CODE_CH = 0.9;
 const TEXT_CH = 0.84;
 /** Room for the mark of sorting beside a heading. */
 const MARK_CH = 2.2;
-const BAR_CH = 7.5;
+const BAR_CH = 8;
+/** Figures beside bars are as wide as `< 0.1 %`, so that the bars stand below each other; the style sheet says the same. */
+const FIGURE_CH = 7;
 const SPARK_CH = 14;
 
 /** From row `first`, and up to but without row `end`. */
@@ -47,7 +49,7 @@ export function widthOf(column: Column, title: string, rows: Rows): number {
   if (column.kind !== "spark") {
     for (let row = 0; row < rows.length; row += step) longest = Math.max(longest, shown(column, rows.cell(column.key, row)).length);
   }
-  if (column.kind === "share") longest += BAR_CH;
+  if (column.kind === "share") longest = Math.max(longest, FIGURE_CH) + BAR_CH;
   if (isWords(column.kind)) longest = Math.min(longest, column.wide ?? 24) * (column.kind === "code" ? CODE_CH : TEXT_CH);
   return Math.max(longest, headingWidth(title)) + MARGIN_CH;
 }

@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import { kindWords } from "../../canvas/kinds";
 import { formatCount, formatNs } from "../../data/quantity";
 import { t } from "../../i18n/language";
-import { busyOf, eventsOf, kindOf, laneOf, launchedBy, nameOf, type Scene, selfOf, sourceOf } from "./scene";
+import { busyOf, eventsOf, kindOf, laneOf, launchedBy, nameOf, type Scene, selfOf, sourceOf, titleOf } from "./scene";
 import type { Looking } from "./state";
 import { namesakesOf } from "./sums";
 import { momentOf } from "./ticks";
@@ -27,7 +27,7 @@ export function Details({ scene, slice, looking }: Props): JSX.Element {
   return (
     <section class="timeline-details" aria-label={t("Selected slice")}>
       <header>
-        <strong>{nameOf(scene, slice)}</strong>
+        <strong><bdi>{titleOf(scene, slice)}</bdi></strong>
         <span class="tools">
           <button type="button" title="F" onClick={() => looking.zoomTo(slice)}>
             {t("Zoom to it")}
@@ -60,7 +60,7 @@ export function Details({ scene, slice, looking }: Props): JSX.Element {
         )}
         {source >= 0 && (
           <Fact name="Launched by">
-            {nameOf(scene, source)} <span>{t("{delay} before", { delay: formatNs(start - (scene.start[source] ?? 0)) })}</span>{" "}
+            <bdi>{titleOf(scene, source)}</bdi> <span>{t("{delay} before", { delay: formatNs(start - (scene.start[source] ?? 0)) })}</span>{" "}
             <button type="button" class="link" onClick={() => looking.show(source)}>
               {t("Go to launch")}
             </button>
@@ -68,7 +68,7 @@ export function Details({ scene, slice, looking }: Props): JSX.Element {
         )}
         {launched.length > 0 && (
           <Fact name="Launched">
-            {launched.length === 1 ? nameOf(scene, launched[0] ?? -1) : t("{count} slices", { count: formatCount(launched.length) })}{" "}
+            {launched.length === 1 ? <bdi>{titleOf(scene, launched[0] ?? -1)}</bdi> : t("{count} slices", { count: formatCount(launched.length) })}{" "}
             <span>{formatNs(works)}</span>{" "}
             <button type="button" class="link" onClick={() => looking.show(launched[0] ?? -1)}>
               {t("Go to what it launched")}

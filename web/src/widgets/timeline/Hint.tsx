@@ -5,7 +5,7 @@ import { Tooltip } from "../../canvas/Tooltip";
 import { formatCount, formatNs } from "../../data/quantity";
 import { t } from "../../i18n/language";
 import { KindName } from "./KindName";
-import { busyOf, eventsOf, kindOf, nameOf, type Scene, selfOf, sourceOf } from "./scene";
+import { busyOf, eventsOf, kindOf, type Scene, selfOf, sourceOf, titleOf } from "./scene";
 import { momentOf } from "./ticks";
 
 interface Props {
@@ -19,14 +19,14 @@ interface Props {
 const LONGEST = 220;
 
 export function Hint({ scene, slice, spot, width, height }: Props): JSX.Element {
-  const name = nameOf(scene, slice);
+  const name = titleOf(scene, slice);
   const events = eventsOf(scene, slice);
   const self = selfOf(scene, slice);
   const source = sourceOf(scene, slice);
   const dur = (scene.end[slice] ?? 0) - (scene.start[slice] ?? 0);
   return (
     <Tooltip x={spot.x} y={spot.y} width={width} height={height}>
-      <strong>{name.length > LONGEST ? `${name.slice(0, LONGEST)}…` : name}</strong>
+      <strong><bdi>{name.length > LONGEST ? `${name.slice(0, LONGEST)}…` : name}</bdi></strong>
       <div>
         <KindName kind={kindOf(scene, slice)} />
       </div>
@@ -41,7 +41,7 @@ export function Hint({ scene, slice, spot, width, height }: Props): JSX.Element 
       {source >= 0 && (
         <div>
           {t("launched by {name}, {delay} before", {
-            name: nameOf(scene, source),
+            name: `\u2068${titleOf(scene, source)}\u2069`, // isolated: its characters may turn the direction
             delay: formatNs((scene.start[slice] ?? 0) - (scene.start[source] ?? 0)),
           })}
         </div>

@@ -16,6 +16,7 @@ interface Props {
 }
 
 const STRIP_PX = 5;
+const LEAST_PX = 16;
 const MOST_TRACKS = 10;
 const DRAG_PX = 3;
 
@@ -25,7 +26,8 @@ export function Overview({ scene, range, onRange }: Props): JSX.Element {
   const width = useWidth(canvas);
   const theme = useThemeVersion();
   const tracks = scene.rows.slice(0, MOST_TRACKS);
-  const height = tracks.length * (STRIP_PX + 1) + 3;
+  const strip = Math.max(STRIP_PX, Math.ceil((LEAST_PX - 3) / Math.max(tracks.length, 1)) - 1);
+  const height = Math.max(LEAST_PX, tracks.length * (strip + 1) + 3);
 
   useLayoutEffect(() => {
     const context = canvas.current?.getContext("2d");
@@ -36,7 +38,7 @@ export function Overview({ scene, range, onRange }: Props): JSX.Element {
     const batches = new Batches(scene);
     tracks.forEach((rows, i) => {
       const [lane] = fullest(rows.filter((one) => one !== undefined));
-      if (lane !== undefined) batches.add(lane, 2 + i * (STRIP_PX + 1), STRIP_PX, { range: scene.axis, width, lit: null });
+      if (lane !== undefined) batches.add(lane, 2 + i * (strip + 1), strip, { range: scene.axis, width, lit: null });
     });
     batches.draw(context);
   }, [scene, width, theme, height]);

@@ -1,4 +1,4 @@
-/** Slices of threads and streams over time, of one rank at a time. */
+/** Slices of threads and streams over time, of one rank at a time; of a comparison, of the side before or after. */
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { t } from "../../i18n/language";
@@ -29,29 +29,34 @@ export function Timeline({ blocks, place, route }: WidgetProps): JSX.Element | n
   };
   const choice =
     ranks.length < 2 ? null : (
-      <select aria-label={t("Rank")} value={rank} onChange={(event) => choose(event.currentTarget.value)}>
+      <select aria-label={t(ranks.every(isNumber) ? "Rank" : "Recording")} value={rank} onChange={(event) => choose(event.currentTarget.value)}>
         {ranks.map((one) => (
           <option key={one} value={one}>
-            {t("rank {rank}", { rank: one })}
+            {isNumber(one) ? t("rank {rank}", { rank: one }) : t(one)}
           </option>
         ))}
       </select>
     );
   return (
     <Loaded<TraceContent> key={rank} blocks={blocks} name={AREA + rank}>
-      {(content) => <Decoded content={content} route={isChosen ? NOWHERE : route} choice={choice} first={rank === ranks[0]} />}
+      {(content) => <Decoded content={content} route={isChosen ? NOWHERE : route} choice={choice} rank={rank === ranks[0] ? null : rank} />}
     </Loaded>
   );
+}
+
+function isNumber(rank: string): boolean {
+  return /^\d+$/.test(rank);
 }
 
 interface DecodedProps {
   readonly content: TraceContent;
   readonly route: WidgetProps["route"];
   readonly choice: JSX.Element | null;
-  readonly first: boolean;
+  /** Null for the first, which the address need not name. */
+  readonly rank: string | null;
 }
 
-function Decoded({ content, route, choice, first }: DecodedProps): JSX.Element {
+function Decoded({ content, route, choice, rank }: DecodedProps): JSX.Element {
   const scene: Scene = useMemo(() => sceneOf(content), [content]);
   if (scene.count === 0) {
     return (
@@ -60,5 +65,5 @@ function Decoded({ content, route, choice, first }: DecodedProps): JSX.Element {
       </Figure>
     );
   }
-  return <Stage scene={scene} route={route} choice={choice} rank={first ? null : String(content.rank)} />;
+  return <Stage scene={scene} route={route} choice={choice} rank={rank} />;
 }

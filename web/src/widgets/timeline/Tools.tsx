@@ -1,8 +1,10 @@
 /** Search, zoom and exports. */
 import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
 import { keyed } from "../../canvas/viewport";
 import { formatCount } from "../../data/quantity";
 import { t } from "../../i18n/language";
+import { standFor, unsearched } from "./find";
 import type { Scene } from "./scene";
 import type { Saved } from "./Stage";
 import type { Looking } from "./state";
@@ -17,6 +19,8 @@ interface Props {
 
 export function Tools({ scene, looking, search, choice, onSave }: Props): JSX.Element {
   const { matches, selected, find } = looking;
+  const matching = useMemo(() => standFor(scene, matches), [scene, matches]);
+  const missed = useMemo(() => unsearched(scene), [scene]);
   const number = matches.indexOf(selected) + 1;
   const press = (key: string): void => {
     const range = keyed(scene.axis, looking.range, key);
@@ -45,8 +49,9 @@ export function Tools({ scene, looking, search, choice, onSave }: Props): JSX.El
           <span role="status">
             {number > 0
               ? t("{number} of {count}", { number: formatCount(number), count: formatCount(matches.length) })
-              : t(matches.length === 1 ? "{count} match" : "{count} matches", { count: formatCount(matches.length) })}
+              : t(matching === 1 ? "{count} match" : "{count} matches", { count: formatCount(matching) })}
           </span>
+          {missed > 0 && <span>{t("{count} merged slices are not searched", { count: formatCount(missed) })}</span>}
           <button type="button" disabled={matches.length === 0} aria-label={t("Previous match")} onClick={() => looking.step(true)}>
             ‹
           </button>

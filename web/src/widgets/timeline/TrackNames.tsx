@@ -21,16 +21,16 @@ export function TrackNames({ scene, looking, top, height }: Props): JSX.Element 
         const { name = "", process = "", num_rows: rows = 1 } = scene.content.tracks[track] ?? {};
         if (y > RULER_PX + height - HEADER_PX) return null;
         return (
-          <button
-            key={track}
-            type="button"
-            style={{ top: `${y}px` }}
-            aria-expanded={!folded}
-            title={t(rows === 1 ? "{process}, {rows} row" : "{process}, {rows} rows", { process, rows })}
-            onClick={() => looking.fold(track)}
-          >
-            <span aria-hidden="true">{folded ? "▸" : "▾"}</span> <b>{name}</b> <small>{process}</small>
-          </button>
+          <div key={track} class={own < top ? "pinned" : ""} style={{ top: `${y}px` }}>
+            <button
+              type="button"
+              aria-expanded={!folded}
+              title={t(rows === 1 ? "{process}, {rows} row" : "{process}, {rows} rows", { process, rows })}
+              onClick={() => looking.fold(track)}
+            >
+              <span aria-hidden="true">{folded ? "▸" : "▾"}</span> <b>{name}</b> <small>{process}</small>
+            </button>
+          </div>
         );
       })}
     </div>

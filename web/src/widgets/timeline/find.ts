@@ -1,5 +1,5 @@
 /** Slices that the reader looks for: by a part of their name, or by kind. */
-import type { Scene } from "./scene";
+import { eventsOf, nameOf, type Scene } from "./scene";
 
 /** Which labels are looked for; null when nothing is. */
 export type Lit = Uint8Array | null;
@@ -19,6 +19,20 @@ export function litBy(scene: Scene, text: string, kind: string | null): Lit {
 export function matchesOf(scene: Scene, lit: Lit): Int32Array {
   if (lit === null) return new Int32Array(0);
   return inTime(scene).filter((slice) => lit[scene.label[slice] ?? 0] === 1);
+}
+
+/** How many slices of the trace the drawn ones stand for. */
+export function standFor(scene: Scene, slices: Int32Array): number {
+  return slices.reduce((sum, slice) => sum + eventsOf(scene, slice), 0);
+}
+
+const MIXED = "(small)";
+
+/** How many slices are drawn together with ones of other names, so that a search cannot tell whether they match. */
+export function unsearched(scene: Scene): number {
+  let sum = 0;
+  for (const [slice, { events }] of scene.merged) if (nameOf(scene, slice) === MIXED) sum += events;
+  return sum;
 }
 
 /** The match after the selected slice, or before it; from the ends it goes on at the other one. -1 when there is none. */

@@ -2,11 +2,13 @@
 import { colour } from "../../canvas/theme";
 import { type Range, toPixels } from "../../canvas/viewport";
 import type { Frame } from "../../canvas/Surface";
-import { formatNs } from "../../data/quantity";
+import { formatCount, formatNs } from "../../data/quantity";
+import { t } from "../../i18n/language";
 import { Batches } from "./drawing";
 import type { Lit } from "./find";
 import { HEADER_PX, type Layout, type Placed, RULER_PX, rowTop, tracksWithin } from "./layout";
 import { laneOf, launchedBy, type Scene, sourceOf } from "./scene";
+import { stepMarks } from "./steps";
 import { ticksOf } from "./ticks";
 
 /** What is to be seen. */
@@ -64,18 +66,14 @@ function paintHeader({ context, width }: Frame, view: View, placed: Placed, shif
 
 function paintStepLines({ context, width, height, range }: Frame, { scene }: View): void {
   context.fillStyle = colour("--line");
-  for (const step of stepsWithin(scene, range, width)) {
-    context.fillRect(Math.round(toPixels(range, width, step.start_ns)), RULER_PX, 1, height - RULER_PX);
-    context.fillRect(Math.round(toPixels(range, width, step.end_ns)), RULER_PX, 1, height - RULER_PX);
+  const { marks, isMerged } = stepMarks(scene.content.steps, range, width);
+  if (isMerged) return; // lines every few pixels would hide the slices
+  for (const { step } of marks) {
+    const { start_ns: start, end_ns: end } = scene.content.steps[step] ?? { start_ns: 0, end_ns: 0 };
+    context.fillRect(Math.round(toPixels(range, width, start)), RULER_PX, 1, height - RULER_PX);
+    context.fillRect(Math.round(toPixels(range, width, end)), RULER_PX, 1, height - RULER_PX);
   }
 }
-
-/** Steps in view, unless they would be too narrow to be told apart. */
-function stepsWithin(scene: Scene, range: Range, width: number): TraceSteps {
-  const shown = scene.content.steps.filter((step) => step.end_ns > range.start && step.start_ns < range.end);
-  return shown.length > width / 4 ? [] : shown;
-}
-type TraceSteps = Scene["content"]["steps"];
 
 function paintRuler({ context, width, range }: Frame, scene: Scene): void {
   context.fillStyle = colour("--panel");
@@ -84,18 +82,18 @@ function paintRuler({ context, width, range }: Frame, scene: Scene): void {
   context.textBaseline = "middle";
   context.textAlign = "left";
   const [ink, soft, line] = [colour("--ink"), colour("--soft"), colour("--line")];
-  stepsWithin(scene, range, width).forEach((step, i) => {
-    const from = Math.max(toPixels(range, width, step.start_ns), 0);
-    const to = Math.min(toPixels(range, width, step.end_ns), width);
-    context.fillStyle = i % 2 === 0 ? colour("--grid") : line;
+  const { marks, count, isMerged } = stepMarks(scene.content.steps, range, width);
+  for (const { from, to, step, isOdd } of marks) {
+    context.fillStyle = isOdd ? line : colour("--grid");
     context.fillRect(from, 1, Math.max(to - from - 1, 1), 14);
-    if (to - from < STEP_TEXT_PX) return;
+    const one = scene.content.steps[step];
+    if (one === undefined || to - from < STEP_TEXT_PX) continue;
     context.fillStyle = ink;
     const room = Math.floor((to - from - 8) / 6.1);
-    const length = formatNs(step.end_ns - step.start_ns);
-    const text = `${step.name}, ${length}`;
-    context.fillText(text.length <= room ? text : step.name.slice(-room), from + 4, 8.5);
-  });
+    const text = `${one.name}, ${formatNs(one.end_ns - one.start_ns)}`;
+    context.fillText(text.length <= room ? text : one.name.slice(-room), from + 4, 8.5);
+  }
+  if (isMerged) paintCount(context, t("{count} steps, several to a mark", { count: formatCount(count) }));
   for (const { at, text } of ticksOf(range, width)) {
     const x = Math.round(toPixels(range, width, at));
     context.fillStyle = line;
@@ -105,6 +103,14 @@ function paintRuler({ context, width, range }: Frame, scene: Scene): void {
   }
   context.fillStyle = line;
   context.fillRect(0, RULER_PX - 1, width, 1);
+}
+
+/** How many steps the marks stand for, on a ground of its own. */
+function paintCount(context: CanvasRenderingContext2D, text: string): void {
+  context.fillStyle = colour("--panel");
+  context.fillRect(0, 1, context.measureText(text).width + 10, 14);
+  context.fillStyle = colour("--ink");
+  context.fillText(text, 4, 8.5);
 }
 
 interface Box {

@@ -1,6 +1,7 @@
 /** A rank's slices as typed arrays, decoded once from the columns in which they travel. */
 import type { Axis } from "../../canvas/viewport";
 import { cumulative } from "../../data/columns";
+import { t } from "../../i18n/language";
 
 /** The part of Python's `TraceView` that is drawn here. Times are nanoseconds since the origin. */
 export interface TraceContent {
@@ -56,6 +57,8 @@ export interface Scene {
   /** Lanes of each track, by row; holes where a row has none. */
   readonly rows: readonly (readonly (Lane | undefined)[])[];
   readonly merged: ReadonlyMap<number, Merged>;
+  /** What share of its extent each slice is busy: below 1 where it stands for several, with gaps. */
+  readonly share: Float32Array;
   /** Device work in order, and what launched each. */
   readonly work: Int32Array;
   readonly source: Int32Array;
@@ -85,6 +88,8 @@ export function sceneOf(content: TraceContent): Scene {
   const standing = [...cumulative(merged.slice)].map(
     (at, i) => [at, { events: merged.num_events[i] ?? 1, busy: merged.busy_ns[i] ?? 0 }] as const,
   );
+  const share = new Float32Array(dur.length).fill(1);
+  for (const [at, { busy }] of standing) share[at] = Math.min(busy / Math.max(dur[at] ?? 1, 1), 1);
   return {
     content,
     axis: axisOf(content, lanes, start, end),
@@ -95,6 +100,7 @@ export function sceneOf(content: TraceContent): Scene {
     lanes,
     rows,
     merged: new Map(standing),
+    share,
     work: Int32Array.from(cumulative(launches.slice)),
     source: Int32Array.from(cumulative(launches.source)),
   };
@@ -153,6 +159,11 @@ export function laneOf(scene: Scene, slice: number): Lane | undefined {
 /** A slice's name as it is shown. */
 export function nameOf(scene: Scene, slice: number): string {
   return scene.content.names[scene.content.labels.name[scene.label[slice] ?? 0] ?? 0] ?? "";
+}
+
+/** The same for a reader; a slice may have no name at all. */
+export function titleOf(scene: Scene, slice: number): string {
+  return nameOf(scene, slice).trim() || t("(unnamed)");
 }
 
 /** A slice's kind. */
