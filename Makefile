@@ -41,10 +41,10 @@ test-rules: $(STAMP)
 # Two processes at a time here too; then alone what measures time.
 test-slow: $(STAMP)
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target slow-memory slow-most
-	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(MEASURING)
+	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(MEASURING) tests/cli
 
 slow-most: $(STAMP)
-	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(BESIDE:%=--ignore=%) $(MEASURING:%=--ignore=%)
+	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 --ignore=tests/cli $(BESIDE:%=--ignore=%) $(MEASURING:%=--ignore=%)
 
 slow-memory: $(STAMP)
 	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(BESIDE)
