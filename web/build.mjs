@@ -1,10 +1,13 @@
-// Bundles the interactive part of the report: one script, a few lines that run before it, and one style sheet, which
-// Python inlines into every page, with the dictionary and, where there are graphs, the worker beside them.
+// Bundles the interactive part of the report, which Python inlines: a script in pieces, of which a page gets what its
+// widgets need, a few lines that run before it, a style sheet, the texts of the interface in each language, and the
+// worker for graphs.
 // `node build.mjs` writes them among the package's assets; `--check` compares instead and fails on a difference.
 import { readFile, writeFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { minified } from "./minified.mjs";
+import { script } from "./pieces.mjs";
 
 const assets = fileURLToPath(new URL("../src/pyrometer/report/assets/", import.meta.url));
 const shared = {
@@ -28,7 +31,7 @@ const workerData = {
       const { outputFiles, metafile } = await build({ ...shared, entryPoints: [path], format: "iife", metafile: true });
       Object.assign(workerInputs, metafile.inputs);
       const name = basename(path, ".worker.ts");
-      workers.set(`${name}.js`, outputFiles[0].text);
+      workers.set(`${name}.js`, await minified(outputFiles[0].text));
       const blocks = JSON.stringify(fileURLToPath(new URL("src/data/blocks", import.meta.url)));
       return {
         contents: `import { Blocks } from ${blocks};\nexport default () => new Blocks(document).read("worker/${name}");`,
@@ -37,20 +40,23 @@ const workerData = {
   },
 };
 
-const { outputFiles, metafile } = await build({
+const dictionary = await translations("src/i18n/chinese.ts");
+const report = await script(
+  { ...shared, jsx: "automatic", jsxImportSource: "preact", plugins: [workerData] },
+  Object.keys(dictionary),
+);
+const { outputFiles } = await build({
   ...shared,
-  entryPoints: { report: "src/main.ts", theme: "src/shell/early.ts", style: "src/style.css" },
+  entryPoints: { theme: "src/shell/early.ts", style: "src/style.css" },
   outdir: "out",
   format: "iife",
-  jsx: "automatic",
-  jsxImportSource: "preact",
-  plugins: [workerData],
-  metafile: true,
 });
 const made = new Map(outputFiles.map((file) => [basename(file.path).replace("style.css", "report.css"), file.text]));
+made.set("report.js", report.text);
 for (const [name, text] of workers) made.set(name, text);
-made.set("chinese.json", await dictionary("src/i18n/chinese.ts"));
-made.set("LICENSES.txt", await licences({ ...metafile.inputs, ...workerInputs }));
+made.set("english.json", JSON.stringify(Object.keys(dictionary)));
+made.set("chinese.json", JSON.stringify(Object.values(dictionary)));
+made.set("LICENSES.txt", await licences({ ...report.inputs, ...workerInputs }));
 
 let stale = 0;
 for (const [name, text] of made) {
@@ -62,11 +68,11 @@ for (const [name, text] of made) {
 }
 process.exitCode = stale ? 1 : 0;
 
-/** A dictionary as JSON: it is data of a page, which its script reads when a reader wants that language. */
-async function dictionary(path) {
+/** The dictionary of a language: its texts are data of a page, in the same order as the English ones. */
+async function translations(path) {
   const { outputFiles } = await build({ ...shared, entryPoints: [path], format: "esm" });
   const { CHINESE } = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
-  return JSON.stringify(CHINESE);
+  return CHINESE;
 }
 
 /** The licences of the packages whose code is in the bundle. */

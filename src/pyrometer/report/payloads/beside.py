@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
 
 import msgspec
 from markupsafe import Markup
 
-from pyrometer.errors import InputError
-from pyrometer.report.payloads.block import Block, element
+from pyrometer.report.inline import asset
+from pyrometer.report.payloads.block import Block, element, readable_element
 
 ARRANGED = ("graphs",)
 """Areas of blocks whose widgets arrange boxes in a worker."""
 
 
 def beside_script(blocks: Iterable[Block]) -> list[Markup]:
-    """What the script of a page with these blocks may ask for: the dictionary, and the worker that arranges graphs."""
+    """What the script of a page with these blocks may ask for: its texts, and the worker that arranges graphs."""
     arranged = any(block.name.partition("/")[0] in ARRANGED for block in blocks)
-    return [dictionary(), layout_worker()] if arranged else [dictionary()]
+    return [texts(), layout_worker()] if arranged else [texts()]
 
 
 @cache
-def dictionary() -> Markup:
-    """English texts of the interface and what they are in Chinese.
+def texts() -> Markup:
+    """The texts of the interface in English, which the script reads as it starts, and in the same order in Chinese.
 
     Raises:
-        InputError: the file is missing from this installation.
+        InputError: a file is missing from this installation.
     """
-    return element(Block("language/zh", _asset("chinese.json")))
+    english = readable_element(Block("language/en", asset("english.json").encode()))
+    return english + Markup("\n") + element(Block("language/zh", asset("chinese.json").encode()))
 
 
 @cache
@@ -39,13 +39,4 @@ def layout_worker() -> Markup:
     Raises:
         InputError: the file is missing from this installation.
     """
-    return element(Block("worker/layout", msgspec.json.encode(_asset("layout.js").decode())))
-
-
-def _asset(name: str) -> bytes:
-    try:
-        return files("pyrometer.report").joinpath(f"assets/{name}").read_bytes()
-    except FileNotFoundError as error:
-        raise InputError(
-            f"{name} is missing from this installation; build it with make web, or reinstall pyrometer"
-        ) from error
+    return element(Block("worker/layout", msgspec.json.encode(asset("layout.js"))))

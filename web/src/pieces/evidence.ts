@@ -1,0 +1,4 @@
+import { Evidence } from "../widgets/evidence/Evidence";
+import { register } from "../widgets/registry";
+
+register("evidence", Evidence);

@@ -1,0 +1,4 @@
+import { Difference } from "../widgets/compile/Difference";
+import { register } from "../widgets/registry";
+
+register("graphdiff", Difference);

@@ -1,0 +1,4 @@
+import { Grown } from "../widgets/memory/Grown";
+import { register } from "../widgets/registry";
+
+register("grown", Grown);

@@ -1,0 +1,4 @@
+import { Icicle } from "../widgets/icicle/Icicle";
+import { register } from "../widgets/registry";
+
+register("icicle", Icicle);

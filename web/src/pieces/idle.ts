@@ -1,0 +1,4 @@
+import { Idle } from "../widgets/idle/Idle";
+import { register } from "../widgets/registry";
+
+register("idle", Idle);

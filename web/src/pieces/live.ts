@@ -1,0 +1,4 @@
+import { Live } from "../dashboard/Live";
+import { register } from "../widgets/registry";
+
+register("live", Live);

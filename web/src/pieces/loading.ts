@@ -1,0 +1,4 @@
+import { Loading } from "../widgets/loading/Loading";
+import { register } from "../widgets/registry";
+
+register("loading", Loading);

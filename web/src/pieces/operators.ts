@@ -1,0 +1,4 @@
+import { Operators } from "../widgets/operators/Operators";
+import { register } from "../widgets/registry";
+
+register("operators", Operators);

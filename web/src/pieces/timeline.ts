@@ -1,0 +1,4 @@
+import { Timeline } from "../widgets/timeline/Timeline";
+import { register } from "../widgets/registry";
+
+register("timeline", Timeline);
