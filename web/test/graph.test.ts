@@ -5,7 +5,7 @@ import { type GraphContent, type GraphIndex, mainNode, marksByUnit, nodeFacts } 
 import { sceneDot } from "../src/widgets/graphs/dot";
 import { arrangePlainly } from "../src/widgets/graphs/layout";
 import { OVERLAYS, paint } from "../src/widgets/graphs/overlay";
-import { ALL, pathTo, sceneOfLevel, sceneOfUnits, smooth, standsOf, toArrange } from "../src/widgets/graphs/scene";
+import { ALL, MOST_PORTS, pathTo, portsOf, sceneOfLevel, sceneOfUnits, smooth, standsOf, toArrange, unitOfBox } from "../src/widgets/graphs/scene";
 import { counterparts, search } from "../src/widgets/graphs/search";
 
 const HOSTILE = "</script><img onerror=alert(1)>";
@@ -51,6 +51,7 @@ function graph(changes: Partial<GraphContent> = {}): GraphContent {
         x: [10, 10, 10],
         y: [10, 110, 210],
         units: [[0], [1, 2], [3]],
+        outside: [[], [], []],
         opens: [-1, -1, -1],
         source: [0, 1],
         target: [1, 2],
@@ -90,12 +91,34 @@ describe("drawings", () => {
     expect(scene.edges[0]).toMatchObject({ path: "M50 50V110", left: 50, right: 50, top: 50, bottom: 110 });
   });
   it("arranges opened operations in rows", () => {
-    const asked = toArrange(graph(), [1, 2, 3]);
-    expect(asked.edges).toEqual([[0, 1], [1, 2]]);
-    const scene = sceneOfUnits(graph(), [1, 2, 3], asked, arrangePlainly(asked));
+    const asked = toArrange(graph(), [0, 1, 2, 3], []);
+    expect(asked.edges).toEqual([[0, 1], [1, 2], [2, 3]]);
+    const scene = sceneOfUnits(graph(), [0, 1, 2, 3], [], asked, arrangePlainly(asked));
     const tops = scene.boxes.map((box) => box.y);
     expect(tops).toEqual([...tops].sort((a, b) => a - b));
-    expect(new Set(tops).size).toBe(3);
+    expect(new Set(tops).size).toBe(4);
+  });
+  it("shows what an opened part reads from outside, and who reads it there", () => {
+    const ports = portsOf(graph(), [1, 2]);
+    expect(ports).toMatchObject([
+      { label: "x", owner: "", units: [0], inside: [0], enters: true },
+      { label: "output", units: [3], inside: [1], enters: false },
+    ]);
+    const asked = toArrange(graph(), [1, 2], ports);
+    expect(asked.edges).toEqual([[1, 2], [0, 1], [2, 3]]);
+    const scene = sceneOfUnits(graph(), [1, 2], ports, asked, arrangePlainly(asked));
+    expect(scene.boxes.map(unitOfBox)).toEqual([0, 1, 2, 3]);
+    expect(scene.boxes.map((box) => box.outside.length)).toEqual([1, 0, 0, 1]);
+    expect(scene.boxOfUnit.get(3)).toBe(3);
+    expect(new Set(scene.boxes.map((box) => box.y)).size).toBe(4);
+  });
+  it("puts many readers into one port", () => {
+    const one = graph();
+    const many = Array.from({ length: 30 }, (_, reader) => reader + 10);
+    const units = { ...one.units, source: many.map(() => 2), target: many };
+    const ports = portsOf({ ...one, units }, [2]);
+    expect(ports).toHaveLength(MOST_PORTS);
+    expect(ports.flatMap((port) => port.units)).toEqual(many);
   });
   it("bends lines only where they turn", () => {
     expect(smooth([])).toBe("");

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { CHINESE } from "../src/i18n/chinese";
-import { language, onLanguage, setLanguage, startLanguage, t } from "../src/i18n/language";
+import { language, onLanguage, paired, setLanguage, startLanguage, t } from "../src/i18n/language";
 import { inLanguage } from "../src/i18n/static";
 
 declare global {
@@ -44,6 +44,13 @@ describe("the dictionary", () => {
       return wanted.some((hole) => !found.includes(hole)) || found.some((hole) => !wanted.includes(hole));
     });
     expect(wrong).toEqual([]);
+  });
+});
+
+describe("two tables of texts", () => {
+  it("make a dictionary, in which what has no translation stays English", () => {
+    expect(paired(["One.", "Two.", "Three."], ["一。", "二。"])).toEqual({ "One.": "一。", "Two.": "二。", "Three.": "Three." });
+    expect(paired([], ["一。"])).toEqual({});
   });
 });
 

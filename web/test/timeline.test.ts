@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { placeOf, parametersOf } from "../src/widgets/timeline/address";
+import { parametersOf, placeOf, wrongIn } from "../src/widgets/timeline/address";
 import { shadeOf } from "../src/widgets/timeline/drawing";
 import { litBy, longestNamed, matchesOf, nextMatch, standFor, unsearched } from "../src/widgets/timeline/find";
 import { HEADER_PX, laneAt, layoutOf, pastCallers, ROW_PX, scrollTo, tracksWithin } from "../src/widgets/timeline/layout";
@@ -182,13 +182,19 @@ describe("time axis", () => {
 
 describe("the address", () => {
   it("gives back what it was given", () => {
-    const place = { range: { start: 100, end: 400 }, selected: 1, find: "gemm" };
+    const place = {
+      range: { start: 100, end: 400 }, selected: 1, find: "gemm", kind: CONTENT.kinds[0] ?? null,
+      measured: { start: 200, end: 300 }, folded: new Set([1]),
+    };
     expect(placeOf(scene, parametersOf(scene, place))).toEqual(place);
+    expect(wrongIn(scene, parametersOf(scene, place))).toEqual([]);
   });
 
   it("leaves out what is as at first, and refuses nonsense", () => {
-    const whole = placeOf(scene, { from: "x", select: "99", to: "" });
-    expect(parametersOf(scene, whole)).toEqual({});
+    const nonsense = { from: "x", select: "99", to: "", kind: "colour", measure: "7", fold: "0,9" };
+    expect(parametersOf(scene, placeOf(scene, { ...nonsense, fold: "9" }))).toEqual({});
+    expect(wrongIn(scene, nonsense)).toEqual(["from=x", "select=99", "kind=colour", "measure=7", "fold=0,9"]);
+    expect(wrongIn(scene, { from: "9", to: "3", measure: "3..1", find: "" })).toEqual(["from=9", "to=3", "measure=3..1"]);
   });
 
   it("selects the longest slice of a name, and goes there", () => {

@@ -22,6 +22,8 @@ _TORCH = re.compile(r"(?:site|dist)-packages/torch/|/torch/_(?:dynamo|inductor|f
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages/|/lib(?:64)?/python3(?:\.\d+)?t?/|/Python3\d+/Lib/|^<(?:frozen |eval_with_key>)"
 )
+_STARTER = re.compile(r"/(?:bin|Scripts)/(?:pyrometer|torchrun|pytest)(?:-script\.py|\.exe)?$")
+"""Scripts that an installation makes, and that only start another program."""
 _GENERATED = re.compile(r"<string>:__\w+__$")
 """Methods that dataclasses, namedtuples and their like make out of text; code of the user's in a text defines no such function alone."""
 
@@ -44,7 +46,7 @@ def origin_of(file: str, function: str = "") -> Origin:
     torch_folders, library_folders = _folders()
     if _TORCH.search(path) or path.startswith(torch_folders):
         return "torch"
-    if _LIBRARY.search(path) or path.startswith(library_folders):
+    if _STARTER.search(path) or _LIBRARY.search(path) or path.startswith(library_folders):
         return "library"
     return "user"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,12 +16,16 @@ from pyrometer.report.charts.shares import Share, share_bar
 from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import compile_breaks
 from pyrometer.report.facts.compile_inside import STAGES
+from pyrometer.report.facts.compile_kernels import kernel_section
 from pyrometer.report.facts.layout import Section, shortened
 
 PICTURED = ("dynamo", "forward", "backward", "post_grad", "post_grad_backward")
 """Stages that are drawn."""
 
 MOST_PICTURES = 8
+
+MOST_PICTURE_BYTES = 240_000
+"""Of all pictures as the page carries them; the graphs are in the page's data as well, and drawn from there by its script."""
 
 MOST_ROWS = 20
 """Rows of a table on the page; the document holds more."""
@@ -32,12 +37,13 @@ LARGEST_PHASES = 9
 def compile_parts(report: CompileReport, sections: Sequence[Section]) -> dict[str, Any]:
     """Fills `compile_sections.html.j2`."""
     shares = _phases(report)
+    kernels = kernel_section(report)
     return {
         "cards": compile_breaks.cards(report),
         "headline": of_compile.headline(report),
         "subtitle": of_compile.subtitle(report),
         "exactness": compile_breaks.EXACTNESS,
-        "sections": [_shortened(section) for section in sections],
+        "sections": [_shortened(section) for section in (*sections, *([kernels] if kernels else []))],
         "shares": shares,
         "bar": share_bar(shares, "the time that compiling took") if shares else None,
         "pictures": _pictures(report),
@@ -46,6 +52,9 @@ def compile_parts(report: CompileReport, sections: Sequence[Section]) -> dict[st
 
 def _shortened(section: Section) -> Section:
     return section if section.table is None else section._replace(table=shortened(section.table, MOST_ROWS))
+
+
+_TITLES = re.compile(r"<title>[^<]*</title>")
 
 
 class Picture(NamedTuple):
@@ -59,12 +68,20 @@ class Picture(NamedTuple):
 def _pictures(report: CompileReport) -> list[Picture]:
     marks = {f"{one.file}:{one.line}": one.reason for one in report.breaks}
     drawn = [graph for graph in report.graph_records if graph.stage in PICTURED and graph.num_ops > 1]
-    return [_picture(graph, marks) for graph in drawn[:MOST_PICTURES]]
+    pictures = list[Picture]()
+    room = MOST_PICTURE_BYTES
+    for graph in drawn[:MOST_PICTURES]:
+        picture = _picture(graph, marks)
+        room -= len(picture.source)
+        if room >= 0 or not pictures:
+            pictures.append(picture)
+    return pictures
 
 
 def _picture(graph: Graph, marks: dict[str, str]) -> Picture:
     layout = lay_out(graph)
-    drawn = base64.b64encode(graph_svg(layout, marks=marks).encode()).decode()
+    unspoken = _TITLES.sub("", graph_svg(layout, marks=marks))  # an image is not hovered over
+    drawn = base64.b64encode(unspoken.encode()).decode()
     title = (
         f"{graph.compile_id}, {STAGES.get(graph.stage, graph.stage)}: {counted(graph.num_ops, 'operation')}"
     )

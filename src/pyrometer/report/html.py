@@ -6,16 +6,13 @@ document itself travels in a data block of the page, so that the page can be tur
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
-from markupsafe import Markup
 
 from pyrometer.bench.cold import ColdStarts
 from pyrometer.bench.comparison.verdict import Verdict
@@ -24,7 +21,7 @@ from pyrometer.bench.stability import Soak
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
 from pyrometer.hardware.environment import Environment
-from pyrometer.record import to_json
+from pyrometer.memory.profile import MemoryProfile
 from pyrometer.report import kinds
 from pyrometer.report.charts.forest import forest
 from pyrometer.report.charts.histogram import histogram, latency_scale
@@ -55,22 +52,25 @@ from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import memory as of_memory
+from pyrometer.report.facts import memory_peaks, surroundings
 from pyrometer.report.facts import snapshot as of_snapshot
 from pyrometer.report.facts import soak as of_soak
-from pyrometer.report.facts import surroundings
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts import verdict as of_verdict
-from pyrometer.report.facts.layout import percent, spans
+from pyrometer.report.facts.layout import Section, percent, spans
+from pyrometer.report.facts.program import numerics_section, program_section
 from pyrometer.report.facts.trace_document import Part
 from pyrometer.report.findings_context import finding_parts
+from pyrometer.report.inline import inline, script
 from pyrometer.report.memory_context import loading_parts, memory_parts, snapshot_parts
-from pyrometer.report.navigation import assemble, page_of
+from pyrometer.report.navigation import assemble, page_of, replaced
 from pyrometer.report.payloads.beside import beside_script
-from pyrometer.report.payloads.block import element, embed
+from pyrometer.report.payloads.block import document_element, element
 from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.report.run_documents import CompareDocument
 from pyrometer.report.trace_context import MOST_RANKS, part_context, part_contexts
+from pyrometer.report.visible import for_template
 from pyrometer.report.widgets import places
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -93,16 +93,18 @@ def page(document: Document, exhibits: Exhibits | None = None) -> str:
     template, view = VIEWS[kind]
     shown = exhibits or Exhibits()
     blocks = list(blocks_of(document, shown))
+    widgets = list(places(block.name for block in blocks))
     shell: Context = {
         "kind": kind,
         "document": document,
+        "target": surroundings.named_target(document),
         "style": inline("report.css"),
         "early": inline("theme.js"),
-        "app": inline("report.js"),
-        "data": embed(b'{"kind":"%s","document":%s}' % (kind.encode(), to_json(document))),
+        "app": script({place.widget for place in widgets}),
+        "data": document_element(kind, document),
         "missing": shown.missing,
         "blocks": [*map(element, blocks), *beside_script(blocks)],
-        "widgets": list(places(block.name for block in blocks)),
+        "widgets": widgets,
     }
     return _templates().get_template(template).render(**shell, **view(document))
 
@@ -113,38 +115,22 @@ def write_report(document: Document, path: Path, exhibits: Exhibits | None = Non
     Raises:
         InputError: the place cannot be written.
     """
-    content = page(document, exhibits)
+    return save_page(page(document, exhibits), path)
+
+
+def save_page(content: str, path: Path) -> Path:
+    """Write a page that was made, in the same way.
+
+    Raises:
+        InputError: the place cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as beside:
-            beside.write_text(content, encoding="utf-8")
+            beside.write_text(content, encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"{path}: cannot write the report ({error.strerror}); pass another place") from error
     return path
-
-
-class Inline(NamedTuple):
-    """One of our own files as it stands in a page, and the hash by which the page's policy admits it."""
-
-    text: Markup
-    hash: str
-
-
-@cache
-def inline(name: str) -> Inline:
-    """A style sheet or script among our assets.
-
-    Raises:
-        InputError: it is missing.
-    """
-    try:
-        text = _asset(f"assets/{name}")
-    except FileNotFoundError as error:
-        raise InputError(
-            f"{name} is missing from this installation; build it with make web, or reinstall pyrometer"
-        ) from error
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return Inline(Markup(text), f"sha256-{digest}")  # noqa: S704 - our own file
 
 
 def bench_context(document: BenchDocument) -> Context:
@@ -164,6 +150,7 @@ def bench_context(document: BenchDocument) -> Context:
         "memory": None,
         "loading": loading_parts(document.loading) if document.loading is not None else None,
         "notes": [],
+        "beside": [],
         **_surroundings(document),
     }
 
@@ -173,7 +160,7 @@ def check_context(document: CheckDocument) -> Context:
     m, script = document.measurement, document.script
     traced = _traced(document.trace, document.capture) if document.trace is not None else None
     return {
-        "measured": _measurement(m, document.phases) if m is not None else None,
+        "measured": _measurement(m, document.phases, document.memory_profile) if m is not None else None,
         "compared": None,
         "starts": None,
         "soaked": None,
@@ -185,11 +172,12 @@ def check_context(document: CheckDocument) -> Context:
         "compiled": compile_parts(document.compiled, of_compile.sections(document.compiled))
         if document.compiled is not None
         else None,
-        "memory": memory_parts(document.memory_profile, of_memory.sections(document.memory_profile))
+        "memory": memory_parts(document.memory_profile, of_memory.of_check(document))
         if document.memory_profile is not None
         else None,
         "loading": loading_parts(document.loading) if document.loading is not None else None,
         "notes": document.notes,
+        "beside": _beside(document),
         **_surroundings(document),
     }
 
@@ -251,9 +239,13 @@ def compare_context(document: CompareDocument) -> Context:
     found = document.comparison
     return {
         "headline": _headline(of_comparison.headline(found)),
+        "cautions": of_comparison.cautions(found),
+        "figures": of_comparison.top_figures(found),
         "sides": of_comparison.side_table(found),
-        "sections": of_comparison.sections(found.changes),
+        "measured": of_comparison.figure_table(found),
+        "sections": of_comparison.sections(found),
         **_whereabouts(document, found.environment),
+        "provenance": of_comparison.provenance_facts(found),
     }
 
 
@@ -311,14 +303,16 @@ def _headline(text: str) -> list[tuple[str, str]]:
     return [(said, f"({interval}" if interval else "") for said, _, interval in parts]
 
 
-def _measurement(m: Measurement, phases: Sequence[PhaseTime]) -> Context:
+def _measurement(
+    m: Measurement, phases: Sequence[PhaseTime], profile: MemoryProfile | None = None
+) -> Context:
     due = of_measurement.deadline(m)
     spread = of_measurement.spread(m)
     return {
         "record": m,
         "headline": _headline(of_measurement.headline(m)),
         "subtitle": of_measurement.subtitle(m),
-        "figures": of_measurement.top_figures(m),
+        "figures": memory_peaks.headline_figure(of_measurement.top_figures(m), profile),
         "phases": list(
             zip(of_measurement.phase_slots(phases), of_measurement.phase_table(phases).rows, strict=True)
         ),
@@ -344,6 +338,16 @@ def _traced(report: RankReport, capture: Capture | None) -> Context:
     """The chapters of a trace beside a measurement, whose page begins with where the step goes."""
     sections = [section for section in of_rank.sections(report, capture) if section.slug != "breakdown"]
     return part_context(Part("", report, sections))
+
+
+def _beside(document: CheckDocument) -> list[tuple[str, Section]]:
+    """Chapters that findings rest on and nothing draws, each with its page."""
+    chapters = []
+    if document.numerics is not None:
+        chapters.append(("quality", numerics_section(document.numerics)))
+    if document.program is not None:
+        chapters.append(("environment", program_section(document.program)))
+    return chapters
 
 
 def _verdict(v: Verdict) -> Context:
@@ -383,7 +387,7 @@ def _surroundings(document: TargetDocument) -> Context:
         "environment_line": surroundings.environment_line(document.environment),
         "environment": surroundings.environment_facts(document.environment),
         "settings": surroundings.settings_table(document.environment),
-        "provenance": surroundings.provenance_facts(document, document.target),
+        "provenance": surroundings.provenance_facts(document),
     }
 
 
@@ -396,7 +400,7 @@ def _whereabouts(
         "environment_line": surroundings.environment_line(known) if known is not None else None,
         "environment": surroundings.environment_facts(known) if known is not None else [],
         "settings": surroundings.settings_table(known) if known is not None else None,
-        "provenance": surroundings.provenance_facts(document, document.target),
+        "provenance": surroundings.provenance_facts(document),
     }
 
 
@@ -410,6 +414,7 @@ def _templates() -> jinja2.Environment:
     templates = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: _asset(f"templates/{name}")),
         autoescape=True,
+        finalize=for_template,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -417,6 +422,7 @@ def _templates() -> jinja2.Environment:
     templates.filters["spans"] = spans
     templates.filters["percent"] = percent
     templates.filters["page"] = page_of
+    templates.filters["replaced"] = replaced
     templates.filters["assemble"] = assemble
     templates.filters["saving"] = of_memory.saving
     return templates

@@ -36,6 +36,12 @@ class RankTrace:
     tables: Mapping[str, pl.DataFrame]
     results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # kept, by name
 
+    def __repr__(self) -> str:
+        """Without the tables."""
+        return (
+            f"RankTrace(rank={self.rank}, num_events={self.tables['events'].height}, path={self.info.path!r})"
+        )
+
     @property
     def rank(self) -> int:
         """Rank of the process that was traced."""

@@ -16,7 +16,7 @@ from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.compile import blocks
 from pyrometer.report.payloads.compile_graph import GraphContent, Level
 from pyrometer.report.payloads.compile_graphs import distinct, graph_blocks, graph_content
-from pyrometer.report.payloads.compile_levels import MOST_ARRANGED, MOST_BOXES
+from pyrometer.report.payloads.compile_levels import MOST_ARRANGED, MOST_BOXES, MOST_PORTS
 from pyrometer.report.payloads.compile_marks import LineMark, line_marks
 from pyrometer.rules.finding import Finding, Place
 
@@ -224,3 +224,49 @@ def test_odd_graphs_do_no_harm():
     assert content.nodes.inputs == [[], [0]]
     only_inputs = Graph(compile_id="", stage="dynamo", nodes=[GraphNode(name="x", op="input")], num_ops=0)
     assert len(graph_content(only_inputs).levels[0].x) == 1
+
+
+def test_an_opened_level_shows_what_it_reads_from_outside_and_who_reads_it_there():
+    content = graph_content(chain(4000, lambda place: f"part.{place // 400}"), flat=False)
+    names = content.nodes.name
+    first, *opened = content.levels
+    assert len(opened) == 10
+    assert all(outside == [] for outside in first.outside)
+    for level in opened:
+        held = {unit for units in level.units for unit in units}
+        stubs = {box: units for box, units in enumerate(level.outside) if units}
+        assert all(not level.units[box] and held.isdisjoint(units) for box, units in stubs.items())
+        assert set(stubs) <= {*level.source, *level.target}
+        for box, units in stubs.items():
+            there = {names[node] for unit in units for node in content.units.nodes[unit]}
+            assert label(content, level, box) in there
+    # The second part goes on from the first, and is read by the next operation and by the residual line.
+    assert sorted(label(content, opened[1], box) for box, units in enumerate(opened[1].outside) if units) == [
+        "n399",
+        "n800",
+        "n819",
+    ]
+
+
+def test_many_readers_outside_share_the_last_box():
+    nodes = [GraphNode(name="x", op="input", role="input", dtype="float32", shape=["8"])]
+    nodes += [call(f"in{place}", [f"in{place - 1}" if place else "x"], "inside") for place in range(400)]
+    nodes += [call(f"out{place}", ["in399"], f"head.{place % 30}") for place in range(200)]
+    nodes.append(GraphNode(name="output", op="output", inputs=[f"out{place}" for place in range(200)]))
+    content = graph_content(Graph(compile_id="0/0", stage="dynamo", nodes=nodes, num_ops=600), flat=False)
+    inside = next(level for level in content.levels if level.title == "inside")
+    readers = [units for units in inside.outside if units and units != [0]]
+    assert len(readers) == MOST_PORTS
+    assert sum(map(len, readers)) == 200
+
+
+def call(name: str, inputs: list[str], module: str) -> GraphNode:
+    return GraphNode(
+        name=name,
+        op="call",
+        target="aten.relu.default",
+        inputs=inputs,
+        dtype="float32",
+        shape=["8"],
+        module=module,
+    )

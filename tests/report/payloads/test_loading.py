@@ -153,3 +153,12 @@ def test_blocks_follow_from_the_document(documents):
     made = list(blocks(msgspec.structs.replace(bench, loading=make_report()), Exhibits()))
     assert [block.name for block in made] == ["loading/0"]
     assert from_json(LoadingView, made[0].content) == loading_view(make_report())
+
+
+def test_without_workers_the_stations_add_up_to_the_step():
+    """Getting a batch takes more than making it; the remainder has a station of its own."""
+    told = [stage("decode", "main", 0.02), stage("collate", "main", 0.002), stage("forward", "main", 0.02)]
+    serial = {"verdict": "serial", "settings": LoaderSettings(), "occupancy": None, "queue_batches": 0}
+    [lane] = loading_view(make_report(stages=told, **serial)).lanes
+    assert [station.name for station in lane.stations] == ["decode", "collate", "other loading", "forward"]
+    assert lane.total_s == pytest.approx(0.05)

@@ -1,23 +1,42 @@
-"""What is drawn of the roofline equals what the report says, under a roof that it implies."""
+"""What is drawn of the roofline equals what the report says, under the ceilings that it was compared with."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from pyrometer.hardware.datasheet import lookup
+from pyrometer.hardware.peaks import Peak, Peaks
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.roofline import blocks, roofline_view
+from pyrometer.trace.analysis.ceilings import Ceiling, ceilings
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import RankReport, report_rank
 from pyrometer.trace.reporting.totals import RoofPoint
 
 BANDWIDTH = 2e11
 PEAKS = {"float": 4e12, "c10::BFloat16": 16e12}
+NAMES = {"float": "float32", "c10::BFloat16": "bfloat16"}
+
+
+def ceiling(name: str, rate: float, **changes: Any) -> Ceiling:
+    values: dict[str, Any] = {
+        "low": rate * 0.9,
+        "source": "measured on Test CPU",
+        "is_measured": True,
+        **changes,
+    }
+    return Ceiling(name=name, rate=rate, **values)
+
+
+MACHINE = [
+    ceiling("memory", BANDWIDTH), ceiling("cache", 8e11), ceiling("float32", 4e12), ceiling("bfloat16", 16e12),
+]  # fmt: skip
 
 
 def point(op: str, at: float, efficiency: float, dtype: str = "float", **changes: Any) -> RoofPoint:
@@ -26,7 +45,7 @@ def point(op: str, at: float, efficiency: float, dtype: str = "float", **changes
     values: dict[str, Any] = {
         "op": op, "shapes": "[[8,8]]", "dtypes": f'["{dtype}","{dtype}"]', "calls": 2, "time_ns": 1000, "share": 0.2,
         "flop": 100, "num_bytes": 10, "flop_per_s": roof * efficiency, "bytes_per_s": roof * efficiency / at,
-        "intensity": at, "share_of_roof": efficiency, "bound": "memory" if roof < PEAKS[dtype] else "compute",
+        "intensity": at, "arithmetic": NAMES[dtype], "unit": "matrix", "share_of_roof": efficiency, "bound": "memory" if roof < PEAKS[dtype] else "compute",
     }  # fmt: skip
     return RoofPoint(**{**values, **changes})
 
@@ -42,57 +61,63 @@ def bare(tmp_path_factory) -> RankReport:
 
 @pytest.fixture
 def make_report(bare):
-    def make(points, *, rank=0, device=None, source="measured on Test CPU") -> RankReport:
-        used = msgspec.structs.replace(bare.utilisation, peaks_source=source)
-        devices = [] if device is None else [device]
-        return msgspec.structs.replace(bare, rank=rank, roofline=points, devices=devices, utilisation=used)
+    def make(points, *, rank=0, ceilings=MACHINE) -> RankReport:
+        return msgspec.structs.replace(bare, rank=rank, roofline=points, ceilings=ceilings)
 
     return make
 
 
-def test_the_roof_follows_from_the_operators(make_report):
-    report = make_report(
-        [
-            point("aten::add", 0.1, 0.5),
-            point("aten::mm", 900.0, 0.6),
-            point("aten::mm", 900.0, 0.3, "c10::BFloat16"),
-            point("aten::conv", 500.0, 0.2),
-        ]
+def test_the_ceilings_are_those_of_the_arithmetic_that_operators_do(make_report):
+    points = [point("aten::add", 0.1, 0.5), point("aten::mm", 900.0, 0.6)]
+    view = roofline_view(make_report(points))
+    assert [one.name for one in view.slopes] == ["memory", "cache"]
+    assert view.ceilings == [MACHINE[2]]
+    assert (
+        roofline_view(make_report([*points, point("aten::mm", 9.0, 0.3, "c10::BFloat16")])).ceilings
+        == MACHINE[2:]
     )
-    view = roofline_view(report)
-    assert view.bytes_per_s == pytest.approx(BANDWIDTH)
-    assert [(one.name, one.flop_per_s) for one in view.ceilings] == [
-        ("float32", pytest.approx(4e12)),
-        ("bfloat16", pytest.approx(16e12)),
-    ]
-    assert view.across.log
-    assert view.across.low < 0.1
-    assert view.up.high > 16e12
 
 
-def test_the_roof_above_every_operator_is_on_the_axis(make_report):
+def test_outside_of_matrix_units_all_types_stand_under_float32(make_report):
+    lone = point("aten::gelu", 0.2, 0.5, "c10::BFloat16", unit="vector")
+    assert [one.name for one in roofline_view(make_report([lone])).ceilings] == ["float32"]
+
+
+def test_every_ceiling_and_the_roof_above_every_operator_are_on_the_axis(make_report):
     view = roofline_view(make_report([point("aten::add", 0.1, 1e-4), point("aten::mul", 2.0, 1e-4)]))
-    assert view.bytes_per_s == pytest.approx(BANDWIDTH)
-    assert view.ceilings == []
-    assert view.up.high > 2.0 * BANDWIDTH
+    assert view.up.high > 4e12
+    assert view.across.high > 4e12 / BANDWIDTH
+    bare = roofline_view(make_report([point("aten::mul", 2.0, 1e-4)], ceilings=[]))
+    assert bare.up.high > 2.0 * BANDWIDTH
 
 
-def test_without_an_operator_at_the_memory_there_is_no_slope(make_report):
-    view = roofline_view(make_report([point("aten::mm", 900.0, 0.6)]))
-    assert view.bytes_per_s is None
-    assert [one.flop_per_s for one in view.ceilings] == [pytest.approx(4e12)]
-
-
-def test_the_vendor_s_figures_are_used_where_the_report_used_them(make_report):
-    known = lookup("NVIDIA H200")
-    report = make_report(
-        [point("aten::mm", 900.0, 0.6, "c10::BFloat16")], device="NVIDIA H200", source=known.source
-    )
-    view = roofline_view(report)
-    assert view.bytes_per_s == known.memory_bytes_per_s
-    assert [(one.name, one.flop_per_s) for one in view.ceilings] == [
-        ("bfloat16", known.flop_per_s["bfloat16"])
+def test_measured_ceilings_tell_their_spread_and_what_was_timed(bare):
+    peak = Peak(best=4e12, median=3.5e12, num_timings=9, work="matmul 2048×2048×2048")
+    faster = Peak(best=5e12, median=4.9e12, num_timings=4, work="conv 3×3")
+    memory = Peak(best=2e11, median=1.8e11, num_timings=7, work="copy of 512 MiB")
+    known = Peaks(
+        device="cpu", name="Test CPU", matmul_flop_per_s={"float32": peak, "bfloat16": peak}, conv_flop_per_s={"float32": faster},
+        copy_bytes_per_s={"memory": memory, "h2d_pinned": memory}, cost_s={}, skipped={}, conditions=None, elapsed_s=1.0,
+    )  # fmt: skip
+    found = ceilings(read_trace([Path(bare.path)]).ranks[0], known)
+    assert [(one.name, one.rate, one.low) for one in found] == [
+        ("memory", 2e11, 1.8e11),
+        ("bfloat16", 4e12, 3.5e12),
+        ("float32", 5e12, 4.9e12),
     ]
+    assert found[0].source == "measured on Test CPU"
+    assert found[2].work == "conv 3×3, best of 4 timings"
+
+
+def test_ceilings_of_a_data_sheet_have_no_spread(bare):
+    known = lookup("NVIDIA H200")
+    found = ceilings(read_trace([Path(bare.path)]).ranks[0], known)
+    assert {one.name: one.rate for one in found} == {"memory": known.memory_bytes_per_s, **known.flop_per_s}
+    assert {(one.source, one.is_measured, one.low) for one in found} == {(known.source, False, None)}
+
+
+def test_a_report_without_peaks_has_no_ceilings(bare):
+    assert bare.ceilings == []
 
 
 def test_operators_without_arithmetic_are_counted_but_not_drawn(make_report):
@@ -106,9 +131,9 @@ def test_operators_without_arithmetic_are_counted_but_not_drawn(make_report):
 
 
 def test_without_peaks_there_is_no_roof(make_report):
-    view = roofline_view(make_report([point("aten::mm", 900.0, 0.6, share_of_roof=None, bound="unknown")]))
-    assert view.ceilings == []
-    assert view.bytes_per_s is None
+    silent = point("aten::mm", 900.0, 0.6, share_of_roof=None, bound="unknown")
+    view = roofline_view(make_report([silent], ceilings=[]))
+    assert (view.ceilings, view.slopes) == ([], [])
 
 
 def test_a_block_per_rank(make_report):

@@ -8,6 +8,7 @@ from pyrometer.compiler.costs.metrics import observing_s
 from pyrometer.compiler.costs.phases import phases_s
 from pyrometer.compiler.costs.record import CompileCost
 from pyrometer.compiler.costs.spans import behind, read_spans, waited_for
+from pyrometer.compiler.costs.tree import phase_tree
 from pyrometer.compiler.log import CompileLog
 from pyrometer.quantity import Seconds
 
@@ -41,6 +42,7 @@ def read_cost(
         compile_s=sum(span.duration_ns for span in waits) / 1e9,
         break_even_steps=break_even_steps(first_call_s, steady_s, eager_steady_s),
         phases_s=phases_s(waits),
+        tree=phase_tree(waits),
         background_s=phases_s(behind(spans)),
         observing_s=observing_s(log),
         dispatch_s=dispatch_s,

@@ -8,6 +8,23 @@ from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 
 
+class PhaseTree(Record, frozen=True, kw_only=True):
+    """What went on inside of what while the program waited for the compiler; in columns, a parent before its children.
+
+    A row is a compilation, or a step of torch's: steps of one name inside the same ones are one row. Own times add up to
+    `CompileCost.compile_s`.
+    """
+
+    names: Annotated[list[str], doc("compile ids, and torch's names of steps")]
+    phases: list[str]
+    parent: Annotated[list[int], doc("row around it; -1 where none is")]
+    name: Annotated[list[int], doc("row of names")]
+    phase: Annotated[list[int], doc("row of phases; -1: a compilation")]
+    calls: list[int]
+    own_s: Annotated[list[float], doc("without what is inside of it")]
+    left_out: Annotated[int, doc("steps too short for a row: their time is that of the row around them")] = 0
+
+
 class CompileCost(Record, frozen=True, kw_only=True):
     """What compiling cost, and from which step on it has paid.
 
@@ -32,6 +49,7 @@ class CompileCost(Record, frozen=True, kw_only=True):
     phases_s: Annotated[
         dict[str, float], doc("own time of each phase, without the phases inside of it; adds up to compile_s")
     ] = {}
+    tree: Annotated[PhaseTree | None, doc("the same time, nested; null where nothing was timed")] = None
     background_s: Annotated[
         dict[str, float],
         doc("own time of phases on compile threads, beside the program and not part of compile_s"),

@@ -231,15 +231,26 @@ def _line_key(node: GraphNode) -> Hashable | None:
 
 
 def _ranges(found: Collapsed, max_boxes: int) -> Collapsed:
-    """Boxes that follow each other put together: stretches of an order in which every edge leads forward."""
-    length = -(-len(found.boxes) // max(max_boxes, 1))
-    boxes = [
-        [node for box in found.boxes[start : start + length] for node in box]
-        for start in range(0, len(found.boxes), length)
-    ]
+    """Boxes that follow each other put together: stretches of an order in which every edge leads forward.
+
+    Inputs and outputs stay apart where they are few; nothing leads to the former and nothing comes from the latter, so
+    that they may stand before and behind all others.
+    """
+    kinds = [{node.op for node in box} for box in found.boxes]
+    first = [box for box, held in enumerate(kinds) if held == {"input"}]
+    last = [box for box, held in enumerate(kinds) if held == {"output"}]
+    if len(first) + len(last) > max_boxes // 4:
+        first, last = [], []
+    ends = {*first, *last}
+    between = [box for box in range(len(found.boxes)) if box not in ends]
+    length = -(-len(between) // max(max_boxes - len(ends), 1))
+    stretches = [between[start : start + length] for start in range(0, len(between), max(length, 1))]
+    together = [*([box] for box in first), *stretches, *([box] for box in last)]
+    home = {box: place for place, held in enumerate(together) for box in held}
     edges: dict[tuple[int, int], list[GraphNode]] = {}
     for (source, target), nodes in found.edges.items():
-        pair = (source // length, target // length)
+        pair = (home[source], home[target])
         if pair[0] != pair[1]:
             edges.setdefault(pair, []).extend(nodes)
+    boxes = [[node for box in held for node in found.boxes[box]] for held in together]
     return found._replace(boxes=boxes, edges=edges, by="range")

@@ -65,9 +65,11 @@ def box_label(nodes: Sequence[GraphNode], by: str, saved: Collection[str] = ()) 
     """The two lines of a box; `saved` are the results that only the backward graph needs."""
     main = main_nodes(nodes)
     output = next((node for node in nodes if node.op == "output"), None)
-    if output is not None and by != "range":
+    if output is not None and (by != "range" or len(nodes) == 1):
         kept = sum(name in saved for name in output.inputs)
-        return "output", counted(len(output.inputs) - kept, "result") + (f", {kept} saved" if kept else "")
+        return output.target or "output", counted(len(output.inputs) - kept, "result") + (
+            f", {kept} saved" if kept else ""
+        )
     if len(main) == 1:
         return node_title(main[0]), _result_text(nodes, main[0])
     if main[0].op == "input":

@@ -12,7 +12,7 @@ from pyrometer.report.facts.layout import percent
 
 BAR_TOP = 24.0
 BAR_HEIGHT = 34.0
-NARROW_CHARACTERS, WIDE_CHARACTERS = 48, 150
+NARROW_CHARACTERS, WIDE_CHARACTERS = 48, 92
 """Characters that fit above the whole bar on a telephone and on a page: a label is drawn where it fits over its part."""
 
 STRIP_HEIGHT = 72.0

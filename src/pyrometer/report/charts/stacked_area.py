@@ -82,7 +82,14 @@ def _peak(timeline: Timeline, across: Scale, up: Scale) -> list[Markup]:
     aligned = "end" if where > 0.5 else "start"
     return [
         tag("line", cls="marker tail", x1=at(where), x2=at(where), y1=_y(up, peak) - 10, y2=BOTTOM),
-        tag("text", f"peak {format_bytes(peak)}", cls="label", x=at(where), y=TOP - 14, text_anchor=aligned),
+        tag(
+            "text",
+            f"peak of tensors alone {format_bytes(peak)}",
+            cls="label",
+            x=at(where),
+            y=TOP - 14,
+            text_anchor=aligned,
+        ),
     ]
 
 
@@ -92,4 +99,4 @@ def _y(scale: Scale, value: float) -> float:
 
 def _description(timeline: Timeline) -> str:
     names = ", ".join(timeline.category_bytes) or "all bytes"
-    return f"Live bytes over {timeline.event[-1] + 1:,} allocations and frees, by category ({names}); peak {format_bytes(max(timeline.total_bytes))}"
+    return f"Live bytes over {timeline.event[-1] + 1:,} allocations and frees, by category ({names}); peak of tensors alone {format_bytes(max(timeline.total_bytes))}"

@@ -7,10 +7,14 @@ from collections.abc import Iterable
 from markupsafe import Markup, escape
 
 from pyrometer.report.charts.scale import Scale, Unit, ticks
+from pyrometer.report.visible import for_template
 
 AXIS_HEIGHT = 26
 EDGE = 0.05
 """Labels nearer to an end of the axis than this are aligned with the end, so that they are not cut off."""
+
+WIDTH_OF_LETTER = 7.4
+"""Of a letter of a label in a wide typeface, in pixels."""
 
 
 def tag(name: str, *children: str, **attributes: object) -> Markup:
@@ -19,13 +23,15 @@ def tag(name: str, *children: str, **attributes: object) -> Markup:
     >>> tag("text", "a < b", x="5%", cls="tick", text_anchor="end")
     Markup('<text x="5%" class="tick" text-anchor="end">a &lt; b</text>')
     """
-    inner = Markup().join(children)
-    shown = Markup().join(
-        Markup(' {}="{}"').format(_attribute(key), f"{value:.2f}" if isinstance(value, float) else value)
+    inner = Markup().join(map(for_template, children))
+    given = Markup().join(
+        Markup(' {}="{}"').format(
+            _attribute(key), f"{value:.2f}" if isinstance(value, float) else for_template(value)
+        )
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(name, shown, inner)
+    return Markup("<{0}{1}>{2}</{0}>").format(name, given, inner)
 
 
 def _attribute(key: str) -> Markup:
@@ -75,9 +81,11 @@ def x_axis(scale: Scale, unit: Unit, top: float, bottom: float, most: int = 6) -
 
 def y_axis(scale: Scale, unit: Unit, top: float, bottom: float, height: float) -> tuple[Markup, list[Markup]]:
     """The labels of the vertical axis as a picture of their own, and the horizontal grid lines of the plot."""
+    marks = list(ticks(scale, unit, most=6))
+    edge = max(58, *(round(len(label) * WIDTH_OF_LETTER) for _, label in marks))
     labels, lines = [], []
-    for value, label in ticks(scale, unit, most=6):
+    for value, label in marks:
         y = bottom - scale(value) * (bottom - top)
-        labels.append(tag("text", label, cls="tick", x=58, y=y + 4.0, text_anchor="end"))
+        labels.append(tag("text", label, cls="tick", x=edge, y=y + 4.0, text_anchor="end"))
         lines.append(tag("line", cls="grid", x1="0%", x2="100%", y1=y, y2=y))
-    return tag("svg", *labels, cls="y-axis", width=64, height=height, aria_hidden="true"), lines
+    return tag("svg", *labels, cls="y-axis", width=edge + 6, height=height, aria_hidden="true"), lines

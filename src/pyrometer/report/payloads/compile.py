@@ -12,6 +12,7 @@ from pyrometer.report.payloads.compile_cost import compile_content
 from pyrometer.report.payloads.compile_difference import difference_content
 from pyrometer.report.payloads.compile_graphs import graph_blocks
 from pyrometer.report.payloads.compile_marks import line_marks
+from pyrometer.report.payloads.compile_phases import phases_content
 from pyrometer.report.sources import compile_of
 
 
@@ -24,6 +25,9 @@ def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
     breaks = breaks_content(report, findings, exhibits.sources)
     if breaks is not None:
         yield block_of("breaks", breaks)
+    phases = phases_content(report)
+    if phases is not None:
+        yield block_of("phases", phases)
     cost = compile_content(report)
     if cost is not None:
         yield block_of("compile", cost)

@@ -12,6 +12,7 @@ from pyrometer.compiler.breaks.record import Break, Rewrite
 from pyrometer.compiler.place import Place, file_name
 from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.stack import own_name
+from pyrometer.compiler.user_code import origin_of
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
 from pyrometer.report.exhibits import SourceText
@@ -184,7 +185,9 @@ def _recompiles(report: CompileReport) -> Iterator[tuple[str, LineNote, str]]:
 
 
 def _stack(places: Iterable[Place]) -> list[str]:
-    return [f"{short_path(one.file)}:{one.line} {one.function}".rstrip() for one in places]
+    """The user's own frames: those of the program that started it say nothing."""
+    own = (one for one in places if origin_of(one.file, one.function) == "user")
+    return [f"{short_path(one.file)}:{one.line} {one.function}".rstrip() for one in own]
 
 
 _RANK = {"break": 0, "limit": 1, "skipped": 2, "recompile": 3, "guard": 4, "follows": 5, "finding": 6}

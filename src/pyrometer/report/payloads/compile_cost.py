@@ -38,6 +38,9 @@ class CompilationRow(Record, frozen=True, kw_only=True):
     )
     is_resume: bool = False
     num_ops: int | None = None
+    attempts: Annotated[
+        int, doc("times that it was traced; a break or an open size met on the way starts anew")
+    ] = 1
 
 
 class GuardRow(Record, frozen=True, kw_only=True):
@@ -135,6 +138,7 @@ def _row(one: Compilation, phases: Sequence[str], report: CompileReport) -> Comp
         spared_s=sum(spared) if spared else None,
         is_resume=one.is_resume,
         num_ops=one.num_ops,
+        attempts=one.attempts,
     )
 
 

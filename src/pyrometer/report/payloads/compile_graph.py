@@ -67,6 +67,10 @@ class Level(Record, frozen=True, kw_only=True):
     units: Annotated[
         list[list[int]], doc("units in each box; none for what stands for the rest of the graph")
     ]
+    outside: Annotated[
+        list[list[int]],
+        doc("of each box that stands for the rest of the graph: the units there; none for all others"),
+    ]
     opens: Annotated[
         list[int], doc("the level that shows its inside; -1: small, arranged where it is opened")
     ]

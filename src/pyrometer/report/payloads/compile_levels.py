@@ -24,6 +24,9 @@ MOST_BOXES = 120
 MOST_ARRANGED = 300
 """Boxes that the reader's browser arranges by itself when they are opened."""
 
+MOST_PORTS = 10
+"""Readers outside of an opened part that have a box of their own; the rest share one."""
+
 MOST_FLAT = 2_500
 """Operations that are drawn one by one."""
 
@@ -94,8 +97,9 @@ def levels_of(graph: Graph, units: Units, texts: Texts, *, flat: bool) -> tuple[
     waiting: deque[_Opening] = deque([_Opening("", list(range(count)), -1, 0)])
     while waiting:
         one = waiting.popleft()
-        part = graph if one.parent < 0 else _inside(graph, units, one.units)
-        level = _level(_arranged(part, len(one.units)), one.title, units, texts, frozenset(one.units))
+        part = _Part(graph, {}) if one.parent < 0 else _inside(graph, units, one.units)
+        drawn = _arranged(part.graph, len(one.units))
+        level = _level(drawn, one.title, units, texts, _Held(frozenset(one.units), part.outside))
         if one.parent >= 0:
             made[one.parent].opens[one.box] = len(made)
         waiting.extend(
@@ -110,7 +114,8 @@ def levels_of(graph: Graph, units: Units, texts: Texts, *, flat: bool) -> tuple[
         return made, -1
     if not flat or count > MOST_FLAT:
         return made, -2
-    made.append(_level(lay_out(graph, collapse="none"), "", units, texts, frozenset(range(count))))
+    everything = _Held(frozenset(range(count)), {})
+    made.append(_level(lay_out(graph, collapse="none"), "", units, texts, everything))
     return made, len(made) - 1
 
 
@@ -121,6 +126,20 @@ class _Opening(NamedTuple):
     units: list[int]
     parent: int  # its level; -1 for the graph itself
     box: int
+
+
+class _Part(NamedTuple):
+    """The graph of an opened box: stubs stand for what lies outside."""
+
+    graph: Graph
+    outside: dict[str, list[int]]  # by the name of a stub
+
+
+class _Held(NamedTuple):
+    """What a level is about."""
+
+    units: frozenset[int]
+    outside: dict[str, list[int]]
 
 
 def is_flat(level: Level) -> bool:
@@ -200,8 +219,9 @@ def _of_one_depth(part: Graph) -> Graph | None:
     return None
 
 
-def _level(layout: GraphLayout, title: str, units: Units, texts: Texts, held: frozenset[int]) -> Level:
+def _level(layout: GraphLayout, title: str, units: Units, texts: Texts, held: _Held) -> Level:
     number = {box.name: place for place, box in enumerate(layout.boxes)}
+    own = [[unit for unit in _units_in(box, units) if unit in held.units] for box in layout.boxes]
     return Level(
         title=title,
         collapsed_by=layout.collapsed_by,
@@ -210,7 +230,11 @@ def _level(layout: GraphLayout, title: str, units: Units, texts: Texts, held: fr
         boxes=box_columns(layout.boxes, texts),
         x=[box.x for box in layout.boxes],
         y=[box.y for box in layout.boxes],
-        units=[[unit for unit in _units_in(box, units) if unit in held] for box in layout.boxes],
+        units=own,
+        outside=[
+            [] if inside else sorted({unit for name in box.nodes for unit in held.outside.get(name, ())})
+            for box, inside in zip(layout.boxes, own, strict=True)
+        ],
         opens=[-1] * len(layout.boxes),
         source=[number[edge.source] for edge in layout.edges],
         target=[number[edge.target] for edge in layout.edges],
@@ -220,16 +244,14 @@ def _level(layout: GraphLayout, title: str, units: Units, texts: Texts, held: fr
 
 
 def _units_in(box: LayoutBox, units: Units) -> Iterator[int]:
-    if box.nodes == [_OUT]:
-        return
     for name in box.nodes:
-        unit = units.home[name]
-        if units.first[unit] == name:
+        unit = units.home.get(name, -1)
+        if unit >= 0 and units.first[unit] == name:
             yield unit
 
 
-def _inside(graph: Graph, units: Units, inside: Sequence[int]) -> Graph:
-    """The graph of some units: what they read from the rest is its input, what the rest reads its output."""
+def _inside(graph: Graph, units: Units, inside: Sequence[int]) -> _Part:
+    """The graph of some units: stubs stand for what they read from the rest, and for who reads them there."""
     held = {node.name for unit in inside for node in units.shown.boxes[unit]}
     nodes = [node for node in graph.nodes if node.name in held]
     read = {name for node in nodes for name in node.inputs} - held
@@ -238,10 +260,28 @@ def _inside(graph: Graph, units: Units, inside: Sequence[int]) -> Graph:
         for node in graph.nodes
         if node.name in read
     ]
-    leaving = {name for node in graph.nodes if node.name not in held for name in node.inputs} & held
-    output = GraphNode(name=_OUT, op="output", inputs=[node.name for node in nodes if node.name in leaving])
-    own_output = any(node.op == "output" for node in nodes)
-    return replace(graph, nodes=[*inputs, *nodes, *([] if own_output or not leaving else [output])])
+    readers: dict[int, dict[str, None]] = {}
+    for node in graph.nodes:
+        passed = () if node.name in held else [name for name in node.inputs if name in held]
+        if passed:
+            readers.setdefault(units.home[node.name], {}).update(dict.fromkeys(passed))
+    outside = {node.name: [units.home[node.name]] for node in inputs}
+    outputs = []
+    for unit_numbers in _ports(list(readers)):
+        first, more = units.first[unit_numbers[0]], len(unit_numbers) - 1
+        name = f"{_OUT}{unit_numbers[0]}"
+        results = dict.fromkeys(name for unit in unit_numbers for name in readers[unit])
+        title = f"{first} and {more} more" if more else first
+        outputs.append(GraphNode(name=name, op="output", target=title, inputs=list(results)))
+        outside[name] = unit_numbers
+    return _Part(replace(graph, nodes=[*inputs, *nodes, *outputs]), outside)
+
+
+def _ports(readers: Sequence[int]) -> list[list[int]]:
+    """Each reader by itself; of many the last ones together."""
+    alone = len(readers) if len(readers) <= MOST_PORTS else MOST_PORTS - 1
+    rest = list(readers[alone:])
+    return [*([unit] for unit in readers[:alone]), *([rest] if rest else [])]
 
 
 def _total(nodes: Sequence[GraphNode]) -> int:

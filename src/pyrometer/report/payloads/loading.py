@@ -10,6 +10,7 @@ from pyrometer.quantity import Ratio, Seconds, counted, format_percent, format_s
 from pyrometer.record import Record, doc
 from pyrometer.report.documents import BenchDocument, CheckDocument, Document
 from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.facts.loading import OTHER, stages, watched
 from pyrometer.report.facts.measurement import KNOWN_PHASES
 from pyrometer.report.payloads.block import Block, block_of
 
@@ -19,6 +20,7 @@ MEANING = {
     "fetch": "waiting for storage or the network",
     "decode": "the rest of __getitem__: decoding and transforming",
     "collate": "samples become a batch",
+    OTHER: "getting a batch beyond making it: sampling, the iterator, waiting for a CPU",
     "wait": "the training process waits until the batch is there",
     "receive": "taking a batch over from a worker",
     "pin": "copying the batch to page-locked memory",
@@ -29,6 +31,7 @@ DOING: dict[str, Doing] = {
     "fetch": "making",
     "decode": "making",
     "collate": "making",
+    OTHER: "making",
     "wait": "waiting",
     "receive": "handing over",
     "pin": "handing over",
@@ -111,7 +114,7 @@ class Prospect(Record, frozen=True, kw_only=True):
     label: str
     step_s: Seconds
     ratio: Annotated[Ratio, doc("of the step as it is")]
-    said: str
+    said: Annotated[str, doc("beside its figure; empty where an advice says it")]
     kind: Literal["now", "advice", "bound"]
 
 
@@ -136,6 +139,7 @@ class LoadingView(Record, frozen=True, kw_only=True):
     lanes: list[Lane]
     queue: Queue | None = None
     bottleneck: Annotated[str, doc("what holds the step back, in words")]
+    steps: Annotated[str, doc("which steps the figures are of")]
     paces: list[Pace] = []
     prospects: list[Prospect] = []
     epoch: Epoch | None = None
@@ -162,6 +166,7 @@ def loading_view(report: LoaderReport) -> LoadingView:
         lanes=lanes,
         queue=_queue(report),
         bottleneck=_bottleneck(report, held),
+        steps=watched(report),
         paces=_paces(report, lanes),
         prospects=_prospects(report),
         epoch=_epoch(report),
@@ -179,9 +184,9 @@ def _lanes(report: LoaderReport, held: StageTime | None) -> list[Lane]:
     marks = {held.name: _mark(report)} if held is not None else {}
     order: tuple[Where, ...] = ("worker", "pin thread", "main", "device")
     return [
-        _lane(where, stages, report.settings.num_workers, marks)
+        _lane(where, found, report.settings.num_workers, marks)
         for where in order
-        if (stages := [stage for stage in report.stages if stage.where == where])
+        if (found := [stage for stage in stages(report) if stage.where == where])
     ]
 
 
@@ -288,8 +293,9 @@ def _prospects(report: LoaderReport) -> list[Prospect]:
         if one.saves_s is not None:
             # No change of the loader brings more than data that costs nothing.
             step_s = max(bound_s, now_s - one.saves_s)
+            # Why and how stand with the advice itself.
             rows.append(
-                Prospect(label=one.title, step_s=step_s, ratio=step_s / now_s, said=one.why, kind="advice")
+                Prospect(label=one.title, step_s=step_s, ratio=step_s / now_s, said="", kind="advice")
             )
     said = "the most that any loader could bring"
     rows.append(

@@ -252,11 +252,15 @@ def _figures(costs: OpCosts, row: dict[str, object], roof: Roof | None) -> tuple
     return (flop, num_bytes, roof_rate, share, bound, cost.unit, arithmetic, peak_ns, source, cost.assumption)
 
 
+def peaks_for(trace: RankTrace, peaks: AnyPeaks | None) -> AnyPeaks | None:
+    """The peaks given; without, the vendor's for the first device of the trace, if it is known."""
+    device = next(iter(trace.info.devices), None)
+    return peaks if peaks is not None or device is None else lookup(device.name, device.num_sms)
+
+
 def roof_of(trace: RankTrace, peaks: AnyPeaks | None) -> Roof | None:
     """The ceilings: those given, or the vendor's for the first device of the trace."""
-    if peaks is None:
-        device = next(iter(trace.info.devices), None)
-        peaks = lookup(device.name, device.num_sms) if device is not None else None
+    peaks = peaks_for(trace, peaks)
     if peaks is None:
         return None
     if isinstance(peaks, DatasheetPeaks):

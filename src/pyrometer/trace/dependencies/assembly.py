@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pyrometer.quantity import format_seconds
 from pyrometer.trace.dependencies.crossings import Crossings, crossings
 from pyrometer.trace.dependencies.graph import Edge, Graph
 from pyrometer.trace.dependencies.latencies import Latencies, find_latencies
@@ -339,8 +340,10 @@ def _notes(found: Found, lag_ns: int) -> tuple[str, ...]:
         ),
         (found.threads.num_followed, "{} other threads are taken to follow the main thread's clock"),
         (
-            lag_ns,
-            "{} ns of delays have no cause in the trace; replays keep them, the interval tells what if they vanish",
+            lag_ns and format_seconds(lag_ns * 1e-9),
+            "{} of delays have no cause in the trace; replays keep them, the interval tells what if they vanish",
         ),
     ]
-    return tuple(text.format(number) for number, text in said if number)
+    return tuple(
+        text.format(number if isinstance(number, str) else f"{number:,}") for number, text in said if number
+    )

@@ -100,7 +100,7 @@ def overhead(trace: RankTrace) -> Iterator[HealthIssue]:
         yield HealthIssue(
             code="python_tracer",
             severity="info",
-            message=f"{calls} Python calls were recorded, each of which costs about a microsecond: the host looks slower than "
+            message=f"{calls:,} Python calls were recorded, each of which costs about a microsecond: the host looks slower than "
             "it is; compare host times only with traces that have stacks, and take absolute times without them",
             count=calls,
         )
@@ -129,7 +129,7 @@ def nesting(trace: RankTrace) -> Iterator[HealthIssue]:
         yield HealthIssue(
             code="nesting_violations",
             severity="warning" if is_grave else "info",
-            message=f"{violations} of {host} host events ({format_percent(share)}) overlap another without nesting; self "
+            message=f"{violations:,} of {host:,} host events ({format_percent(share)}) overlap another without nesting; self "
             "times still sum to wall time, but who called whom is uncertain there; record without stacks to avoid it",
             unreliable=["operators", "call_tree"] if is_grave else [],
             count=violations,

@@ -70,7 +70,7 @@ def _data(report: RankReport) -> Cause | None:
             line = Where(file=piece.where.file, line=piece.where.line, function=piece.where.function)
             spent[line] += piece.ns
     most = max(spent, key=lambda line: spent[line], default=Where())
-    said = f"loading is mostly {spot(most)}" if spent else "it is loaded while the step waits"
+    said = f"loading is mostly {spot(most)}" if spent else "data is loaded while the step waits"
     return Cause(code="data", sentence=said, where=most)
 
 

@@ -13,6 +13,7 @@ from pyrometer.hardware.peaks import Peaks
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.breakdown import Parts, StepBreakdown, StreamBreakdown, breakdown
 from pyrometer.trace.analysis.call_tree import call_tree
+from pyrometer.trace.analysis.ceilings import Ceiling, ceilings
 from pyrometer.trace.analysis.collectives import CollectiveGroup, collectives
 from pyrometer.trace.analysis.copies import Copies, copies
 from pyrometer.trace.analysis.critical_path import CriticalPath, critical_path
@@ -97,6 +98,7 @@ class RankReport(Record, frozen=True, kw_only=True):
     memory: Annotated[Memory, doc("allocations; empty without profile_memory")]
     collectives: Annotated[list[CollectiveGroup], doc("most exposed first")] = []
     roofline: Annotated[list[RoofPoint], doc("most time first")] = []
+    ceilings: Annotated[list[Ceiling], doc("what the roofline is under; empty where no peaks are known")] = []
     utilisation: Utilisation
     sequences: Annotated[
         list[Sequence],
@@ -157,6 +159,7 @@ def report_rank(trace: RankTrace, *, peaks: Peaks | None = None) -> RankReport:
         memory=memory(trace),
         collectives=collectives(trace).groups[:MOST_ROWS],
         roofline=_roof_points(trace, peaks),
+        ceilings=ceilings(trace, peaks),
         utilisation=utilisation(trace, peaks=peaks) if peaks else utilisation(trace),
         sequences=sequences(trace)[:MOST_SEQUENCES],
         tensor_cores=rows(tensor_cores(trace), MatrixProduct, MOST_ROWS),

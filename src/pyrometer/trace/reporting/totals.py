@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -102,12 +103,25 @@ class RoofPoint(Record, frozen=True, kw_only=True):
     bytes_per_s: float | None = None
     intensity: Annotated[float | None, doc("FLOP per byte")] = None
     share_of_roof: float | None = None
+    arithmetic: Annotated[
+        str | None, doc("type that it is calculated in; tf32 where matrix units take float32")
+    ] = None
+    unit: Annotated[
+        str | None, doc("matrix, or vector: outside of matrix units, under float32's ceiling")
+    ] = None
     bound: Annotated[str | None, doc("compute, memory, overhead, communication, transfer or unknown")] = None
     source: Annotated[str | None, doc("of the formula")] = None
     file: Annotated[str | None, doc("of the function that makes the longest of the calls")] = None
     line: Annotated[int | None, doc("where that function begins")] = None
     function: str | None = None
     module: str | None = None
+
+
+def arithmetic_of(points: Iterable[RoofPoint]) -> set[str]:
+    """The ceilings of arithmetic that operators stand under, by name."""
+    return {
+        (point.arithmetic or "") if point.unit == "matrix" else "float32" for point in points if point.flop
+    }
 
 
 class MatrixProduct(Record, frozen=True, kw_only=True):

@@ -110,7 +110,7 @@ function Bar({ name, detail, seconds, content, slots, only, longest }: BarProps)
   const said = (phase: number, part: number): string => `${content.phases[phase] ?? ""} ${formatSeconds(part)}, ${formatShare(part / sum)}`;
   return (
     <div class="phase-bar">
-      <span class="phase-name">
+      <span class="phase-name" title={`${name} ${detail}`}>
         <code>{name}</code> <span>{detail}</span>
       </span>
       <svg
@@ -148,9 +148,10 @@ function Bar({ name, detail, seconds, content, slots, only, longest }: BarProps)
 
 function detailOf(one: CompilationRow): string {
   const parts = [`${one.place} ${one.function}`.trim()];
-  if (one.is_resume) parts.push(t("rest behind a break"));
   if (one.outcome !== "compiled") parts.push(one.outcome);
-  if (one.cache !== "unknown") parts.push(t("cache {outcome}", { outcome: one.cache }));
+  if (one.cache !== "unknown") parts.push(t("cache {outcome}", { outcome: t(one.cache) }));
+  if (one.attempts > 1) parts.push(t("traced {count} times", { count: one.attempts }));
+  if (one.is_resume) parts.push(t("rest behind a break"));
   if (one.spared_s !== null) parts.push(t("which spared {time}", { time: formatSeconds(one.spared_s) }));
   return parts.join(" · ");
 }

@@ -26,16 +26,16 @@ export function Recompiles({ frames }: { readonly frames: readonly RecompiledFra
 
 function Frame({ frame }: { readonly frame: RecompiledFrame }): JSX.Element {
   const [said, setSaid] = useState("");
+  const again = frame.columns.length - (frame.refused >= 0 ? 1 : 0);
   const spent = frame.compile_s.reduce<number>((sum, one) => sum + (one ?? 0), 0);
   return (
     <section class="recompiled">
       <h4>
         <code>{frame.place}</code> {frame.function}{" "}
         <span>
-          {t("compiled again {count} times, {time} in all", {
-            count: frame.columns.length - (frame.refused >= 0 ? 1 : 0),
-            time: formatSeconds(spent),
-          })}
+          {again === 1
+            ? t("compiled again once, in {time}", { time: formatSeconds(spent) })
+            : t("compiled again {count} times, {time} in all", { count: again, time: formatSeconds(spent) })}
           {frame.refused >= 0 && ` · ${t("then the recompile limit: it runs eagerly, in silence")}`}
         </span>
       </h4>
@@ -65,7 +65,7 @@ function Frame({ frame }: { readonly frame: RecompiledFrame }): JSX.Element {
             {frame.guards.map((row) => (
               <tr key={row.guard}>
                 <th scope="row">
-                  <code>{row.guard}</code> <span>{row.kind === "unknown" ? "" : row.kind}</span>
+                  <code>{frame.columns.length === 1 ? row.said[0] : row.guard}</code> <span>{row.kind === "unknown" ? "" : row.kind}</span>
                 </th>
                 {frame.columns.map((id, column) => {
                   const cell = cellOf(row, column);

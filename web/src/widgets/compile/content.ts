@@ -14,6 +14,7 @@ export interface CompilationRow {
   readonly spared_s: number | null;
   readonly is_resume: boolean;
   readonly num_ops: number | null;
+  readonly attempts: number;
 }
 
 /** A guard that failed, its values left out; columns are compilations. */

@@ -18,9 +18,11 @@ interface Props {
 }
 
 export function Details({ graph, box, marks, onUnit, onOpen, onClose }: Props): JSX.Element {
-  const [unit] = box.units;
-  const single = box.units.length === 1 && unit !== undefined;
-  const inside = new Set(box.units);
+  const isPort = box.units.length === 0;
+  const held = isPort ? box.outside : box.units;
+  const [unit] = held;
+  const single = held.length === 1 && unit !== undefined;
+  const inside = new Set(held);
   const { source, target } = graph.units;
   const reads = unique(source.filter((one, edge) => inside.has(target[edge] ?? -1) && !inside.has(one)));
   const readBy = unique(target.filter((one, edge) => inside.has(source[edge] ?? -1) && !inside.has(one)));
@@ -32,20 +34,22 @@ export function Details({ graph, box, marks, onUnit, onOpen, onClose }: Props): 
         </strong>
         {onOpen !== null && (
           <button type="button" onClick={onOpen}>
-            {t("Open {count} operations", { count: formatCount(box.units.length) })}
+            {isPort ? t("Go there") : t("Open {count} operations", { count: formatCount(held.length) })}
           </button>
         )}
         <button type="button" aria-label={t("Close")} onClick={onClose}>
           ×
         </button>
       </header>
+      {isPort && <p class="note">{t("Outside of the opened part.")}</p>}
       {marksOf(box, marks).map((mark) => (
         <p class="caveat" key={mark.text}>
           <strong>{t(MARK_TITLES[mark.kind])}</strong>{" "}
           {mark.kind === "finding" ? <a href="#/findings">{mark.code}</a> : null} {mark.text}
         </p>
       ))}
-      <dl>{single ? <Operation graph={graph} unit={unit} /> : <Several graph={graph} box={box} />}</dl>
+      <dl>{single ? <Operation graph={graph} unit={unit} /> : !isPort && <Several graph={graph} box={box} />}</dl>
+      {isPort && held.length > 1 && <Neighbours graph={graph} title="stands for" units={held} onUnit={onUnit} />}
       <Neighbours graph={graph} title="reads" units={reads} onUnit={onUnit} />
       <Neighbours graph={graph} title="is read by" units={readBy} onUnit={onUnit} />
     </section>

@@ -84,7 +84,7 @@ function Explorer({ blocks, index, parameters }: ExplorerProps): JSX.Element {
 }
 
 const HOW =
-  "Each box is an operation or, with an edge behind it, several that come from one module or line: double-click or press Enter to open it. Lines carry results downwards. Click to see what a box reads and who reads it; drag to move, + and − or the wheel to zoom, / to search, arrows to follow lines.";
+  "Each box is an operation or, with an edge behind it, several that come from one module or line: double-click or press Enter to open it. Lines carry results downwards; dashed boxes of an opened part stand for the rest of the graph, and lead there. Click to see what a box reads and who reads it; drag to move, + and − or the wheel to zoom, / to search, arrows to follow lines.";
 const CHANGE =
   "A ! marks a line at which torch.compile broke the graph, compiled again, or a rule found something. Sizes of results follow from shapes at compile time: open sizes have none.";
 

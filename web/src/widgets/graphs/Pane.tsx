@@ -9,7 +9,7 @@ import { Drawing } from "./Drawing";
 import { Export } from "./Export";
 import { Legend } from "./Legend";
 import { marksOf, type Overlay, paint } from "./overlay";
-import { ALL, type Path, pathTo, type Scene, standsOf } from "./scene";
+import { ALL, type Path, pathTo, type Scene, standsOf, unitOfBox } from "./scene";
 import { search } from "./search";
 import { Tip } from "./Tip";
 import { Trail } from "./Trail";
@@ -47,7 +47,9 @@ export function Pane({ graph, path, unit, overlay, twins, onPath, onUnit, childr
   const focus = useFocus(scene, unit, twins);
   const open = (box: number): void => {
     const inside = scene?.boxes[box]?.units.length ?? 0;
-    if (stand.level >= 0 && inside > 1 && path.at(-1) !== ALL) onPath([...path, box], -1);
+    const there = inside === 0 ? unitOfBox(scene?.boxes[box]) : -1;
+    if (there >= 0) goTo(there);
+    else if (stand.level >= 0 && inside > 1 && path.at(-1) !== ALL) onPath([...path, box], -1);
   };
   const goTo = (one: number): void => {
     if (scene?.boxOfUnit.has(one) === true && scene.boxes[scene.boxOfUnit.get(one) ?? -1]?.units.length === 1) onUnit(one);
@@ -70,7 +72,7 @@ export function Pane({ graph, path, unit, overlay, twins, onPath, onUnit, childr
     return true;
   };
   const box = scene?.boxes[selected];
-  const canOpen = box !== undefined && box.units.length > 1 && stand.level >= 0;
+  const canOpen = box !== undefined && (box.outside.length > 0 || (box.units.length > 1 && stand.level >= 0));
   return (
     <div class="graph-pane" ref={pane}>
       <div class="tools">
@@ -120,7 +122,7 @@ export function Pane({ graph, path, unit, overlay, twins, onPath, onUnit, childr
               const one = scene.boxes[number];
               return one === undefined ? <></> : <Tip graph={graph} box={one} marks={marks} />;
             }}
-            onSelect={(number) => onUnit(scene.boxes[number]?.units[0] ?? -1)}
+            onSelect={(number) => onUnit(unitOfBox(scene.boxes[number]))}
             onOpen={open}
             onKey={onKey}
           />
@@ -169,5 +171,5 @@ function neighbour(scene: Scene, selected: number, down: boolean): number {
     ?.map((number) => scene.edges[number])
     .find((one) => (down ? one?.source : one?.target) === selected);
   const box = selected < 0 ? 0 : down ? edge?.target : edge?.source;
-  return scene.boxes[box ?? selected]?.units[0] ?? -1;
+  return unitOfBox(scene.boxes[box ?? selected]);
 }

@@ -21,6 +21,7 @@ export function Tip({ graph, box, marks }: Props): JSX.Element {
       {facts === null ? (
         <span>
           {box.units.length > 1 ? t("{count} operations; double-click opens them", { count: formatCount(box.units.length) }) : box.detail}
+          {box.outside.length > 0 && t("outside of the opened part; double-click goes there")}
         </span>
       ) : (
         <code>

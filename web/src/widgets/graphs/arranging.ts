@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { GraphContent } from "./content";
 import { arrange, MOST_PLAIN } from "./layout";
-import { type Scene, sceneOfLevel, sceneOfUnits, type Stand, toArrange } from "./scene";
+import { portsOf, type Scene, sceneOfLevel, sceneOfUnits, type Stand, toArrange } from "./scene";
 
 /** A drawing, or why there is none yet, or none at all. */
 export type Drawn =
@@ -25,9 +25,10 @@ export function useScene(graph: GraphContent, stand: Stand): Drawn {
     const keep = (drawn: Drawn): void => {
       if (wanted) setArranged({ graph, name, drawn });
     };
-    const asked = toArrange(graph, units);
+    const ports = portsOf(graph, units);
+    const asked = toArrange(graph, units, ports);
     arrange(asked).then(
-      (found) => keep({ state: "ready", scene: sceneOfUnits(graph, units, asked, found), plainly: found.plainly !== undefined }),
+      (found) => keep({ state: "ready", scene: sceneOfUnits(graph, units, ports, asked, found), plainly: found.plainly !== undefined }),
       (error: unknown) => keep({ state: "failed", why: String(error), most: MOST_PLAIN }),
     );
     return () => {

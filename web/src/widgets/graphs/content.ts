@@ -46,6 +46,8 @@ export interface Level {
   readonly x: readonly number[];
   readonly y: readonly number[];
   readonly units: readonly (readonly number[])[];
+  /** Of boxes that stand for the rest of the graph: the units there. */
+  readonly outside: readonly (readonly number[])[];
   readonly opens: readonly number[];
   readonly source: readonly number[];
   readonly target: readonly number[];

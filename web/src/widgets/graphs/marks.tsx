@@ -44,7 +44,7 @@ function line(edge: SceneEdge, number: number, cls: string): JSX.Element {
 }
 
 function shape(box: SceneBox, number: number, slot: string, word: string | null, mixture: Mixture, marked: Marked, words: boolean): JSX.Element {
-  const round = ROUND.has(box.kind);
+  const round = ROUND.has(box.kind) || box.units.length === 0;
   const classes = [
     "graph-box",
     number === marked.selected ? "chosen" : "",

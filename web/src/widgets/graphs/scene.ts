@@ -1,5 +1,5 @@
 /** What is drawn at once: boxes and lines, from a level of Python's or from what a worker arranged. */
-import type { BoxColumns, GraphContent, Level } from "./content";
+import { type BoxColumns, type GraphContent, type Level, mainNode } from "./content";
 import type { Arranged, ToArrange } from "./layout";
 
 /** A box. */
@@ -18,6 +18,8 @@ export interface SceneBox {
   readonly numBytes: number;
   /** Units in it; none where it stands for the rest of the graph. */
   readonly units: readonly number[];
+  /** Where it stands for the rest of the graph: the units there. */
+  readonly outside: readonly number[];
   /** The level that shows its inside; -1: it is arranged when it is opened. */
   readonly opens: number;
 }
@@ -98,6 +100,7 @@ export function sceneOfLevel(graph: GraphContent, level: Level): Scene {
     x,
     y: level.y[box] ?? 0,
     units: level.units[box] ?? [],
+    outside: level.outside[box] ?? [],
     opens: level.opens[box] ?? -1,
   }));
   const edges = level.source.map((source, edge) =>
@@ -106,30 +109,96 @@ export function sceneOfLevel(graph: GraphContent, level: Level): Scene {
   return sceneOf(level.width, level.height, boxes, edges);
 }
 
-/** What is to be arranged when some units are opened: they, and what they read from the rest of the graph. */
-export function toArrange(graph: GraphContent, units: readonly number[]): ToArrange {
-  const number = new Map(units.map((unit, place) => [unit, place]));
-  const sizes = units.map((unit) => [graph.units.boxes.width[unit] ?? 60, graph.units.boxes.height[unit] ?? 26] as const);
+/** What stands at the edge of an opened part for units elsewhere: what it reads from, or who reads it. */
+export interface Port {
+  readonly label: string;
+  /** The module whose parameters it reads, where it is one operation. */
+  readonly owner: string;
+  readonly units: readonly number[];
+  readonly width: number;
+  /** Places among the opened units that it is linked with. */
+  readonly inside: readonly number[];
+  readonly enters: boolean;
+}
+
+/** More units outside share one port on either side. */
+export const MOST_PORTS = 10;
+const CHARACTER = 8;
+const OWNER_CHARACTER = 6.4;
+const LONGEST = 34;
+const PORT_HEIGHT = 26;
+
+/** The ports of opened units, what they read first. */
+export function portsOf(graph: GraphContent, units: readonly number[]): Port[] {
+  const place = new Map(units.map((unit, at) => [unit, at]));
+  const near = [new Map<number, Set<number>>(), new Map<number, Set<number>>()] as const;
+  graph.units.source.forEach((source, edge) => {
+    const target = graph.units.target[edge] ?? -1;
+    const [from, to] = [place.get(source), place.get(target)];
+    if (from === undefined && to !== undefined) linked(near[0], source, to);
+    if (from !== undefined && to === undefined) linked(near[1], target, from);
+  });
+  return near.flatMap((side, leaves) => {
+    const all = [...side.keys()];
+    const alone = all.length <= MOST_PORTS ? all.length : MOST_PORTS - 1;
+    const groups = [...all.slice(0, alone).map((unit) => [unit]), all.slice(alone)].filter((group) => group.length > 0);
+    return groups.map((group): Port => {
+      const [first = -1, ...more] = group;
+      const name = graph.nodes.name[mainNode(graph, first)] ?? "";
+      const whole = more.length > 0 ? `${name} +${more.length}` : name;
+      const label = whole.length > LONGEST ? `${whole.slice(0, LONGEST - 1)}…` : whole;
+      const inside = [...new Set(group.flatMap((unit) => [...(side.get(unit) ?? [])]))];
+      const owner = more.length > 0 ? "" : (graph.texts[graph.units.boxes.owner[first] ?? 0] ?? "");
+      const width = label.length * CHARACTER + (owner === "" ? 0 : (owner.length + 1) * OWNER_CHARACTER) + 22;
+      return { label, owner, units: group, width: Math.round(width), inside, enters: leaves === 0 };
+    });
+  });
+}
+
+function linked(near: Map<number, Set<number>>, outside: number, inside: number): void {
+  near.set(outside, (near.get(outside) ?? new Set()).add(inside));
+}
+
+/** What is to be arranged when some units are opened: the ports that lead to them, they, the ports behind them, and all lines. */
+export function toArrange(graph: GraphContent, units: readonly number[], ports: readonly Port[]): ToArrange {
+  const before = entering(ports);
+  const number = new Map(units.map((unit, place) => [unit, before + place]));
+  const inner = units.map((unit) => [graph.units.boxes.width[unit] ?? 60, graph.units.boxes.height[unit] ?? 26] as const);
+  const outer = ports.map(({ width }) => [width, PORT_HEIGHT] as const);
   const edges: (readonly [number, number])[] = [];
   graph.units.source.forEach((source, edge) => {
     const from = number.get(source);
     const to = number.get(graph.units.target[edge] ?? -1);
     if (from !== undefined && to !== undefined) edges.push([from, to]);
   });
-  return { sizes, edges };
+  ports.forEach(({ inside, enters }, port) => {
+    for (const place of inside) edges.push(enters ? [port, before + place] : [before + place, units.length + port]);
+  });
+  return { sizes: [...outer.slice(0, before), ...inner, ...outer.slice(before)], edges };
+}
+
+function entering(ports: readonly Port[]): number {
+  return ports.filter(({ enters }) => enters).length;
 }
 
 /** The drawing of opened units. */
-export function sceneOfUnits(graph: GraphContent, units: readonly number[], asked: ToArrange, arranged: Arranged): Scene {
-  const boxes = units.map((unit, place) => ({
-    ...boxOf(graph, graph.units.boxes, unit),
-    x: arranged.x[place] ?? 0,
-    y: arranged.y[place] ?? 0,
-    units: [unit],
-    opens: -1,
+export function sceneOfUnits(graph: GraphContent, units: readonly number[], ports: readonly Port[], asked: ToArrange, arranged: Arranged): Scene {
+  const before = entering(ports);
+  const inner = units.map((unit) => ({ ...boxOf(graph, graph.units.boxes, unit), units: [unit], outside: [], opens: -1 }));
+  const outer = ports.map(({ label, owner, width, units: outside }) => ({
+    ...boxOf(graph, graph.units.boxes, outside[0] ?? -1),
+    ...{ label, owner, width, detail: "", height: PORT_HEIGHT },
+    ...{ units: [], outside, opens: -1 },
   }));
+  const all = [...outer.slice(0, before), ...inner, ...outer.slice(before)];
+  const boxes = all.map((box, place): SceneBox => ({ ...box, x: arranged.x[place] ?? 0, y: arranged.y[place] ?? 0 }));
   const edges = asked.edges.map(([source, target], edge) => edgeOf(source, target, pairs(arranged.points[edge] ?? []), -1));
   return sceneOf(arranged.width, arranged.height, boxes, edges);
+}
+
+/** The unit by which a box is known; -1 where it stands for none. */
+export function unitOfBox(box: SceneBox | undefined): number {
+  return box?.units[0] ?? box?.outside[0] ?? -1;
 }
 
 /** A smooth line through points: upright at every one, so that it passes straight between the boxes of a row. */
@@ -146,7 +215,7 @@ export function smooth(points: readonly (readonly [number, number])[]): string {
   return path;
 }
 
-function boxOf(graph: GraphContent, columns: BoxColumns, box: number): Omit<SceneBox, "x" | "y" | "units" | "opens"> {
+function boxOf(graph: GraphContent, columns: BoxColumns, box: number): Omit<SceneBox, "x" | "y" | "units" | "outside" | "opens"> {
   const text = (column: readonly number[]): string => graph.texts[column[box] ?? 0] ?? "";
   return {
     label: text(columns.label),
@@ -172,7 +241,9 @@ function edgeOf(source: number, target: number, points: readonly (readonly [numb
 
 function sceneOf(width: number, height: number, boxes: readonly SceneBox[], edges: readonly SceneEdge[]): Scene {
   const boxOfUnit = new Map<number, number>();
-  boxes.forEach((box, place) => box.units.forEach((unit) => boxOfUnit.set(unit, place)));
+  boxes.forEach((box, place) => {
+    for (const unit of box.units.length > 0 ? box.units : box.outside) if (!boxOfUnit.has(unit)) boxOfUnit.set(unit, place);
+  });
   const edgesOfBox: number[][] = boxes.map(() => []);
   edges.forEach((edge, place) => {
     edgesOfBox[edge.source]?.push(place);

@@ -4,11 +4,12 @@ import { formatNs, formatShare } from "../../data/quantity";
 import { t } from "../../i18n/language";
 import { go } from "../../shell/router";
 import { Chart } from "../charts/Chart";
+import { formatRate } from "../charts/scale";
 import { Ranks } from "../operators/Ranks";
 import type { WidgetProps } from "../widget";
 import { drawRoofline } from "./draw";
 import { BOUNDS, kindOf, shapeOf } from "./shape";
-import type { RooflineView } from "./view";
+import type { Ceiling, RooflineView } from "./view";
 
 export function Roofline(props: WidgetProps): JSX.Element {
   return (
@@ -16,7 +17,7 @@ export function Roofline(props: WidgetProps): JSX.Element {
       {(view, rank, chooser) => (
         <Chart
           title="Against the hardware"
-          how="Each mark is an operator on inputs of one shape: to the right it does more arithmetic per byte, upwards it does more per second; the larger, the more time it takes. The roof is what the machine allows: its slope the memory's bandwidth, its level parts the arithmetic of each type. Marks above it found their data in a cache. Both axes are logarithmic. A click goes to the operator in the table."
+          how="Each mark is an operator on inputs of one shape: to the right it does more arithmetic per byte, upwards it does more per second; the larger, the more time it takes. The roof is what the machine allows: its slope the memory's bandwidth, its level parts the arithmetic of each type; where it was measured, half of the timings lie in the grey band. Marks above it found their data in a cache. Both axes are logarithmic. A click goes to the operator in the table."
           change="Bytes are the least that must move: caches make the real traffic smaller and re-reads make it larger, which moves a mark sideways. Marks far below the roof that are called overhead are too small for the machine: there is nothing to gain in their kernels, only in running fewer of them."
           label={t("Roofline of {count} operators of rank {rank}", { count: view.points.length, rank: view.rank })}
           name={`roofline-rank-${view.rank}`}
@@ -35,6 +36,7 @@ function Below({ view }: { readonly view: RooflineView }): JSX.Element {
     const points = view.points.filter(({ bound }) => kindOf(bound) === kind);
     return { kind, count: points.length, ns: points.reduce((sum, { time_ns }) => sum + time_ns, 0) };
   });
+  const all = [...view.slopes, ...view.ceilings];
   return (
     <>
       <ul class="legend">
@@ -49,11 +51,47 @@ function Below({ view }: { readonly view: RooflineView }): JSX.Element {
           ),
         )}
       </ul>
+      {all.length > 0 && <Ceilings all={all} slopes={view.slopes.length} />}
       <p class="note">
-        {view.source === null ? t("No peaks of this machine are known: the marks have no roof.") : t("Roof: {source}.", { source: view.source })}{" "}
+        {all.length === 0 && t("No peaks of this machine are known: the marks have no roof.")}{" "}
         {view.covered_share !== null && t("Formulas cover {share} of the time.", { share: formatShare(view.covered_share) })}{" "}
         {view.omitted > 0 && t("{count} listed operators have no arithmetic or no formula, and no mark.", { count: view.omitted })}
       </p>
     </>
+  );
+}
+
+/** Who says what the machine allows, and how sharp that is. */
+function Ceilings({ all, slopes }: { readonly all: readonly Ceiling[]; readonly slopes: number }): JSX.Element {
+  return (
+    <div class="scroll" role="region" aria-label={t("The roof")} tabIndex={0}>
+      <table class="roof-table">
+        <caption>{t("The roof")}</caption>
+        <thead>
+          <tr>
+            <th scope="col">{t("ceiling")}</th>
+            <th scope="col">{t("rate")}</th>
+            <th scope="col">{t("half of the timings")}</th>
+            <th scope="col">{t("source")}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {all.map(({ name, rate, low, source, work }, place) => {
+            const unit = place < slopes ? "B/s" : "FLOP/s";
+            return (
+              <tr key={name}>
+                <th scope="row">{t(name)}</th>
+                <td>{formatRate(rate, unit)}</td>
+                <td>{low === null ? "–" : `≥ ${formatRate(low, unit)}`}</td>
+                <td>
+                  {source}
+                  {work !== "" && ` (${work})`}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
   );
 }

@@ -63,22 +63,23 @@ function names(view: RooflineView, spots: readonly Spot[]): Wanted[] {
   }));
 }
 
-/** What the roof is: above the end of each ceiling, and somewhere along the slope. */
+/** What the roof is: above the end of each ceiling, and somewhere along each slope. */
 function roofLabels(view: RooflineView, { across, up }: Plane): Wanted[] {
-  const ceilings = view.ceilings.map(({ name, flop_per_s }): Wanted => {
-    const text = `${name} ${formatRate(flop_per_s, "FLOP/s")}`;
-    const y = up(flop_per_s);
-    return { x: 0, y, gap: 0, text, tries: [5, -15].map((off) => ({ x: across.to, y: y - off, anchor: "end" })) };
+  const ceilings = view.ceilings.map(({ name, rate }): Wanted => {
+    const y = up(rate);
+    const tries = [5, -15].map((off) => ({ x: across.to, y: y - off, anchor: "end" as const }));
+    return { x: 0, y, gap: 0, text: `${name} ${formatRate(rate, "FLOP/s")}`, tries };
   });
-  const { bytes_per_s } = view;
-  if (bytes_per_s === null) return ceilings;
-  const text = t("memory {rate}", { rate: formatRate(bytes_per_s, "B/s") });
-  const tries = [0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6].flatMap((share) => {
-    const at = across.value(across.from + share * (across.to - across.from));
-    const y = up(at * bytes_per_s);
-    return [{ x: across(at) + 6, y: y + 17, anchor: "start" as const }, { x: across(at) - 4, y: y - 8, anchor: "end" as const }];
+  const slopes = view.slopes.map(({ name, rate }): Wanted => {
+    const tries = [0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6].flatMap((share) => {
+      const at = across.value(across.from + share * (across.to - across.from));
+      const y = up(at * rate);
+      const sides = [{ x: across(at) + 6, y: y + 17, anchor: "start" as const }, { x: across(at) - 4, y: y - 8, anchor: "end" as const }];
+      return name === "memory" ? sides : sides.toReversed(); // below the cache's slope lies the memory's
+    });
+    return { x: 0, y: 0, gap: 0, text: `${t(name)} ${formatRate(rate, "B/s")}`, tries };
   });
-  return [...ceilings, { x: 0, y: 0, gap: 0, text, tries }];
+  return [...ceilings, ...slopes];
 }
 
 function mark(point: Reached | undefined, spot: Spot | undefined): JSX.Element | null {
@@ -99,19 +100,31 @@ function Label({ x, y, anchor, text }: Placed): JSX.Element {
   );
 }
 
-/** The slope of the memory up to the highest ceiling, and each ceiling from the slope to the right. */
+/** Slopes up to the highest ceiling, ceilings from the memory's slope to the right; bands where half of the timings stay below. */
 function Roof({ view, plane: { across, up } }: { readonly view: RooflineView; readonly plane: Plane }): JSX.Element {
-  const bandwidth = view.bytes_per_s;
-  const highest = view.ceilings.at(-1)?.flop_per_s ?? view.up.high;
-  const end = bandwidth === null ? 0 : Math.min(highest / bandwidth, view.across.high);
-  const start = bandwidth === null ? 0 : Math.max(view.up.low / bandwidth, view.across.low);
+  const memory = view.slopes.find(({ name }) => name === "memory")?.rate ?? null;
+  const highest = view.ceilings.at(-1)?.rate ?? view.up.high;
+  const from = (rate: number): number => (memory === null ? view.across.low : Math.max(rate / memory, view.across.low));
+  const ends = (rate: number): readonly [number, number] => [Math.max(view.up.low / rate, view.across.low), Math.min(highest / rate, view.across.high)];
+  const slope = (rate: number, of = rate): (readonly [number, number])[] => ends(of).map((x) => [across(x), up(x * rate)] as const);
   return (
     <>
-      {bandwidth !== null && start < end && <path class="roof" d={polyline([start, end].map((x) => [across(x), up(x * bandwidth)] as const))} />}
-      {view.ceilings.map(({ name, flop_per_s }) => {
-        const from = bandwidth === null ? view.across.low : Math.max(flop_per_s / bandwidth, view.across.low);
-        return <path key={`${name} ${flop_per_s}`} class="roof" d={`M${across(from)} ${up(flop_per_s)}H${across.to}`} />;
+      {view.slopes.map(({ name, rate, low }) => {
+        const [start, end] = ends(rate);
+        if (start >= end) return null;
+        return (
+          <g key={name}>
+            {low !== null && <path class="roof-band" d={`${polyline([...slope(rate), ...slope(low, rate).toReversed()])}Z`} />}
+            <path class={`roof ${name}`} d={polyline(slope(rate))} />
+          </g>
+        );
       })}
+      {view.ceilings.map(({ name, rate, low }) => (
+        <g key={name}>
+          {low !== null && <path class="roof-band" d={`M${across(from(rate))} ${up(rate)}H${across.to}V${up(low)}H${across(from(rate))}Z`} />}
+          <path class="roof" d={`M${across(from(rate))} ${up(rate)}H${across.to}`} />
+        </g>
+      ))}
     </>
   );
 }

@@ -17,10 +17,16 @@ export interface Reached {
   readonly place: string | null;
 }
 
-/** The most arithmetic that the machine does in one type. */
+/** A rate that the machine does not exceed. */
 export interface Ceiling {
+  /** The type of the arithmetic, or memory or cache. */
   readonly name: string;
-  readonly flop_per_s: number;
+  readonly rate: number;
+  /** What half of the timings reached; null where it was not measured. */
+  readonly low: number | null;
+  readonly source: string;
+  readonly is_measured: boolean;
+  readonly work: string;
 }
 
 /** The operators of one rank. */
@@ -31,7 +37,7 @@ export interface RooflineView {
   readonly omitted: number;
   readonly covered_share: number | null;
   readonly ceilings: readonly Ceiling[];
-  readonly bytes_per_s: number | null;
+  readonly slopes: readonly Ceiling[];
   readonly source: string | null;
   readonly across: Axis;
   readonly up: Axis;
