@@ -7,7 +7,7 @@
     margin = "5%"            # PYROMETER_MARGIN, --margin
     confidence = "99%"       # PYROMETER_CONFIDENCE
     budget = "20s"           # PYROMETER_BUDGET, --budget
-    seed = 0                 # PYROMETER_SEED, --seed
+    seed = 0                 # PYROMETER_SEED
 
 Tables below it, such as `[tool.pyrometer.rules]`, are read by those whom they configure.
 

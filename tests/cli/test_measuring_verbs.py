@@ -116,6 +116,7 @@ def test_bench_prints_one_document_and_stores_it(project):
 
 
 def test_bench_versus_gives_the_verdict(project):
+    (project / "pyproject.toml").write_text("[tool.pyrometer]\nseed = 3\n")
     done = pyrometer(
         project,
         "bench",
@@ -126,8 +127,6 @@ def test_bench_versus_gives_the_verdict(project):
         "20s",
         "--margin",
         "4%",
-        "--seed",
-        "3",
         "--json",
     )
     assert done.returncode == 0, done.stderr

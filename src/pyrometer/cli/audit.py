@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from pyrometer.cli.checking import check_options, exit_code_of_checkup, observe_target
+from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.saving import provenance, save_run, store_options
@@ -20,7 +21,7 @@ from pyrometer.errors import ExitCode
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--budget", type=DURATION, help="Time to spend on a workload, such as 20s.")
 @click.option("--fail-under", type=click.FloatRange(0, 100), help="Exit with 1 when the score is below this.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML report.")
+@page_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
 def command(
@@ -30,7 +31,7 @@ def command(
     arguments: tuple[str, ...],
     budget: float | None,
     fail_under: float | None,
-    output: Path | None,
+    page: Path | None,
     as_json: bool,
 ) -> int:
     """Go through the checklist for TARGET: model, memory, compute, data, compilation, measuring, ranks, production.
@@ -41,7 +42,6 @@ def command(
     from pyrometer.checkup.diagnose import diagnose_checkup
     from pyrometer.record import to_dict
     from pyrometer.report.documents import AuditDocument
-    from pyrometer.report.html import write_report
     from pyrometer.report.terminal import render_document
     from pyrometer.workload.target import parse_target
 
@@ -59,8 +59,7 @@ def command(
         environment=found.environment,
     )
     document = msgspec.structs.replace(document, **provenance(run))
-    if output is not None:
-        write_report(document, output)
+    write_page(document, page, store_location=store_location)
     if as_json:
         print_document(document)
     else:

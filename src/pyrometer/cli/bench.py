@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION, SHARE
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.progress import progress_bar
@@ -17,9 +18,11 @@ from pyrometer.errors import ExitCode, UsageError
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
+    from pyrometer.bench.comparison.verdict import Verdict
     from pyrometer.bench.measurement import Measurement
     from pyrometer.bench.stability import Soak
     from pyrometer.report.documents import Document
+    from pyrometer.workload.target import Target
 
 
 @click.command()
@@ -31,15 +34,21 @@ if TYPE_CHECKING:
 )
 @click.option("--budget", type=DURATION, help="Time to spend, such as 20s; with --matrix on all cells.")
 @click.option("--margin", type=SHARE, help="With --vs: what counts as the same, such as 1%.")
-@click.option("--seed", type=int, help="With --vs: seed of the order of the blocks.")
 @click.option("--thorough", is_flag=True, help="With --vs: up to 640 blocks and a margin of 2 %.")
 @click.option("--processes", type=click.IntRange(min=3), help="With --vs: fresh processes as the unit.")
 @click.option("--cold", type=click.IntRange(min=1), help="Repeat the cold start in so many fresh processes.")
 @click.option("--soak", type=DURATION, help="Run so long and report the drift of latency and memory.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@page_option
 @store_options
 def command(
-    store_location: str | None, *, target: str, more_axes: tuple[str, ...], as_json: bool, **flags: Any
+    store_location: str | None,
+    *,
+    target: str,
+    more_axes: tuple[str, ...],
+    as_json: bool,
+    page: Path | None,
+    **flags: Any,
 ) -> int:
     """Time TARGET; with --vs decide whether another is faster; with --matrix find the best configuration.
 
@@ -62,6 +71,7 @@ def command(
         store_location, kind=kind, target=shown, document=to_dict(document), environment=environment
     )
     document = msgspec.structs.replace(document, **provenance(run))
+    write_page(document, page, store_location=store_location)
     if as_json:
         print_document(document)
     else:
@@ -74,7 +84,7 @@ def command(
 def _require_fitting(flags: dict[str, Any], more_axes: tuple[str, ...]) -> None:
     if more_axes and not flags["matrix"]:
         raise UsageError(f"{more_axes[0]}: axes go with --matrix, as in --matrix {more_axes[0]}")
-    for name in ("margin", "thorough", "processes", "seed"):
+    for name in ("margin", "thorough", "processes"):
         if flags[name] is not None and flags[name] is not False and not flags["vs"]:
             raise UsageError(f"--{name} goes with --vs TARGET")
     if flags["thorough"] and flags["processes"]:
@@ -91,7 +101,6 @@ def _measured(target: str, flags: dict[str, Any], progress: Any) -> tuple[Docume
         load_settings(os.environ, Path.cwd()),
         budget_s=flags["budget"],
         margin=flags["margin"],
-        seed=flags["seed"],
     )
     if flags["matrix"]:
         return _matrix(target, flags, progress)
@@ -164,12 +173,27 @@ def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -
         verdict = replicate(a, b, processes=flags["processes"], **chosen)
     else:
         verdict = compare(load_workload(a), load_workload(b), thorough=flags["thorough"], **chosen)
+    verdict = _named(verdict, a, b)
     document = BenchDocument(
         target=target, versus=flags["vs"], verdict=verdict, environment=read_environment()
     )
     if verdict.interrupted:
         return document, 130
     return document, ExitCode.UNDECIDED if verdict.outcome == "undecided" else ExitCode.OK
+
+
+def _named(verdict: Verdict, a: Target, b: Target) -> Verdict:
+    """With both sides named by what differs between the targets; a target beside itself keeps its letters."""
+    from pyrometer.store.commit import read_commit, short_commit
+    from pyrometer.workload.naming import told_apart, with_commits
+
+    if a.text == b.text:
+        return verdict
+    folders = [Path(side.place).parent for side in (a, b) if side.kind != "module"]
+    apart = len(folders) == 2 and folders[0] != folders[1]
+    commits = [short_commit(*read_commit(folder)) for folder in folders] if apart else ["", ""]
+    baseline, candidate = with_commits(told_apart(a.text, b.text), commits)
+    return msgspec.structs.replace(verdict, baseline=baseline, candidate=candidate)
 
 
 def _matrix(target: str, flags: dict[str, Any], progress: Any) -> tuple[Document, int]:

@@ -9,11 +9,12 @@ import click
 import msgspec
 
 from pyrometer.cli.checking import check_options, exit_code_of_checkup, observe_target
-from pyrometer.cli.exhibits import artifacts_of, write_page
+from pyrometer.cli.exhibits import artifacts_of
+from pyrometer.cli.pages import page_option, page_place, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.saving import provenance, save_run, store_options
-from pyrometer.errors import InputError, UsageError
+from pyrometer.errors import UsageError
 
 FALLBACK_REPORT = "pyrometer-report.html"
 
@@ -22,12 +23,7 @@ FALLBACK_REPORT = "pyrometer-report.html"
 @click.argument("target")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--budget", type=DURATION, help="Time to spend on a workload, such as 20s.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to write the HTML report.  [default: in the store]",
-)
+@page_option
 @click.option("--try-compile", is_flag=True, help="Also try torch.compile where the program does not use it.")
 @click.option("--full", is_flag=True, help="Print every chapter, not only the findings and a summary.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -38,7 +34,7 @@ def command(
     target: str,
     arguments: tuple[str, ...],
     budget: float | None,
-    output: Path | None,
+    page: Path | None,
     try_compile: bool,
     full: bool,
     as_json: bool,
@@ -61,6 +57,8 @@ def command(
         raise UsageError(
             f"--try-compile: {target} runs as it is; it goes with a workload, as in model.py:workload"
         )
+    if page is None and store_location is None:
+        page = page_place(FALLBACK_REPORT)
     drawn: list[Exhibits] = []
     options = dataclasses.replace(
         check_options(parsed, budget, store_location, compiling=try_compile),
@@ -80,22 +78,15 @@ def command(
         artifacts=artifacts_of(exhibits),
     )
     document = msgspec.structs.replace(document, **provenance(run))
-    path = output or _report_path(store_location, document.run_id)
-    unwritten: InputError | None = None
-    try:
-        placed = msgspec.structs.replace(document, report_path=str(path))
-        write_page(placed, path, exhibits, store_location=store_location)
-        document = placed
-    except InputError as error:
-        unwritten = error  # the result is printed all the same
+    path = page or _report_path(store_location, document.run_id)
+    if write_page(document, path, exhibits, store_location=store_location):
+        document = msgspec.structs.replace(document, report_path=str(path))
     if as_json:
         print_document(document)
     else:
         from pyrometer.report.terminal import check_summary, check_view
 
         print_view(check_view(document) if full else check_summary(document), stderr=is_script)
-    if unwritten is not None:
-        raise unwritten
     return exit_code_of_checkup(checkup)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.saving import store_option
 
@@ -18,13 +19,7 @@ if TYPE_CHECKING:
 @click.argument("a")
 @click.argument("b")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option(
-    "-o",
-    "--html",
-    "page",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the HTML report to this file.",
-)
+@page_option
 @store_option
 def command(store: Store, *, a: str, b: str, as_json: bool, page: Path | None) -> None:
     """Put two stored measurements side by side.
@@ -36,10 +31,7 @@ def command(store: Store, *, a: str, b: str, as_json: bool, page: Path | None) -
     from pyrometer.report.run_views import comparison_view
 
     document, exhibits = compare_stored(store, store.load(a), store.load(b))
-    if page is not None:
-        from pyrometer.report.html import write_report
-
-        write_report(document, page, exhibits)
+    write_page(document, page, exhibits, store_location=None)
     if as_json:
         print_document(document)
     else:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pyrometer.cli.exhibits import artifacts_of, write_page
+from pyrometer.cli.exhibits import artifacts_of
 from pyrometer.cli.inspecting import Inspected, inspect_target, parse_extras
 from pyrometer.cli.limits import parse_limits
+from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.saving import provenance, save_run, store_options
@@ -60,13 +61,7 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 @click.option("--no-source", is_flag=True, help="Leave source text and folders out of everything.")
 @click.option("--budget", type=DURATION, help="Time to spend on measuring, such as 20s.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option(
-    "-o",
-    "--html",
-    "page",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the HTML report to this file.",
-)
+@page_option
 @store_options
 def command(
     store_location: str | None,
@@ -104,8 +99,7 @@ def command(
         document = msgspec.structs.replace(document, **provenance(run))
     if flags["export"] is not None:
         _export(found, flags["export"])
-    if page is not None:
-        write_page(document, page, exhibits, store_location=store_location)
+    write_page(document, page, exhibits, store_location=store_location)
     if as_json:
         print_document(document)
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyrometer.cli.pages import require_writable, stored_page
 from pyrometer.cli.printing import document_json
 from pyrometer.cli.saving import store_option
 from pyrometer.errors import InputError
@@ -44,11 +45,13 @@ def write_file(file: Path, content: bytes, *, force: bool) -> None:
     """
     from pyrometer.store.artifacts import write_durably
 
+    require_writable(file)
     if file.exists() and not force:
         raise InputError(
             f"{file}: is there already; pass another name, or overwrite it by pyrometer export --force"
         )
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         write_durably(file, content)
     except OSError as error:
         raise InputError(
@@ -70,10 +73,7 @@ def to_markdown(_store: Store, run: Run) -> bytes:
 
 def to_html(store: Store, run: Run) -> bytes:
     """A run as one self-contained HTML file."""
-    from pyrometer.report.exhibiting import stored_exhibits
-    from pyrometer.report.html import render_document
-
-    return render_document(run.kind, run.document, stored_exhibits(store, run)).encode()
+    return stored_page(store, run).encode("utf-8", "replace")
 
 
 FORMATS: dict[str, Callable[[Store, Run], bytes]] = {".json": to_json, ".md": to_markdown, ".html": to_html}

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pyrometer.cli.exhibits import artifacts_of, write_page
+from pyrometer.cli.exhibits import artifacts_of
 from pyrometer.cli.memory_flags import parse_memory_limits, parse_sizes, parse_what_if, undecided
+from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import BYTES, DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.remembering import SNAPSHOT_SUFFIXES, MemoryQuestion, of_script, of_snapshot, of_target
@@ -48,13 +49,7 @@ if TYPE_CHECKING:
 )
 @click.option("--budget", type=DURATION, help="Time to spend on a plan, such as 60s.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option(
-    "-o",
-    "--html",
-    "page",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the HTML report to this file.",
-)
+@page_option
 @store_options
 def command(
     store_location: str | None,
@@ -89,8 +84,7 @@ def command(
     document = msgspec.structs.replace(document, **provenance(None))
     exhibits = with_sources(Exhibits(), document)
     document = _saved(document, exhibits, store_location)
-    if page is not None:
-        write_page(document, page, exhibits, store_location=store_location)
+    write_page(document, page, exhibits, store_location=store_location)
     if as_json:
         print_document(document)
     else:

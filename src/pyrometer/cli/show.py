@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyrometer.cli.export import to_html, to_json, to_markdown, write_file
+from pyrometer.cli.export import to_json, to_markdown
+from pyrometer.cli.pages import page_option, stored_page
 from pyrometer.cli.printing import print_view
 from pyrometer.cli.saving import store_option
 from pyrometer.errors import UsageError
@@ -20,27 +21,24 @@ if TYPE_CHECKING:
 @click.argument("run")
 @click.option("--json", "as_json", is_flag=True, help="Print the document that the verb printed with --json.")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
-@click.option(
-    "-o",
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the HTML report to this file.",
-)
+@page_option
 @store_option
-def command(store: Store, *, run: str, as_json: bool, markdown: bool, html: Path | None) -> None:
+def command(store: Store, *, run: str, as_json: bool, markdown: bool, page: Path | None) -> None:
     """Look at a stored run again.
 
     RUN is an id, the beginning of one, or `last`.
     """
-    if as_json + markdown + (html is not None) > 1:
+    if as_json + markdown + (page is not None) > 1:
         raise UsageError("--json, --markdown and --html exclude each other; give one")
     found = store.load(run)
     if as_json:
         click.echo(to_json(store, found))
     elif markdown:
         click.echo(to_markdown(store, found))
-    elif html is not None:
-        write_file(html, to_html(store, found), force=False)
+    elif page is not None:
+        from pyrometer.report.html import save_page
+
+        save_page(stored_page(store, found), page)
     else:
         from pyrometer.report.run_views import provenance_view
         from pyrometer.report.terminal import render_document

@@ -11,7 +11,8 @@ import click
 import msgspec
 
 from pyrometer.cli.capturing import Captured, capture_process, capture_target, parse_extras
-from pyrometer.cli.exhibits import artifacts_of, write_page
+from pyrometer.cli.exhibits import artifacts_of
+from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.saving import provenance, save_run, store_options
 from pyrometer.errors import ExitCode, InputError, UsageError
@@ -30,13 +31,7 @@ PROGRAM_SUFFIXES = (".py", ".pt2")
 @click.command()
 @click.argument("inputs", nargs=-1, type=click.UNPROCESSED, metavar="FILE... | TARGET [-- ARGUMENTS]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option(
-    "-o",
-    "--html",
-    "page",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the HTML report to this file.",
-)
+@page_option
 @click.option("--diff", is_flag=True, help="Compare two files: what changed from the first to the second.")
 @click.option("--sql", metavar="QUERY", help="Answer a query over events, ops, kernels, steps, …")
 @click.option(
@@ -194,7 +189,14 @@ def _of_capture(
         artifacts=artifacts_of(exhibits),
     )
     document = msgspec.structs.replace(document, **provenance(run))
-    shown = _show(document, exhibits, as_json=as_json, page=page, stderr=captured.is_script)
+    shown = _show(
+        document,
+        exhibits,
+        as_json=as_json,
+        page=page,
+        store_location=store_location,
+        stderr=captured.is_script,
+    )
     return shown or captured.exit_code
 
 
@@ -223,10 +225,15 @@ def _compared(inputs: tuple[str, ...], *, strict: bool) -> tuple[TraceDocument, 
 
 
 def _show(
-    document: TraceDocument, exhibits: Exhibits, *, as_json: bool, page: Path | None, stderr: bool = False
+    document: TraceDocument,
+    exhibits: Exhibits,
+    *,
+    as_json: bool,
+    page: Path | None,
+    store_location: str | None = None,
+    stderr: bool = False,
 ) -> int:
-    if page is not None:
-        write_page(document, page, exhibits, store_location=None)
+    write_page(document, page, exhibits, store_location=store_location)
     if as_json:
         print_document(document)
     else:

@@ -6,7 +6,7 @@ import msgspec
 
 from pyrometer.report.exhibiting import stored_exhibits
 from pyrometer.report.exhibits import Exhibits
-from pyrometer.report.facts.comparison import target
+from pyrometer.report.facts.comparison import side_names, target
 from pyrometer.report.run_documents import CompareDocument
 from pyrometer.store.comparison import compare_runs
 from pyrometer.store.run import Run
@@ -24,8 +24,8 @@ def compare_stored(store: Store, a: Run, b: Run) -> tuple[CompareDocument, Exhib
     document = CompareDocument(target=target(comparison), comparison=comparison)
     kept = [(run, stored_exhibits(store, run)) for run in (a, b)]
     views = [
-        msgspec.structs.replace(exhibits.traces[0], path=f"{run.target} ({run.id})")
-        for run, exhibits in kept
+        msgspec.structs.replace(exhibits.traces[0], path=name)
+        for name, (_, exhibits) in zip(side_names(comparison), kept, strict=True)
         if exhibits.traces
     ]
     return document, Exhibits(traces=views if len(views) == 2 else [], history=kept[1][1].history)

@@ -49,7 +49,8 @@ def changes_of(a: Run, b: Run) -> RunChanges:
 
     Findings are the same where rule, file and operator are: lines move as a program is worked on.
     """
-    before, after = _findings(a), _findings(b)
+    looked = all("findings" in run.document for run in (a, b))
+    before, after = (_findings(a), _findings(b)) if looked else ({}, {})
     return RunChanges(
         phases_s=_amounts(_phases(a), _phases(b)),
         parts=_amounts(_parts(a), _parts(b)),
@@ -63,6 +64,8 @@ def changes_of(a: Run, b: Run) -> RunChanges:
 
 
 def _amounts(a: Mapping[str, float], b: Mapping[str, float]) -> list[Amount]:
+    if not (a and b):
+        return []  # only one of them looked
     return [Amount(name=name, a=a.get(name, 0.0), b=b.get(name, 0.0)) for name in dict.fromkeys([*a, *b])]
 
 

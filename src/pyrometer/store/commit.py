@@ -21,6 +21,15 @@ def read_commit(folder: Path) -> tuple[str | None, bool | None]:
     return commit, None if changes is None else bool(changes)
 
 
+def short_commit(sha: str | None, dirty: bool | None) -> str:
+    """A commit as people abbreviate it; `+` stands for changes on top of it; empty where there is none.
+
+    >>> short_commit("0123456789abcdef", True), short_commit(None, None)
+    ('012345678+', '')
+    """
+    return f"{(sha or '')[:9]}{'+' if sha and dirty else ''}"
+
+
 def _git(folder: Path, *arguments: str) -> str | None:
     # No optional locks: `git status` would otherwise refresh the user's index. No file-system monitor: it is a
     # program that the repository's own settings name.

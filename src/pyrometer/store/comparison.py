@@ -10,7 +10,7 @@ from pyrometer.errors import InputError
 from pyrometer.hardware.environment import Environment
 from pyrometer.quantity import Ratio
 from pyrometer.record import Record, doc, from_dict
-from pyrometer.store.changes import RunChanges, changes_of
+from pyrometer.store.changes import RunChanges, SettingChange, changes_of
 from pyrometer.store.run import Run, RunSummary
 
 NOTE = (
@@ -31,8 +31,15 @@ class Comparison(Record, frozen=True, kw_only=True):
 
     a: Side
     b: Side
-    ratio_of_medians: Annotated[Ratio, doc("median of B over median of A; no verdict")]
-    note: str = NOTE
+    ratio_of_medians: Annotated[
+        Ratio | None,
+        doc("median of B over median of A, no verdict; null where they differ in what a step does"),
+    ]
+    differ_in: Annotated[
+        list[SettingChange],
+        doc("why there is no ratio: target, work per step, clock; empty where there is one"),
+    ] = []
+    note: Annotated[str, doc("why the figures are no verdict")] = NOTE
     prove_with: Annotated[str, doc("the command that would give a verdict")]
     environment: Annotated[Environment | None, doc("of B; `changes` lists what was different for A")] = None
     changes: Annotated[RunChanges, doc("part by part, as far as both runs looked at it")] = RunChanges()
@@ -50,6 +57,7 @@ def compare_runs(a: Run, b: Run) -> Comparison:
     sides = [Side(run=run.summary(), measurement=_measurement(run)) for run in (a, b)]
     environments = [from_dict(Environment, run.environment) for run in (a, b)]
     require_comparable(*environments)
+    apart = _apart(*sides)
     medians = [side.measurement.median_s for side in sides]
     if min(medians) <= 0:
         raise InputError(
@@ -58,10 +66,36 @@ def compare_runs(a: Run, b: Run) -> Comparison:
     return Comparison(
         a=sides[0],
         b=sides[1],
-        ratio_of_medians=medians[1] / medians[0],
+        ratio_of_medians=None if apart else medians[1] / medians[0],
+        differ_in=apart,
+        note=_note(apart),
         prove_with=_proof(a, b),
         environment=environments[1],
         changes=changes_of(a, b),
+    )
+
+
+def _apart(a: Side, b: Side) -> list[SettingChange]:
+    """What makes a ratio of step times meaningless: the two need not do the same work in a step."""
+    told = (
+        ("target", a.run.target, b.run.target),
+        ("work per step", _work(a.measurement), _work(b.measurement)),
+        ("clock", a.measurement.clock, b.measurement.clock),
+    )
+    return [SettingChange(name=name, a=mine, b=other) for name, mine, other in told if mine != other]
+
+
+def _work(m: Measurement) -> str:
+    return f"{m.units_per_step:g} {m.unit}"
+
+
+def _note(apart: list[SettingChange]) -> str:
+    if not apart:
+        return NOTE
+    told = " and ".join(f"{one.name} ({one.a}, then {one.b})" for one in apart)
+    return (
+        f"No ratio and no verdict: the two differ in {told}, so that their steps need not do the same work, "
+        "and they were taken at different moments."
     )
 
 
@@ -77,6 +111,9 @@ def _measurement(run: Run) -> Measurement:
 def _proof(a: Run, b: Run) -> str:
     if a.target != b.target:
         return f"pyrometer bench {shlex.quote(a.target)} --vs {shlex.quote(b.target)}"
+    if a.commit_sha and a.commit_sha == b.commit_sha and not (a.dirty or b.dirty):
+        # The same code: what differs between the runs is the machine, and a comparison with itself tells how much.
+        return f"pyrometer bench {shlex.quote(a.target)} --vs {shlex.quote(a.target)}"
     # The same target at two moments: only code that exists twice can be run in turns.
     earlier = a.commit_sha[:12] if a.commit_sha else "COMMIT"
     target = shlex.quote(a.target)

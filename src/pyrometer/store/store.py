@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Engine, RowMapping, bindparam, delete, insert, select
+from sqlalchemy import Engine, RowMapping, Text, bindparam, cast, delete, func, insert, select
 from sqlalchemy.exc import DBAPIError
 
 from pyrometer.errors import InputError, StoreError
@@ -178,6 +178,22 @@ class Store:
                 chunk = schema.runs.c.id.in_(wanted[start : start + _AT_ONCE])
                 rows = connection.execute(select(*_SUMMARY).where(chunk)).mappings()
                 found += [from_dict(RunSummary, _plain(row)) for row in rows]
+        return found
+
+    def with_finding(self, code: str, run_ids: Iterable[str]) -> set[str]:
+        """Those of these runs that hold a finding of a rule; reads their documents as text, which takes its time.
+
+        Args:
+            code: of the rule, such as PYR101.
+            run_ids: where to look.
+        """
+        wanted, found = list(run_ids), set()
+        written = msgspec.json.encode({"code": code}).decode().strip("{}")
+        holds = func.instr(cast(schema.runs.c.document, Text), written) > 0
+        with store_errors(self.folder / "runs.db"), self._engine.begin() as connection:
+            for start in range(0, len(wanted), _AT_ONCE):
+                chunk = schema.runs.c.id.in_(wanted[start : start + _AT_ONCE])
+                found |= set(connection.scalars(select(schema.runs.c.id).where(chunk, holds)))
         return found
 
     def artifact_path(self, run: Run, name: str) -> Path:

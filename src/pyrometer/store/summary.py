@@ -14,12 +14,14 @@ def headline(document: dict[str, Any]) -> str:
     """The result in one line.
 
     A verdict, the median step with its interval, what a machine can tell apart, what bounds a trace, the peak of memory,
-    or the graphs of a compilation; else nothing.
+    the graphs of a compilation, the best configuration, or the score of an audit; else nothing.
 
     >>> headline({"measurement": {"median_s": 0.002, "ci_low_s": 0.0019, "ci_high_s": 0.0022}})
     '2.00 ms (1.90 ms–2.20 ms)'
     >>> headline({"graphs": 2, "breaks": [{}], "peak_bytes": None}), headline({"peak_bytes": 2**30, "ledger_bytes": {}})
     ('2 graphs, 1 break', 'peak 1.00 GiB')
+    >>> headline({"groups": [], "score": 68.75}), headline({"measurement": {"median_s": 3.5, "num_samples": 1, "ci_low_s": None}})
+    ('score 69 of 100', '3.50 s (1 sample)')
     """
     if document.get("verdict"):
         return _verdict(document["verdict"])
@@ -28,8 +30,18 @@ def headline(document: dict[str, Any]) -> str:
     median = median_s(document)
     if median is None:
         return _observed(document)
-    low, high = (format_seconds(document["measurement"].get(end)) for end in ("ci_low_s", "ci_high_s"))
-    return f"{format_seconds(median)} ({low}–{high})"
+    return f"{format_seconds(median)} ({_spread(document['measurement'])})"
+
+
+def _spread(measured: dict[str, Any]) -> str:
+    """The interval of the median, or how many samples there are where they are too few for one."""
+    low, high, count = (measured.get(name) for name in ("ci_low_s", "ci_high_s", "num_samples"))
+    median: dict[str, Any] = next(
+        (q for q in measured.get("quantiles") or [] if q.get("quantile") == 0.5), {}
+    )
+    if isinstance(count, int) and None in {median.get("low_s", low), median.get("high_s", high)}:
+        return counted(count, "sample")
+    return f"{format_seconds(low)}–{format_seconds(high)}"
 
 
 def _observed(document: dict[str, Any]) -> str:
@@ -37,7 +49,17 @@ def _observed(document: dict[str, Any]) -> str:
     graphs, breaks, peak = document.get("graphs"), document.get("breaks"), document.get("peak_bytes")
     if isinstance(graphs, int) and isinstance(breaks, list):
         return f"{counted(graphs, 'graph')}, {counted(len(breaks), 'break')}"
+    if isinstance(document.get("groups"), list):
+        score = document.get("score")
+        return f"score {score:.0f} of 100" if isinstance(score, (int, float)) else ""
+    if document.get("matrix"):
+        return _matrix(document["matrix"])
     return f"peak {format_bytes(peak)}" if isinstance(peak, int) else ""
+
+
+def _matrix(plain: dict[str, Any]) -> str:
+    best = plain.get("recommendation")
+    return f"best: {best.get('label')}" if best else "nothing recommended"
 
 
 def _verdict(plain: dict[str, Any]) -> str:

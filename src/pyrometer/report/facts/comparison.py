@@ -3,42 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from pyrometer.bench.measurement import Measurement
 from pyrometer.quantity import counted, format_bytes, format_percent, format_rate, format_seconds, significant
 from pyrometer.report.facts.findings import place_text
-from pyrometer.report.facts.layout import Section, Table
+from pyrometer.report.facts.layout import Fact, Section, Table
 from pyrometer.report.facts.trace_words import PART_NAMES
 from pyrometer.rules.finding import Finding
 from pyrometer.store.changes import Amount, RunChanges
+from pyrometer.store.commit import short_commit
 from pyrometer.store.comparison import Comparison
 from pyrometer.store.run import RunSummary, created_at
+from pyrometer.workload.naming import told_apart
 
 SAME = 0.005
 """Relative difference below which two figures are told as equal."""
 
-FIGURES: tuple[tuple[str, Callable[[Measurement], str]], ...] = (
-    ("median", lambda m: format_seconds(m.median_s)),
-    ("interval", lambda m: f"{format_seconds(m.ci_low_s)}–{format_seconds(m.ci_high_s)}"),
-    ("P95", lambda m: format_seconds(m.p95_s)),
-    ("P99", lambda m: format_seconds(m.p99_s)),
-    ("first call", lambda m: format_seconds(m.first_call_s)),
-    ("throughput", lambda m: format_rate(m.throughput, f"{m.unit}/s")),
-    ("peak memory", lambda m: format_bytes(m.peak_bytes)),
-    ("samples", lambda m: str(m.num_samples)),
+SIDES = ("A (before)", "B (after)")
+"""What the columns of both sides are called."""
+
+_Said: TypeAlias = "Callable[[Measurement], str]"
+_Value: TypeAlias = "Callable[[Measurement], float | None]"
+
+FIGURES: tuple[tuple[str, _Said, _Value | None], ...] = (
+    ("median step", lambda m: format_seconds(m.median_s), lambda m: m.median_s),
+    ("its interval", lambda m: f"{format_seconds(m.ci_low_s)}–{format_seconds(m.ci_high_s)}", None),
+    ("P95", lambda m: format_seconds(m.p95_s), lambda m: m.p95_s),
+    ("P99", lambda m: format_seconds(m.p99_s), lambda m: m.p99_s),
+    ("first call", lambda m: format_seconds(m.first_call_s), lambda m: m.first_call_s),
+    ("throughput", lambda m: format_rate(m.throughput, f"{m.unit}/s"), lambda m: m.throughput),
+    ("peak memory", lambda m: format_bytes(m.peak_bytes), lambda m: m.peak_bytes),
+    ("samples", lambda m: f"{m.num_samples:,}", None),
 )
+"""What is told of each side: its name, its words, and the value by which the two differ."""
 
 
 def headline(comparison: Comparison) -> str:
-    """Which of the two was faster, without a verdict; of two targets, which need not do the same work, what each takes."""
-    if comparison.a.run.target != comparison.b.run.target:
-        a, b = (format_seconds(side.measurement.median_s) for side in (comparison.a, comparison.b))
-        return f"two targets: A takes {a}, B takes {b} per step"
+    """Which of the two was faster, without a verdict; where their steps need not do the same work, what each takes."""
     ratio = comparison.ratio_of_medians
+    a, b = (side.measurement for side in (comparison.a, comparison.b))
+    if ratio is None:
+        apart = "two targets" if comparison.a.run.target != comparison.b.run.target else "not the same step"
+        return f"{apart}: A takes {format_seconds(a.median_s)}, B takes {format_seconds(b.median_s)} per step"
     if abs(ratio - 1) < SAME:
         return "both took the same time"
+    if max(a.ci_low_s, b.ci_low_s) <= min(a.ci_high_s, b.ci_high_s):
+        return "no clear difference: the intervals of both medians overlap"
     said = f"{significant(ratio)}× slower" if ratio > 1 else f"{significant(1 / ratio)}× faster"
     return f"B was {said} than A, not yet proven"
+
+
+def cautions(comparison: Comparison) -> list[str]:
+    """What limits the trust in either side, a sentence each; the first reason stands for the others."""
+    told = []
+    if comparison.a.run.created_at > comparison.b.run.created_at:
+        told.append("A was taken after B: pass the older run first to see what changed since.")
+    for name, m in (("A", comparison.a.measurement), ("B", comparison.b.measurement)):
+        reasons = [m.failure] if m.failure else [caveat.message for caveat in m.warnings]
+        if reasons:
+            more = f", and {counted(len(reasons) - 1, 'more reason')}" if reasons[1:] else ""
+            told.append(f"The measurement of {name} is not sound: {reasons[0]}{more}.")
+    return told
+
+
+def top_figures(comparison: Comparison) -> list[Fact]:
+    """The change in a few figures; times only where both do the same work in a step."""
+    changes, facts = comparison.changes, []
+    a, b = (side.measurement for side in (comparison.a, comparison.b))
+    if comparison.ratio_of_medians is not None:
+        for label, said, value in (FIGURES[0], *(one for one in FIGURES if one[0] == "peak memory")):
+            facts.append(Fact(label.capitalize(), f"{said(a)} → {said(b)}", _difference(value, a, b)))
+    if changes.findings_gone or changes.findings_new or changes.num_findings_kept:
+        came = f"{len(changes.findings_gone)} gone, {len(changes.findings_new)} new"
+        facts.append(Fact("Findings", came, f"{changes.num_findings_kept} on both sides"))
+    facts += [
+        Fact(one.name.capitalize(), f"{one.a:.0f} → {one.b:.0f}", "")
+        for one in changes.compiled
+        if one.a != one.b
+    ]
+    return facts
 
 
 def target(comparison: Comparison) -> str:
@@ -47,30 +91,78 @@ def target(comparison: Comparison) -> str:
     return a if a == b else f"{a} against {b}"
 
 
+def side_names(comparison: Comparison) -> tuple[str, str]:
+    """Both sides by what differs between them: target, commit, moment, or else the run."""
+    a, b = comparison.a.run, comparison.b.run
+    if a.target != b.target:
+        return told_apart(a.target, b.target)
+    for told in (commit, taken):
+        if told(a) and told(b) and told(a) != told(b):
+            return told(a), told(b)
+    return a.id, b.id
+
+
 def side_table(comparison: Comparison) -> Table:
-    """The two runs and their figures."""
-    sides = (comparison.a, comparison.b)
+    """Where the two runs come from."""
+    a, b = comparison.a, comparison.b
     rows = [
-        ("run", *(side.run.id for side in sides)),
-        ("target", *(side.run.target for side in sides)),
-        ("taken", *(taken(side.run) for side in sides)),
-        ("commit", *(commit(side.run) or "–" for side in sides)),
-        *((label, *(figure(side.measurement) for side in sides)) for label, figure in FIGURES),
+        ("run", a.run.id, b.run.id),
+        ("target", a.run.target, b.run.target),
+        ("taken", taken(a.run), taken(b.run)),
+        ("commit", commit(a.run) or "–", commit(b.run) or "–"),
+        ("variant", a.measurement.config, b.measurement.config),
     ]
-    return Table(("", "A", "B"), rows)
+    always = ("run", "taken", "commit")
+    return Table(("", *SIDES), [row for row in rows if row[0] in always or row[1] != row[2]])
 
 
-def sections(changes: RunChanges) -> list[Section]:
-    """What changed, part by part; empty parts are left out."""
+def provenance_facts(comparison: Comparison) -> list[Fact]:
+    """What was compared; the environment beside it is that of B."""
+    runs = f"{comparison.a.run.id} and {comparison.b.run.id}"
+    told = "of B; what differed for A is listed" if comparison.changes.settings else "the same for both"
+    return [Fact("target", target(comparison)), Fact("runs", runs), Fact("environment", told)]
+
+
+def figure_table(comparison: Comparison) -> Table:
+    """Their figures; by how much they differ is told where both do the same work in a step."""
+    a, b = (side.measurement for side in (comparison.a, comparison.b))
+    rows = [(label, said(a), said(b), _difference(value, a, b)) for label, said, value in FIGURES]
+    table = Table(("", *SIDES, "change"), rows)
+    return table if comparison.ratio_of_medians is not None else _without_changes(table)
+
+
+def _difference(value: Callable[[Measurement], float | None] | None, a: Measurement, b: Measurement) -> str:
+    if value is None:
+        return ""
+    before, after = value(a), value(b)
+    if before is None or after is None:
+        return "–"
+    return change(Amount(name="", a=before, b=after))
+
+
+def sections(comparison: Comparison) -> list[Section]:
+    """What changed, part by part; empty parts are left out, and ratios where the two need not do the same work."""
+    changes = comparison.changes
     made = [
-        _amounts("phases", "Phases, mean per step", changes.phases_s, format_seconds),
-        _amounts("parts", "Where traced time went", _named(changes.parts), format_percent),
-        _amounts("ledger", "Memory at the peak", changes.ledger_bytes, format_bytes),
-        _amounts("compiled", "Compilation", changes.compiled, lambda value: f"{value or 0:.0f}"),
         _findings(changes),
+        _amounts("phases", "Phases, mean per step", changes.phases_s, _Words(format_seconds, change)),
+        _amounts("parts", "Where traced time went", _named(changes.parts), _Words(format_percent, points)),
+        _amounts("ledger", "Memory at the peak", changes.ledger_bytes, _Words(format_bytes, change)),
+        _amounts(
+            "compiled", "Compilation", changes.compiled, _Words(lambda value: f"{value or 0:.0f}", _count)
+        ),
         _settings(changes),
     ]
-    return [section for section in made if section is not None]
+    told = [section for section in made if section is not None]
+    if comparison.ratio_of_medians is not None:
+        return told
+    return [one._replace(table=_without_changes(one.table)) for one in told if one.table is not None]
+
+
+def _without_changes(table: Table) -> Table:
+    if table.columns[-1] != "change":
+        return table
+    return Table(table.columns[:-1], [row[:-1] for row in table.rows])
 
 
 def taken(run: RunSummary) -> str:
@@ -80,18 +172,37 @@ def taken(run: RunSummary) -> str:
 
 def commit(run: RunSummary) -> str:
     """The commit of a run as people abbreviate it; `+` stands for changes on top of it."""
-    return f"{(run.commit_sha or '')[:9]}{'+' if run.dirty else ''}"
+    return short_commit(run.commit_sha, run.dirty)
 
 
 def _named(parts: Sequence[Amount]) -> list[Amount]:
     return [Amount(name=PART_NAMES.get(one.name, one.name), a=one.a, b=one.b) for one in parts]
 
 
-def _amounts(
-    slug: str, title: str, amounts: Sequence[Amount], said: Callable[[float | None], str]
-) -> Section | None:
-    rows = [(one.name, said(one.a), said(one.b), change(one)) for one in amounts]
-    return Section(slug, title, [], Table(("part", "A", "B", "change"), rows)) if rows else None
+class _Words(NamedTuple):
+    said: Callable[[float | None], str]
+    change: Callable[[Amount], str]
+
+
+def _amounts(slug: str, title: str, amounts: Sequence[Amount], words: _Words) -> Section | None:
+    rows = [(one.name, words.said(one.a), words.said(one.b), words.change(one)) for one in amounts]
+    return Section(slug, title, [], Table(("part", *SIDES, "change"), rows)) if rows else None
+
+
+def points(amount: Amount) -> str:
+    """By how much one share differs from another, in hundredths of the whole.
+
+    >>> points(Amount(name="data", a=0.5, b=0.125)), points(Amount(name="h2d", a=0.2, b=0.2001))
+    ('-37.5 points', 'same')
+    """
+    found = (amount.b - amount.a) * 100
+    return (
+        "same" if abs(found) < SAME * 100 else f"{'+' if found > 0 else '-'}{significant(abs(found))} points"
+    )
+
+
+def _count(amount: Amount) -> str:
+    return "same" if amount.a == amount.b else f"{amount.b - amount.a:+.0f}"
 
 
 def change(amount: Amount) -> str:
@@ -135,7 +246,7 @@ def _settings(changes: RunChanges) -> Section | None:
             "settings",
             "Versions and settings that differ",
             [],
-            Table(("", "A", "B"), rows, frozenset({1, 2})),
+            Table(("setting", *SIDES), rows, frozenset({1, 2})),
         )
         if rows
         else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pyrometer.quantity import counted, format_bytes, format_seconds, significant
@@ -10,9 +11,39 @@ from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.rules.catalogue import FIX_WORDS
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding, Place, Suppressed
+from pyrometer.trace.naming.shapes import shape_words
 
 MARKS = {"fine": "fine", "look": "look here", "bad": "not sound", "unknown": "not seen"}
 SHOWN_EVIDENCE = 8
+QUANTITIES: tuple[tuple[str, Callable[[float], str]], ...] = (
+    (r"gb_per_s$", lambda value: f"{significant(value)} GB/s"),
+    (r"(^|_)ns($|_per_)", lambda value: format_seconds(value * 1e-9)),
+    (r"(^|_)(s|seconds)($|_per_)", format_seconds),
+    (r"(^|_)bytes($|_per_)", format_bytes),
+    (r"(^|_)(share|fraction|bubble)($|_)|^(occupancy|worker_busy|half_width|persistence)$", percent),
+)
+"""What in a name tells the unit of its figure, and how that is written; the first that fits holds."""
+
+LABELS = {
+    "data_share": "getting batches, of a step",
+    "wait_s": "getting batches, per step",
+    "half_width": "the median is known to ±",
+    "share_of_roof": "of the roof",
+    "worker_busy": "workers busy",
+    "occupancy": "queue full",
+}
+"""Figures whose name in the record does not tell enough."""
+
+VALUES = {
+    "starved-steady": "workers at their limit",
+    "bursty": "batches come unevenly",
+    "handover-bound": "the handover holds it back",
+    "slow-start": "workers start slowly",
+    "serial": "loading and computing take turns",
+    "no-loader": "no DataLoader",
+}
+"""Words for what records tell by a short name."""
+
 NEVER_FASTER = 0.995
 """A predicted ratio above this is told as no gain."""
 
@@ -153,27 +184,29 @@ def _facts(finding: Finding) -> list[Fact]:
 
 
 def _evidence(name: str, value: float | str | bool) -> Fact:
-    """A figure of the evidence; its unit stands at the end of its name."""
-    label = name.replace("_", " ")
+    """A figure of the evidence; its unit stands in its name."""
+    label = LABELS.get(name) or re.sub(r"\bnum ", "", name.replace("_", " "))
     if isinstance(value, bool):
         return Fact(label, "yes" if value else "no")
     if isinstance(value, str):
-        return Fact(label, value)
-    for ending, shown in (
-        ("_s", format_seconds),
-        ("_bytes", format_bytes),
-        ("_share", percent),
-        ("_fraction", percent),
-    ):
-        if name.endswith(ending) or name == ending[1:]:
-            return Fact(label.removesuffix(" s").removesuffix(" bytes"), shown(value))
-    if name.endswith("_ns"):
-        return Fact(label.removesuffix(" ns"), format_seconds(value * 1e-9))
+        return Fact(label, shape_words(value) if name.endswith("shapes") else VALUES.get(value, value))
+    for mark, shown in QUANTITIES:
+        if re.search(mark, name):
+            return Fact(_without_unit(label), shown(value))
     return Fact(label, f"{value:,}" if isinstance(value, int) else significant(value))
 
 
+def _without_unit(label: str) -> str:
+    """A name whose figure carries its unit.
+
+    >>> _without_unit("first call s"), _without_unit("seconds per call"), _without_unit("stalled ns per step")
+    ('first call', 'per call', 'stalled per step')
+    """
+    return re.sub(r"( (s|ns|bytes|gb per s)$|(^| )(s|ns|seconds|bytes)(?= per ))", "", label).strip()
+
+
 def _remarks(finding: Finding) -> list[str]:
-    said = [f"fix {finding.fix_class}: {FIX_WORDS[finding.fix_class]}", f"confidence {finding.confidence}"]
+    said = [f"with the fix, {FIX_WORDS[finding.fix_class]}", f"confidence {finding.confidence}"]
     if finding.lever:
         said.append(f"lever {finding.lever}")
     if finding.cost is not None:

@@ -82,8 +82,21 @@ def top_figures(measurement: Measurement) -> list[Fact]:
         return figures
     return [
         *figures,
-        Fact("Peak memory", format_bytes(m.peak_bytes), m.memory.source if m.memory is not None else ""),
+        Fact(
+            f"Peak of {measured_name(m.memory) if m.memory is not None else 'memory'}",
+            format_bytes(m.peak_bytes),
+            m.memory.source if m.memory is not None else "",
+        ),
     ]
+
+
+def measured_name(measured: MemoryUse) -> str:
+    """What the peak of a measurement is of.
+
+    >>> measured_name(MemoryUse(device="cpu", source="", start_bytes=0, peak_bytes=1, growth_bytes_per_step=None))
+    'the process'
+    """
+    return "the process" if measured.device == "cpu" else "the allocator"
 
 
 def latency_table(measurement: Measurement) -> Table:

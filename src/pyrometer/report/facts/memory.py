@@ -11,10 +11,10 @@ from pyrometer.loading.advice import LoaderAdvice
 from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.category import CATEGORIES, MEANING
 from pyrometer.memory.place import HeldBytes
-from pyrometer.memory.profile import LeakReport, LeakSite, MemoryProfile
-from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds, significant
-from pyrometer.report.documents import MemoryDocument
-from pyrometer.report.facts import checkpoint, memory_diff
+from pyrometer.memory.profile import Fit, LeakReport, LeakSite, MemoryProfile
+from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds
+from pyrometer.report.documents import CheckDocument, MemoryDocument
+from pyrometer.report.facts import checkpoint, memory_diff, memory_peaks
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.trace_words import short, short_path
 
@@ -89,6 +89,15 @@ def document_sections(document: MemoryDocument) -> list[Section]:
     asked += [] if document.plan is None else [checkpoint.chapter(document.plan)]
     asked += [_what_if(document)] if document.what_if else []
     return asked + sections(document)
+
+
+def of_check(document: CheckDocument) -> list[Section]:
+    """The chapters of a check's page: the same, with all that the check has seen of memory beside each other."""
+    if document.memory_profile is None:
+        return []
+    whole = memory_peaks.of_check(document)
+    made = sections(document.memory_profile)
+    return [whole if whole is not None and one.slug == whole.slug else one for one in made]
 
 
 def check_sections(profile: MemoryProfile) -> list[Section]:
@@ -210,19 +219,47 @@ def _fits(profile: MemoryProfile) -> Section | None:
     rows = [
         (
             format_bytes(fit.budget_bytes),
-            "not even one" if fit.max_batch is None else f"{fit.max_batch:,}",
+            _largest(fit),
             format_bytes(fit.peak_bytes),
+            _known_by(fit),
         )
         for fit in profile.fits
     ]
-    how = "Tensors only: leave room for the context of the device, workspaces and fragmentation, a gibibyte or so on CUDA."
+    how = (
+        "Tensors only: leave room for the context of the device, workspaces and fragmentation, a gibibyte or so on CUDA. "
+        "Rehearsed: that batch fits and the next one does not, on tensors without data."
+    )
     return (
         Section(
-            "fits", "The largest batch", [], Table(("memory", "largest batch", "predicted peak"), rows), how
+            "fits",
+            "The largest batch",
+            [],
+            Table(("memory", "largest batch", "predicted peak of tensors", "known by"), rows, frozenset({3})),
+            how,
         )
         if rows
         else None
     )
+
+
+def _known_by(fit: Fit) -> str:
+    if fit.is_capped:
+        return "larger ones were not looked for"
+    return "rehearsed" if fit.verified else "the growth alone" if fit.max_batch is not None else "–"
+
+
+def _largest(fit: Fit) -> str:
+    """The largest batch in words.
+
+    >>> _largest(Fit(budget_bytes=8, max_batch=2**24, is_capped=True)), _largest(Fit(budget_bytes=8, max_batch=7))
+    ('at least 16,777,216', '7')
+    >>> _largest(Fit(budget_bytes=8, max_batch=None)), _largest(Fit(budget_bytes=8, max_batch=None, peak_bytes=4))
+    ('not even one', 'any: nothing grows with it')
+    """
+    if fit.max_batch is not None:
+        return f"at least {fit.max_batch:,}" if fit.is_capped else f"{fit.max_batch:,}"
+    grows = fit.peak_bytes is None or fit.peak_bytes > fit.budget_bytes
+    return "not even one" if grows else "any: nothing grows with it"
 
 
 def _formulas(profile: MemoryProfile) -> Section | None:
@@ -270,35 +307,6 @@ def _leak_site(site: LeakSite) -> list[Fact]:
     return facts
 
 
-def _levels(profile: MemoryProfile) -> Section | None:
-    levels, told = profile.levels, []
-    if levels.rss_peak_bytes is not None:
-        told.append(
-            Fact(
-                "process, resident",
-                format_bytes(levels.rss_peak_bytes),
-                f"{format_bytes(levels.rss_start_bytes)} before",
-            )
-        )
-    for label, value in (
-        ("allocated at most", levels.allocated_peak_bytes),
-        ("reserved at most", levels.reserved_peak_bytes),
-        ("pinned", levels.pinned_bytes),
-        ("device, all processes", levels.device_used_bytes),
-        ("device", levels.device_total_bytes),
-    ):
-        if value is not None:
-            told.append(Fact(label, format_bytes(value)))
-    if profile.steady_bytes is not None:
-        told.append(Fact("tensors after the last step", format_bytes(profile.steady_bytes)))
-    if profile.units_per_gib is not None:
-        told.append(Fact("memory efficiency", f"{significant(profile.units_per_gib)} {profile.unit} per GiB"))
-    how = (
-        "The process holds more than its tensors: Python, libraries, and what its allocator keeps for later."
-    )
-    return Section("levels", "As others see it", told, None, how) if told else None
-
-
 def _notes(profile: MemoryProfile) -> Section | None:
     notes = profile.notes + (profile.predicted.notes if profile.predicted is not None else [])
     return (
@@ -310,12 +318,12 @@ def _notes(profile: MemoryProfile) -> Section | None:
 
 CHAPTERS: tuple[Chapter, ...] = (
     _ledger,
+    memory_peaks.chapter,
     _leak,
     _held,
     _modules,
     _scaling,
     _fits,
     _formulas,
-    _levels,
     _notes,
 )

@@ -92,9 +92,15 @@ def exit_words(code: int) -> str:
     return f"by {signal_name(-code)}"
 
 
-def provenance_facts(document: Document, target: str) -> list[Fact]:
+def named_target(document: Document) -> str:
+    """What a document is about, as stored runs are listed."""
+    target, versus = getattr(document, "target", ""), getattr(document, "versus", None)
+    return f"{target} vs {versus}" if versus else target
+
+
+def provenance_facts(document: Document) -> list[Fact]:
     """What was run, by which version, and where it is kept."""
-    facts = [Fact("target", target)]
+    facts = [Fact("target", named_target(document))]
     if document.command:
         facts.append(Fact("command", shlex.join(document.command)))
     if document.created is not None:

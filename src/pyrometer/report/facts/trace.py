@@ -10,10 +10,14 @@ from pyrometer.report.facts import trace_device
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.trace_words import (
     MOST_LISTED,
+    OF_SPAN,
     PART_NAMES,
     PART_SLOTS,
     PATH_CLASSES,
+    PHASE_SOURCES,
+    SHARES_OVERLAP,
     ns,
+    of_span,
     part_table,
     place,
     short,
@@ -148,7 +152,15 @@ def _steps(report: RankReport) -> Section | None:
         for step in report.steps[:MOST_LISTED]
     ]
     columns = ("step", "length", *(PART_NAMES[name] for name in names))
-    return Section("steps", "Steps", [], Table(columns, body))
+    facts = [
+        Fact("steps together", ns(sum(step.end_ns - step.start_ns for step in report.steps))),
+        Fact("traced span", ns(report.span_ns)),
+    ]
+    how = (
+        "The parts of a step add up to its length; the smallest have no column. The span begins with the first work that was recorded and ends with the "
+        "last, inside of a step or outside; shares of other chapters are of the span."
+    )
+    return Section("steps", "Steps", facts, Table(columns, body), how)
 
 
 def _ops(report: RankReport) -> Section | None:
@@ -157,19 +169,19 @@ def _ops(report: RankReport) -> Section | None:
             op.name,
             f"{op.calls:,}",
             ns(op.host_self_ns),
-            percent(op.host_share),
-            *((ns(op.device_self_ns), percent(op.device_share)) if report.num_kernels else ()),
+            of_span(op.host_share),
+            *((ns(op.device_self_ns), of_span(op.device_share)) if report.num_kernels else ()),
         )
         for op in _heaviest(report.top_ops, report)[:MOST_LISTED]
     ]
-    columns = ("operator", "calls", "host", "share", *(("device", "share") if report.num_kernels else ()))
+    columns = ("operator", "calls", "host", OF_SPAN, *(("device", OF_SPAN) if report.num_kernels else ()))
     return (
         Section(
             "operators",
             "Operators",
             [],
             Table(columns, body),
-            "Times are the operator's own: nested operators have rows of their own. Shares are of the span.",
+            f"Times are the operator's own: nested operators have rows of their own. {SHARES_OVERLAP}",
         )
         if body
         else None
@@ -183,8 +195,8 @@ def _lines(report: RankReport) -> Section | None:
         (
             f"{short_path(line.file or '')}:{line.line} {line.function or ''}".rstrip(),
             ns(line.self_ns),
-            percent(line.host_share),
-            *((ns(line.device_ns), percent(line.device_share)) if report.num_kernels else ()),
+            of_span(line.host_share),
+            *((ns(line.device_ns), of_span(line.device_share)) if report.num_kernels else ()),
             f"{line.num_ops:,}",
             ", ".join(op.name for op in line.top_ops[:2]),
         )
@@ -193,8 +205,8 @@ def _lines(report: RankReport) -> Section | None:
     columns = (
         "function",
         "host",
-        "share",
-        *(("device", "share") if report.num_kernels else ()),
+        OF_SPAN,
+        *(("device", OF_SPAN) if report.num_kernels else ()),
         "operators",
         "mostly",
     )
@@ -205,7 +217,7 @@ def _lines(report: RankReport) -> Section | None:
             [],
             Table(columns, body, frozenset({len(columns) - 1})),
             "Time belongs to the innermost function of your own code around it, backward operators to the function that ran "
-            "them forward. The line is the one at which the function begins.",
+            f"them forward. The line is the one at which the function begins. {SHARES_OVERLAP}",
         )
         if body
         else None
@@ -222,8 +234,8 @@ def _modules(report: RankReport) -> Section | None:
             ns(module.host_self_ns),
             ns(module.forward_ns),
             ns(module.backward_ns),
-            percent(module.host_share),
-            *((ns(module.device_total_ns), percent(module.device_share)) if report.num_kernels else ()),
+            of_span(module.host_share),
+            *((ns(module.device_total_ns), of_span(module.device_share)) if report.num_kernels else ()),
         )
         for module in ordered[:MOST_LISTED]
     ]
@@ -233,10 +245,13 @@ def _modules(report: RankReport) -> Section | None:
         "own",
         "forward",
         "backward",
-        "share",
-        *(("device", "share") if report.num_kernels else ()),
+        OF_SPAN,
+        *(("device", OF_SPAN) if report.num_kernels else ()),
     )
-    how = "Own leaves submodules out; the other times hold them. Backward operators count for the module that ran forward."
+    how = (
+        "Own leaves submodules out; the other times hold them, so that their shares must not be added up. Backward operators "
+        "count for the module that ran forward. Shares are of the traced span."
+    )
     return Section("modules", "Modules", [], Table(columns, body), how) if body else None
 
 
@@ -244,21 +259,23 @@ def _phases(report: RankReport) -> Section | None:
     body = [
         (
             phase.name,
-            ns(phase.host_ns),
-            percent(phase.host_share),
+            ns(phase.host_share * report.span_ns),  # what lies before the span is in no other chapter
+            of_span(phase.host_share),
             *((ns(phase.device_ns),) if report.num_kernels else ()),
-            phase.source,
+            PHASE_SOURCES[phase.source],
         )
         for phase in report.phases.phases
     ]
-    columns = ("phase", "host", "share", *(("device",) if report.num_kernels else ()), "told by")
-    return Section("phases", "Phases", [], Table(columns, body)) if body else None
+    columns = ("phase", "host", OF_SPAN, *(("device",) if report.num_kernels else ()), "told by")
+    how = f"Host is the time within the span in which any thread was in the phase. {SHARES_OVERLAP}"
+    words = frozenset({len(columns) - 1})
+    return Section("phases", "Phases", [], Table(columns, body, words), how) if body else None
 
 
 def _tree(report: RankReport) -> Section | None:
     if not report.call_tree:
         return None
-    weighed = "device work that was launched below it" if report.device_busy_ns else "host time"
+    weighed = "of device work, launched below it" if report.device_busy_ns else "of host time"
     facts = [Fact("width", weighed), Fact("nodes", f"{len(report.call_tree):,}", "small ones put together")]
     return Section(
         "tree",
@@ -297,7 +314,7 @@ def _path(report: RankReport) -> Section | None:
         facts,
         Table(("on the path", "class", "time", "share", "where"), body, frozenset({1, 4})),
         "Walked backwards from the end: at each moment, what had to finish for the rest to begin. Only what is on the path "
-        "can make the run shorter.",
+        "can make the run shorter. Shares are of the path, which is as long as the run.",
     )
 
 

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyrometer.quantity import format_bytes, format_rate
+from pyrometer.quantity import format_bytes, format_rate, significant
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
-from pyrometer.report.facts.trace_words import HOST_DOINGS, IDLE_CAUSES, MOST_LISTED, ns, place, short
+from pyrometer.report.facts.trace_words import (
+    COPY_KINDS,
+    HOST_DOINGS,
+    IDLE_CAUSES,
+    MOST_LISTED,
+    OF_SPAN,
+    ns,
+    of_span,
+    place,
+    short,
+)
+from pyrometer.trace.naming.shapes import shape_words
 from pyrometer.trace.reporting.rank_report import RankReport
 
 
@@ -14,14 +25,14 @@ def _idle(report: RankReport) -> Section | None:
     found = report.idle
     if not found.attributed_ns:
         return None
-    facts = [
-        Fact(
-            "idle",
-            ns(found.idle_ns),
-            f"of the {found.of}, {percent(found.idle_ns / max(report.span_ns, 1))} of the span",
-        )
-    ]
-    apart = {"leading": found.leading_ns, "trailing": found.trailing_ns, "the profiler's": found.profiler_ns}
+    share = percent(found.idle_ns / max(report.span_ns, 1))
+    label, whose = ("idle", "no device worked, ") if found.of == "device" else ("without an operator", "")
+    facts = [Fact(label, ns(found.idle_ns), f"{whose}{share} of the span")]
+    apart = {
+        "before the first work": found.leading_ns,
+        "after the last": found.trailing_ns,
+        "caused by the profiler": found.profiler_ns,
+    }
     facts += [Fact(name, ns(value), "set apart") for name, value in apart.items() if value]
     body = [
         (
@@ -34,13 +45,15 @@ def _idle(report: RankReport) -> Section | None:
         )
         for group in found.groups[:MOST_LISTED]
     ]
-    table = Table(("why", "share", "time", "gaps", "meanwhile the host", "such as"), body, frozenset({4, 5}))
+    columns = ("why", "of idle time", "time", "gaps", "meanwhile the host", "such as")
+    table = Table(columns, body, frozenset({4, 5}))
     return Section(
         "idle",
         "Idle time" if found.of == "device" else "Time outside of operators",
         facts,
         table,
-        "Each gap is attributed on two axes: why the device had run dry, and what the host did most of the gap.",
+        "Each gap is attributed on two axes: why the device had run dry, and what the host did most of the gap. Shares are of "
+        "the idle time that is attributed, without what is set apart.",
         "A capture with Python stacks names functions and lines where this one names operators.",
     )
 
@@ -108,7 +121,7 @@ def _kernels(report: RankReport) -> Section | None:
         Fact(
             "running",
             ns(report.kernel_busy_ns),
-            f"{percent(report.kernel_busy_ns / max(report.span_ns, 1))} of the span",
+            f"{percent(report.kernel_busy_ns / max(report.span_ns, 1))} of the span, kernels that communicate included",
         ),
         Fact("median", ns(found.median_ns)),
     ]
@@ -128,8 +141,12 @@ def _kernels(report: RankReport) -> Section | None:
         )
         for kernel in report.top_kernels[:MOST_LISTED]
     ]
-    columns = ("kernel", "category", "calls", "time", "share", "occupancy", "from")
-    return Section("kernels", "Kernels", facts, Table(columns, body, frozenset({1, 6})))
+    columns = ("kernel", "category", "calls", "time", "of kernel time", "occupancy", "from")
+    how = (
+        "Shares are of the sum over all kernels. That sum exceeds the time in which kernels run where streams work at the same "
+        "time. Occupancy is an estimate: resident threads over those that fit."
+    )
+    return Section("kernels", "Kernels", facts, Table(columns, body, frozenset({1, 6})), how)
 
 
 def _launches(report: RankReport) -> Section | None:
@@ -145,7 +162,7 @@ def _launches(report: RankReport) -> Section | None:
             )
         facts.append(Fact("kernels below 10 µs", f"{on.num_short:,}", f"{ns(on.short_ns)} in all"))
         facts.append(Fact("device waits for a launch", ns(on.waiting_ns)))
-        sites = on.sites
+        sites, of_what = on.sites, "of device work"
     else:
         host = found.host
         facts.append(
@@ -155,12 +172,13 @@ def _launches(report: RankReport) -> Section | None:
             facts.append(Fact("own time of an operator", ns(host.own.median_ns), "median"))
         if host.short_share is not None:
             facts.append(Fact("in operators below 10 µs", percent(host.short_share), "of operator time"))
-        sites = host.sites
+        sites, of_what = host.sites, "of operator time"
     body = [
         (place(site.where), site.name, f"{site.calls:,}", ns(site.total_ns), percent(site.share))
         for site in sites
     ]
-    table = Table(("where", "most often", "calls", "time", "share"), body, frozenset({1})) if body else None
+    columns = ("where", "most often", "calls", "time", of_what)
+    table = Table(columns, body, frozenset({1})) if body else None
     return Section(
         "launches",
         "Launching" if report.num_kernels else "Dispatch",
@@ -173,7 +191,7 @@ def _launches(report: RankReport) -> Section | None:
 def _copies(report: RankReport) -> Section | None:
     body = [
         (
-            f"{kind.kind} {kind.memory or ''}".strip(),
+            f"{COPY_KINDS.get(kind.kind, kind.kind)}{', ' + kind.memory if kind.memory else ''}",
             f"{kind.num_copies:,}",
             format_bytes(kind.total_bytes),
             ns(kind.total_ns),
@@ -183,8 +201,9 @@ def _copies(report: RankReport) -> Section | None:
         )
         for kind in report.copies.kinds
     ]
-    columns = ("copies", "count", "bytes", "time", "rate", "not hidden", "below 64 KiB")
-    return Section("copies", "Copies and fills", [], Table(columns, body)) if body else None
+    columns = ("copies", "count", "bytes in all", "time", "rate", "not hidden", "below 64 KiB")
+    how = "Not hidden is the part of the time in which nothing computes on the same device. The last column is a share of the count."
+    return Section("copies", "Copies and fills", [], Table(columns, body), how) if body else None
 
 
 def _memory(report: RankReport) -> Section | None:
@@ -196,7 +215,7 @@ def _memory(report: RankReport) -> Section | None:
         rise = "above the start of the trace" if device.is_relative else "allocated"
         facts.append(
             Fact(
-                f"peak, {device.device}",
+                f"peak of the traced steps, {device.device}",
                 format_bytes(device.peak_bytes),
                 f"{rise}, {place(device.peak_where)}".rstrip(", "),
             )
@@ -210,7 +229,7 @@ def _memory(report: RankReport) -> Section | None:
             site.where.op or "",
             f"{site.num_allocations_per_step:,.4g}",
             format_bytes(site.churn_bytes_per_step),
-            "–" if site.turnover is None else f"{site.turnover:.3g}×",
+            "–" if site.turnover is None else _turnover(site.turnover),
         )
         for site in found.sites[:MOST_LISTED]
     ]
@@ -238,16 +257,33 @@ def _collectives(report: RankReport) -> Section | None:
         )
         for group in report.collectives[:MOST_LISTED]
     ]
-    columns = ("collective", "calls", "bytes", "time", "not hidden", "bus", "from")
-    return Section("collectives", "Collectives", [], Table(columns, body, frozenset({6}))) if body else None
+    columns = ("collective", "calls", "messages together", "time", "not hidden", "bus", "from")
+    how = (
+        "Figures are of this rank alone: all of its calls together. Other ranks record the same messages, so that figures of "
+        "several ranks must not be added up. A message is sized as nccl-tests does; the time holds the waiting for other ranks."
+    )
+    return (
+        Section("collectives", "Collectives of this rank", [], Table(columns, body, frozenset({6})), how)
+        if body
+        else None
+    )
+
+
+def _turnover(times: float) -> str:
+    """Churn over the peak.
+
+    >>> _turnover(2.5), _turnover(0.00258)
+    ('2.50×', '< 0.01×')
+    """
+    return "< 0.01×" if 0 < times < 0.01 else f"{significant(times)}×"
 
 
 def _roofline(report: RankReport) -> Section | None:
     body = [
         (
             short(point.op) or "–",
-            short(point.shapes, 44),
-            percent(point.share),
+            short(shape_words(point.shapes), 44),
+            of_span(point.time_ns / max(report.span_ns, 1)),
             "–" if point.flop_per_s is None else format_rate(point.flop_per_s, "FLOP/s"),
             "–" if point.bytes_per_s is None else format_rate(point.bytes_per_s, "B/s"),
             "–" if point.share_of_roof is None else percent(point.share_of_roof),
@@ -263,7 +299,7 @@ def _roofline(report: RankReport) -> Section | None:
         Fact(
             "formulas cover",
             "–" if used.covered_share is None else percent(used.covered_share),
-            "of the time",
+            "of the time of kernels" if report.num_kernels else "of the time of operators",
         )
     ]
     if used.flop_per_s:
@@ -272,14 +308,16 @@ def _roofline(report: RankReport) -> Section | None:
         facts.append(Fact("MFU", percent(used.mfu), used.peaks_source or ""))
     if used.bandwidth_utilisation is not None:
         facts.append(Fact("of the memory bandwidth", percent(used.bandwidth_utilisation)))
-    columns = ("operator", "shapes", "time", "arithmetic", "traffic", "of the roof", "bound by")
+    columns = ("operator", "shapes", OF_SPAN, "arithmetic", "traffic", "of the roof", "bound by")
     return Section(
         "roofline",
         "Against the hardware",
         facts,
         Table(columns, body, frozenset({1, 6})),
-        "FLOP and bytes follow from shapes, by the formulas of each operator; traffic is the least that must move.",
-        "Caches make real traffic smaller and re-reads make it larger than what a formula can know.",
+        "FLOP and bytes follow from shapes, by the formulas of each operator; traffic is the least that must move. Shares of the "
+        "span are those of the operator's own time, as in its table.",
+        "Caches make real traffic smaller and re-reads make it larger than what a formula can know; above 100 % of the roof, data "
+        "stayed in a cache.",
     )
 
 

@@ -30,8 +30,10 @@ def change(time: TimeChange) -> str:
 
 
 def _evidence(diff: TraceDiff) -> Section:
+    # Where the sides need not do the same work, the sentence claims no ratio, and neither does this.
+    apart = diff.outcome == "undecided" and bool(diff.differences)
     facts = [
-        Fact("step", f"{ns(diff.step.a_ns)} → {ns(diff.step.b_ns)}", change(diff.step)),
+        Fact("step", f"{ns(diff.step.a_ns)} → {ns(diff.step.b_ns)}", "" if apart else change(diff.step)),
         Fact("steps", f"{diff.num_steps_a} and {diff.num_steps_b}"),
     ]
     facts += [Fact(one.field, f"{one.a} → {one.b}", one.message) for one in diff.differences]

@@ -32,16 +32,23 @@ def subtitle(document: TraceDocument) -> str:
     told = [document.target]
     if document.diff is None and len(document.ranks) > 1:
         told.append(f"{len(document.ranks)} ranks")
-    for report in [] if document.diff is not None else document.ranks[:1]:
-        told.append(f"{trace_words.ns(report.span_ns)} traced")
+    for report in [] if document.diff is not None else ordered_ranks(document)[:1]:
+        whose = f"rank {report.rank}: " if len(document.ranks) > 1 else ""
+        told.append(f"{whose}{trace_words.ns(report.span_ns)} traced")
         if report.steps:
             told.append(
-                f"{counted(len(report.steps), 'step')} of {trace_words.ns(trace_words.median_step(report))}"
+                f"{counted(len(report.steps), 'step')}, median {trace_words.ns(trace_words.median_step(report))}"
             )
         told.append(f"{report.num_events:,} events")
         told += sorted(set(report.devices)) or ["no device work"]
         told.append(f"confidence {report.confidence}")
     return " · ".join(told)
+
+
+def ordered_ranks(document: TraceDocument) -> list[RankReport]:
+    """The rank that the verdict is about, then the others as they come."""
+    about = document.verdict.rank if document.verdict is not None else None
+    return sorted(document.ranks, key=lambda report: report.rank != about)
 
 
 def parts(document: TraceDocument, *, most_ranks: int) -> list[Part]:
@@ -51,8 +58,7 @@ def parts(document: TraceDocument, *, most_ranks: int) -> list[Part]:
         return [Part("", None, trace_diff.sections(document.diff))]
     if document.job is not None:
         made.append(Part("", None, trace_job.sections(document.job)))
-    about = document.verdict.rank if document.verdict is not None else None
-    ordered = sorted(document.ranks, key=lambda report: report.rank != about)
+    ordered = ordered_ranks(document)
     several = len(ordered) > 1
     made += [
         Part(f"Rank {report.rank}" if several else "", report, of_rank.sections(report, document.capture))

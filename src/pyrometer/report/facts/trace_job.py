@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from pyrometer.quantity import format_bytes, format_rate
+from pyrometer.quantity import counted, format_bytes, format_rate
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
-from pyrometer.report.facts.trace_words import MOST_LISTED, PART_NAMES, PART_SLOTS, ns, short, widest_parts
+from pyrometer.report.facts.trace_words import (
+    MISMATCHES,
+    MOST_LISTED,
+    PART_NAMES,
+    PART_SLOTS,
+    ns,
+    short,
+    widest_parts,
+)
 from pyrometer.trace.jobs.job import Job
 
 
@@ -21,7 +29,13 @@ def _ranks(job: Job) -> Section:
     if job.compute_imbalance is not None:
         facts.append(Fact("imbalance of computing", f"{job.compute_imbalance:.3g}×", "largest over mean"))
     if job.clock_residual_ns is not None:
-        facts.append(Fact("clocks aligned to", ns(job.clock_residual_ns)))
+        facts.append(
+            Fact(
+                "clocks aligned to within",
+                ns(job.clock_residual_ns),
+                "how far times between ranks are uncertain",
+            )
+        )
     facts += [Fact("left out", f"{failure.path}: {failure.message}") for failure in job.failures]
     facts += [Fact("note", note) for note in job.notes]
     held = widest_parts({name: sum(rank.parts.get(name, 0) for rank in job.ranks) for name in PART_SLOTS})
@@ -35,13 +49,14 @@ def _ranks(job: Job) -> Section:
         )
         for rank in job.ranks[: 4 * MOST_LISTED]
     ]
-    columns = ("rank", "span", "step", "waited", *(PART_NAMES[name] for name in held))
+    columns = ("rank", "span", "mean step", "waited", *(PART_NAMES[name] for name in held))
     return Section(
         "ranks",
         "Ranks",
         facts,
         Table(columns, body),
-        "Waited is time in collectives until the last rank began: the time of the slow rank, on the clocks of the others.",
+        "Waited is time in collectives until the last rank began: the time of the slow rank, on the clocks of the others. Shares "
+        "are of each rank's own span; exposed communication holds the waiting. The smallest parts have no column.",
     )
 
 
@@ -57,7 +72,14 @@ def _stragglers(job: Job) -> Section | None:
         )
         for one in job.stragglers[:MOST_LISTED]
     ]
-    columns = ("rank", "makes others wait", "of all waiting", "fixing it brings", "of the steps", "late with")
+    columns = (
+        "rank",
+        "makes others wait",
+        "of all waiting",
+        "fixing it brings",
+        "late, of the steps",
+        "late with",
+    )
     return (
         Section(
             "stragglers",
@@ -84,12 +106,24 @@ def _collectives(job: Job) -> Section | None:
         )
         for one in job.collectives[:MOST_LISTED]
     ]
-    facts = [Fact("matched", f"{job.num_matched:,}"), Fact("waiting", ns(job.wait_ns), "all ranks together")]
-    facts += [
-        Fact("does not match", f"{number:,}", kind) for kind, number in job.num_mismatches.items() if number
+    facts = [
+        Fact("matched", counted(job.num_matched, "collective"), "each counts once, not once per rank"),
+        Fact("waiting", ns(job.wait_ns), "all ranks together"),
     ]
-    columns = ("collective", "matched", "bytes", "moving data", "skew", "waiting", "bus")
-    return Section("matched", "Collectives over all ranks", facts, Table(columns, body)) if body else None
+    facts += [
+        Fact("does not match", f"{number:,}", MISMATCHES.get(kind, kind))
+        for kind, number in job.num_mismatches.items()
+        if number
+    ]
+    columns = ("collective", "matched", "bytes per message", "moving data", "skew", "waiting", "bus")
+    how = (
+        "A collective that several ranks recorded is one row's one match. Bytes, moving data and skew are medians per match: one "
+        "message, its shortest duration among the ranks, and the latest less the earliest start. Waiting is the sum over all "
+        "matches and ranks. A rank's own chapter tells all of its calls together instead, whether matched or not."
+    )
+    return (
+        Section("matched", "Collectives over all ranks", facts, Table(columns, body), how) if body else None
+    )
 
 
 def _pipelines(job: Job) -> Section | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from statistics import median
 
-from pyrometer.quantity import format_seconds
+from pyrometer.quantity import format_seconds, significant
 from pyrometer.report.charts.shares import Share
 from pyrometer.report.facts.layout import Table, percent
 from pyrometer.trace.analysis.breakdown import Parts
@@ -54,6 +56,40 @@ IDLE_CAUSES = {
     "no_operator": "no operator ran",
 }
 
+OF_SPAN = "of the span"
+"""Column of shares of the traced span, from the first recorded work to the last."""
+
+SHARES_OVERLAP = "Shares are of the traced span; threads and streams run at the same time, so that shares can add up to more than 100 %, and one on several of them can be a multiple of it."
+
+PHASE_SOURCES = {
+    "phase": "Pyrometer's marks",
+    "annotation": "annotations of the program",
+    "optimizer": "the optimizer's mark",
+    "loader": "the loader's mark",
+    "autograd": "operators of autograd",
+    "module": "modules",
+    "copy": "copies to the device",
+    "order": "the order of events",
+}
+"""What tells a phase."""
+
+COPY_KINDS = {
+    "H2D": "host to device",
+    "D2H": "device to host",
+    "D2D": "within a device",
+    "P2P": "between devices",
+    "H2H": "within the host",
+    "memset": "fill",
+}
+
+MISMATCHES = {
+    "missing": "recorded by some of their ranks only",
+    "names": "named differently by their ranks",
+    "sizes": "sized differently by their ranks",
+    "apart": "ended on one rank before they began on another",
+}
+"""Why collectives of several ranks are not matched."""
+
 HOST_DOINGS = {
     "data_loading": "loaded data",
     "garbage_collection": "collected garbage",
@@ -67,6 +103,8 @@ HOST_DOINGS = {
 }
 
 
+ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
+
 PATH_CLASSES = {
     "memcpy": "copies",
     "memset": "fills",
@@ -74,17 +112,20 @@ PATH_CLASSES = {
     "sync": "waiting in a call",
     "host_op": "operators on the host",
     "python": "Python",
+    "data": "data loading",
+    "idle": "idle",
     "untraced": "nothing recorded",
 }
 
 
 def short(text: str | None, most: int = 60) -> str:
-    """A name that fits a table: the end of a long one is cut.
+    """A name that fits a table: the end of a long one is cut, and addresses in memory, which mean nothing later, left out.
 
-    >>> short("a" * 70)[-3:], short(None)
-    ('aa…', '')
+    >>> short("a" * 70)[-3:], short(None), short("<built-in method run of type object at 0x7f17>")
+    ('aa…', '', '<built-in method run of type object>')
     """
-    return "" if text is None else text if len(text) <= most else text[: most - 1] + "…"
+    text = ADDRESS.sub("", text or "")
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def ns(value: float | None) -> str:
@@ -94,6 +135,15 @@ def ns(value: float | None) -> str:
     ('1.50 µs', '–')
     """
     return format_seconds(None if value is None else value * 1e-9)
+
+
+def of_span(share: float) -> str:
+    """A share of the traced span; what runs on several threads or streams at the same time may take longer than it.
+
+    >>> of_span(0.5), of_span(1.34)
+    ('50 %', '1.34×')
+    """
+    return percent(share) if share <= 1 else f"{significant(share)}×"
 
 
 def place(where: Where) -> str:
@@ -147,5 +197,4 @@ def widest_parts(sums_ns: Mapping[str, int]) -> list[str]:
 
 def median_step(report: RankReport) -> int:
     """The middle length of its steps, ns."""
-    lengths = sorted(step.end_ns - step.start_ns for step in report.steps)
-    return lengths[len(lengths) // 2]
+    return round(median(step.end_ns - step.start_ns for step in report.steps))

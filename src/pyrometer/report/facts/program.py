@@ -1,0 +1,155 @@
+"""How a program is set up and what its numbers did: the evidence of findings that no drawing shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pyrometer.numerics.report import Gradients, NumericsReport, OutputShift, Spot
+from pyrometer.quantity import format_bytes, format_percent, significant
+from pyrometer.report.facts.layout import Fact, Section, Table, shortened
+from pyrometer.workload.program.record import InputTensor, Program
+
+MOST_ROWS = 12
+
+Settings = Mapping[str, int | float | str | bool | None]
+
+
+def program_section(program: Program) -> Section:
+    """What findings about `/program` rest on."""
+    facts = [
+        Fact("parameters", f"{program.trainable_parameters:,} to be trained", f"on {program.device}"),
+        Fact("grad mode", program.grad_mode),
+        Fact("autocast", program.autocast_dtype or "none seen"),
+        Fact("compiled", "yes" if program.compiled else "no"),
+    ]
+    if program.loss:
+        facts.append(Fact("loss", program.loss))
+    if program.optimizer is not None:
+        facts.append(Fact("optimizer", program.optimizer.type_name, _settings(program.optimizer.settings)))
+    if program.active_dropouts is not None:
+        facts.append(Fact("active dropouts", f"{program.active_dropouts:,} in one step"))
+    facts += [
+        Fact("wrapper", f"{one.type_name} {one.path}".strip(), _settings(one.settings))
+        for one in program.wrappers
+    ]
+    facts += [
+        Fact(
+            "read across memory",
+            f"{one.function} of {one.shape}, {one.calls:,} calls",
+            f"{one.file or ''}:{one.line}",
+        )
+        for one in program.strided_reads[:MOST_ROWS]
+    ]
+    facts += [Fact(name, str(value)) for name, value in program.settings.items()]
+    return Section("program", "The program", facts, _inputs(program.inputs))
+
+
+def numerics_section(report: NumericsReport) -> Section:
+    """What findings about `/numerics` rest on."""
+    facts = [Fact("watched", f"{report.num_steps:,} steps", report.device), *_non_finite(report)]
+    if report.gradients is not None:
+        facts += _gradients(report.gradients)
+    if report.scaling is not None:
+        skipped = f"{len(report.scaling.skipped)} of {len(report.scaling.scales)} steps skipped"
+        facts.append(Fact("loss scale", f"{report.scaling.final_scale:g}", skipped))
+    if report.shift is not None:
+        facts += _shift(report.shift)
+    facts += [
+        Fact(
+            "computed in low precision",
+            f"{one.kind} in {one.dtype}, {one.calls:,} calls per step",
+            _place(one.where),
+        )
+        for one in report.precision[:MOST_ROWS]
+    ]
+    facts += [
+        Fact(
+            "whole numbers cast",
+            f"{one.from_dtype} to {one.to_dtype}, {one.num_changed:,} of {one.num_values:,} changed",
+            one.name or _place(one.where),
+        )
+        for one in report.casts[:MOST_ROWS]
+    ]
+    facts += [Fact("note", note) for note in report.notes]
+    return Section(
+        "numerics",
+        "What the numbers did",
+        facts,
+        _layers(report.gradients) if report.gradients is not None else None,
+        "A few steps, watched value by value; they were not timed." + (
+            " The table has the root mean square of each layer's gradients, in the first and the last of them."
+            if report.gradients is not None and report.gradients.layers
+            else ""
+        ),
+        "Other inputs, or a later stage of the training, may show what these steps did not.",
+    )  # fmt: skip
+
+
+def _inputs(inputs: list[InputTensor]) -> Table | None:
+    rows = [
+        (
+            one.name,
+            str(one.shape),
+            one.dtype,
+            one.device,
+            format_bytes(one.num_bytes),
+            "yes" if one.pinned else "no",
+        )
+        for one in inputs
+    ]
+    columns = ("input", "shape", "type", "device", "bytes", "pinned")
+    return shortened(Table(columns, rows, frozenset({1, 2, 3})), MOST_ROWS) if rows else None
+
+
+def _non_finite(report: NumericsReport) -> Iterator[Fact]:
+    found = report.non_finite
+    if found is None:
+        yield Fact("NaN or infinity", "none")
+        return
+    value = "NaN" if found.kind == "nan" else "infinity"
+    where = found.source_name or _place(found.origin) or found.seen_in or ""
+    yield Fact("NaN or infinity", f"{value} first in step {found.step}, from an {found.source}", where)
+    yield Fact("steps with such a result", f"{report.num_non_finite_steps:,} of {report.num_steps:,}")
+
+
+def _gradients(found: Gradients) -> Iterator[Fact]:
+    known = [norm for norm in found.norms if norm is not None]
+    if known:
+        yield Fact("gradient norm", f"{significant(known[0])} to {significant(known[-1])}", found.trend)
+    if found.depth_ratio is not None:
+        yield Fact("last layers over first", f"{significant(found.depth_ratio)}×", "of their gradients")
+    for one in found.non_finite[:MOST_ROWS]:
+        yield Fact("gradient not finite", one.parameter, f"{one.num_steps:,} steps, first {one.step}")
+    if found.never:
+        more = len(found.never) - MOST_ROWS
+        names = ", ".join(found.never[:MOST_ROWS]) + (f" and {more} more" if more > 0 else "")
+        yield Fact("never a gradient", names)
+
+
+def _layers(found: Gradients) -> Table | None:
+    rows = [
+        (one.module, f"{one.num_parameters:,}", _rms(one.rms[:1]), _rms(one.rms[-1:])) for one in found.layers
+    ]
+    columns = ("layer", "parameters", "first step", "last step")
+    return shortened(Table(columns, rows), 2 * MOST_ROWS) if rows else None  # fmt: skip
+
+
+def _rms(values: list[float | None]) -> str:
+    return "–" if not values or values[0] is None else f"{values[0]:.2g}"
+
+
+def _shift(found: OutputShift) -> Iterator[Fact]:
+    said = found.mismatch or ("within tolerance" if found.within_tolerance else "beyond tolerance")
+    yield Fact("output shift", f"{found.max_rel:.2g} relative, tolerance {found.tolerance:.2g}", said)
+    yield Fact("compared", f"{found.changed} with {found.reference}")
+    if found.same_top is not None:
+        yield Fact("same largest entry", format_percent(found.same_top), "of the rows")
+
+
+def _settings(settings: Settings) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def _place(spot: Spot) -> str:
+    place = f"{spot.file}:{spot.line}" if spot.file else ""
+    return " ".join(part for part in (place, spot.function or spot.module or "", spot.op or "") if part)
