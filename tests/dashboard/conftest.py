@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import httpx
@@ -17,90 +18,8 @@ import pytest
 
 from pyrometer.dashboard.server import Dashboard
 from pyrometer.record import to_dict
-from pyrometer.store.run import Run, new_run
+from pyrometer.store.run import Run
 from pyrometer.store.store import Store
-
-ENVIRONMENT: dict[str, Any] = {
-    "os": "Linux 6.8",
-    "python": "3.11.9",
-    "pyrometer": "0.1.0",
-    "torch": "2.13.0",
-    "torch_cuda": None,
-    "torch_git": None,
-    "cpu": {
-        "model": "Xeon",
-        "isa": "AVX512",
-        "physical_cores": 1,
-        "logical_cores": 2,
-        "usable_cpus": 2.0,
-        "numa_nodes": 1,
-    },
-    "memory_bytes": 8 << 30,
-    "gpus": [],
-    "threads": 2,
-    "interop_threads": 1,
-    "settings": {},
-    "fingerprint": "f00d",
-}
-
-
-def measurement(median_s: float) -> dict[str, Any]:
-    times = ("mean_s", "min_s", "max_s", "p50_s", "p90_s", "p95_s", "p99_s", "median_s", "first_call_s")
-    return {
-        **dict.fromkeys(times, median_s),
-        "name": "work",
-        "clock": "wall",
-        "unit": "frames",
-        "units_per_step": 1.0,
-        "ci_low_s": median_s * 0.99,
-        "ci_high_s": median_s * 1.01,
-        "stdev_s": 0.0,
-        "iqr_s": 0.0,
-        "confidence": 0.99,
-        "quantiles": [],
-        "num_samples": 40,
-        "effective_num_samples": 30.0,
-        "autocorrelation_time": 1.3,
-        "steps_per_sample": 1,
-        "compile_s": None,
-        "warmup_steps": 3,
-        "warmup_s": [median_s] * 3,
-        "steady": True,
-        "jitter": 1.0,
-        "throughput": 1 / median_s,
-        "throughput_low": 1 / median_s,
-        "throughput_high": 1 / median_s,
-        "peak_bytes": 5 << 20,
-        "elapsed_s": 1.0,
-    }
-
-
-def make_run(
-    median_s: float | None = 0.002,
-    *,
-    target: str = "model.py:work",
-    kind: str = "bench",
-    age_s: float = 0,
-    commit: str = "0123456789abcdef",
-    environment: dict[str, Any] | None = None,
-    document: dict[str, Any] | None = None,
-) -> Run:
-    taken_on = ENVIRONMENT | (environment or {})
-    plain = {
-        "target": target,
-        "environment": taken_on,
-        "measurement": None if median_s is None else measurement(median_s),
-    }
-    return new_run(
-        kind,
-        target,
-        plain if document is None else document,
-        environment=taken_on,
-        command=["pyrometer", kind, target],
-        commit=(commit, False),
-        now=datetime.now(timezone.utc) - timedelta(seconds=age_s),
-    )
-
 
 Save = Callable[..., Run]
 Serve = Callable[..., Any]
@@ -112,11 +31,22 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def save(folder: Path) -> Save:
+def stored(measured: ModuleType) -> Callable[..., Run]:
+    """Makes runs that are not stored yet, of a clean commit."""
+
+    def made(*arguments: Any, commit: str = "0123456789abcdef", **options: Any) -> Run:
+        run: Run = measured.measured_run(*arguments, commit=(commit, False), **options)
+        return run
+
+    return made
+
+
+@pytest.fixture
+def save(folder: Path, stored: Callable[..., Run]) -> Save:
     """Store a run; the first makes the store."""
 
     def saving(*arguments: Any, artifacts: dict[str, bytes] | None = None, **options: Any) -> Run:
-        return Store.open(folder).save(make_run(*arguments, **options), artifacts)
+        return Store.open(folder).save(stored(*arguments, **options), artifacts)
 
     return saving
 
@@ -190,13 +120,13 @@ def serve() -> Serve:
 
 
 @pytest.fixture
-def fill() -> Callable[[Path, int], None]:
-    """Puts many runs into a store at once, a minute apart."""
+def fill(stored: Callable[..., Run]) -> Callable[..., None]:
+    """Puts many runs of so many targets into a store at once, a minute apart."""
 
-    def filling(folder: Path, count: int) -> None:
+    def filling(folder: Path, count: int, num_targets: int = 40) -> None:
         Store.open(folder)
         database = sqlite3.connect(folder / "runs.db")
-        plain = to_dict(make_run())
+        plain = to_dict(stored())
         del plain["artifacts"]
         columns = ", ".join(plain)
         rows = []
@@ -205,7 +135,7 @@ def fill() -> Callable[[Path, int], None]:
             fresh = {
                 "id": f"{now:%Y%m%d-%H%M%S}-{number:06x}",
                 "created_at": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-                "target": f"model_{number % 40}.py:work",
+                "target": f"model_{number % num_targets}.py:work",
                 "median_s": 0.001 + number % 7 * 1e-4,
             }
             values = plain | fresh
@@ -216,9 +146,3 @@ def fill() -> Callable[[Path, int], None]:
         database.close()
 
     return filling
-
-
-@pytest.fixture
-def stored() -> Callable[..., Run]:
-    """Makes runs that are not stored yet."""
-    return make_run

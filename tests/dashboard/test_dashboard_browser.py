@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from pyrometer.store.running import Announcement
 
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 pytestmark = pytest.mark.slow  # a real browser per test
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 HOSTILE = "</script><img src=x onerror=alert(1)>.py:work"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine")
-    with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -39,15 +22,13 @@ def console() -> list[str]:
 
 
 @pytest.fixture
-def visit(chromium, server, console):
+def visit(new_page, settled, server, console):
     """Opens the dashboard with its token; more options go to the browser context."""
-    contexts, foreign = [], []
+    pages, foreign = [], []
 
     def opened(address: str = "/", *, width: int = 1280, **options: Any) -> Any:
-        context = {"viewport": {"width": width, "height": 800}, "locale": "en-GB", "reduced_motion": "reduce"}
-        contexts.append(chromium.new_context(**context | options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(20_000)
+        page = new_page(viewport={"width": width, "height": 800}, **options)
+        pages.append(page)
         page.on(
             "console", lambda said: console.append(said.text) if said.type in {"error", "warning"} else None
         )
@@ -56,27 +37,24 @@ def visit(chromium, server, console):
         page.goto(server.url)
         if address != "/":
             page.goto(server.origin + address)
-        return page
+        return settled(page) if options.get("java_script_enabled", True) else page
 
     def own(url: str) -> bool:
         return url.startswith(server.origin) or re.match(r"(data|blob):", url) is not None
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     assert console == []
     assert foreign == []
 
 
-def rows(page) -> list[str]:
-    return page.locator("tr[data-run]").evaluate_all("rows => rows.map(row => row.dataset.run)")
-
-
-def until_rows(page, count: int) -> None:
-    """Wait until the list shows so many runs; the pages' own policy forbids to wait for a text of script."""
-    from playwright.sync_api import expect
-
-    expect(page.locator("tr[data-run]")).to_have_count(count, timeout=20_000)
+def lists(page, runs: list[str]) -> None:
+    """Wait until the list shows these runs, in this order."""
+    rows = page.locator("tr[data-run]")
+    expect(rows).to_have_count(len(runs))
+    for place, run in enumerate(runs):
+        expect(rows.nth(place)).to_have_attribute("data-run", run)
 
 
 def stay(page) -> None:
@@ -90,20 +68,20 @@ def stayed(page) -> bool:
 
 def test_the_token_leaves_the_address(visit, server):
     page = visit()
-    assert page.url == server.origin + "/"
+    expect(page).to_have_url(server.origin + "/")
     assert page.evaluate("document.cookie") == ""
 
 
 def test_from_the_list_to_a_report_and_back(visit, save):
     runs = [save(age_s=60 * i).id for i in range(3)]
     page = visit()
-    assert rows(page) == runs
+    lists(page, runs)
     page.locator("tr[data-run]").nth(1).get_by_role("link", name="model.py:work", exact=True).click()
     page.wait_for_url(f"**/runs/{runs[1]}")
-    assert page.locator("nav.pages").is_visible()
+    expect(page.locator("nav.pages")).to_be_visible()
     page.get_by_role("link", name="All runs").click()
     page.wait_for_url("**/")
-    assert rows(page) == runs
+    lists(page, runs)
 
 
 def test_the_search_narrows_the_list_as_it_is_typed(visit, save):
@@ -111,18 +89,18 @@ def test_the_search_narrows_the_list_as_it_is_typed(visit, save):
     page = visit()
     stay(page)
     page.keyboard.press("/")
+    expect(page.locator("input[type=search]")).to_be_focused()
     page.keyboard.type("other")
-    until_rows(page, 1)
-    assert rows(page) == [other]
-    assert page.url.endswith("/?q=other")
+    lists(page, [other])
+    expect(page).to_have_url(re.compile(r"/\?q=other$"))
     page.keyboard.press("Escape")
-    until_rows(page, 2)
+    lists(page, [run, other])
     page.locator("select[name=kind]").select_option("bench")
-    until_rows(page, 1)
-    assert rows(page) == [run]
+    lists(page, [run])
     assert stayed(page)
+    expect(page).to_have_url(re.compile("kind=bench"))
     page.reload()
-    assert rows(page) == [run]
+    lists(page, [run])
 
 
 def test_two_runs_are_compared_also_when_the_list_shows_one_of_them_only(visit, save):
@@ -131,12 +109,12 @@ def test_two_runs_are_compared_also_when_the_list_shows_one_of_them_only(visit, 
     page = visit()
     page.locator(f"tr[data-run='{a}'] input[name=a]").check()
     page.locator("input[type=search]").fill("two.py")
-    until_rows(page, 1)
+    lists(page, [b])
     page.locator(f"tr[data-run='{b}'] input[name=b]").check()
     page.get_by_role("button", name="Compare A with B").click()
     page.wait_for_url(f"**/compare?*a={a}*")
-    assert f"b={b}" in page.url
-    assert "two targets" in page.locator("h1:visible").first.inner_text().lower()
+    expect(page).to_have_url(re.compile(f"b={b}"))
+    expect(page.locator("h1:visible").first).to_contain_text("two targets", ignore_case=True)
 
 
 def test_a_new_run_joins_the_list_without_loading_it_again(visit, save):
@@ -147,31 +125,30 @@ def test_a_new_run_joins_the_list_without_loading_it_again(visit, save):
     page.locator("input[name=a]").first.check()
     page.locator("tr[data-run] td.target a").first.focus()
     new = save().id
-    page.locator(f"tr[data-run='{new}']").wait_for()
-    assert rows(page) == [new, old]
+    lists(page, [new, old])
     assert stayed(page)
-    assert page.locator("input[name=a]:checked").evaluate("input => input.value") == old
-    assert page.evaluate("document.activeElement.closest('tr').dataset.run") == old
-    assert page.locator("#num-runs").inner_text() == "2 runs"
-    assert "1 new" in page.locator(".lamp").inner_text()
+    expect(page.locator("input[name=a]:checked")).to_have_value(old)
+    expect(page.locator(f"tr[data-run='{old}'] td.target a").first).to_be_focused()
+    expect(page.locator("#num-runs")).to_have_text("2 runs")
+    expect(page.locator(".lamp")).to_contain_text("1 new")
 
 
 def test_a_run_under_way_is_shown_until_it_is_stored(visit, save, folder):
-    save(age_s=60)
+    old = save(age_s=60).id
     page = visit()
     stay(page)
     with Announcement(folder, kind="bench", target="model.py:work") as announcement:
         announcement.tell(0.25, "measuring", num_samples=1234, step_s=0.002)
         row = page.locator(".running")
-        row.wait_for()
-        assert "measuring · 1,234 samples · last step 2.00 ms" in row.inner_text()
-        assert row.locator("progress").get_attribute("value") == "0.25"
+        expect(row).to_contain_text("measuring · 1,234 samples · last step 2.00 ms")
+        expect(row.locator("progress")).to_have_attribute("value", "0.25")
         announcement.tell(1.0, "tracing a few steps")
-        page.get_by_text("tracing a few steps").wait_for()
-        assert row.locator("progress").get_attribute("value") is None  # all is shared out, and more follows
+        expect(row).to_contain_text("tracing a few steps")
+        # all is shared out, and more follows
+        expect(row.locator("progress")).not_to_have_attribute("value", re.compile(""))
         new = save().id
-    row.wait_for(state="detached")
-    assert rows(page)[0] == new
+    expect(row).to_have_count(0)
+    lists(page, [new, old])
     assert stayed(page)
 
 
@@ -217,7 +194,7 @@ def test_the_policy_is_in_force(visit, save, console):
                 document.body.append(image);
             }"""
         )
-        page.wait_for_timeout(300)
+        page.wait_for_timeout(300)  # for what must not come
         assert page.evaluate("window.broken") is None
     assert page.evaluate("fetch('/api/runs').then(() => 'answered', () => 'refused')") == "refused"
     assert any("Content Security Policy" in said for said in console)
@@ -231,9 +208,9 @@ def test_hostile_names_are_text_here_too(visit, save, folder):
         announcement.tell(0.5, HOSTILE)
         page.locator(".running").wait_for()
         save(target=HOSTILE, age_s=60)
-        until_rows(page, 2)
-        assert page.locator("img").count() == 0
-        assert page.locator("td.target").first.inner_text() == HOSTILE
+        expect(page.locator("tr[data-run]")).to_have_count(2)
+        expect(page.locator("img")).to_have_count(0)
+        expect(page.locator("td.target").first).to_have_text(HOSTILE)
 
 
 def test_all_of_it_can_be_read_without_script(visit, save):
@@ -243,12 +220,12 @@ def test_all_of_it_can_be_read_without_script(visit, save):
     page.locator("input[type=search]").fill("model.py")
     page.get_by_role("button", name="Search", exact=True).click()
     page.wait_for_url("**/?q=model.py*")
-    assert page.locator("tr[data-run]").count() == 2
+    lists(page, [b, a])
     page.locator(f"tr[data-run='{a}'] input[name=a]").check()
     page.locator(f"tr[data-run='{b}'] input[name=b]").check()
     page.get_by_role("button", name="Compare A with B").click()
     page.wait_for_url("**/compare?*")
-    assert page.get_by_text("not yet proven").first.is_visible()
+    expect(page.get_by_text("not yet proven").first).to_be_visible()
 
 
 @pytest.mark.parametrize("address", ["/", "/targets", "/targets?target=model.py:work", "/nowhere"])
@@ -258,7 +235,6 @@ def test_nothing_runs_over_the_side(visit, save, console, address, width):
         save(age_s=60 * number)
     save(target="a/very/long/path/" * 12 + "model.py:work")
     page = visit(address, width=width, color_scheme="dark")
-    page.wait_for_timeout(200)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     console[:] = [said for said in console if "404" not in said]
 
@@ -270,9 +246,24 @@ def test_the_pages_speak_chinese(visit, save):
     page.get_by_role("link", name="目标", exact=True).wait_for()
     page.get_by_text("新的运行会自动出现").wait_for()
     save(age_s=60)
-    until_rows(page, 2)
-    assert page.get_by_role("columnheader", name="趋势").is_visible()
-    assert page.get_by_role("button", name="比较 A 与 B").is_visible()
+    expect(page.locator("tr[data-run]")).to_have_count(2)
+    expect(page.get_by_role("columnheader", name="趋势")).to_be_visible()
+    expect(page.get_by_role("button", name="比较 A 与 B")).to_be_visible()
+    expect(page.locator("h1.words")).to_have_text("2 条运行记录 共 1 个目标")
+    expect(page.get_by_role("searchbox")).to_have_attribute(
+        "placeholder", "目标、结果、提交、运行编号或发现的代码"
+    )
+
+
+def test_a_comparison_leads_to_its_runs_and_can_be_turned_round(visit, save):
+    a, b = save(0.002, age_s=60).id, save(0.001).id
+    page = visit(f"/runs/{b}")
+    page.get_by_role("link", name="Compare with the run before").click()
+    page.wait_for_url(f"**/compare?a={a}&b={b}")
+    page.get_by_role("link", name="Swap A and B").click()
+    page.wait_for_url(f"**/compare?a={b}&b={a}")
+    page.get_by_role("link", name="Run A", exact=True).click()
+    page.wait_for_url(f"**/runs/{b}")
 
 
 @pytest.mark.parametrize("address", ["/", "/targets", "/targets?target=model.py:work"])
@@ -284,6 +275,7 @@ def test_it_is_accessible(visit, save, folder, address, scheme):
     with Announcement(folder, kind="bench", target="model.py:work") as announcement:
         announcement.tell(0.25, "measuring", num_samples=7, step_s=0.002)
         page = visit(address, color_scheme=scheme)
-        page.wait_for_timeout(800)
+        if address == "/":
+            expect(page.locator(".running")).to_be_visible()
         found = axe.run(page).response["violations"]
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []

@@ -67,6 +67,40 @@ def test_a_long_list_comes_in_pages(server, save):
     assert not set(ids_in(first)) & set(ids_in(second))
 
 
+def test_a_search_for_the_code_of_a_rule_finds_the_runs_with_its_findings(server, save, folder):
+    from pyrometer.store.store import Store
+
+    found = {"code": "PYR101", "name": "item-in-hot-loop", "severity": "warning"}
+    with_it = save(document={"findings": [found], "target": "model.py:work"}, age_s=60)
+    save(document={"findings": [], "advice": 'not "code":"PYR1012" nor PYR101', "target": "model.py:work"})
+    assert ids_in(server.get("/?q=PYR101").text) == [with_it.id]
+    assert ids_in(server.get("/?q=model.py+pyr101").text) == [with_it.id]
+    assert ids_in(server.get("/?q=PYR102").text) == []
+    later = save(document={"findings": [found], "target": "model.py:work"})
+    assert ids_in(server.get("/?q=PYR101").text) == [later.id, with_it.id]
+    Store.open(folder).delete([with_it.id])
+    assert ids_in(server.get("/?q=PYR101").text) == [later.id]
+
+
+def test_a_search_keeps_its_words_from_page_to_page(server, save):
+    for number in range(PAGE_SIZE + 1):
+        save(age_s=number)
+    assert 'href="/?q=1&amp;page=2"' in server.get("/?q=1").text
+
+
+def test_targets_come_in_pages_and_can_be_searched(server, fill, folder):
+    fill(folder, 2 * PAGE_SIZE + 7, num_targets=2 * PAGE_SIZE + 7)
+    first, last = server.get("/targets").text, server.get("/targets?page=3").text
+    rows = [page.count('<td class="target">') for page in (first, last)]
+    assert rows == [PAGE_SIZE, 7]
+    assert "107 targets" in first
+    assert 'rel="next" href="/targets?page=2"' in first
+    assert 'rel="prev" href="/targets?page=2"' in last
+    narrowed = server.get("/targets?q=MODEL_10").text
+    assert narrowed.count('<td class="target">') == 8  # 10 and 100 to 106
+    assert "No target is like this." in server.get("/targets?q=nowhere").text
+
+
 def test_a_run_that_was_stored_or_pruned_meanwhile_is_seen_at_once(server, save, folder):
     from pyrometer.store.store import Store
 
@@ -116,6 +150,28 @@ def test_two_runs_are_compared(server, save):
     assert answer["comparison"]["ratio_of_medians"] == pytest.approx(0.5)
 
 
+def test_a_comparison_is_the_page_that_compare_writes(server, save, folder, tmp_path, capsys):
+    from pyrometer.cli.main import main
+
+    a, b = save(0.002, age_s=60), save(0.001)
+    written = tmp_path / "page.html"
+    assert main(["compare", a.id, b.id, "--store", str(folder), "-o", str(written)]) == 0
+    capsys.readouterr()
+    shown = server.get("/compare", params={"a": a.id, "b": b.id}).text
+    way = re.search(r'\n<nav class="way".*?</nav>', shown, re.DOTALL)
+    assert shown.replace(way[0], "") == written.read_text(encoding="utf-8")
+    for address in (f"/runs/{a.id}", f"/runs/{b.id}", f"/compare?a={b.id}&amp;b={a.id}"):
+        assert f'href="{address}"' in way[0]
+
+
+def test_a_report_offers_the_run_before_for_comparison(server, save):
+    first, other, second = save(age_s=60), save(age_s=30, kind="check"), save()
+    offered = f'href="/compare?a={first.id}&amp;b={second.id}"'
+    assert offered in server.get(f"/runs/{second.id}").text
+    assert 'href="/compare?' not in server.get(f"/runs/{first.id}").text
+    assert 'href="/compare?' not in server.get(f"/runs/{other.id}").text
+
+
 def test_runs_that_must_not_be_compared_are_refused_with_what_differs(server, save):
     a, b = save(), save(environment={"torch": "2.4.0"})
     page = server.get("/compare", params={"a": a.id, "b": b.id})
@@ -138,7 +194,7 @@ def test_a_target_over_time(server, save):
     save(None, kind="trace")
     page = server.get("/targets", params={"target": "model.py:work"}).text
     assert [run.id in page for run in runs] == [True] * 3
-    assert page.count("▲ slower") == 2
+    assert page.count("▲ slower</span>") == 2
     assert 'data-block="history/0"' in page
     assert "Without a step time" in page
     series = server.get("/api/history", params={"target": "model.py:work"}).json()["series"]
@@ -240,12 +296,12 @@ def test_a_store_that_is_being_written_is_read(server, save, folder):
     run = save()
     writer = sqlite3.connect(folder / "runs.db", isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")
-    writer.execute("UPDATE runs SET headline = 'half'")
+    writer.execute("UPDATE runs SET headline = 'not committed'")
     page = server.get("/")
     writer.execute("ROLLBACK")
     writer.close()
     assert ids_in(page.text) == [run.id]
-    assert "half" not in page.text
+    assert "not committed" not in page.text
 
 
 def test_a_locked_store_is_said_in_a_sentence(server, save, folder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -20,8 +20,9 @@ from pyrometer.errors import IncomparableError, InputError, PyrometerError, Stor
 from pyrometer.quantity import format_bytes, format_interval, format_seconds, time_unit
 from pyrometer.record import Record, to_json
 from pyrometer.report.facts.comparison import commit, taken
-from pyrometer.report.html import inline
-from pyrometer.report.payloads.beside import dictionary
+from pyrometer.report.inline import inline
+from pyrometer.report.payloads.beside import texts
+from pyrometer.report.visible import for_template
 from pyrometer.version import __version__
 
 P = TypeVar("P")
@@ -39,7 +40,12 @@ class AbsentError(InputError):
     """What an address names is not in the store."""
 
 
+class EndedError(AbsentError):
+    """A run that was going on has left nothing."""
+
+
 STATUS: tuple[tuple[type[PyrometerError], int, str], ...] = (
+    (EndedError, 404, "This run has ended"),
     (AbsentError, 404, "Not in this store"),
     (StoreError, 503, "The store cannot be read"),
     (IncomparableError, 409, "These runs must not be compared"),
@@ -84,15 +90,15 @@ def as_page(template: str, status: int = 200, **context: Any) -> Response:
     return HTMLResponse(html.encode("utf-8", "replace"), status, {"content-security-policy": POLICY})
 
 
-def as_report(html: str, *, target: str | None = None, files: str | None = None) -> Response:
+def as_report(html: str, others: Mapping[str, str], *, target: str | None = None) -> Response:
     """A report with the way back to the list above it.
 
     Args:
         html: as it stands in a file.
+        others: title and address of what else is offered.
         target: whose trend is offered as well.
-        files: address of the list of files that are kept with the run.
     """
-    way = _templates().get_template("way.html.j2").render(target=target, files=files)
+    way = _templates().get_template("way.html.j2").render(target=target, others=others.items())
     # The first tag of this name is ours: whatever a user wrote is escaped, or stands behind it.
     head, body, rest = html.partition("<body>")
     if not body:
@@ -122,6 +128,7 @@ def _templates() -> jinja2.Environment:
     templates = jinja2.Environment(
         loader=jinja2.FunctionLoader(load),
         autoescape=True,
+        finalize=for_template,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -134,7 +141,7 @@ def _templates() -> jinja2.Environment:
         "spark": spark,
         "taken": taken,
     }
-    templates.globals |= {"asset": _address, "dictionary": dictionary, "version": __version__}
+    templates.globals |= {"asset": _address, "texts": texts, "version": __version__}
     return templates
 
 

@@ -23,7 +23,7 @@ class Api:
         """`/api/runs?q=…&kind=…&target=…&commit=…&page=…`."""
         asked, number = asked_of(request)
         listing = self._shelf.listing()
-        runs, total, page, pages = listing.find(asked, number)
+        runs, total, page, pages = self._shelf.find(asked, number)
         return as_json(
             RunsPage(
                 asked=asked, total=total, page=page, pages=pages, damaged=listing.damaged, runs=list(runs)

@@ -7,11 +7,15 @@ filtered and cut into pages without asking the database again.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
 from pyrometer.errors import InputError
@@ -27,6 +31,11 @@ PAGE_SIZE = 50
 LONGEST_TREND = 20
 _SETTLED_S = 0.1
 _TRUSTED_S = 10.0
+_CODE = re.compile(r"[A-Z]{2,}\d{3}")
+_MOST_CODES = 4
+"""Of one search: each that is new reads every document."""
+_MOST_KEPT = 32
+_NOWHERE: Mapping[str, AbstractSet[str]] = MappingProxyType({})
 
 Signature = tuple[tuple[int, int], ...]
 
@@ -34,7 +43,12 @@ Signature = tuple[tuple[int, int], ...]
 class Filter(Record, frozen=True, kw_only=True):
     """Which runs are asked for; what is empty filters nothing."""
 
-    q: Annotated[str, doc("words that all occur in id, kind, target, result or commit, in any case")] = ""
+    q: Annotated[
+        str,
+        doc(
+            "words that all occur in id, kind, target, result or commit, in any case, or are codes of findings"
+        ),
+    ] = ""
     kind: str = ""
     target: Annotated[str, doc("exactly this one")] = ""
     commit: Annotated[str, doc("the beginning of a commit")] = ""
@@ -43,7 +57,7 @@ class Filter(Record, frozen=True, kw_only=True):
 class Found(NamedTuple):
     """One page of the runs that were asked for, the newest first."""
 
-    runs: list[RunSummary]
+    runs: Sequence[RunSummary]
     total: int
     page: int
     pages: int
@@ -62,12 +76,23 @@ class Listing:
             if run.median_s is not None:
                 self._series.setdefault(_terms(run), []).append(run)
 
-    def find(self, wanted: Filter, page: int = 1, size: int = PAGE_SIZE) -> Found:
-        """A page of the runs that a filter admits; a number beyond the last page is the last."""
-        matching = self._matching(wanted)
-        pages = max(1, -(-len(matching) // size))
-        page = min(max(page, 1), pages)
-        return Found(matching[(page - 1) * size : page * size], len(matching), page, pages)
+    def find(
+        self, wanted: Filter, page: int = 1, with_code: Mapping[str, AbstractSet[str]] = _NOWHERE
+    ) -> Found:
+        """A page of the runs that a filter admits; a number beyond the last page is the last.
+
+        Args:
+            wanted: the filter.
+            page: number of the page, from 1.
+            with_code: the ids of the runs in which a rule found something, by its code.
+        """
+        return _cut(self._matching(wanted, with_code), page)
+
+    def find_targets(self, q: str, page: int = 1) -> Found:
+        """A page of the newest run of each target whose name holds all words, in any case."""
+        words = q.casefold().split()
+        newest = self._newest.values()
+        return _cut([run for run in newest if all(word in run.target.casefold() for word in words)], page)
 
     def longest_trend(self, target: str) -> list[RunSummary]:
         """The series of a target with the most runs, the oldest first; empty where no step was timed."""
@@ -80,17 +105,17 @@ class Listing:
             longest[target] = max(longest.get(target, []), runs, key=len)
         return longest
 
-    def _matching(self, wanted: Filter) -> list[RunSummary]:
-        runs, words, commit = self.runs, wanted.q.casefold().split(), wanted.commit.lower()
+    def _matching(self, wanted: Filter, with_code: Mapping[str, AbstractSet[str]]) -> list[RunSummary]:
+        runs, commit = self.runs, wanted.commit.lower()
         if wanted.kind:
             runs = [run for run in runs if run.kind == wanted.kind]
         if wanted.target:
             runs = [run for run in runs if run.target == wanted.target]
         if commit:
             runs = [run for run in runs if (run.commit_sha or "").startswith(commit)]
-        if words:
-            texts = self._texts
-            runs = [run for run in runs if all(word in texts[run.id] for word in words)]
+        for word in wanted.q.split():
+            texts, said, having = self._texts, word.casefold(), with_code.get(word.upper(), ())
+            runs = [run for run in runs if said in texts[run.id] or run.id in having]
         return runs
 
     @cached_property
@@ -101,12 +126,14 @@ class Listing:
             for run in self.runs
         }
 
-    def targets(self) -> list[RunSummary]:
-        """The newest run of each target, the newest first."""
-        return list(self._newest.values())
+    @property
+    def num_targets(self) -> int:
+        """How many targets there are."""
+        return len(self._newest)
 
     @cached_property
     def _newest(self) -> dict[str, RunSummary]:
+        """The newest run of each target, the newest first."""
         newest: dict[str, RunSummary] = {}
         for run in self.runs:
             newest.setdefault(run.target, run)
@@ -126,6 +153,7 @@ class Index:
         self.folder = folder
         self._lock = threading.Lock()
         self._listing = Listing([])
+        self._with_code: dict[str, tuple[AbstractSet[str], AbstractSet[str]]] = {}
         self._signature: Signature | None = None
         self._read_at: Seconds = float("-inf")
 
@@ -155,6 +183,29 @@ class Index:
                 self._read_at = time.monotonic()
             return self._listing
 
+    def with_codes(self, q: str) -> Mapping[str, AbstractSet[str]]:
+        """For each word of a search that may be the code of a rule: the ids of the runs in which it found something.
+
+        Runs never change, so that each is looked at once for a code.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        codes = {word.upper() for word in q.split() if _CODE.fullmatch(word.upper())}
+        return {code: self._having(code) for code in sorted(codes)[:_MOST_CODES]}
+
+    def _having(self, code: str) -> AbstractSet[str]:
+        stored, store = self.listing().by_id.keys(), self.store()
+        seen, having = self._with_code.get(code, (frozenset(), frozenset()))
+        fresh = stored - seen
+        if store is None or not fresh:
+            return having
+        having = (having & stored) | store.with_finding(code, fresh)
+        if len(self._with_code) >= _MOST_KEPT:
+            self._with_code.clear()
+        self._with_code[code] = set(stored), having
+        return having
+
     def _is_stale(self, signature: Signature) -> bool:
         return signature != self._signature or time.monotonic() - self._read_at > _TRUSTED_S
 
@@ -172,6 +223,12 @@ class Index:
     def _sign(self) -> Signature:
         """Changes whenever something is committed: to the log first, to the database sooner or later."""
         return tuple(_stat(self.folder / name) for name in ("runs.db", "runs.db-wal"))
+
+
+def _cut(runs: Sequence[RunSummary], page: int) -> Found:
+    pages = max(1, -(-len(runs) // PAGE_SIZE))
+    page = min(max(page, 1), pages)
+    return Found(runs[(page - 1) * PAGE_SIZE : page * PAGE_SIZE], len(runs), page, pages)
 
 
 def _sound(store: Store, run_ids: list[str]) -> list[RunSummary]:

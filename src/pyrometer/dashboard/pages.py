@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -10,11 +11,12 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
-from pyrometer.dashboard.answers import AbsentError, answering, as_page, as_report, asset
+from pyrometer.dashboard.answers import AbsentError, EndedError, answering, as_page, as_report, asset
 from pyrometer.dashboard.documents import Series, running_now
 from pyrometer.dashboard.index import Filter
 from pyrometer.dashboard.shelf import Shelf
 from pyrometer.errors import InputError
+from pyrometer.record import to_dict
 from pyrometer.report.payloads.block import block_of, element
 from pyrometer.report.payloads.history import FEWEST, history_view
 from pyrometer.store.run import Run, RunSummary
@@ -33,7 +35,7 @@ class Pages:
         """`/`: the list of runs, filtered and in pages, below those that are going on."""
         asked, number = asked_of(request)
         listing = self._shelf.listing()
-        found = listing.find(asked, number)
+        found = self._shelf.find(asked, number)
         return as_page(
             "runs.html.j2",
             folder=self._shelf.folder,
@@ -41,11 +43,11 @@ class Pages:
             found=found,
             kinds=listing.kinds,
             num_runs=len(listing.runs),
-            num_targets=len(listing.targets()),
+            num_targets=listing.num_targets,
             damaged=listing.damaged,
             rows=[(run, listing.trend(run)) for run in found.runs],
             running=running_now(self._shelf.running()),
-            address=_Addresses(asked),
+            address=Addresses("/", to_dict(asked)),
         )
 
     @answering
@@ -55,21 +57,25 @@ class Pages:
         if run_id == "last" and listing.runs:
             return RedirectResponse(f"/runs/{listing.runs[0].id}", 303)
         run = self._known(run_id)
-        return as_report(self._shelf.report(run.id), target=run.target, files=f"/runs/{run.id}/files")
+        others = {"Files": f"/runs/{run.id}/files"}
+        before = listing.trend(run, 2)[:-1]
+        if before:
+            others["Compare with the run before"] = comparing(before[0].id, run.id)
+        return as_report(self._shelf.report(run.id), others, target=run.target)
 
     @answering
     def compare(self, request: Request) -> Response:
         """`/compare?a=…&b=…`: two runs beside each other."""
         a, b = (self._known(run_id).id for run_id in pair_of(request))
-        return as_report(self._shelf.comparison_page(a, b))
+        others = {"Run A": f"/runs/{a}", "Run B": f"/runs/{b}", "Swap A and B": comparing(b, a)}
+        return as_report(self._shelf.comparison_page(a, b), others)
 
     @answering
     def targets(self, request: Request) -> Response:
-        """`/targets`: every target with its trend; with `?target=…` one of them over time."""
+        """`/targets`: all targets with their trends, in pages; with `?target=…` one of them over time."""
         listing, target = self._shelf.listing(), request.query_params.get("target")
         if target is None:
-            rows = [(run, listing.longest_trend(run.target)) for run in listing.targets()]
-            return as_page("targets.html.j2", folder=self._shelf.folder, rows=rows)
+            return self._all_targets(request)
         runs = [run for run in listing.runs if run.target == target]
         if not runs:
             raise AbsentError(f"{target}: no run of this target is stored in {self._shelf.folder}")
@@ -81,6 +87,19 @@ class Pages:
             series=series,
             charts=[self._chart(number, one) for number, one in enumerate(series)],
             others=[run for run in runs if run.median_s is None],
+        )
+
+    def _all_targets(self, request: Request) -> Response:
+        listing, q = self._shelf.listing(), request.query_params.get("q", "").strip()
+        found = listing.find_targets(q, number_of(request))
+        return as_page(
+            "targets.html.j2",
+            folder=self._shelf.folder,
+            q=q,
+            found=found,
+            num_targets=listing.num_targets,
+            rows=[(run, listing.longest_trend(run.target)) for run in found.runs],
+            address=Addresses("/targets", {"q": q}),
         )
 
     @answering
@@ -112,7 +131,9 @@ class Pages:
         stored = self._stored(one)
         if stored is not None:
             return RedirectResponse(f"/runs/{stored.id}", 303)
-        raise AbsentError(f"{one.kind} of {one.target} has ended, and no run of it was stored")
+        raise EndedError(
+            f"{one.kind} of {one.target}: it was stopped or failed, and nothing of it was stored"
+        )
 
     @answering
     def asset(self, request: Request) -> Response:
@@ -149,33 +170,41 @@ class Pages:
         return element(block_of(f"history/{number}", history_view(series.runs, of_none)))
 
 
-class _Addresses(NamedTuple):
-    """Addresses of the list under the same filter."""
+class Addresses(NamedTuple):
+    """Addresses of a list under the same conditions."""
 
-    asked: Filter
+    path: str
+    asked: Mapping[str, str]
 
     def page(self, number: int) -> str:
         """Another page of it."""
-        return self._address({**self._plain(), "page": str(number)})
+        return self._address({**self.asked, "page": str(number)})
 
     def without(self, name: str) -> str:
         """Without one of its conditions."""
-        return self._address({**self._plain(), name: ""})
+        return self._address({**self.asked, name: ""})
 
-    def _plain(self) -> dict[str, str]:
-        return {name: getattr(self.asked, name) for name in self.asked.__struct_fields__}
-
-    def _address(self, values: dict[str, str]) -> str:
-        given = urlencode({name: value for name, value in values.items() if value not in {"", "1"}})
-        return f"/?{given}" if given else "/"
+    def _address(self, values: Mapping[str, str]) -> str:
+        given = {name: value for name, value in values.items() if value and (name, value) != ("page", "1")}
+        return f"{self.path}?{urlencode(given)}" if given else self.path
 
 
 def asked_of(request: Request) -> tuple[Filter, int]:
-    """The filter and the number of the page that an address names; what is no number is the first page."""
+    """The filter and the number of the page that an address names."""
     given = request.query_params
     asked = Filter(**{name: given.get(name, "").strip() for name in Filter.__struct_fields__})
-    number = given.get("page", "1")
-    return asked, int(number) if number.isascii() and number.isdigit() and len(number) < 9 else 1
+    return asked, number_of(request)
+
+
+def number_of(request: Request) -> int:
+    """The number of the page that an address names; what is no number is the first page."""
+    number = request.query_params.get("page", "1")
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 9 else 1
+
+
+def comparing(a: str, b: str) -> str:
+    """Address of two runs beside each other."""
+    return f"/compare?{urlencode({'a': a, 'b': b})}"
 
 
 def pair_of(request: Request) -> tuple[str, str]:

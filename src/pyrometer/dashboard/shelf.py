@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from pyrometer.dashboard.documents import Series
-from pyrometer.dashboard.index import Index, Listing
+from pyrometer.dashboard.index import Filter, Found, Index, Listing
 from pyrometer.errors import InputError, StoreError
 from pyrometer.report.comparing import compare_stored
 from pyrometer.report.documents import Document
@@ -53,6 +53,18 @@ class Shelf:
             StoreError: the store cannot be read.
         """
         return self._index.listing()
+
+    def find(self, asked: Filter, number: int) -> Found:
+        """A page of the list.
+
+        Args:
+            asked: what was asked for.
+            number: of the page, from 1.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return self.listing().find(asked, number, self._index.with_codes(asked.q))
 
     def running(self) -> list[Running]:
         """The runs that are going on, the newest first."""

@@ -10,12 +10,20 @@ import jinja2
 from pyrometer.record import Record
 from pyrometer.report.facts.layout import Section, percent
 from pyrometer.report.notebook.fragment import MOST_SECTIONS, Fragment, fragment_of
+from pyrometer.report.notebook.picture import COLOURS, picture
+from pyrometer.report.visible import for_template
 
 
 def mime_bundle(record: Record) -> dict[str, str]:
     """The renderings of a record by MIME type, as IPython's `_repr_mimebundle_` returns them."""
     found = fragment_of(record)
     return {"text/html": as_html(found), "text/plain": as_text(found, record)}
+
+
+def in_short(record: Record) -> str:
+    """One line for a record among others, in a list or a dictionary."""
+    name, found = type(record).__name__, fragment_of(record)
+    return repr(record) if found.headline == name else f"<{name}: {found.headline}>"
 
 
 def as_html(found: Fragment) -> str:
@@ -25,7 +33,7 @@ def as_html(found: Fragment) -> str:
 
 def as_text(found: Fragment, record: Record) -> str:
     """The same in a few lines."""
-    if not found.subtitle and found.headline == type(record).__name__:
+    if found.headline == type(record).__name__:
         return repr(record)
     return "\n".join(line for line in (found.headline, found.subtitle) if line)
 
@@ -39,8 +47,13 @@ def _filled(found: Fragment) -> list[Section]:
 def _template() -> jinja2.Template:
     folder = files("pyrometer.report")
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        finalize=for_template,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    environment.filters["percent"] = percent
+    environment.filters |= {"percent": percent, "picture": picture}
+    environment.globals["colours"] = COLOURS
     environment.globals["style"] = folder.joinpath("assets/fragment.css").read_text(encoding="utf-8")
     return environment.from_string(folder.joinpath("templates/fragment.html.j2").read_text(encoding="utf-8"))

@@ -18,8 +18,10 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.stability import Soak
 from pyrometer.checkup.checkup import Checkup
 from pyrometer.compiler.report import CompileReport
+from pyrometer.hardware.environment import Environment
 from pyrometer.loading.report import LoaderReport
-from pyrometer.memory.profile import MemoryProfile
+from pyrometer.memory.profile import MemoryProfile, PredictedMemory
+from pyrometer.quantity import format_bytes
 from pyrometer.record import Record
 from pyrometer.report.charts.forest import forest
 from pyrometer.report.charts.histogram import histogram
@@ -35,6 +37,7 @@ from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts import soak as of_soak
+from pyrometer.report.facts import surroundings as of_surroundings
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_words
 from pyrometer.report.facts import verdict as of_verdict
@@ -138,13 +141,34 @@ def _memory(profile: MemoryProfile) -> Fragment:
     )
 
 
+def _predicted(found: PredictedMemory) -> Fragment:
+    when = f" in {found.peak_phase}" if found.peak_phase else ""
+    shares = ledger_shares(found.ledger_bytes, found.peak_bytes)
+    facts = [Fact(name, said) for name, said in found.settings.items()]
+    return Fragment(
+        f"predicted peak {format_bytes(found.peak_bytes)}{when}",
+        " · ".join(found.notes),
+        share_bar(shares, "the peak") if shares else None,
+        shares,
+        [Section("settings", "Settings", facts)],
+    )
+
+
+def _environment(environment: Environment) -> Fragment:
+    facts = of_surroundings.environment_facts(environment)
+    table = of_surroundings.settings_table(environment)
+    return Fragment(
+        of_surroundings.environment_line(environment),
+        sections=[Section("environment", "Environment", facts, table)],
+    )
+
+
 def _loading(report: LoaderReport) -> Fragment:
     return Fragment(of_loading.headline(report), sections=of_loading.sections(report))
 
 
 def _finding(finding: Finding) -> Fragment:
-    (card,) = of_findings.cards([finding])
-    return Fragment(finding.message, card.title, sections=[_advice([finding])])
+    return Fragment(f"{finding.code}: {finding.message}", finding.name, sections=[_advice([finding])])
 
 
 def _diagnosis(found: Diagnosis) -> Fragment:
@@ -191,11 +215,13 @@ FRAGMENTS: Mapping[type[Record], Callable[[Any], Fragment]] = MappingProxyType(
         ColdStarts: _starts,
         CompileReport: _compile,
         Diagnosis: _diagnosis,
+        Environment: _environment,
         Finding: _finding,
         LoaderReport: _loading,
         Matrix: _matrix,
         Measurement: _measurement,
         MemoryProfile: _memory,
+        PredictedMemory: _predicted,
         RankReport: _rank,
         Soak: _soak,
         Verdict: _verdict,
