@@ -13,7 +13,7 @@ from pyrometer.loading.report import LoaderReport
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.loading.stages import LoadingPass
 from pyrometer.loading.verdict import HEALTHY, LONG_START
-from pyrometer.quantity import Seconds, counted, format_bytes, format_percent, format_seconds
+from pyrometer.quantity import Seconds, counted, format_bytes, format_percent, format_seconds, significant
 
 MAX_WORKERS, MIN_MOST, WORKERS_PER_CPU = 32, 8, 4
 """No more workers are advised than four per CPU, but eight on the smallest machine, and 32 on the largest."""
@@ -48,12 +48,21 @@ def _more_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | Non
     return LoaderAdvice(
         slug="more-workers",
         title=f"load with {counted(wanted.num_workers, 'worker')}{', kept between epochs' if kept else ''}",
-        why=f"a batch takes {format_seconds(model.batch_s)} to make, {format_percent(cpu, 2)} of it on a CPU, and the step without "
+        why=f"a batch takes {format_seconds(model.batch_s)} to make, {_on_cpu(cpu)}, and the step without "
         f"data {format_seconds(model.compute_s)}{_start_of(report, seen)}",
         use=f"DataLoader(..., {wanted.keywords})",
         effect=_effect_of(wanted, seen, kept=kept),
         saves_s=now_s - step_s,
     )
+
+
+def _on_cpu(cpus: float) -> str:
+    """How much of the time to make a batch ran on a CPU; on several where samples use operators with threads.
+
+    >>> _on_cpu(0.25), _on_cpu(1.13)
+    ('25 % of it on a CPU', 'on 1.1 CPUs')
+    """
+    return f"{format_percent(cpus, 2)} of it on a CPU" if cpus <= 1 else f"on {significant(cpus, 2)} CPUs"
 
 
 def _best_workers(

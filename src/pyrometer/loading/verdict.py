@@ -88,7 +88,7 @@ def _waiting(seen: Evidence) -> LoadingVerdict:
 
 def sentence(seen: Evidence) -> str:
     """The verdict with its figures, in one sentence."""
-    spent = f"{format_seconds(seen.data_s)} of {format_seconds(seen.step_s)} per step ({format_percent(seen.data_share, 2)})"
+    spent = f"{format_seconds(seen.data_s)} of {format_seconds(seen.step_s)} per step ({format_percent(seen.data_share)})"
     free = f"with free data the step would be {significant(1 / max(seen.free_data_ratio, 1e-3), 3)}× faster"
     workers = counted(seen.num_workers, "worker")
     texts: dict[LoadingVerdict, str] = {

@@ -51,8 +51,11 @@ class Fit(Record, frozen=True, kw_only=True):
     max_batch: Annotated[
         int | None, doc("null when not even one sample fits, or nothing grows with the batch")
     ]
-    peak_bytes: Annotated[Bytes | None, doc("predicted at that batch")] = None
+    peak_bytes: Annotated[
+        Bytes | None, doc("predicted at that batch, or at every one where nothing grows with the batch")
+    ] = None
     verified: Annotated[bool, doc("that batch was rehearsed and fits, the next one was and does not")] = False
+    is_capped: Annotated[bool, doc("larger batches were not looked for: at least that one fits")] = False
 
 
 class ProcessLevels(Record, frozen=True, kw_only=True):

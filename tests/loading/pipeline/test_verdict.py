@@ -33,5 +33,5 @@ def test_each_pattern_has_its_verdict(verdict, changes):
 
 def test_the_sentence_says_what_free_data_would_bring():
     text = sentence(Evidence(**STEP, data_s=0.05, worker_busy=1.0))
-    assert "50.0 ms of 100 ms per step (50 %)" in text
+    assert "50.0 ms of 100 ms per step (50.0 %)" in text
     assert "2.00× faster" in text

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 import pyrometer as pm
 from pyrometer.errors import InputError
-from pyrometer.memory.prediction.fits import CARDS_GIB, largest, largest_batch_that_fits
+from pyrometer.memory.prediction.fits import CARDS_GIB, MOST, largest, largest_batch_that_fits
 from pyrometer.memory.prediction.predict import predict_memory
 
 
@@ -90,6 +90,13 @@ def test_what_does_not_grow_has_no_largest_batch():
     inputs = (torch.zeros(4, 0), torch.ones(4))
     [found] = largest_batch_that_fits(pm.Inference(Constant(), inputs), [2**20], dims={"x": {0: "B"}})
     assert found.max_batch is None
+    assert found.peak_bytes == 48  # weight, table and result, at every batch
+
+
+def test_where_the_search_ends_by_itself_the_answer_is_the_least_that_fits(mlp):
+    [capped, found] = largest_batch_that_fits(mlp(), [2**50, 2**20])
+    assert (capped.max_batch, capped.is_capped, capped.verified) == (MOST, True, False)
+    assert (found.is_capped, found.verified) == (False, True)
 
 
 @pytest.mark.parametrize("budget", [0, -1, 1.5, True])

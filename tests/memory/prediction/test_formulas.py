@@ -33,7 +33,7 @@ def test_each_optimizer_has_its_own_rule(mlp):
 def test_low_precision_weights_halve_the_rule(mlp):
     told = formulas(mlp(dtype=torch.bfloat16, width=256))
     assert told["training"].startswith("8 bytes per parameter with AdamW (2 + 2 + 4")
-    assert "100% too high" in told["mixed precision"]
+    assert "100 % too high" in told["mixed precision"]
 
 
 def test_what_has_no_rule_is_left_out(mlp):

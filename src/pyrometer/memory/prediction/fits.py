@@ -25,7 +25,7 @@ CARDS_GIB = (8, 16, 24, 40, 80, 141)
 """Memory of common accelerators."""
 
 MOST = 2**24
-"""Batches beyond are not looked for: there, nothing that matters grows with the batch."""
+"""Batches beyond are not looked for, and an answer that reaches it says so: there, nothing that matters grows with the batch."""
 
 TIME_LIMIT_S = 20.0
 
@@ -116,7 +116,7 @@ class _Search:
     def fit(self, budget: Bytes) -> Fit:
         """The largest batch for a budget."""
         if not self._grows():
-            return Fit(budget_bytes=budget, max_batch=None)
+            return Fit(budget_bytes=budget, max_batch=None, peak_bytes=self._growth.totals[0].nbytes["peak"])
         growth = self._growth
         guess = self._told(budget)
         try:
@@ -125,12 +125,13 @@ class _Search:
             )
         except _TimeUp:
             peak = growth.peak(guess).nbytes if guess and growth.even else None
-            return Fit(budget_bytes=budget, max_batch=guess or None, peak_bytes=peak)
+            return Fit(budget_bytes=budget, max_batch=guess or None, peak_bytes=peak, is_capped=guess >= MOST)
         return Fit(
             budget_bytes=budget,
             max_batch=found or None,
             peak_bytes=self._rehearsed(found)[0] if found else None,
-            verified=0 <= found < MOST,
+            verified=found < MOST,
+            is_capped=found >= MOST,
         )
 
     def _told(self, budget: Bytes) -> int:

@@ -205,7 +205,7 @@ def _against(rule: Bytes, here: Bytes) -> str:
     how = (
         "as the rule says"
         if abs(off) < 0.005
-        else f"the rule is {abs(off):.0%} too {'high' if off > 0 else 'low'}"
+        else f"the rule is {abs(off) * 100:.0f} % too {'high' if off > 0 else 'low'}"
     )
     return f"{format_bytes(rule)} by the rule, {format_bytes(here)} here ({how})"
 

@@ -113,7 +113,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         return
     place = _slow_function(evidence) or loader_place(evidence)
     yield RULE.finding(
-        message=f"{format_percent(report.data_share, 2)} of a step, {format_seconds(report.wait_s)} of "
+        message=f"{format_percent(report.data_share)} of a step, {format_seconds(report.wait_s)} of "
         f"{format_seconds(report.measured_step_s)}, go to getting its data{_within(place)}",
         where=place,
         evidence=facts(report),
@@ -139,7 +139,7 @@ def explain_trace(evidence: Evidence) -> Iterator[Finding]:
         return
     place = _slow_function(evidence) or Place()
     yield RULE.finding(
-        message=f"{format_percent(share, 2)} of the traced time the step only waits for its data{_within(place)}",
+        message=f"{format_percent(share)} of the traced time the step only waits for its data{_within(place)}",
         where=place,
         evidence={"data_share": share, "num_steps": len(trace.steps)},
         links=["/trace/breakdown_ns/data"],

@@ -15,6 +15,7 @@ from pyrometer.quantity import counted, format_percent, format_seconds, signific
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.finding import Finding
+from pyrometer.trace.naming.shapes import shape_words
 
 if TYPE_CHECKING:
     from pyrometer.trace.reporting.rank_report import RankReport
@@ -53,14 +54,20 @@ CODES: dict[str, tuple[str, ...]] = {
 def read_profile(evidence: Evidence, findings: Iterable[Finding]) -> list[ReadingStep]:
     """Answer every question of the reading, in order, and name the findings that belong to each answer."""
     found = list(findings)
-    steps = [(key, ask(evidence)) for key, ask in QUESTIONS]
-    return [msgspec.structs.replace(step, codes=_codes(key, found)) for key, step in steps]
+    return [_with_findings(ask(evidence), _belonging(key, found)) for key, ask in QUESTIONS]
 
 
-def _codes(key: str, findings: list[Finding]) -> list[str]:
+def _with_findings(step: ReadingStep, findings: list[Finding]) -> ReadingStep:
+    """A step with the findings that belong to it: where there are any, nothing is fine and nothing unseen."""
+    codes = list(dict.fromkeys(one.code for one in findings))
+    verdict = "look" if codes and step.verdict in {"fine", "unknown"} else step.verdict
+    return msgspec.structs.replace(step, codes=codes, verdict=verdict)
+
+
+def _belonging(key: str, findings: list[Finding]) -> list[Finding]:
     if key == "line":
-        return list(dict.fromkeys(one.code for one in findings if one.where.line is not None and one.cost))
-    return list(dict.fromkeys(one.code for one in findings if one.code.startswith(CODES[key])))
+        return [one for one in findings if one.where.line is not None and one.cost]
+    return [one for one in findings if one.code.startswith(CODES[key])]
 
 
 def sound(evidence: Evidence) -> ReadingStep:
@@ -109,23 +116,30 @@ def host_or_device(evidence: Evidence) -> ReadingStep:
     span, parts = trace.span_ns, trace.breakdown_ns
     busy = trace.device_busy_ns / span
     operators = (parts.host + parts.runtime + parts.sync) / span
-    data = max(parts.data / span, loading.data_share if loading is not None else 0.0)
-    shares: dict[str, float] = {"waiting for data": data, "Python": parts.other / span}
+    shares: dict[str, float] = {"waiting for data": parts.data / span, "Python": parts.other / span}
     if trace.device_busy_ns:
         shares |= {"the device": busy, "the host, the device idle": operators}
     else:
         shares["operators on the CPU"] = operators
     most = max(shares, key=lambda name: shares[name])
-    rest = ", ".join(f"{name} {format_percent(share, 2)}" for name, share in shares.items() if name != most)
-    good = ("the device", "operators on the CPU")
+    rest = ", ".join(f"{name} {format_percent(share)}" for name, share in shares.items() if name != most)
+    # The loader was watched in steps of its own, without the profiler: a share of another whole stands apart.
+    data = loading.data_share if loading is not None else None
+    fed = (
+        ""
+        if data is None
+        else f"; without the profiler, getting batches takes {format_percent(data)} of a step"
+    )
+    good = most in {"the device", "operators on the CPU"} and (data or 0.0) < shares[most]
     return ReadingStep(
         question=question,
-        answer=f"{most} {format_percent(shares[most], 2)} of the time ({rest})",
-        verdict="fine" if most in good else "look",
+        answer=f"{most} {format_percent(shares[most])} of the traced time ({rest}){fed}",
+        verdict="fine" if good else "look",
         evidence={
             "device_busy_share": busy,
             "operators_share": operators,
-            "data_share": data,
+            "data_share": parts.data / span,
+            "loader_data_share": data,
             "python_share": parts.other / span,
         },
     )
@@ -143,7 +157,7 @@ def one_or_many(evidence: Evidence) -> ReadingStep:
     small = device.short_ns / max(trace.kernel_sum_ns, 1) if device is not None else host.short_share or 0.0
     per_step = (device.launches_per_step if device is not None else host.ops_per_step) or 0.0
     what = "kernel launches" if device is not None else "operators"
-    said = f"{first.name} takes {format_percent(share, 2)}; {per_step:,.0f} {what} per step, "
+    said = f"{first.name} takes {_of_time(share)}; {per_step:,.0f} {what} per step, "
     said += f"{format_percent(small, 2)} of their time in ones below 10 µs"
     return ReadingStep(
         question=question,
@@ -165,7 +179,7 @@ def calls_times_cost(evidence: Evidence) -> ReadingStep:
     for op, share in top:
         each = (op.device_self_ns if device else op.host_self_ns) / max(op.calls, 1) * 1e-9
         rows.append(
-            f"{op.name} {significant(op.calls / steps)} × {format_seconds(each)} = {format_percent(share, 2)}"
+            f"{op.name} {significant(op.calls / steps)} × {format_seconds(each)} = {_of_time(share, '')}"
         )
         said.append(op.name)
     return ReadingStep(
@@ -186,13 +200,13 @@ def awkward_shapes(evidence: Evidence) -> ReadingStep:
     if not far:
         return ReadingStep(
             question=question,
-            answer=f"none: every operator above {format_percent(WORTH_TIME)} of the time reaches "
-            f"{format_percent(FAR_BELOW_ROOF)} of what the machine allows",
+            answer=f"none: every operator above {format_percent(WORTH_TIME, 1)} of the time in operators reaches "
+            f"{format_percent(FAR_BELOW_ROOF, 2)} of what the machine allows",
             verdict="fine",
         )
     return ReadingStep(
         question=question,
-        answer="; ".join(_shape(point) for point in far[:TOP]),
+        answer="; ".join(_shape(point, trace) for point in far[:TOP]),
         verdict="look",
         evidence={"num_shapes": len(far), "share": sum(point.share for point in far)},
     )
@@ -212,7 +226,7 @@ def user_line(evidence: Evidence) -> ReadingStep:
         return _unknown(question, "the trace holds no Python functions of the program")
     said = [
         f"{line.function} ({(line.file or '').rpartition('/')[2]}:{line.line}) "
-        f"{format_percent(line.device_share if device else line.host_share, 2)}"
+        f"{_of_time(line.device_share if device else line.host_share, '')}"
         for line in lines[:TOP]
     ]
     first = lines[0]
@@ -258,9 +272,25 @@ def _uncompared(trace: RankReport | None) -> str:
     largest = next((point for point in (trace.roofline if trace is not None else []) if point.shapes), None)
     if largest is None:
         return why
-    return f"{why}; most time goes to {largest.op} {largest.shapes}: {format_percent(largest.share, 2)}"
+    return (
+        f"{why}; most time goes to {largest.op} on {shape_words(largest.shapes)}: {_of_span(largest, trace)}"
+    )
 
 
-def _shape(point: RoofPoint) -> str:
+def _shape(point: RoofPoint, trace: RankReport | None) -> str:
     roof = format_percent(point.share_of_roof, 2)
-    return f"{point.op} {point.shapes} reaches {roof} of the roof in {format_percent(point.share, 2)} of the time"
+    return f"{point.op} on {shape_words(point.shapes)} reaches {roof} of the roof in {_of_span(point, trace)}"
+
+
+def _of_time(share: float, whole: str = " of the traced time") -> str:
+    """A share of the traced time; threads that work at the same time may take more than all of it.
+
+    >>> _of_time(0.5), _of_time(1.34)
+    ('50.0 % of the traced time', '1.34× the traced time')
+    """
+    return f"{format_percent(share)}{whole}" if share <= 1 else f"{significant(share)}× the traced time"
+
+
+def _of_span(point: RoofPoint, trace: RankReport | None) -> str:
+    span = trace.span_ns if trace is not None else 0
+    return _of_time(point.time_ns / max(span, 1))
