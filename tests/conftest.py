@@ -1,11 +1,14 @@
-"""What every test must leave as it found it."""
+"""What every test must leave as it found it, and a browser for those that open pages."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -64,3 +67,75 @@ def unchanged_process() -> Iterator[None]:
     yield
     after = process_state()
     assert {name: after[name] for name in before} == before
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+PATIENCE_MS = (
+    30_000  # a page that does what it should takes a fraction of a second: machines that run tests are busy
+)
+SETTLED = """async () => {
+  const turn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const reads = () => [...document.querySelectorAll("[aria-busy=true]")].some((part) => part.checkVisibility());
+  do for (let i = 0; i < 3; i++) await turn();
+  while (reads());
+}"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """One browser for the tests of a file: while it runs, Playwright holds an event loop that others would trip over."""
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine")
+    sync.expect.set_options(timeout=PATIENCE_MS)
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def new_page(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Opens empty pages, whose options go to the browser context; PYROMETER_SLOW_BROWSER=6 slows their script sixfold."""
+    contexts = []
+
+    def opened(**options: Any) -> Any:
+        usual = {"viewport": {"width": 1280, "height": 800}, "locale": "en-GB", "reduced_motion": "reduce"}
+        contexts.append(chromium.new_context(**usual | options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        if slowed := os.environ.get("PYROMETER_SLOW_BROWSER"):
+            session = contexts[-1].new_cdp_session(page)
+            session.send("Emulation.setCPUThrottlingRate", {"rate": float(slowed)})
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def settled() -> Callable[[Any], Any]:
+    """Returns a page once it has read its data, drawn, and listens to what it drew."""
+
+    def wait(page: Any) -> Any:
+        page.evaluate(SETTLED)
+        return page
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def measured() -> ModuleType:
+    """Makes runs as a measurement leaves them: `store/measured.py`."""
+    path = Path(__file__).parent / "store" / "measured.py"
+    spec = importlib.util.spec_from_file_location("store_measured", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

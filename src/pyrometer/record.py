@@ -34,6 +34,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fa
         bundle: dict[str, str] = import_module("pyrometer.report.notebook.bundle").mime_bundle(self)
         return bundle
 
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """What IPython shows of the record among others, in a list or a dictionary: one line."""
+        printer.text(import_module("pyrometer.report.notebook.bundle").in_short(self))
+
 
 def joined(name: str, head: type[Record], body: type[Record], text: str) -> type[Record]:
     """A record with the fields of two, since records cannot have two bases; it is a kind of `head`.

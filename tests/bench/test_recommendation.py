@@ -193,7 +193,7 @@ def test_a_deadline_rules_out_large_batches():
 def test_nothing_fit_is_no_recommendation():
     cells = [eager(failure="no memory"), compiled(failure="no memory")]
     assert recommend(cells) is None
-    assert no_recommendation(cells) == "no configuration is fit for use"
+    assert no_recommendation(cells) == "no configuration could be measured"
 
 
 def test_where_only_the_deadline_is_in_the_way_the_nearest_is_named():

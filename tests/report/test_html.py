@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ import pytest
 from pyrometer.errors import InputError
 from pyrometer.record import from_dict, to_dict
 from pyrometer.report import html, kinds
+from pyrometer.report.inline import inline, script
 
 CANARY = "</script><img src=x onerror=alert(1)>"
 VOID = {"meta", "link", "br", "img"}
@@ -71,9 +73,12 @@ def poisoned(documents):
 
 
 def data_of(text: str) -> dict:
-    (raw,) = re.findall(
-        r'<script type="application/json" id="pyrometer-data">(.*?)</script>', text, re.DOTALL
+    (found,) = re.findall(
+        r'<script type="application/json" id="pyrometer-data"( data-encoding="gzip")?>(.*?)</script>',
+        text,
+        re.DOTALL,
     )
+    raw = gzip.decompress(base64.b64decode(found[1])) if found[0] else found[1]
     return json.loads(raw, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
 
 
@@ -112,8 +117,8 @@ def test_nothing_is_loaded_and_nothing_runs(pages):
 
 def test_only_our_own_scripts_run(pages):
     """Beside data a page carries our assets, byte for byte, and its policy admits those and no others."""
-    ours = [html.inline(name) for name in ("theme.js", "report.js")]
     for text in pages.values():
+        ours = [inline("theme.js"), script(re.findall(r'data-widget="(\w+)"', text))]
         scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
         assert scripts == [str(one.text) for one in ours]
         assert [one.hash for one in ours] == [digest(script) for script in scripts]

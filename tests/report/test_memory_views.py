@@ -368,7 +368,7 @@ def test_a_check_has_chapters_about_memory_and_data(documents):
 def test_the_drawing_keeps_the_peak_and_the_phases():
     drawn = stacked_area(timeline(), SLOTS)
     assert drawn is not None
-    assert "peak 330 MiB" in drawn
+    assert "peak of tensors alone 330 MiB" in drawn
     assert "backward" in drawn
     assert drawn.count("<polygon") == 2
     assert stacked_area(Timeline(), SLOTS) is None

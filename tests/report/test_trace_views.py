@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import io
 import json
 import os
@@ -21,6 +23,7 @@ from rich.console import Console, RenderableType
 from pyrometer.record import from_dict, to_dict
 from pyrometer.report import html, kinds, markdown, terminal
 from pyrometer.report.documents import CheckDocument, TraceDocument
+from pyrometer.report.inline import inline
 from pyrometer.trace.analysis.what_if import what_if
 from pyrometer.trace.difference.compare import diff_traces
 from pyrometer.trace.jobs.executor import SerialExecutor
@@ -379,9 +382,12 @@ def test_a_page_can_be_turned_back_into_its_document(
     traced: dict[str, TraceDocument], pages: dict[str, str]
 ) -> None:
     for name, document in traced.items():
-        (raw,) = re.findall(
-            r'<script type="application/json" id="pyrometer-data">(.*?)</script>', pages[name], re.DOTALL
+        (found,) = re.findall(
+            r'<script type="application/json" id="pyrometer-data"( data-encoding="gzip")?>(.*?)</script>',
+            pages[name],
+            re.DOTALL,
         )
+        raw = gzip.decompress(base64.b64decode(found[1])) if found[0] else found[1]
         data = json.loads(raw, parse_constant=lambda constant: pytest.fail(f"{constant} in JSON"))
         assert from_dict(TraceDocument, data["document"]) == document
 
@@ -421,7 +427,7 @@ def test_chapters_follow_what_the_trace_holds(
 
 
 def test_a_page_has_a_reasonable_size(pages: dict[str, str]) -> None:
-    ours = len(html.inline("report.js").text)
+    ours = len(inline("report.js").text)
     assert all(len(text.encode()) - ours < 500_000 for text in pages.values())
 
 

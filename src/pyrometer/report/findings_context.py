@@ -36,9 +36,10 @@ SHOWN_ON: tuple[tuple[str, str], ...] = (
     ("/measurement/", "quality"),
     ("/capture/", "quality"),
     ("/environment/", "environment"),
-    ("/program/settings", "environment"),
+    ("/program/", "environment#program"),
+    ("/numerics/", "quality#numerics"),
 )
-"""Beginnings of JSON pointers, and the page that shows what they point at; the first that fits holds."""
+"""Beginnings of JSON pointers, and the page that shows what they point at, or a chapter of it; the first that fits holds."""
 
 WORDS = {
     "timeline": "Show in the timeline",
@@ -52,17 +53,20 @@ WORDS = {
     "data": "Show in the loader pipeline",
     "quality": "Show in the measurement",
     "environment": "Show in the environment",
+    "environment#program": "Show in the program's set-up",
+    "quality#numerics": "Show among the numbers",
 }
-"""What a link to evidence says, by page."""
+"""What a link to evidence says, by page or chapter."""
 
 EXPLAINED = ("What it does", "Why it costs", "Fix safety")
 """Chapters of a rule's documentation that stand beside its findings."""
 
 
 class Shown(NamedTuple):
-    """A page that shows the evidence of a finding."""
+    """A page, or a chapter of one, that shows the evidence of a finding."""
 
     page: str
+    href: str
     words: str
     pointers: str  # those that it shows
 
@@ -146,7 +150,15 @@ def shown_in(links: Sequence[str]) -> list[Shown]:
         page = next((page for begin, page in SHOWN_ON if f"{pointer}/".startswith(begin)), None)
         if page is not None:
             pages.setdefault(page, []).append(pointer)
-    return [Shown(page, WORDS[page], ", ".join(pointers)) for page, pointers in pages.items()]
+    return [
+        Shown(place.partition("#")[0], _href(place), WORDS[place], ", ".join(pointers))
+        for place, pointers in pages.items()
+    ]
+
+
+def _href(place: str) -> str:
+    page, _, chapter = place.partition("#")
+    return f"#{chapter}" if chapter else f"#/{page}"
 
 
 def explanation(code: str) -> Explanation | None:

@@ -99,7 +99,7 @@ def check_blocks(document: CheckDocument) -> list[str]:
     if document.memory_profile is not None:
         profile = document.memory_profile
         blocks += [f"### Memory: {escape(of_memory.headline(profile))}"]
-        blocks += _advised_blocks(profile.advice, of_memory.sections(profile))
+        blocks += _advised_blocks(profile.advice, of_memory.of_check(document))
     if document.loading is not None:
         blocks += _loading_blocks(document.loading)
     blocks += [escape(note) for note in document.notes]
@@ -136,8 +136,9 @@ def compare_blocks(document: CompareDocument) -> list[str]:
     """Two stored runs beside each other, as blocks of Markdown."""
     found = document.comparison
     blocks = [f"## {escape(of_comparison.headline(found))}", escape(found.note)]
-    blocks += [table(of_comparison.side_table(found))]
-    for section in of_comparison.sections(found.changes):
+    blocks += [f"- {escape(told)}" for told in of_comparison.cautions(found)]
+    blocks += [table(of_comparison.side_table(found)), table(of_comparison.figure_table(found))]
+    for section in of_comparison.sections(found):
         blocks += section_blocks(section)
     return [*blocks, "### To prove a difference", code_block(found.prove_with)]
 
@@ -334,7 +335,7 @@ def _verdict_blocks(v: Verdict) -> list[str]:
 
 def _provenance_blocks(document: TargetDocument) -> list[str]:
     machine = escape(surroundings.environment_line(document.environment))
-    return ["### Machine", machine, _facts(surroundings.provenance_facts(document, document.target))]
+    return ["### Machine", machine, _facts(surroundings.provenance_facts(document))]
 
 
 def _hint(text: str) -> str:

@@ -64,6 +64,7 @@ def loading_parts(report: LoaderReport) -> dict[str, Any]:
     """Fills the chapter about how the data arrives."""
     return {
         "headline": of_loading.headline(report),
+        "apart": of_loading.apart(report),
         "advice": report.advice,
         "sections": [shortened_section(section) for section in of_loading.sections(report)],
     }

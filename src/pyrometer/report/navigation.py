@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from pyrometer.report.widgets import Place
+
 PAGES = {
     "overview": "Overview",
+    "comparison": "Comparison",
     "findings": "Findings",
     "timeline": "Timeline",
     "flame": "Flame graph",
@@ -26,7 +29,6 @@ PAGES = {
     "data": "Data loading",
     "quality": "Measurement",
     "environment": "Environment",
-    "comparison": "Comparison",
     "history": "History",
 }
 """All pages in their order, with their titles."""
@@ -47,9 +49,23 @@ _CHAPTERS = {
 }
 _PAGES = {slug: page for page, slugs in _CHAPTERS.items() for slug in slugs.split()}
 
+REPLACED = {
+    "breaks": "breaks",
+    "compile": "recompiles compiling-bar",
+    "graphs": "graph-pictures",
+    "icicle": "tree",
+    "idle": "idle gaps sync",
+    "loading": "loading data-part",
+    "memory": "ledger-bar ledger held end fragmentation leak",
+    "operators": "operators lines modules kernels copies",
+    "roofline": "roofline",
+    "samples": "histogram strips",
+}
+"""Interactive parts, and the chapters that say the same as text: they are folded where the part is shown."""
+
 _PLACED = re.compile(r'<\w+(?: [^<>]*)? data-page="([^"]+)"')
 _NAMED = re.compile(r'(?<= )(id|aria-labelledby|aria-describedby)="([^"]*)"')
-_TO_PAGE = re.compile(r'<a class="to-page" href="#/(\w+)"[^<>]*>.*?</a>', re.DOTALL)
+_TO_PAGE = re.compile(r'<a class="to-page" href="#(/\w+|[\w-]+)"[^<>]*>.*?</a>', re.DOTALL)
 
 
 def page_of(slug: str, kind: str, *, leads: bool = True) -> str:
@@ -67,6 +83,25 @@ def page_of(slug: str, kind: str, *, leads: bool = True) -> str:
     """
     pages = "overview operators" if (slug, kind) == ("gains", "trace") else _PAGES.get(slug, "operators")
     return pages if leads else pages.removeprefix("overview ")
+
+
+def replaced(slug: str, widgets: Iterable[Place], rank: str = "") -> str:
+    """The attribute of a chapter that an interactive part of the same page stands for; nothing where none does.
+
+    Args:
+        slug: the chapter.
+        widgets: the interactive parts of the page.
+        rank: of the chapter, where there is one for each: a part of that rank must be there.
+
+    >>> replaced("roofline", [Place("roofline", "roofline", "roofline/1")], "1"), replaced("roofline", [])
+    (' data-static', '')
+    """
+    stands = any(
+        slug in REPLACED.get(place.widget, "").split()
+        and place.block.partition("/")[2] == (rank or place.block.partition("/")[2])
+        for place in widgets
+    )
+    return " data-static" if stands else ""
 
 
 class Entry(NamedTuple):
@@ -105,7 +140,10 @@ def assemble(body: str, widgets: Iterable[str] = ()) -> Assembled:
         for page, title in PAGES.items()
         if page in written or page in drawn
     ]
-    text = _TO_PAGE.sub(lambda link: link[0] if link[1] in written | drawn else "", body)
+    there = {f"/{page}" for page in written | drawn} | {
+        name for kind, name in _NAMED.findall(body) if kind == "id"
+    }
+    text = _TO_PAGE.sub(lambda link: link[0] if link[1] in there else "", body)
     text = "".join(_mark(entry.page) for entry in entries if entry.drawn) + _anchored(_distinct(text))
     return Assembled(Markup(text), entries)  # noqa: S704 - made by our templates
 

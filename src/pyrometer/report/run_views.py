@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pyrometer.quantity import format_bytes, significant
+from pyrometer.quantity import format_bytes
 from pyrometer.report.facts import comparison as of_comparison
 from pyrometer.report.facts.comparison import commit, taken
 from pyrometer.report.facts.layout import Table as Columns
@@ -34,17 +34,22 @@ def provenance_view(run: RunSummary, command: list[str]) -> RenderableType:
 
 
 def comparison_view(document: CompareDocument) -> RenderableType:
-    """Two measurements beside each other, what changed, and what the ratio does not mean."""
+    """What the two took and why that is no verdict, then both beside each other and what changed."""
     comparison = document.comparison
-    rows: list[RenderableType] = [_titled(of_comparison.side_table(comparison)), Text("")]
-    for section in of_comparison.sections(comparison.changes):
+    rows: list[RenderableType] = [
+        Text(of_comparison.headline(comparison), style="bold"),
+        Text(comparison.note),
+        *(Text(f"! {told}", style="yellow") for told in of_comparison.cautions(comparison)),
+        Text(""),
+        _titled(of_comparison.side_table(comparison)),
+        Text(""),
+        _titled(of_comparison.figure_table(comparison)),
+        Text(""),
+    ]
+    for section in of_comparison.sections(comparison):
         if section.table is not None:
             rows += [Text(section.title, style="bold"), _titled(section.table), Text("")]
-    rows += [
-        Text(f"ratio of medians, B over A: {significant(comparison.ratio_of_medians)}", style="bold"),
-        Text(comparison.note),
-        Text(f"to prove a difference: {comparison.prove_with}"),
-    ]
+    rows.append(Text(f"to prove a difference: {comparison.prove_with}"))
     return Portable(Group(*rows))
 
 

@@ -9,12 +9,13 @@ from typing import Any
 from markupsafe import Markup
 
 from pyrometer.report.charts.icicle import icicle
-from pyrometer.report.charts.roofline import Point, roofline
+from pyrometer.report.charts.roofline import Point, Roof, roofline
 from pyrometer.report.charts.shares import share_bar, share_strip
 from pyrometer.report.charts.tree import boxes
 from pyrometer.report.facts import trace_words
 from pyrometer.report.facts.trace_document import Part
 from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.reporting.totals import arithmetic_of
 
 MOST_RANKS = 8
 """Ranks that a page shows in full; the table of ranks holds all."""
@@ -70,4 +71,8 @@ def _roofline(report: RankReport) -> Markup | None:
         Point(f"{point.op}", point.intensity or 0.0, point.flop_per_s or 0.0, point.share)
         for point in report.roofline
     ]
-    return roofline(points, None)
+    rates = {one.name: one.rate for one in report.ceilings}
+    used = arithmetic_of(report.roofline)
+    highest = max((rate for name, rate in rates.items() if name in used), default=None)
+    known = highest is not None and "memory" in rates
+    return roofline(points, Roof(highest, rates["memory"]) if highest is not None and known else None)

@@ -15,6 +15,7 @@ PLACES: dict[str, tuple[tuple[str, str], ...]] = {
     "measurement": (("samples", "quality"),),
     "graphs": (("graphs", "compile"),),
     "breaks": (("breaks", "compile"),),
+    "phases": (("steps", "compile"),),
     "compile": (("compile", "compile"),),
     "graphdiff": (("graphdiff", "comparison"),),
     "memory": (("memory", "memory"),),

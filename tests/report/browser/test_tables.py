@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,10 @@ from pyrometer.trace.view.table_record import OperatorColumns, TraceTables
 from pyrometer.trace.view.tables import tables_of
 from pyrometer.trace.view.view import view_trace
 
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 pytestmark = pytest.mark.slow  # a real browser per test
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
-MANY = 50_000
 
 
 def event(
@@ -57,63 +58,62 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Exh
     return TraceDocument(target="trace.json", ranks=[report_rank(rank)]), exhibits
 
 
-def firsts(page: Any) -> list[str]:
+def firsts(page: Any) -> Any:
     """The first cells of the rows that are in the page."""
-    return page.locator(".full-table").first.locator("tbody tr:not(.gap) td:first-child").all_text_contents()
+    return page.locator(".full-table").first.locator("tbody tr:not(.gap) td:first-child")
 
 
 def test_sorts_by_headings_and_with_shift_by_several(open_page, traced):
     page = open_page(*traced, fragment="#/operators")
-    assert firsts(page)[0] == "aten::op30"
+    expect(firsts(page).first).to_have_text("aten::op30")
     heading = page.get_by_role("columnheader", name="Device self")
-    assert heading.get_attribute("aria-sort") == "descending"
+    expect(heading).to_have_attribute("aria-sort", "descending")
     heading.get_by_role("button").click()
-    assert heading.get_attribute("aria-sort") == "ascending"
-    assert firsts(page)[0] == "aten::item"
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    expect(firsts(page).first).to_have_text("aten::item")
     page.get_by_role("button", name="Calls").click(modifiers=["Shift"])
-    assert page.get_by_role("columnheader", name="Calls").get_attribute("aria-sort") == "descending"
-    assert heading.get_attribute("aria-sort") == "ascending"
+    expect(page.get_by_role("columnheader", name="Calls")).to_have_attribute("aria-sort", "descending")
+    expect(heading).to_have_attribute("aria-sort", "ascending")
 
 
 def test_filters_words_and_quantities(open_page, traced):
     page = open_page(*traced, fragment="#/operators")
     box = page.get_by_role("searchbox").first
     box.fill("op1 -op11")
-    status = page.locator(".table-tools .number").first
-    assert status.text_content() == "10 of 31 rows"
+    expect(page.locator(".table-tools .number").first).to_have_text("10 of 31 rows")
     page.get_by_role("button", name="Filter columns").first.click()
     page.get_by_label("Filter: Device self").fill(">= 180us")
-    assert firsts(page) == ["aten::op19", "aten::op18"]
+    expect(firsts(page)).to_have_text(["aten::op19", "aten::op18"])
     page.get_by_label("Filter: Device self").fill("often")
-    assert page.get_by_label("Filter: Device self").get_attribute("aria-invalid") == "true"
+    expect(page.get_by_label("Filter: Device self")).to_have_attribute("aria-invalid", "true")
     box.fill("nowhere")
-    assert page.get_by_text("No row fits the filter.").is_visible()
+    expect(page.get_by_text("No row fits the filter.")).to_be_visible()
 
 
 def test_selects_by_keyboard_and_links_to_other_pages(open_page, traced):
     page = open_page(*traced, fragment="#/operators")
     table = page.get_by_role("grid").first
-    table.focus()
-    for key in ("End", "Home", "ArrowDown", "Enter"):
-        page.keyboard.press(key)
+    for key, place in (("End", "32"), ("Home", "2"), ("ArrowDown", "3")):
+        table.press(key)
+        expect(table.locator("tr.active")).to_have_attribute("aria-rowindex", place)
+    table.press("Enter")
     row = page.locator("tr[aria-selected=true]")
-    assert row.get_attribute("aria-rowindex") == "3"
-    assert table.get_attribute("aria-activedescendant") == row.get_attribute("id")
+    expect(row).to_have_attribute("aria-rowindex", "3")
+    expect(table).to_have_attribute("aria-activedescendant", row.get_attribute("id"))
     link = page.get_by_role("link", name="Show in the timeline")
-    assert link.get_attribute("href") == "#/timeline?find=aten%3A%3Aop29&rank=0"
+    expect(link).to_have_attribute("href", "#/timeline?find=aten::op29&rank=0")
     page.get_by_role("link", name="Show in the flame graph").click()
-    assert page.url.endswith("#/flame?find=aten%3A%3Aop29&rank=0")
+    expect(page).to_have_url(re.compile(r"#/flame\?find=aten::op29&rank=0$"))
 
 
 def test_tabs_and_search_stand_in_the_address(open_page, traced):
     page = open_page(*traced, fragment="#/operators?tab=kernels&find=gemm2")
-    assert page.get_by_role("tab", selected=True).text_content() == "Kernels 30"
-    assert firsts(page)[0] == "gemm29"
-    page.keyboard.press("Tab")
-    page.get_by_role("tab", selected=True).focus()
-    page.keyboard.press("ArrowRight")
-    assert page.get_by_role("tab", selected=True).text_content() == "Source lines 30"
-    assert "tab=lines" in page.url
+    chosen = page.get_by_role("tab", selected=True)
+    expect(chosen).to_have_text("Kernels 30")
+    expect(firsts(page).first).to_have_text("gemm29")
+    chosen.press("ArrowRight")
+    expect(chosen).to_have_text("Source lines 30")
+    expect(page).to_have_url(re.compile("tab=lines"))
 
 
 def test_copies_what_is_shown(open_page, traced):
@@ -122,14 +122,16 @@ def test_copies_what_is_shown(open_page, traced):
         "() => Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})"
     )
     page.get_by_role("searchbox").first.fill("=SUM")
+    expect(firsts(page)).to_have_text(["=SUM(A1)"])
     page.locator(".table-menu").nth(1).locator("summary").click()
     page.get_by_role("button", name="Copy as CSV").first.click()
+    page.wait_for_function("window.copied")
     rows = list(csv.reader(io.StringIO(page.evaluate("window.copied"))))
     assert rows[0][:2] == ["Operator", "Device self (ns)"]
     assert rows[1][:2] == ["'=SUM(A1)", "80000"]
     assert len(rows) == 2
     page.get_by_role("button", name="Copy as Markdown").first.click()
-    assert page.evaluate("window.copied").splitlines()[2].startswith("| `=SUM(A1)` | 80.0 µs |")
+    page.wait_for_function("window.copied.split('\\n')[2]?.startsWith('| `=SUM(A1)` | 80.0 µs |')")
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save CSV").click()
     assert saved.value.suggested_filename == "Operators.csv"
@@ -138,62 +140,72 @@ def test_copies_what_is_shown(open_page, traced):
 
 def test_hostile_names_stay_text(open_page, traced):
     page = open_page(*traced, fragment="#/operators?find=onerror")
-    assert firsts(page) == [HOSTILE]
-    assert page.locator("main img").count() == 0
+    expect(firsts(page)).to_have_text([HOSTILE])
+    expect(page.locator("main img")).to_have_count(0)
 
 
 def test_gaps_lead_to_their_place_in_the_timeline(open_page, traced):
     page = open_page(*traced, fragment="#/idle")
-    assert page.get_by_text("Why the device was idle").is_visible()
-    assert not page.locator("section#idle, [aria-labelledby=gaps-0]").is_visible()  # told by the widget
+    expect(page.get_by_text("Why the device was idle")).to_be_visible()
+    expect(page.locator("section#idle, [aria-labelledby=gaps-0]")).to_be_hidden()  # told by the widget
     page.locator(".idle-parts button").first.click()
-    assert page.locator(".idle-parts button").first.get_attribute("aria-pressed") == "true"
+    expect(page.locator(".idle-parts button").first).to_have_attribute("aria-pressed", "true")
     page.locator(".full-table").first.locator("tbody tr:not(.gap)").first.click()
-    link = page.get_by_role("link", name="Show in the timeline").get_attribute("href")
-    assert link.startswith("#/timeline?from=")
-    assert "rank=0" in link
+    link = page.get_by_role("link", name="Show in the timeline")
+    expect(link).to_have_attribute("href", re.compile(r"^#/timeline\?from=.*rank=0"))
 
 
 def test_fits_a_narrow_window(open_page, traced):
     page = open_page(*traced, fragment="#/operators", width=380, dark=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
-    first, others = (
-        page.locator(".table-scroll th").first.bounding_box(),
-        page.locator(".table-scroll").first.bounding_box(),
-    )
-    assert first["width"] < others["width"] / 2
+    first, all_of_it = page.locator(".table-scroll th").first, page.locator(".table-scroll").first
+    assert first.bounding_box()["width"] < all_of_it.bounding_box()["width"] / 2
 
 
 def test_static_tables_can_be_sorted_and_keep_their_text(open_page, traced):
     page = open_page(*traced, fragment="#/operators")
     page.evaluate("for (const part of document.querySelectorAll('[data-static]')) delete part.dataset.static")
-    table = page.locator("table[data-enhanced]:visible").first
+    table = (
+        page.locator("table[data-enhanced]:visible").filter(has=page.locator("th", has_text="device")).first
+    )
     before = table.locator("tbody tr").all_text_contents()
     head = table.locator("thead").text_content()
-    button = table.locator("th button.sort").last
-    button.click()
-    assert sorted(table.locator("tbody tr").all_text_contents()) == sorted(before)
-    assert table.locator("thead").text_content() == head
-    button.click()
-    button.click()
-    assert table.locator("tbody tr").all_text_contents() == before
+    names = table.locator("tbody tr > :first-child")
+    ordered = sorted(names.all_text_contents(), key=str.lower)
+    heading = table.locator("thead th").first
+    for order, said in (("ascending", ordered), ("descending", ordered[::-1])):
+        heading.locator("button").click()
+        expect(heading).to_have_attribute("aria-sort", order)
+        assert [name.lower() for name in names.all_text_contents()] == [name.lower() for name in said]
+        expect(table.locator("thead")).to_have_text(head)
+    heading.locator("button").click()
+    expect(heading).not_to_have_attribute("aria-sort", re.compile("ending"))
+    expect(table.locator("tbody tr")).to_have_text(before)
 
 
-def test_fifty_thousand_rows_scroll_smoothly(open_page, traced):
-    """Few rows are in the page at a time, and a frame takes less than a thirtieth of a second of work."""
-    count = list(range(MANY))
+def test_fifty_thousand_rows_scroll_as_smoothly_as_five_hundred(open_page, traced):
+    """Few rows are in the page at a time, and a frame takes no more work for all that are not."""
+
+    def busy_ms(num_rows: int) -> float:
+        page = open_page(traced[0], Exhibits(tables=[many(num_rows)]), fragment="#/operators")
+        rows = page.locator(".table-scroll").first.locator("tbody tr")
+        rows.first.wait_for()
+        page.evaluate(SCROLL)
+        spent = measured(page, lambda: page.evaluate(SCROLL))
+        expect(rows.last).to_have_attribute("aria-rowindex", str(num_rows + 1))
+        assert rows.count() < 60
+        return spent
+
+    assert busy_ms(50_000) < 3 * busy_ms(500)
+
+
+def many(num_rows: int) -> TraceTables:
+    count = list(range(num_rows))
     columns = OperatorColumns(
-        num_rows=MANY, num_listed=MANY, name=[f"aten::op{i}" for i in count], calls=count,
-        host_self_ns=[i * 37 % 1_000_003 for i in count], device_self_ns=count, host_share=[i / MANY for i in count],
+        num_rows=num_rows, num_listed=num_rows, name=[f"aten::op{i}" for i in count], calls=count,
+        host_self_ns=[i * 37 % 1_000_003 for i in count], device_self_ns=count, host_share=[i / num_rows for i in count],
     )  # fmt: skip
-    tables = TraceTables(rank=0, path="", span_ns=1, has_device=True, operators=columns)
-    page = open_page(traced[0], Exhibits(tables=[tables]), fragment="#/operators")
-    page.locator(".table-scroll tbody tr").first.wait_for()
-    busy_ms = measured(page, lambda: page.evaluate(SCROLL)) / FRAMES
-    rows = page.locator(".table-scroll").first.locator("tbody tr")
-    assert rows.count() < 60
-    assert rows.last.get_attribute("aria-rowindex") == str(MANY + 1)
-    assert busy_ms < 1000 / 30
+    return TraceTables(rank=0, path="", span_ns=1, has_device=True, operators=columns)
 
 
 def measured(page: Any, act: Callable[[], Any]) -> float:
@@ -210,7 +222,6 @@ def measured(page: Any, act: Callable[[], Any]) -> float:
     return spent() - before
 
 
-FRAMES = 60
 SCROLL = """async () => {
   const box = document.querySelector(".table-scroll");
   const frame = () => new Promise(requestAnimationFrame);

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import polars as pl
@@ -16,6 +19,7 @@ from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.view.record import StepView
 from pyrometer.trace.view.view import view_trace
 
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 pytestmark = pytest.mark.slow  # a real browser per test
 
 HOSTILE = "</script><img onerror=alert(1) src=x>"
@@ -49,7 +53,7 @@ def trace(tmp_path: Path) -> RankTrace:
 
 
 @pytest.fixture
-def timeline(open_page: Any, perception: Any, trace: RankTrace) -> Any:
+def timeline(open_page: Any, settled: Any, perception: Any, trace: RankTrace) -> Any:
     """Opens the page of the timeline; more parameters follow `#/timeline`."""
 
     def opened(parameters: str = "", **options: Any) -> Any:
@@ -60,30 +64,44 @@ def timeline(open_page: Any, perception: Any, trace: RankTrace) -> Any:
             **options,
         )
         page.locator(CANVAS).wait_for()
-        page.wait_for_timeout(100)
-        return page
+        return settled(page)
 
     return opened
 
 
-def details(page: Any) -> str:
-    text: str = page.locator(".timeline-details").inner_text()
-    return text
+def tells(page: Any, text: str | re.Pattern[str]) -> None:
+    """Wait until what is selected is described so."""
+    expect(page.locator(".timeline-details")).to_contain_text(text)
 
 
-def parameters(page: Any) -> dict[str, str]:
-    """Of the address, once the page has written it."""
-    page.wait_for_timeout(400)
-    query = page.evaluate("location.hash").partition("?")[2]
-    found: dict[str, str] = page.evaluate("query => Object.fromEntries(new URLSearchParams(query))", query)
-    return found
+def begins(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^\s*{re.escape(name)}")
 
 
-def colour_at(page: Any, x: int, y: int) -> list[int]:
-    script = """([x, y]) => { const canvas = document.querySelector('.timeline-view canvas');
-        return [...canvas.getContext('2d').getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data]; }"""
-    found: list[int] = page.evaluate(script, [x, y])
-    return found
+def addresses(page: Any, said: Callable[[dict[str, str]], bool]) -> dict[str, str]:
+    """The parameters of the address, once the page has written what is asked for."""
+
+    def parameters(url: str) -> dict[str, str]:
+        query = urlsplit(url).fragment.partition("?")[2]
+        return {key: values[0] for key, values in parse_qs(query).items()}
+
+    page.wait_for_url(lambda url: said(parameters(url)))
+    return parameters(page.url)
+
+
+def extent(parameters: dict[str, str]) -> int:
+    """How much the address shows, in ns; 0 where it names no range."""
+    return int(parameters.get("to", 0)) - int(parameters.get("from", 0))
+
+
+def draws(page: Any, x: int, y: int, colour: list[int]) -> None:
+    """Wait until the canvas has this colour at a place."""
+    page.wait_for_function(
+        """([x, y, colour]) => { const canvas = document.querySelector('.timeline-view canvas');
+        const found = canvas.getContext('2d').getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data;
+        return String([...found]) == String(colour); }""",
+        arg=[x, y, colour],
+    )
 
 
 def colours_of_row(page: Any, y: int) -> list[list[int]]:
@@ -97,95 +115,96 @@ def colours_of_row(page: Any, y: int) -> list[list[int]]:
 def test_draws_kernels_in_their_colour(timeline: Any) -> None:
     page = timeline("?from=40000&to=88000")
 
-    assert colour_at(page, 400, 34 + 20 + 2) == [0, 0x72, 0xB2, 255]
+    draws(page, 400, 34 + 20 + 2, [0, 0x72, 0xB2, 255])
 
 
 def test_follows_the_theme(timeline: Any) -> None:
     page = timeline("?from=40000&to=88000")
     page.emulate_media(color_scheme="dark")
-    page.wait_for_timeout(200)
 
-    assert colour_at(page, 400, 34 + 20 + 2) == [0x3A, 0x93, 0xD4, 255]
+    draws(page, 400, 34 + 20 + 2, [0x3A, 0x93, 0xD4, 255])
 
 
-def test_merged_slices_look_as_busy_as_they_are(open_page: Any, perception: Any, tmp_path: Path) -> None:
+def test_merged_slices_look_as_busy_as_they_are(
+    open_page: Any, settled: Any, perception: Any, tmp_path: Path
+) -> None:
     view = view_trace(recorded(tmp_path, kernels=4000), max_slices=1000)
     page = open_page(
         perception, Exhibits(traces=[view]), fragment="#/timeline?from=1000000&to=1100000&find=gemm"
     )
-    page.locator(CANVAS).wait_for()
-    page.wait_for_timeout(100)
+    expect(page.get_by_text("4,000 matches")).to_be_visible()
+    expect(page.get_by_text("merged slices are not searched")).to_be_visible()
 
-    assert 100 < max(alpha for *_, alpha in colours_of_row(page, 34 + 20 + 2)) < 220
-    assert page.get_by_text("4,000 matches").is_visible()
-    assert page.get_by_text("merged slices are not searched").is_visible()
+    assert 100 < max(alpha for *_, alpha in colours_of_row(settled(page), 34 + 20 + 2)) < 220
 
 
-def test_thousands_of_steps_are_marked(open_page: Any, perception: Any, tmp_path: Path) -> None:
+def test_thousands_of_steps_are_marked(open_page: Any, settled: Any, perception: Any, tmp_path: Path) -> None:
     view = view_trace(recorded(tmp_path))
     steps = [StepView(name=f"ProfilerStep#{i}", start_ns=500 * i, end_ns=500 * i + 490) for i in range(6756)]
     page = open_page(
         perception, Exhibits(traces=[msgspec.structs.replace(view, steps=steps)]), fragment="#/timeline"
     )
     page.locator(CANVAS).wait_for()
-    page.wait_for_timeout(100)
 
-    row = [tuple(colour) for colour in colours_of_row(page, 8)[400:440]]
+    row = [tuple(colour) for colour in colours_of_row(settled(page), 8)[400:440]]
     assert len(set(row)) >= 2
 
 
 def test_a_click_tells_all_and_leads_to_the_launch(timeline: Any) -> None:
     page = timeline("?from=40000&to=88000")
     page.locator(CANVAS).click(position={"x": 400, "y": 34 + 28})
-    assert KERNEL in details(page)
-    assert "50.1 µs" in details(page)
-    assert "40 in 2.00 ms" in details(page)
+    for part in (KERNEL, "50.1 µs", "40 in 2.00 ms"):
+        tells(page, part)
 
     page.get_by_role("button", name="Go to launch").click()
-    assert details(page).startswith("cudaLaunchKernel")
-    assert KERNEL in details(page)
-    assert int(parameters(page)["select"]) >= 0
+    tells(page, begins("cudaLaunchKernel"))
+    tells(page, KERNEL)
+    addresses(page, lambda said: said.get("select", "").isdigit())
 
 
 def test_a_link_selects_and_searches(timeline: Any) -> None:
     page = timeline("?select=cudaLaunchKernel&find=mm")
 
-    assert details(page).startswith("cudaLaunchKernel")
-    assert page.locator("input[type=search]:visible").first.input_value() == "mm"
-    assert page.get_by_text("79 matches").is_visible()
+    tells(page, begins("cudaLaunchKernel"))
+    expect(page.locator("input[type=search]:visible").first).to_have_value("mm")
+    expect(page.get_by_text("79 matches")).to_be_visible()
 
 
 def test_following_a_link_on_the_page(timeline: Any) -> None:
     page = timeline()
     page.evaluate("location.hash = '#/timeline?select=aten::mm&from=0&to=500000'")
-    page.locator(".timeline-details").wait_for()
 
-    assert details(page).startswith("aten::mm")
-    assert parameters(page)["to"] == "500000"
+    tells(page, begins("aten::mm"))
+    addresses(page, lambda said: said.get("to") == "500000" and said.get("select", "").isdigit())
 
 
-def test_keys(timeline: Any) -> None:
+def test_keys(timeline: Any, settled: Any) -> None:
     page = timeline()
     page.keyboard.press("w")
-    page.keyboard.press("d")
-    moved = parameters(page)
-    assert int(moved["from"]) > 0
-    page.keyboard.press("0")
+    closer = addresses(page, lambda said: int(said.get("from", 0)) > 0)
+    settled(page).keyboard.press("d")
+    addresses(page, lambda said: int(said.get("from", 0)) > int(closer["from"]))
+    settled(page).keyboard.press("0")
+    addresses(page, lambda said: said == {})
 
-    page.keyboard.press("/")
-    page.keyboard.type("gemm")
-    page.keyboard.press("Enter")
-    assert "1 of 40" in page.locator(".explored .tools").first.inner_text()
-    page.keyboard.press("Shift+Enter")
-    page.keyboard.press("Shift+Enter")
-    assert parameters(page)["find"] == "gemm"
+    settled(page).keyboard.press("/")
+    search = page.locator("input[type=search]:visible").first
+    expect(search).to_be_focused()
+    search.fill("gemm")
+    tools = page.locator(".explored .tools").first
+    expect(tools).to_contain_text("40 matches")
+    for key, place in (("Enter", 1), ("Shift+Enter", 40), ("Shift+Enter", 39)):
+        settled(page)
+        search.press(key)
+        expect(tools).to_contain_text(f"{place} of 40")
+    addresses(page, lambda said: said.get("find") == "gemm")
 
-    page.keyboard.press("Escape")
-    page.keyboard.press("f")
-    found = parameters(page)
-    assert int(found["to"]) - int(found["from"]) < 100_000
-    page.keyboard.press("Escape")
-    assert page.locator(".timeline-details").count() == 0
+    search.press("Escape")
+    expect(search).not_to_be_focused()
+    settled(page).keyboard.press("f")
+    addresses(page, lambda said: 0 < extent(said) < 100_000)
+    settled(page).keyboard.press("Escape")
+    expect(page.locator(".timeline-details")).to_have_count(0)
 
 
 def test_measuring_adds_up_by_kind(timeline: Any) -> None:
@@ -198,11 +217,12 @@ def test_measuring_adds_up_by_kind(timeline: Any) -> None:
     page.mouse.up()
     page.keyboard.up("Shift")
 
-    rows = page.locator(".timeline-details tbody tr").all_inner_texts()
-    assert any(row.split("\t")[0].strip() == "kernel" and "12.0 µs" in row and "100 %" in row for row in rows)
+    row = page.locator(".timeline-details tbody tr").filter(has_text=re.compile(r"^\s*kernel"))
+    expect(row).to_contain_text("12.0 µs")
+    expect(row).to_contain_text("100 %")
 
 
-def test_drag_wheel_and_pinch_move_the_view(timeline: Any) -> None:
+def test_drag_wheel_and_pinch_move_the_view(timeline: Any, settled: Any) -> None:
     page = timeline("?from=1000000&to=2000000", has_touch=True)
     box = page.locator(CANVAS).bounding_box()
     middle, y = box["x"] + box["width"] / 2, box["y"] + 60
@@ -210,31 +230,30 @@ def test_drag_wheel_and_pinch_move_the_view(timeline: Any) -> None:
     page.mouse.down()
     page.mouse.move(middle - box["width"] / 4, y, steps=3)
     page.mouse.up()
-    dragged = parameters(page)
-    assert abs(int(dragged["from"]) - 1_250_000) < 5000
+    addresses(page, lambda said: abs(int(said["from"]) - 1_250_000) < 5000)
 
+    settled(page)
     touch = page.context.new_cdp_session(page)
     for kind, apart in (("touchStart", 50), ("touchMove", 75), ("touchMove", 100), ("touchEnd", None)):
         points = [] if apart is None else [{"x": middle - apart, "y": y}, {"x": middle + apart, "y": y}]
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    pinched = parameters(page)
-    assert abs((int(pinched["to"]) - int(pinched["from"])) - 500_000) < 5000
+    addresses(page, lambda said: abs(extent(said) - 500_000) < 5000)
 
 
 def test_folding_a_track(timeline: Any) -> None:
     page = timeline()
     track = page.get_by_role("button", name="thread 9")
-    assert track.get_attribute("aria-expanded") == "true"
+    expect(track).to_have_attribute("aria-expanded", "true")
     track.click()
 
-    assert page.get_by_role("button", name="thread 9").get_attribute("aria-expanded") == "false"
+    expect(track).to_have_attribute("aria-expanded", "false")
 
 
 def test_hostile_names_are_text(timeline: Any) -> None:
     page = timeline("?select=" + HOSTILE.replace("<", "%3C").replace(">", "%3E").replace("/", "%2F"))
 
-    assert details(page).startswith(HOSTILE)
-    assert page.locator("main img").count() == 0
+    tells(page, begins(HOSTILE))
+    expect(page.locator("main img")).to_have_count(0)
 
 
 def test_what_the_browser_exports_can_be_read_back(timeline: Any, trace: RankTrace, tmp_path: Path) -> None:
@@ -276,15 +295,14 @@ def test_a_picture_is_saved(timeline: Any, tmp_path: Path) -> None:
 def test_several_ranks_share_one_place(open_page: Any, perception: Any, tmp_path: Path) -> None:
     views = [view_trace(recorded(tmp_path, rank, kernels=3 + rank)) for rank in (0, 2)]
     page = open_page(perception, Exhibits(traces=views), fragment="#/timeline?rank=2&select=aten::mm")
-    page.locator(CANVAS).wait_for()
 
-    assert page.locator(CANVAS).count() == 1
-    assert page.locator("select[aria-label=Rank]").input_value() == "2"
-    assert "5 in 151 µs" in details(page)
+    expect(page.locator(CANVAS)).to_have_count(1)
+    expect(page.locator("select[aria-label=Rank]")).to_have_value("2")
+    tells(page, "5 in 151 µs")
     page.locator("select[aria-label=Rank]").select_option("0")
-    page.locator(".timeline-details").wait_for(state="detached")
-    assert page.locator(CANVAS).count() == 1
-    assert parameters(page) == {}
+    expect(page.locator(".timeline-details")).to_have_count(0)
+    expect(page.locator(CANVAS)).to_have_count(1)
+    addresses(page, lambda said: said == {})
 
 
 @pytest.mark.parametrize("width", [380, 1600])
@@ -310,4 +328,4 @@ def test_a_trace_without_slices_says_so(open_page: Any, perception: Any, tmp_pat
         perception, Exhibits(traces=[view_trace(read_trace(path).ranks[0])]), fragment="#/timeline"
     )
 
-    page.get_by_text("There is nothing to draw").wait_for()
+    expect(page.get_by_text("There is nothing to draw")).to_be_visible()

@@ -29,6 +29,11 @@ export function translated(text: string, into: Language): string | undefined {
   return dictionary !== null && Object.hasOwn(dictionary, text) ? dictionary[text] : undefined;
 }
 
+/** A dictionary out of the English texts and their translations, which stand in the same order. */
+export function paired(english: readonly string[], others: readonly string[]): Dictionary {
+  return Object.fromEntries(english.map((text, place) => [text, others[place] ?? text]));
+}
+
 /** Use a language from now on, as soon as its dictionary is read; everything that called `onLanguage` is told. */
 export async function setLanguage(chosen: Language): Promise<void> {
   remember(chosen);

@@ -6,7 +6,7 @@ import { type Language, translated } from "./language";
 
 /** What holds names and findings, or is drawn by the script, which translates for itself. */
 const LEFT_ALONE =
-  "script, style, code, pre, kbd, td, dd, tbody th:not([scope=row]), h1, h3, [data-widget], .controls, .help, .page-title, .masthead .verb, " +
+  "script, style, code, pre, kbd, td, dd, tbody th:not([scope=row]), h1:not(.words), h3, [data-widget], .controls, .help, .page-title, .masthead .verb, " +
   ".bound, .subtitle, .caveat, .said, .do, .name, .proof, .finding p:not(.proofs), .legend strong, .legend span, .explained p, svg";
 
 /** Headings of first columns that hold names out of the program, which may be the same as words of the dictionary. */
@@ -14,7 +14,7 @@ const NAMES = new Set("operator,kernel,module,function,collective,group,node,cal
 const named = new WeakSet<Element>();
 const seen = new WeakSet<Element>();
 
-const ATTRIBUTES = ["aria-label", "title", "alt"] as const;
+const ATTRIBUTES = ["aria-label", "title", "alt", "placeholder"] as const;
 const originals = new WeakMap<Node, string>();
 
 /** Put the static words of an element into a language; what is not in the dictionary stays English. */
@@ -47,16 +47,38 @@ function translateNode(node: Node | null, language: Language): void {
   node.nodeValue = said;
 }
 
-/** A text with its surrounding space, also with its number; sentence by sentence where only each of them is known. */
+/** Figures with their units, for which one place stands in a key of the dictionary. */
+const FIGURE = /\d[\d,.]*(?: (?:ns|µs|ms|s|min|h|B|[KMGT]iB|%)(?![a-z]))?/g;
+
+/** A text with its surrounding space, also with its figures; sentence by sentence where only each of them is known. */
 export function inLanguage(english: string, language: Language): string {
   const text = english.trim();
+  const whole = known(text, language) ?? sentences(text.split(/(?<=[.:;?])\s+/), language);
+  return whole === undefined ? english : english.replace(text, () => whole);
+}
+
+/** As the dictionary has it, or has it with places for the first number or for all figures. */
+function known(text: string, language: Language): string | undefined {
   const whole = translated(text, language);
-  if (whole !== undefined) return english.replace(text, () => whole);
-  const number = /\d[\d,]*/.exec(text)?.[0] ?? "";
-  const counted = number === "" ? undefined : translated(text.replace(number, "{n}"), language);
-  if (counted !== undefined) return english.replace(text, () => counted.replace("{n}", number));
-  const parts = text.split(/(?<=[.:;?])\s+/);
-  const said = parts.map((part) => translated(part, language));
-  if (parts.length < 2 || said.includes(undefined)) return english;
-  return english.replace(text, () => said.join(language === "zh" ? "" : " "));
+  if (whole !== undefined) return whole;
+  for (const figures of [text.match(/\d[\d,]*/)?.slice(0, 1) ?? [], text.match(FIGURE) ?? []]) {
+    const key = figures.reduce((rest, figure) => rest.replace(figure, "{n}"), text);
+    const said = figures.length === 0 ? undefined : translated(key, language);
+    if (said !== undefined) return figures.reduce((rest, figure) => rest.replace("{n}", () => figure), said);
+  }
+  return undefined;
+}
+
+/** The longest parts that are known, one after the other; nothing when one is not. */
+function sentences(parts: readonly string[], language: Language): string | undefined {
+  const said: string[] = [];
+  for (let first = 0; first < parts.length; ) {
+    let end = parts.length;
+    let found: string | undefined;
+    for (; end > first; end--) if ((found = known(parts.slice(first, end).join(" "), language)) !== undefined) break;
+    if (found === undefined) return undefined;
+    said.push(found);
+    first = end;
+  }
+  return said.join(language === "zh" ? "" : " ");
 }

@@ -13,6 +13,7 @@ export const KEYS: readonly (readonly [keys: readonly string[], does: string])[]
   [["W", "S"], "In a drawing: closer, farther"],
   [["A", "D"], "In a drawing: to the left, to the right"],
   [["0"], "In a drawing: show all of it"],
+  [["M"], "In the timeline: measure what is in view"],
   [["Esc"], "Clear the selection or the search"],
 ];
 

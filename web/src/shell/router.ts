@@ -8,12 +8,14 @@
 export interface Route {
   readonly page: string;
   readonly parameters: Readonly<Record<string, string>>;
+  /** The page that was shown before, which may be the same one. */
+  readonly from?: string | undefined;
 }
 
 /** The route that a fragment names; null for an ordinary anchor. */
 export function parseRoute(fragment: string): Route | null {
   if (!fragment.startsWith("#/")) return null;
-  const [page = "", query = ""] = fragment.slice(2).split("?", 2);
+  const [, page = "", query = ""] = /^#\/([^?]*)\??(.*)$/s.exec(fragment) ?? [];
   return { page: decoded(page), parameters: Object.fromEntries(new URLSearchParams(query)) };
 }
 
@@ -28,7 +30,8 @@ export function decoded(part: string): string {
 
 /** The fragment of a route; parameters in alphabetical order, so that equal routes are equal addresses. */
 export function formatRoute({ page, parameters }: Route): string {
-  const query = new URLSearchParams(Object.entries(parameters).sort(([a], [b]) => (a < b ? -1 : 1))).toString();
+  const pairs = new URLSearchParams(Object.entries(parameters).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const query = pairs.toString().replace(/%(?:2C|2F|3A|3B)/g, decodeURIComponent); // these may stand there, and read better
   return `#/${encodeURIComponent(page)}${query === "" ? "" : `?${query}`}`;
 }
 
@@ -40,4 +43,29 @@ export function go(page: string, parameters: Readonly<Record<string, string>> = 
 /** Note what is selected in the address without a new entry in the history, and without moving. */
 export function note(page: string, parameters: Readonly<Record<string, string>>): void {
   history.replaceState(null, "", formatRoute({ page, parameters }));
+}
+
+/** What is to be noted: a text, or null to take a parameter out. */
+export type Changes = Readonly<Record<string, string | null>>;
+
+/** Note some of the parameters of a page and leave its others; nothing when the reader is on another page. */
+export function noteSome(page: string, changes: Changes): void {
+  const here = parseRoute(location.hash);
+  if (document.body.dataset["shown"] !== page || (here !== null && here.page !== page)) return;
+  const all = Object.entries({ ...here?.parameters, ...changes });
+  note(page, Object.fromEntries(all.filter((entry): entry is [string, string] => entry[1] !== null)));
+}
+
+const DELAY_MS = 300;
+let waiting: ReturnType<typeof setTimeout> | undefined;
+let held: { readonly page: string; readonly changes: Changes } = { page: "", changes: {} };
+
+/** The same a moment later, several in a row together: browsers refuse an address that changes with every movement. */
+export function remember(page: string, changes: Changes): void {
+  held = { page, changes: held.page === page ? { ...held.changes, ...changes } : changes };
+  clearTimeout(waiting);
+  waiting = setTimeout(() => {
+    noteSome(held.page, held.changes);
+    held = { page: "", changes: {} };
+  }, DELAY_MS);
 }

@@ -3,12 +3,14 @@ import { render } from "preact";
 import { themeChanged } from "../canvas/theme";
 import { Blocks } from "../data/blocks";
 import { labelTimes } from "../data/moments";
-import { language, onLanguage, startLanguage, t } from "../i18n/language";
+import { language, onLanguage, paired, startLanguage, t } from "../i18n/language";
 import { translateStatic } from "../i18n/static";
+import { TEXTS } from "../i18n/texts";
 import { WIDGETS } from "../widgets/registry";
 import { enhanceTables } from "../widgets/table/enhance";
 import { Controls } from "./Controls";
 import { Help } from "./Help";
+import { forgetLeftOut, leaveOut, sayLeftOut } from "./notice";
 import { actionOf, searchField } from "./keys";
 import { neighbour, type PageEntry, pageOfElement, pagesOf, standsOn } from "./pages";
 import { decoded, go, note, parseRoute, type Route } from "./router";
@@ -22,7 +24,7 @@ export function startShell(document: Document): void {
   window.addEventListener("hashchange", () => shell.follow());
   document.addEventListener("keydown", (event) => shell.press(event));
   onLanguage(() => shell.speak());
-  void startLanguage(() => shell.blocks.read("language/zh"));
+  void startLanguage(async () => paired(TEXTS, await shell.blocks.read("language/zh")));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themeChanged);
   document.documentElement.classList.remove("starting", "elsewhere-first");
 }
@@ -34,6 +36,7 @@ class Shell {
   private readonly heading: HTMLHeadingElement;
   private readonly name: string;
   private readonly help: HTMLElement;
+  private readonly asText: HTMLElement;
   private helping = false;
   private route: Route = { page: FIRST, parameters: {} };
 
@@ -49,6 +52,8 @@ class Shell {
     for (const mark of this.main.querySelectorAll('span[id^="/"]')) mark.remove();
     if (location.hash.startsWith("#/")) scrollTo(0, 0);
     labelTimes(document);
+    this.asText = this.main.appendChild(document.createElement("p"));
+    this.asText.className = "tools text-choice";
     this.help = document.body.appendChild(document.createElement("div"));
     this.speak();
   }
@@ -60,8 +65,12 @@ class Shell {
     const anchor = fragment.startsWith("#/") ? null : this.document.getElementById(decoded(fragment.slice(1)));
     const named = parseRoute(fragment)?.page ?? (anchor === null ? FIRST : (pageOfElement(anchor, shown) ?? shown ?? FIRST));
     const page = this.pages.some((entry) => entry.name === named) ? named : FIRST;
-    if (page !== named && fragment.startsWith("#/")) note(page, {});
-    this.route = { page, parameters: parseRoute(fragment)?.parameters ?? {} };
+    forgetLeftOut();
+    if (page !== named && fragment.startsWith("#/")) {
+      note(page, {});
+      if (named !== "") leaveOut([`#/${named}`]);
+    }
+    this.route = { page, parameters: parseRoute(fragment)?.parameters ?? {}, from: anchor === null ? shown : undefined };
     if (page !== shown) this.turnTo(page);
     this.mount();
     enhanceTables(this.main);
@@ -77,6 +86,9 @@ class Shell {
     const controls = this.document.querySelector(".controls");
     if (controls !== null) render(<Controls key={language()} onHelp={() => this.showHelp(true)} />, controls);
     this.showHelp(this.helping);
+    this.offerText();
+    sayLeftOut();
+    themeChanged(); // canvases hold words too
     if (this.document.body.dataset["shown"] !== undefined) this.mount();
   }
 
@@ -95,6 +107,8 @@ class Shell {
     this.document.body.dataset["shown"] = page;
     const parts = [...this.main.querySelectorAll<HTMLElement>("[data-page]")];
     for (const part of parts) part.classList.toggle("elsewhere", !standsOn(part, page));
+    const isReplaced = [...this.main.querySelectorAll("[data-static]:not(.elsewhere)")].some((part) => part.closest(".elsewhere") === null);
+    this.asText.hidden = page === FIRST || !isReplaced;
     const leading = parts.find((part) => part.dataset["widget"] === undefined && standsOn(part, page));
     for (const part of parts) part.classList.toggle("leading", part === leading);
     for (const link of this.document.querySelectorAll<HTMLAnchorElement>("nav.pages a")) {
@@ -115,11 +129,26 @@ class Shell {
 
   private mount(): void {
     for (const place of this.main.querySelectorAll<HTMLElement>("[data-widget]")) {
-      const Widget = WIDGETS[place.dataset["widget"] ?? ""];
+      const Widget = WIDGETS.get(place.dataset["widget"] ?? "");
       if (Widget === undefined || place.closest(".elsewhere") !== null) continue;
-      render(<Widget key={language()} blocks={this.blocks} place={{ ...place.dataset }} route={this.route} />, place);
+      render(<Widget blocks={this.blocks} place={{ ...place.dataset }} route={this.route} />, place);
       place.classList.add("mounted");
     }
+  }
+
+  /** The chapters that drawings stand for, as text and tables beside them. */
+  private offerText(): void {
+    const { classList } = this.document.body;
+    if (classList.contains("dashboard")) return; // there the tables stand beside the drawings
+    const isText = classList.contains("as-text");
+    const turn = (): void => {
+      classList.toggle("as-text");
+      this.offerText();
+    };
+    render(
+      <button type="button" aria-pressed={isText} onClick={turn}>{t("Also as text, what drawings of this page show")}</button>,
+      this.asText,
+    );
   }
 
   private focusHeading(): void {

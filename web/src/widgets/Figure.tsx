@@ -1,6 +1,7 @@
 /** A drawing with its title, what can be done with it, how to read it and what would change the conclusion. */
 import type { ComponentChildren, JSX } from "preact";
-import { t } from "../i18n/language";
+import { language, t } from "../i18n/language";
+import { inLanguage } from "../i18n/static";
 
 interface Props {
   readonly title: string;
@@ -23,11 +24,11 @@ export function Figure({ title, how, change, tools, children }: Props): JSX.Elem
       {children}
       <div class="reading">
         <p>
-          <b>{t("How to read this.")}</b> {t(how)}
+          <b>{t("How to read this.")}</b> {inLanguage(how, language())}
         </p>
         {change !== undefined && (
           <p>
-            <b>{t("What would change this conclusion.")}</b> {t(change)}
+            <b>{t("What would change this conclusion.")}</b> {inLanguage(change, language())}
           </p>
         )}
       </div>

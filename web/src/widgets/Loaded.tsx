@@ -17,13 +17,17 @@ export function Loaded<T>({ blocks, name, children }: Props<T>): JSX.Element {
     let wanted = true;
     blocks.read<T>(name).then(
       (value) => wanted && setContent({ value }),
-      (error: unknown) => wanted && setFailure(String(error)),
+      (error: unknown) => {
+        if (!wanted) return;
+        setFailure(String(error));
+        document.body.classList.add("as-text"); // the chapters that it stands for are there still
+      },
     );
     return () => {
       wanted = false;
     };
   }, [blocks, name]);
   if (failure !== null) return <p class="caveat failed">{t("This part cannot be shown: {why}", { why: failure })}</p>;
-  if (content === null) return <p class="note">{t("Reading…")}</p>;
+  if (content === null) return <p class="note" aria-busy="true">{t("Reading…")}</p>;
   return <>{children(content.value)}</>;
 }

@@ -57,6 +57,8 @@ def recommend(cells: Sequence[Cell]) -> Recommendation | None:
 def no_recommendation(cells: Sequence[Cell]) -> str:
     """Why nothing is recommended, and what comes nearest where only the deadline is in the way."""
     measured = [cell.measurement for cell in cells if cell.measurement is not None]
+    if not measured:
+        return "no configuration could be measured"
     late = [cell for cell in cells if cell.measurement is not None and _late(cell, cell.measurement)]
     if not late or len(late) < len(measured):
         return "no configuration is fit for use"

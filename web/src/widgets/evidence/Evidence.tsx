@@ -2,8 +2,9 @@
 import { render } from "preact";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { t } from "../../i18n/language";
-import { note } from "../../shell/router";
+import { language, t } from "../../i18n/language";
+import { leaveOut } from "../../shell/notice";
+import { remember, type Route } from "../../shell/router";
 import { Loaded } from "../Loaded";
 import type { WidgetProps } from "../widget";
 import { CardTools } from "./CardTools";
@@ -34,26 +35,32 @@ interface Payload {
 export function Evidence({ blocks, place, route }: WidgetProps): JSX.Element {
   return (
     <Loaded<Payload> blocks={blocks} name={place["block"] ?? ""}>
-      {({ findings }) => <Filter findings={findings} asked={route.parameters} />}
+      {({ findings }) => <Filter findings={findings} route={route} />}
     </Loaded>
   );
 }
 
 interface FilterProps {
   readonly findings: readonly FindingEntry[];
-  readonly asked: Readonly<Record<string, string>>;
+  readonly route: Route;
 }
 
-function Filter({ findings, asked }: FilterProps): JSX.Element {
-  const [wish, setWish] = useState<Wish>({
-    severity: asked["severity"] ?? "",
-    family: asked["family"] ?? "",
-    text: asked["text"] ?? "",
-  });
+const PAGE = "findings";
+const NO_WISH: Wish = { severity: "", family: "", text: "" };
+
+function Filter({ findings, route }: FilterProps): JSX.Element {
+  const [wish, setWish] = useState(NO_WISH);
+  useEffect(() => {
+    const asked = Object.keys(NO_WISH).some((key) => key in route.parameters);
+    if (route.page !== PAGE || (!asked && route.from !== PAGE)) return;
+    const wrong = (["severity", "family"] as const).filter((key) => key in route.parameters && !findings.some((one) => one[key] === route.parameters[key]));
+    leaveOut(wrong.map((key) => `${key}=${route.parameters[key]}`));
+    setWish({ ...NO_WISH, ...route.parameters, ...Object.fromEntries(wrong.map((key) => [key, ""])) });
+  }, [route]);
   const shown = findings.filter((finding) => wanted({ ...finding, text: textOf(finding) }, wish));
   useEffect(() => {
     for (const finding of findings) addTools(finding);
-  }, [findings]);
+  }, [findings, language()]);
   useEffect(() => {
     const kept = new Set(shown.map((finding) => finding.card));
     for (const { card } of findings) document.getElementById(card)?.classList.toggle("unwanted", !kept.has(card));
@@ -62,7 +69,7 @@ function Filter({ findings, asked }: FilterProps): JSX.Element {
   const change = (part: Partial<Wish>): void => {
     const next = { ...wish, ...part };
     setWish(next);
-    note("findings", Object.fromEntries(Object.entries(next).filter(([, value]) => value !== "")));
+    remember(PAGE, Object.fromEntries(Object.entries(next).map(([key, value]) => [key, value || null])));
   };
   return (
     <div class="tools evidence" role="search" aria-label={t("Filter the findings")}>
@@ -133,5 +140,5 @@ function addTools(finding: FindingEntry): void {
   holder.className = "finding-tools";
   const before = card.querySelector(":scope > .proofs, :scope > .facts, :scope > .note");
   if (holder.parentElement !== card) card.insertBefore(holder, before);
-  render(<CardTools key={t("Copy")} finding={finding} />, holder);
+  render(<CardTools finding={finding} />, holder);
 }

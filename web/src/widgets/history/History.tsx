@@ -22,8 +22,8 @@ function Runs({ view, served }: { readonly view: HistoryView; readonly served: b
   const changes = view.runs.filter(({ change }) => change !== null).length;
   return (
     <Chart
-      title="Earlier runs of this target"
-      how="Each point is the median step of one run on this machine, its bar the interval; the ringed one is this page's. A triangle marks a run whose interval lies apart from that of the run before: upwards is slower. A click shows which run it is."
+      title={served ? "Runs of this target" : "Earlier runs of this target"}
+      how="Each point is the median step of one run on this machine, its bar the interval; a ring marks the run of this page. A triangle marks a run whose interval lies apart from that of the run before: upwards is slower. A click shows which run it is."
       change="The runs were taken at different moments, so that the machine may have changed as much as the program: a marked change is for the eye and no verdict. To decide it, run both commits in turns with pyrometer bench --vs."
       label={t("{count} runs, {changes} marked changes", { count: view.runs.length, changes })}
       name="history"

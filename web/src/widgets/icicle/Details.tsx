@@ -5,6 +5,7 @@ import { type FigureLine, figuresOf } from "./figures";
 import { kindText, label } from "./label";
 import { ancestors } from "./path";
 import { Figures } from "./Tip";
+import { named } from "../../data/names";
 import { kindOf, nameOf, type Tree } from "./tree";
 
 interface Props {
@@ -28,7 +29,7 @@ export function Details({ tree, whole, node, turned, onZoom, onAbout }: Props): 
   return (
     <div class="icicle-details">
       <p class="icicle-selected" role="status">
-        <strong class="icicle-name">{kind === "trace" ? t("Whole recording") : name}</strong>{" "}
+        <strong class="icicle-name">{kind === "trace" ? t(tree.slots === null ? "Whole recording" : "All compilations") : named(name)}</strong>{" "}
         {kind !== "trace" && <span class="icicle-kind">{kindText(kind, name)}</span>}
         {isCall && (
           <button type="button" onClick={() => onAbout(name)}>

@@ -54,12 +54,11 @@ export function Explorer({ tree, notice, ranks, look, onLook }: Props): JSX.Elem
     setZoomed(node);
     onLook({ node: pathOf(shown, node) });
   };
+  const file = tree.slots === null ? "call-tree" : "compile-steps";
   const focus = (): void => canvas.current?.focus();
   return (
     <Figure
-      title={compared ? "Call tree, before and after" : "Call tree"}
-      how={compared ? HOW_COMPARED : HOW}
-      change={compared ? CHANGE_COMPARED : CHANGE}
+      {...(compared ? COMPARED : tree.slots === null ? CALLS : STEPS)}
       tools={
         <Tools
           look={look}
@@ -67,6 +66,7 @@ export function Explorer({ tree, notice, ranks, look, onLook }: Props): JSX.Elem
           weights={weights}
           ranks={ranks}
           compared={compared}
+          steps={tree.slots !== null}
           hideable={offered}
           search={field}
           onLook={onLook}
@@ -75,8 +75,8 @@ export function Explorer({ tree, notice, ranks, look, onLook }: Props): JSX.Elem
             if (next !== null) zoom(next);
           }}
           onFocus={focus}
-          onPicture={() => canvas.current !== null && saveCanvas(canvas.current, `call-tree-${weight}`)}
-          onFolded={() => download(`call-tree-${weight}.folded`, folded(shown, side, weight), "text/plain")}
+          onPicture={() => canvas.current !== null && saveCanvas(canvas.current, `${file}-${weight}`)}
+          onFolded={() => download(`${file}-${compared ? `${look.side}-` : ""}${weight}.folded`, folded(shown, side, weight), "text/plain")}
         />
       }
     >
@@ -118,14 +118,24 @@ export function Explorer({ tree, notice, ranks, look, onLook }: Props): JSX.Elem
   );
 }
 
-const HOW =
-  "Each box is a call, merged with all others that were made in the same way; it lies under its caller and is as wide as its share. A gap below a box is its own time. Boxes too narrow to be seen are drawn together in grey.";
-const CHANGE =
-  "Host time is when calls were made, device time is the work that they launched: where the device is busy all the time, narrow boxes of host time matter little, and the other way round.";
-const HOW_COMPARED =
-  "Both call trees are laid over each other. A box is as wide as on the chosen side; orange and + grew, blue and − shrank, grey stayed. What only the other side has is seen when its width is chosen.";
-const CHANGE_COMPARED =
-  "These are two recordings, one after the other: small boxes change by themselves from run to run. What counts is what the overview says of the whole, and boxes that are wide and changed much.";
+const CALLS = {
+  title: "Call tree",
+  how: "Each box is a call, merged with all others that were made in the same way; it lies under its caller and is as wide as its share. A gap below a box is its own time. Boxes too narrow to be seen are drawn together in grey.",
+  change:
+    "Host time is when calls were made, device time is the work that they launched: where the device is busy all the time, narrow boxes of host time matter little, and the other way round.",
+};
+const COMPARED = {
+  title: "Call tree, before and after",
+  how: "Both call trees are laid over each other. A box is as wide as on the chosen side; orange and + grew, blue and − shrank, grey stayed. What only the other side has is seen when its width is chosen.",
+  change:
+    "These are two recordings, one after the other: small boxes change by themselves from run to run. What counts is what the overview says of the whole, and boxes that are wide and changed much.",
+};
+const STEPS = {
+  title: "Inside the compiler",
+  how: "Each box is a step of the compiler under its own name in torch, inside the step that it is a part of, and as wide as the time that the program waited for it; the first row are compilations. A gap below a box is its own time. Colours are phases, as in the bars.",
+  change:
+    "Wide tracing is the program's Python and grows with its operations; wide code generation and compiling become narrow once the caches are warm; a box under cache look-up that happens once per process says nothing of the program.",
+};
 
 /** The node that fills the width: the selected one at first and when the address leads elsewhere, then what is chosen. */
 function useZoomed(tree: Tree, selected: number, path: string): [number, (node: number) => void] {

@@ -43,7 +43,7 @@ function kindsOf(tree: Tree): [number, string][] {
   const drawn = new Map<number, string>();
   for (let node = 1; node < tree.parent.length; node++) {
     const [kind, name] = [kindOf(tree, node), nameOf(tree, node)];
-    const number = slot(kind, name);
+    const number = slot(tree, node);
     if (!drawn.has(number)) drawn.set(number, kindText(kind, name));
   }
   return [...drawn];

@@ -6,6 +6,7 @@ import { t } from "../../i18n/language";
 import { figuresOf } from "./figures";
 import { kindText } from "./label";
 import type { Scene } from "./paint";
+import { named } from "../../data/names";
 import { kindOf, nameOf } from "./tree";
 
 interface Props {
@@ -19,7 +20,7 @@ export function Tip({ scene: { tree, whole }, node, spot, width }: Props): JSX.E
   const name = nameOf(tree, node);
   return (
     <Tooltip x={spot.x} y={spot.y} width={width}>
-      <strong class="icicle-name">{name}</strong> <span class="icicle-kind">{kindText(kindOf(tree, node), name)}</span>
+      <strong class="icicle-name">{named(name)}</strong> <span class="icicle-kind">{kindText(kindOf(tree, node), name)}</span>
       <Figures lines={figuresOf(tree, node, whole)} compared={tree.sides.length > 1} />
     </Tooltip>
   );

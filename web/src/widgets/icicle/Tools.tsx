@@ -12,6 +12,8 @@ interface Props {
   readonly weights: readonly Weight[];
   readonly ranks: readonly string[];
   readonly compared: boolean;
+  /** Whether it is a compiler's steps that are drawn, and no calls. */
+  readonly steps: boolean;
   readonly hideable: readonly Hidden[];
   readonly search: RefObject<HTMLInputElement | null>;
   readonly onLook: (change: Partial<Look>) => void;
@@ -54,7 +56,7 @@ export function Tools(props: Props): JSX.Element {
       <Choice
         label={t("Width")}
         value={props.weight}
-        options={WEIGHTS.filter((one) => props.weights.includes(one)).map((one) => [one, t(WEIGHT_TEXTS[one])])}
+        options={WEIGHTS.filter((one) => props.weights.includes(one)).map((one) => [one, t(props.steps && one === "host" ? "Time" : WEIGHT_TEXTS[one])])}
         onChoose={(weight) => onLook({ weight: weight as Weight })}
       />
       {compared && (

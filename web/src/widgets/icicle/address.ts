@@ -1,7 +1,8 @@
 /** Keeps what the reader looks at in the page's address. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { leaveOut } from "../../shell/notice";
 import { note, parseRoute, type Route } from "../../shell/router";
-import { FIRST_LOOK, formatLook, type Look, LOOK_KEYS, parseLook } from "./look";
+import { FIRST_LOOK, formatLook, type Look, LOOK_KEYS, parseLook, wrongIn } from "./look";
 
 /** The look that the address names, and how to change it; other parts of the page keep their parameters. */
 export function useLook(page: string, route: Route): [Look, (change: Partial<Look>) => void] {
@@ -9,12 +10,16 @@ export function useLook(page: string, route: Route): [Look, (change: Partial<Loo
   const now = useRef(look);
   const seen = useRef(route);
   useEffect(() => {
+    if (route.page === page) leaveOut(wrongIn(route.parameters));
+  }, []);
+  useEffect(() => {
     if (seen.current === route || route.page !== page) return;
     seen.current = route;
     const named = lookOf(page, route);
-    if (named === null) return note(page, { ...route.parameters, ...formatLook(now.current) });
-    now.current = named;
-    setLook(named);
+    leaveOut(named === null ? [] : wrongIn(route.parameters));
+    if (named === null && route.from !== page) return note(page, { ...route.parameters, ...formatLook(now.current) });
+    now.current = named ?? FIRST_LOOK;
+    setLook(now.current);
   }, [route]);
   const change = useCallback(
     (wanted: Partial<Look>) => {

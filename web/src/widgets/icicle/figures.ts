@@ -28,8 +28,8 @@ export function figuresOf(tree: Tree, node: number, whole: Tree): FigureLine[] {
   const isCaller = at(tree.up, node) === 1;
   const amounts: Amount[] = [
     { label: t("calls"), values: (side) => side.calls, format: formatCalls },
-    { label: t("host time"), values: ({ total }) => total.host, format: formatNs, weight: "host" },
-    { label: t("host time, self"), values: ({ own }) => own.host, format: formatNs, weight: "host" },
+    { label: t(tree.slots === null ? "host time" : "time"), values: ({ total }) => total.host, format: formatNs, weight: "host" },
+    { label: t(tree.slots === null ? "host time, self" : "self time"), values: ({ own }) => own.host, format: formatNs, weight: "host" },
     { label: t("device time"), values: ({ total }) => total.device, format: formatNs, weight: "device" },
     { label: t("device time, self"), values: ({ own }) => own.device, format: formatNs, weight: "device" },
   ];

@@ -1,14 +1,16 @@
 /** Names as they fit a box, and kinds in words. */
+import { named } from "../../data/names";
 import { t } from "../../i18n/language";
 import { isModule } from "./hiding";
+import { at, kindOf, nameOf, type Tree } from "./tree";
 
 const FUNCTION = /^(.*)\((\d+)\): (.*)$/s;
 
 /** Of a Python function its name first, then file and line: `forward  vit.py:59`. */
 export function label(name: string): string {
   const found = FUNCTION.exec(name);
-  if (found !== null) return `${found[3]}  ${found[1]?.split("/").at(-1)}:${found[2]}`;
-  return name.replace(/^(nn\.Module: |module:|phase:)/, "");
+  if (found !== null) return `${named(found[3] ?? "")}  ${found[1]?.split("/").at(-1)}:${found[2]}`;
+  return named(name.replace(/^(nn\.Module: |module:|phase:)/, ""));
 }
 
 const KINDS: Readonly<Record<string, string>> = {
@@ -45,8 +47,10 @@ const SLOTS: Readonly<Record<string, number>> = {
 
 const MODULE_SLOT = 3;
 
-/** Number of the colour of a node: that of its kind as in the static drawing, but modules have one of their own. */
-export function slot(kind: string, name: string): number {
+/** Number of the colour of a node: as its block says, else that of its kind as in the static drawing, but modules have one of their own. */
+export function slot(tree: Tree, node: number): number {
+  const [kind, name] = [kindOf(tree, node), nameOf(tree, node)];
+  if (tree.slots !== null) return tree.slots[at(tree.kind, node)] ?? 9;
   return isModule(kind, name) ? MODULE_SLOT : (SLOTS[kind] ?? 5);
 }
 

@@ -49,6 +49,15 @@ export function parseLook(parameters: Readonly<Record<string, string>>): Look {
   };
 }
 
+/** Those parameters of an address whose values are none of those that can be chosen, as they stand there. */
+export function wrongIn(parameters: Readonly<Record<string, string>>): string[] {
+  const choices: Readonly<Record<string, readonly string[]>> = { weight: WEIGHTS, side: ["before", "after"], order: ["size", "call"], hide: [...HIDDEN, NOTHING] };
+  return Object.entries(choices).flatMap(([key, known]) => {
+    const value = parameters[key];
+    return value === undefined || value.split(" ").every((one) => known.includes(one)) ? [] : [`${key}=${value}`];
+  });
+}
+
 /** The parameters of an address: only what is not as at first. */
 export function formatLook(look: Look): Record<string, string> {
   const all: Record<keyof Look, string> = {

@@ -5,7 +5,7 @@ import { changeOf } from "./change";
 import { cutTo, label, slot } from "./label";
 import { firstEndingAfter, type Layout } from "./layout";
 import type { Paint, Palette } from "./palette";
-import { at, kindOf, nameOf, sideAt, type Tree, type Weight } from "./tree";
+import { at, nameOf, sideAt, type Tree, type Weight } from "./tree";
 
 /** Height of a row in CSS pixels. */
 export const ROW = 20;
@@ -94,7 +94,7 @@ function paintBox({ context }: Frame, scene: Scene, colours: Palette, { node, y,
 
 function paintOf(scene: Scene, colours: Palette, node: number): Paint {
   const { tree, weight } = scene;
-  if (tree.sides.length < 2) return colours.kinds[slot(kindOf(tree, node), nameOf(tree, node))] ?? colours.levels[0];
+  if (tree.sides.length < 2) return colours.kinds[slot(tree, node)] ?? colours.levels[0];
   return colours.levels[changeOfNode(tree, weight, node).level];
 }
 

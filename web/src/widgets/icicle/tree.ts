@@ -32,6 +32,8 @@ export interface Tree {
   readonly up: Uint8Array;
   /** One, or before and after. */
   readonly sides: readonly Side[];
+  /** Colour of each kind, where the block tells; it is then no tree of calls, but of a compiler's steps. */
+  readonly slots: readonly number[] | null;
 }
 
 /** Columns of a block that holds one tree: `TraceView.calls`. */
@@ -50,6 +52,8 @@ export interface TraceBlock {
   readonly names: readonly string[];
   readonly kinds: readonly string[];
   readonly calls: CallColumns;
+  /** Of a block `phases/…` only. */
+  readonly slots?: readonly number[];
   readonly notice?: string | null;
 }
 
@@ -95,6 +99,7 @@ export function treeOf(block: TraceBlock | DifferenceBlock): Tree | null {
   return {
     names: block.names,
     kinds: block.kinds,
+    slots: "before" in block ? null : (block.slots ?? null),
     parent,
     name: Int32Array.from(columns.name),
     kind: Int32Array.from(columns.kind),

@@ -1,11 +1,14 @@
 /** Why devices were idle and where the host waited for them, gap by gap, each with its place in the timeline. */
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { formatNs } from "../../data/quantity";
 import { t } from "../../i18n/language";
+import { leaveOut } from "../../shell/notice";
+import { noteSome, type Route } from "../../shell/router";
 import { Figure } from "../Figure";
 import { Chosen, type Way } from "../operators/Chosen";
 import { Ranks } from "../operators/Ranks";
+import type { Kept } from "../table/asked";
 import { type Column, type Columnar, rowsOf, type Sort, telling } from "../table/model";
 import { Table } from "../table/Table";
 import type { WidgetProps } from "../widget";
@@ -29,6 +32,11 @@ interface IdleTables {
   readonly streams: Columnar;
 }
 
+const PAGE = "idle";
+const BY_LENGTH: readonly Sort[] = [{ key: "dur_ns", down: true }];
+const BY_TOTAL: readonly Sort[] = [{ key: "total_ns", down: true }];
+const BY_IDLE: readonly Sort[] = [{ key: "idle_ns", down: true }];
+
 const HOW_DEVICE =
   "Each gap is attributed on two axes: why the device had run dry, and what the host did most of the gap. Press a cause to list only its gaps; select a gap to go to it.";
 const HOW_HOST =
@@ -39,20 +47,21 @@ interface PartProps {
   readonly rank: string;
   /** Whether the page has a timeline to go to. */
   readonly traced: boolean;
+  readonly route: Route;
 }
 
 export function Idle(props: WidgetProps): JSX.Element {
   return (
     <Ranks<IdleTables> {...props}>
       {(content, rank, chooser) => {
-        const parts = { content, rank, traced: props.blocks.has(`trace/${rank}`) };
+        const parts = { content, rank, traced: props.blocks.has(`trace/${rank}`), route: props.route };
         return (
           <div key={rank}>
             {content.causes.length > 0 && <Gaps {...parts} chooser={chooser} />}
             <Waits {...parts} />
             {rowsOf(content.streams).length > 0 && (
               <Figure title="Gaps of each stream" how="Between one piece of work of a stream and its next: whether the host had launched that in time. A stream may rest while others work.">
-                <Simple name="Gaps of each stream" list={content.streams} columns={STREAMS} sort={[{ key: "idle_ns", down: true }]} />
+                <Simple name="Gaps of each stream" list={content.streams} columns={STREAMS} sort={BY_IDLE} kept={{ page: PAGE, route: props.route, name: "streams" }} />
               </Figure>
             )}
           </div>
@@ -62,13 +71,24 @@ export function Idle(props: WidgetProps): JSX.Element {
   );
 }
 
-function Gaps({ content, rank, traced, chooser }: PartProps & { readonly chooser: JSX.Element | null }): JSX.Element {
+function Gaps({ content, rank, traced, route, chooser }: PartProps & { readonly chooser: JSX.Element | null }): JSX.Element {
+  const asked = route.page === PAGE ? route.parameters["cause"] : undefined;
   const [cause, setCause] = useState("");
   const [row, setRow] = useState<number | null>(null);
   const rows = useMemo(() => rowsOf(content.gaps), [content]);
   const kept = useMemo(() => chosenRows(content.gaps, content.by, cause), [content, cause]);
   const columns = useMemo(() => telling(content.gaps, GAPS).filter(({ key }) => key !== "cause" || content.by === "cause"), [content]);
   const parts = content.causes.map((one) => ({ ...one, name: one.cause }));
+  useEffect(() => {
+    if (asked === undefined) return;
+    if (parts.some(({ name }) => name === asked)) setCause(asked);
+    else leaveOut([`cause=${asked}`]);
+  }, [route]);
+  const choose = (name: string): void => {
+    setCause(name);
+    setRow(null);
+    noteSome(PAGE, { cause: name || null });
+  };
   const title = content.of === "device" ? "Why the device was idle" : "Time outside of operators";
   const of = (key: string): string => String(row === null ? "" : (kept.cell(key, row) ?? ""));
   const ways: Way[] = [];
@@ -81,9 +101,9 @@ function Gaps({ content, rank, traced, chooser }: PartProps & { readonly chooser
       <p class="idle-said">
         {content.headline} {content.apart.length > 0 && <span class="note">{t("Set apart: {what}.", { what: content.apart.join("; ") })}</span>}
       </p>
-      <ShareBar parts={parts} label={t(title)} chosen={cause} onChoose={(name) => { setCause(name); setRow(null); }} />
+      <ShareBar parts={parts} label={t(title)} chosen={cause} onChoose={choose} />
       <h2>{t("The longest gaps")}</h2>
-      <Table key={cause} name="The longest gaps" columns={columns} rows={cause === "" ? rows : kept} initialSort={[{ key: "dur_ns", down: true }]} selected={row} onSelect={setRow} height={10} />
+      <Table key={cause} name="The longest gaps" columns={columns} rows={cause === "" ? rows : kept} initialSort={BY_LENGTH} kept={{ page: PAGE, route, name: "gaps" }} selected={row} onSelect={setRow} height={10} />
       {row !== null && (
         <Chosen name={t("{gap} from {start} on", { gap: formatNs(Number(of("dur_ns"))), start: formatNs(Number(of("start_ns"))) })}
           facts={[`${t(of("cause"))}; ${t("meanwhile the host")} ${t(of("doing"))} ${of("name")} ${of("where")}`.trim(), ...between(of("previous"), of("next"))]}
@@ -91,12 +111,12 @@ function Gaps({ content, rank, traced, chooser }: PartProps & { readonly chooser
       )}
       {content.unlisted !== null && <p class="note">{content.unlisted}</p>}
       <h2>{t("All gaps, by cause and by what the host did")}</h2>
-      <Simple name="Idle time by cause" list={content.groups} columns={content.by === "cause" ? GROUPS : GROUPS.slice(1)} sort={[{ key: "total_ns", down: true }]} />
+      <Simple name="Idle time by cause" list={content.groups} columns={content.by === "cause" ? GROUPS : GROUPS.slice(1)} sort={BY_TOTAL} kept={{ page: PAGE, route, name: "causes" }} />
     </Figure>
   );
 }
 
-function Waits({ content, rank, traced }: PartProps): JSX.Element | null {
+function Waits({ content, rank, traced, route }: PartProps): JSX.Element | null {
   const [row, setRow] = useState<number | null>(null);
   const rows = useMemo(() => rowsOf(content.syncs), [content]);
   const columns = useMemo(() => telling(content.syncs, SYNCS), [content]);
@@ -107,7 +127,7 @@ function Waits({ content, rank, traced }: PartProps): JSX.Element | null {
     <Figure title="Synchronisation points" how="In each of these calls the host waits until a device has caught up, and can launch nothing meanwhile."
       change="A wait that costs little here may cost much more where the device is slower or the batch larger: what counts is what is idle after it.">
       <p class="idle-said">{content.sync_note}</p>
-      <Table name="Synchronisation points" columns={columns} rows={rows} selected={row} onSelect={setRow} height={10} />
+      <Table name="Synchronisation points" columns={columns} rows={rows} kept={{ page: PAGE, route, name: "waits" }} selected={row} onSelect={setRow} height={10} />
       {row !== null && <Chosen name={of("name")} facts={[of("where")].filter((place) => place !== "")} ways={ways} onClose={() => setRow(null)} />}
     </Figure>
   );
@@ -118,12 +138,13 @@ interface ListProps {
   readonly list: Columnar;
   readonly columns: readonly Column[];
   readonly sort: readonly Sort[];
+  readonly kept: Kept;
 }
 
-function Simple({ name, list, columns, sort }: ListProps): JSX.Element {
+function Simple({ name, list, columns, sort, kept }: ListProps): JSX.Element {
   const rows = useMemo(() => rowsOf(list), [list]);
   const seen = useMemo(() => telling(list, columns), [list, columns]);
-  return <Table name={name} columns={seen} rows={rows} initialSort={sort} height={10} />;
+  return <Table name={name} columns={seen} rows={rows} initialSort={sort} kept={kept} height={10} />;
 }
 
 /** The gaps of one cause, or in which the host did one thing; all without one. */

@@ -1,6 +1,6 @@
 /** How the data arrives: the pipeline, one step to scale, what sets the pace, an epoch, and what would help. */
 import type { JSX } from "preact";
-import { formatCount, formatSeconds, formatShare, significant } from "../../data/quantity";
+import { formatCount, formatSeconds, significant } from "../../data/quantity";
 import { t } from "../../i18n/language";
 import { Figure } from "../Figure";
 import { Loaded } from "../Loaded";
@@ -8,12 +8,12 @@ import { Bars, type Whole } from "../memory/Bars";
 import { Missing } from "../memory/Memory";
 import type { WidgetProps } from "../widget";
 import { type Epoch, type Lane, lasting, type LoadingView } from "./model";
-import { Pipeline } from "./Pipeline";
+import { ofStep, Pipeline } from "./Pipeline";
 
 const PIPELINE_HOW =
   "Along the arrows a batch is made, kept and used. The bar in a station is its time for the batches of one step. Stations of the training process follow each other and add up to the step; workers do theirs beside it. A low share on a CPU means waiting for storage.";
 const PIPELINE_CHANGE =
-  "A station of a worker holds the step back only while the workers together take longer than the step; more workers divide their time, more CPUs allow it.";
+  "A station of a worker holds the step back only while the workers together take longer than the step; more workers divide their time, more CPUs allow it. These steps were run to watch the loader, without the profiler: shares of data on other pages are of the steps that were measured or traced.";
 const SCALE_HOW =
   "The same times on one scale. A worker may take longer than the step when several share the work: what counts is its time over their number.";
 const PACE_HOW = "These run beside each other, and the slowest sets the pace of the step.";
@@ -32,7 +32,7 @@ function Drawn({ view }: { readonly view: LoadingView }): JSX.Element {
       <Figure title="The way of the data" how={PIPELINE_HOW} change={PIPELINE_CHANGE}>
         <p class={`caveat${view.good ? " calm" : ""}`}>
           <strong>{view.sentence}</strong>
-          <span>{view.bottleneck} ({view.settings})</span>
+          <span>{view.bottleneck} ({view.settings}; {view.steps})</span>
         </p>
         <Pipeline view={view} />
       </Figure>
@@ -64,7 +64,7 @@ function Drawn({ view }: { readonly view: LoadingView }): JSX.Element {
 function Prospects({ view }: { readonly view: LoadingView }): JSX.Element {
   const wholes = view.prospects.map(({ label, step_s, ratio, said, kind }): Whole => ({
     label,
-    note: kind === "now" ? said : `${said}; ${t("{ratio}× the step", { ratio: significant(ratio, 2) })}`,
+    note: kind === "now" ? said : [t("{ratio}× the step", { ratio: significant(ratio) }), t(said)].filter((part) => part !== "").join("; "),
     total: step_s,
     pieces: [{ name: label, slot: { now: 5, advice: 4, bound: 9 }[kind], value: step_s }],
     ...(kind === "bound" ? { mark: `◇ ${t("limit")}` } : {}),
@@ -83,7 +83,7 @@ function laneBar(lane: Lane): Whole {
     note: "",
     total: lane.total_s,
     pieces: lasting(lane).map(({ name, slot, per_step_s }) => ({ name, slot, value: per_step_s })),
-    ...(held === undefined ? {} : { mark: `▲ ${t(held.name)}: ${formatShare(held.share)}` }),
+    ...(held === undefined ? {} : { mark: `▲ ${t(held.name)}: ${ofStep(held.share)}` }),
   };
 }
 

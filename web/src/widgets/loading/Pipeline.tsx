@@ -1,6 +1,6 @@
 /** The way of a batch as a picture: workers make it, the queue keeps it, the step takes it. */
 import type { JSX } from "preact";
-import { formatSeconds } from "../../data/quantity";
+import { formatSeconds, significant } from "../../data/quantity";
 import { t } from "../../i18n/language";
 import { shareSaid } from "../memory/model";
 import { aroundQueue, type Lane, lasting, type LoadingView, type Queue, slotsOf, type Station } from "./model";
@@ -40,12 +40,19 @@ function StationOf({ station, most }: { readonly station: Station; readonly most
     <li class={`station ${doing.replace(" ", "-")}${mark === "" ? "" : " holds-back"}`} title={t(meaning)}>
       <b>{t(name)}</b>
       <span>{formatSeconds(per_step_s)}</span>
-      <small>{t("{share} of the step", { share: shareSaid(share) })}</small>
-      {cpu_share !== null && cpu_share > 0 && <small>{t("{share} on a CPU", { share: shareSaid(cpu_share) })}</small>}
+      <small>{ofStep(share)}</small>
+      {cpu_share !== null && cpu_share > 0 && (
+        <small>{cpu_share > 1 ? t("on {n} CPUs", { n: significant(cpu_share) }) : t("{share} on a CPU", { share: shareSaid(cpu_share) })}</small>
+      )}
       {mark !== "" && <em>▲ {t(mark)}</em>}
       <i class="level" aria-hidden="true"><i class={`slot-${slot}`} style={{ width: `${Math.max(1, (per_step_s / most) * 100)}%` }} /></i>
     </li>
   );
+}
+
+/** A share of the step; what runs beside the step may take longer than it. */
+export function ofStep(share: number): string {
+  return share > 1 ? t("{ratio}× the step", { ratio: significant(share) }) : t("{share} of the step", { share: shareSaid(share) });
 }
 
 function QueueOf({ queue }: { readonly queue: Queue }): JSX.Element {

@@ -60,6 +60,8 @@ export interface LoadingView {
   readonly lanes: readonly Lane[];
   readonly queue: Queue | null;
   readonly bottleneck: string;
+  /** Which steps the figures are of. */
+  readonly steps: string;
   readonly paces: readonly Pace[];
   readonly prospects: readonly Prospect[];
   readonly epoch: Epoch | null;

@@ -57,7 +57,7 @@ export function Course({ part, course, route }: Props): JSX.Element {
         axis: places, tops, slots, reserved: shownReserved, phases: course.phases, marks: course.marks,
         peak: course.peak, peakBytes: course.peak_bytes, most,
         // Scratch memory inside of operators and the cache are in the peak, but no tensor shows them over time.
-        peakName: t(part.peak_bytes > course.peak_bytes ? "peak of tensors" : "peak"), pinned, pointed: pointed?.point ?? null,
+        peakName: t(part.peak_bytes > course.peak_bytes ? "peak of tensors alone" : "peak"), pinned, pointed: pointed?.point ?? null,
       }),
     [places, tops, slots, shownReserved, course, most, pinned, pointed?.point, theme],
   );

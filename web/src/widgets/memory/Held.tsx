@@ -65,7 +65,7 @@ export function Held({ part, route }: { readonly part: MemoryPart; readonly rout
     <Figure title="What holds the bytes" how={HOW} change={CHANGE} tools={tools}>
       <Tree key={when} holding={holding} slots={new Map(part.ledger.map(({ name, slot }) => [name, slot]))} opened={opened} onOpen={open} />
       {holding.mixed && <p class="note">{t(MIXED)}</p>}
-      {table.rows.length > 0 && <Table name="Places that hold bytes" columns={table.columns} rows={table.rows} height={10} />}
+      {table.rows.length > 0 && <Table name="Places that hold bytes" columns={table.columns} rows={table.rows} kept={{ page: "memory", route, name: "places" }} height={10} />}
     </Figure>
   );
 }

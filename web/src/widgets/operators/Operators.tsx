@@ -4,7 +4,8 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Blocks } from "../../data/blocks";
 import { formatCount } from "../../data/quantity";
 import { t } from "../../i18n/language";
-import { note, type Route } from "../../shell/router";
+import { leaveOut } from "../../shell/notice";
+import { noteSome, type Route } from "../../shell/router";
 import { Figure } from "../Figure";
 import { rowsOf, telling } from "../table/model";
 import { Table } from "../table/Table";
@@ -14,6 +15,8 @@ import { Chosen, type Way } from "./Chosen";
 import { type Listed, SHEETS, type Sheet } from "./columns";
 import { Ranks } from "./Ranks";
 import { Tabs } from "./Tabs";
+
+const PAGE = "operators";
 
 interface OperatorTables {
   readonly tables: Readonly<Record<string, unknown>>;
@@ -40,23 +43,25 @@ interface SheetsProps {
 
 function Sheets({ content, rank, chooser, blocks, route }: SheetsProps): JSX.Element | null {
   const sheets = useMemo(() => SHEETS.filter(({ key }) => listedOf(content, key).num_listed > 0), [content]);
-  const own = route.page === "operators" ? route.parameters : {};
-  const [key, setKey] = useState(own["tab"] ?? "");
+  const asked = route.page === PAGE ? route.parameters["tab"] : undefined;
+  const [key, setKey] = useState(asked ?? "");
   useEffect(() => {
-    if (own["tab"] !== undefined) setKey(own["tab"]);
-  }, [own["tab"]]);
+    if (asked === undefined) return;
+    setKey(asked);
+    if (!sheets.some((one) => one.key === asked)) leaveOut([`tab=${asked}`]);
+  }, [route]);
   const sheet = sheets.find((one) => one.key === key) ?? sheets[0];
   if (sheet === undefined) return null;
   const tabs = sheets.map((one) => ({ key: one.key, title: t(one.title), number: formatCount(listedOf(content, one.key).num_rows) }));
   const choose = (chosen: string): void => {
     setKey(chosen);
-    note("operators", { ...own, tab: chosen, find: "" });
+    noteSome(PAGE, { tab: chosen, find: null, sort: null, where: null });
   };
   return (
     <Figure title="Where the time goes, by name" how={sheet.how} tools={chooser} change="A capture with shapes tells rates, one with stacks source lines, one with modules names of layers; the profiler's own cost makes short operators look longer than they are.">
       <Tabs tabs={tabs} chosen={sheet.key} label={t("Tables")} onChoose={choose}>
         {content.notes[sheet.key] !== undefined && <p class="sums">{content.notes[sheet.key]}</p>}
-        <SheetTable key={`${rank} ${sheet.key}`} sheet={sheet} listed={listedOf(content, sheet.key)} find={own["find"] ?? ""} rank={rank} traced={blocks.has(`trace/${rank}`)} />
+        <SheetTable key={`${rank} ${sheet.key}`} sheet={sheet} listed={listedOf(content, sheet.key)} route={route} rank={rank} traced={blocks.has(`trace/${rank}`)} />
       </Tabs>
       {content.notice !== null && <p class="note">{content.notice}</p>}
     </Figure>
@@ -66,13 +71,13 @@ function Sheets({ content, rank, chooser, blocks, route }: SheetsProps): JSX.Ele
 interface SheetProps {
   readonly sheet: Sheet;
   readonly listed: Listed;
-  readonly find: string;
+  readonly route: Route;
   readonly rank: string;
   /** Whether the page has a timeline and a flame graph to go to. */
   readonly traced: boolean;
 }
 
-function SheetTable({ sheet, listed, find, rank, traced }: SheetProps): JSX.Element {
+function SheetTable({ sheet, listed, route, rank, traced }: SheetProps): JSX.Element {
   const [row, setRow] = useState<number | null>(null);
   const rows = useMemo(() => rowsOf(listed), [listed]);
   const columns = useMemo(() => telling(listed, sheet.columns), [sheet, listed]);
@@ -86,7 +91,7 @@ function SheetTable({ sheet, listed, find, rank, traced }: SheetProps): JSX.Elem
   const where = row === null ? null : rows.cell("where", row);
   return (
     <>
-      <Table name={sheet.title} columns={columns} rows={rows} initialSort={sheet.sort} initialFind={find} selected={row} onSelect={setRow} />
+      <Table name={sheet.title} columns={columns} rows={rows} initialSort={sheet.sort} kept={{ page: PAGE, route }} selected={row} onSelect={setRow} />
       {row !== null && (
         <Chosen name={whole} facts={typeof where === "string" && where !== whole ? [where] : []} ways={ways} onClose={() => setRow(null)} />
       )}

@@ -2,6 +2,8 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { t } from "../../i18n/language";
+import { leaveOut } from "../../shell/notice";
+import { noteSome } from "../../shell/router";
 import { Loaded } from "../Loaded";
 import type { WidgetProps } from "../widget";
 
@@ -18,15 +20,20 @@ export function Ranks<T>({ blocks, place, route, children }: Props<T>): JSX.Elem
   const asked = route.parameters["rank"];
   const [rank, setRank] = useState(asked ?? null);
   useEffect(() => {
-    if (asked !== undefined) setRank(asked);
-  }, [asked]);
+    if (asked === undefined) return;
+    setRank(asked);
+    if (!all.includes(area + asked)) leaveOut([`rank=${asked}`]);
+  }, [route]);
   if (name !== all[0]) return null;
   const shown = rank !== null && all.includes(area + rank) ? rank : name.slice(area.length);
   const chooser =
     all.length < 2 ? null : (
       <label>
         {t("Rank")}{" "}
-        <select value={shown} onChange={(event) => setRank(event.currentTarget.value)}>
+        <select value={shown} onChange={(event) => {
+          setRank(event.currentTarget.value);
+          noteSome(place["page"] ?? "", { rank: event.currentTarget.value });
+        }}>
           {all.map((one) => <option key={one} value={one.slice(area.length)}>{one.slice(area.length)}</option>)}
         </select>
       </label>

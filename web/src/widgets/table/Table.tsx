@@ -6,8 +6,9 @@
  * or CSV.
  */
 import type { JSX } from "preact";
-import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { t } from "../../i18n/language";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { language, t } from "../../i18n/language";
+import { type Kept, useAsked } from "./asked";
 import { CellOf } from "./Cells";
 import { Head } from "./Head";
 import type { Column, Rows, Sort } from "./model";
@@ -22,8 +23,8 @@ export interface TableProps {
   readonly columns: readonly Column[];
   readonly rows: Rows;
   readonly initialSort?: readonly Sort[];
-  /** Words to look for at first. */
-  readonly initialFind?: string;
+  /** Where in the address it keeps what is asked of it. */
+  readonly kept?: Kept;
   /** The row that is selected, as an index of `rows`; it is brought into view. */
   readonly selected?: number | null;
   /** A row was clicked, or chosen with Enter. */
@@ -37,18 +38,17 @@ const HEIGHT = 16;
 const STRIDE_PX = 4 * ROW_PX;
 const NOTHING: readonly Sort[] = [];
 
-export function Table({ name, columns, rows, initialSort = NOTHING, initialFind = "", selected = null, onSelect, height = HEIGHT }: TableProps): JSX.Element {
+export function Table({ name, columns, rows, initialSort = NOTHING, kept, selected = null, onSelect, height = HEIGHT }: TableProps): JSX.Element {
   const id = useId();
-  const [sort, setSort] = useState<readonly Sort[]>(() => initialSort.filter(({ key }) => columns.some((column) => column.key === key)));
-  const [find, setFind] = useState(initialFind);
-  const [bounds, setBounds] = useState<Readonly<Record<string, string>> | null>(null);
+  const initial = useMemo(() => ({ find: "", bounds: null, sort: initialSort.filter(({ key }) => columns.some((column) => column.key === key)) }), []);
+  const [{ find, bounds, sort }, ask] = useAsked(columns, initial, kept);
   const [hidden, setHidden] = useState<ReadonlySet<string>>(() => new Set(columns.filter((one) => one.hidden).map(({ key }) => key)));
   const [active, setActive] = useState(0);
   const [scrolled, setScrolled] = useState(0);
   const scroller = useRef<HTMLDivElement>(null);
   const order = useMemo(() => arranged(columns, rows, { find, bounds: bounds ?? {}, sort }), [columns, rows, find, bounds, sort]);
   const seen = useMemo(() => columns.filter(({ key }) => !hidden.has(key)), [columns, hidden]);
-  const widths = useMemo(() => seen.map((column) => widthOf(column, t(column.title), rows)), [seen, rows]);
+  const widths = useMemo(() => seen.map((column) => widthOf(column, t(column.title), rows)), [seen, rows, language()]);
 
   const reveal = (place: number): void => {
     const box = scroller.current;
@@ -60,7 +60,6 @@ export function Table({ name, columns, rows, initialSort = NOTHING, initialFind 
     setActive(to);
     reveal(to);
   };
-  useEffect(() => setFind(initialFind), [initialFind]);
   useLayoutEffect(() => {
     const place = selected === null ? -1 : order.indexOf(selected);
     setActive(Math.max(0, place));
@@ -91,7 +90,7 @@ export function Table({ name, columns, rows, initialSort = NOTHING, initialFind 
   return (
     <div class="full-table" onKeyDown={searchBySlash}>
       <Tools name={name} selection={{ columns: seen, rows, order, title: (column) => t(column.title) }} columns={columns} hidden={hidden} onHidden={setHidden}
-        find={find} onFind={setFind} filtering={bounds !== null} onFiltering={(on) => setBounds(on ? {} : null)} />
+        find={find} onFind={(text) => ask({ find: text })} filtering={bounds !== null} onFiltering={(on) => ask({ bounds: on ? {} : null })} />
       <div class="table-scroll" ref={scroller} style={{ maxHeight: `${(height + (bounds === null ? 1.6 : 2.9)) * ROW_PX}px` }}
         onScroll={(event) => setScrolled(Math.floor(event.currentTarget.scrollTop / STRIDE_PX) * STRIDE_PX)}>
         <table role="grid" tabIndex={0} aria-label={t(name)} aria-rowcount={order.length + 1} aria-colcount={seen.length}
@@ -100,8 +99,8 @@ export function Table({ name, columns, rows, initialSort = NOTHING, initialFind 
           <colgroup>
             {seen.map((column, i) => <col key={column.key} style={i === 0 ? {} : { width: `${widths[i] ?? 0}ch` }} />)}
           </colgroup>
-          <Head columns={seen} sort={sort} onSort={(column, further) => setSort(clicked(sort, column, further))}
-            bounds={bounds} onBound={(key, text) => setBounds({ ...bounds, [key]: text })} />
+          <Head columns={seen} sort={sort} onSort={(column, further) => ask({ sort: clicked(sort, column, further) })}
+            bounds={bounds} onBound={(key, text) => ask({ bounds: { ...bounds, [key]: text } })} />
           <tbody>
             <Gap rows={first} columns={seen.length} />
             {spans.map((place) => {

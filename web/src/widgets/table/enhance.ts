@@ -57,8 +57,8 @@ function makeSortable(body: HTMLTableSectionElement, head: HTMLTableRowElement):
     button.addEventListener("click", () => {
       const keys = new Map(first.map((row) => [row, sortKey(row.cells[column]?.textContent ?? "")]));
       const quantities = [...keys.values()].some((key) => typeof key === "number");
-      const turns = quantities ? ["descending", "ascending", null] : ["ascending", "descending", null];
-      const next = turns[turns.indexOf(heading.getAttribute("aria-sort")) + 1] ?? null;
+      const turns = quantities ? ["descending", "ascending"] : ["ascending", "descending"];
+      const next = turns[turns.indexOf(heading.getAttribute("aria-sort") ?? "") + 1] ?? null; // after both: as it was
       for (const other of head.cells) other.removeAttribute("aria-sort");
       if (next !== null) heading.setAttribute("aria-sort", next);
       body.append(...(next === null ? first : sorted(first, keys, next === "descending")));

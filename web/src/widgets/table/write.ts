@@ -1,4 +1,5 @@
 /** Cells as text: as the table shows them, and as other programs read them. */
+import { named } from "../../data/names";
 import { formatBytes, formatCount, formatNs, formatShare, significant } from "../../data/quantity";
 import type { Cell, Column } from "./model";
 
@@ -16,7 +17,7 @@ const LEAST_SHARE = 0.001;
 export function shown(column: Column, value: Cell): string {
   if (value === null || (typeof value === "number" && Number.isNaN(value))) return "–";
   if (typeof value === "object") return value.map((one) => significant(one)).join(" ");
-  if (typeof value === "string") return column.kind === "place" ? shortPlace(value) : value;
+  if (typeof value === "string") return value === "" && !column.key.endsWith("name") ? "" : named(column.kind === "place" ? shortPlace(value) : value);
   return quantity(column, value);
 }
 

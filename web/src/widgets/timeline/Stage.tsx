@@ -29,13 +29,15 @@ interface Props {
   readonly choice: JSX.Element | null;
   /** The rank, where the address must name it. */
   readonly rank: string | null;
+  /** What saved files are called: by the rank, or by the side of a comparison. */
+  readonly file: string;
 }
 
 const TOLERANCE_PX = 3;
 const LEAST_PX = 220;
 const MOST_PX = 520;
 
-export function Stage({ scene, route, choice, rank }: Props): JSX.Element {
+export function Stage({ scene, route, choice, rank, file }: Props): JSX.Element {
   const scroll = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);
   const canvas = useRef<HTMLCanvasElement | null>(null);
@@ -66,7 +68,7 @@ export function Stage({ scene, route, choice, rank }: Props): JSX.Element {
       title="Streams and threads over time"
       how="Each row is a call depth of a thread, or a stream; a slice is as wide as it took. Look for streams without work, and for what the threads do meanwhile. Drag or use A and D to move, W and S or Ctrl + wheel to zoom, click for details, Shift + drag to measure."
       change="Times include the profiler's own cost, which is largest where many short operators follow each other: compare with an unprofiled run before you trust gaps of a few microseconds."
-      tools={<Tools scene={scene} looking={looking} search={search} choice={choice} onSave={(what) => save(what, view, looking)} />}
+      tools={<Tools scene={scene} looking={looking} search={search} choice={choice} onSave={(what) => save(what, view, looking, file)} />}
     >
       {scene.content.notice !== null && <p class="note">{scene.content.notice}</p>}
       <Overview scene={scene} range={range} onRange={looking.setRange} />
@@ -119,9 +121,7 @@ export function Stage({ scene, route, choice, rank }: Props): JSX.Element {
 /** What can be saved. */
 export type Saved = "picture" | "perfetto";
 
-function save(what: Saved, view: View, { range, measured }: Looking): void {
-  const { content } = view.scene;
-  const name = `timeline-rank-${content.rank}`;
+function save(what: Saved, view: View, { range, measured }: Looking, name: string): void {
   if (what === "picture") return saveCanvas(pictureOf(view, range), name);
   const wanted = measured ?? range;
   const from = formatNs(wanted.start - view.scene.axis.start);

@@ -39,7 +39,7 @@ export function Timeline({ blocks, place, route }: WidgetProps): JSX.Element | n
     );
   return (
     <Loaded<TraceContent> key={rank} blocks={blocks} name={AREA + rank}>
-      {(content) => <Decoded content={content} route={isChosen ? NOWHERE : route} choice={choice} rank={rank === ranks[0] ? null : rank} />}
+      {(content) => <Decoded content={content} route={isChosen ? NOWHERE : route} choice={choice} rank={rank === ranks[0] ? null : rank} file={`timeline-${isNumber(rank) ? `rank-${rank}` : rank}`} />}
     </Loaded>
   );
 }
@@ -54,9 +54,10 @@ interface DecodedProps {
   readonly choice: JSX.Element | null;
   /** Null for the first, which the address need not name. */
   readonly rank: string | null;
+  readonly file: string;
 }
 
-function Decoded({ content, route, choice, rank }: DecodedProps): JSX.Element {
+function Decoded({ content, route, choice, rank, file }: DecodedProps): JSX.Element {
   const scene: Scene = useMemo(() => sceneOf(content), [content]);
   if (scene.count === 0) {
     return (
@@ -65,5 +66,5 @@ function Decoded({ content, route, choice, rank }: DecodedProps): JSX.Element {
       </Figure>
     );
   }
-  return <Stage scene={scene} route={route} choice={choice} rank={rank} />;
+  return <Stage scene={scene} route={route} choice={choice} rank={rank} file={file} />;
 }

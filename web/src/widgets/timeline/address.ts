@@ -1,5 +1,5 @@
 /** What of the timeline stands in the address: a range, what is selected, and what is looked for. */
-import { around, fitted, type Range } from "../../canvas/viewport";
+import { around, type Axis, fitted, type Range } from "../../canvas/viewport";
 import { longestNamed } from "./find";
 import type { Scene } from "./scene";
 
@@ -8,11 +8,19 @@ export interface Place {
   readonly range: Range;
   readonly selected: number;
   readonly find: string;
+  /** The only kind that is lit; null for all. */
+  readonly kind: string | null;
+  readonly measured: Range | null;
+  /** Tracks of which only the name is shown. */
+  readonly folded: ReadonlySet<number>;
 }
 
 type Parameters = Readonly<Record<string, string>>;
 
-/** The place that an address names: `from`, `to`, `select` (a number of a slice, or a name: the longest of it), `find`. */
+/**
+ * The place that an address names: `from` and `to`, `select` (a number of a slice, or a name: the longest of it), `find`,
+ * `kind`, `measure=from..to`, `fold` (numbers of tracks). What makes no sense in this recording is as if it were absent.
+ */
 export function placeOf(scene: Scene, parameters: Parameters): Place {
   const { axis } = scene;
   const whole = { start: axis.start, end: axis.end };
@@ -26,11 +34,38 @@ export function placeOf(scene: Scene, parameters: Parameters): Place {
     range: named && end > start ? fitted(axis, { start, end }) : about,
     selected,
     find: parameters["find"] ?? "",
+    kind: scene.content.kinds.find((kind) => kind === parameters["kind"]) ?? null,
+    measured: measuredOf(axis, parameters["measure"]),
+    folded: new Set((parameters["fold"] ?? "").split(",").filter((track) => isTrack(scene, track)).map(Number)),
   };
 }
 
+/** Those parameters of an address that say nothing about this recording, as they stand there. */
+export function wrongIn(scene: Scene, parameters: Parameters): string[] {
+  const { from, to, select, kind, measure, fold } = parameters;
+  const wrong: Record<string, string | undefined> = {};
+  const [start, end] = [numberOf(from), numberOf(to)];
+  if (start === null || (end !== null && end <= start)) wrong["from"] = from;
+  if (end === null || (start !== null && end <= start)) wrong["to"] = to;
+  if (sliceOf(scene, select) < 0) wrong["select"] = select;
+  if (!scene.content.kinds.includes(kind ?? "")) wrong["kind"] = kind;
+  if (measuredOf(scene.axis, measure) === null) wrong["measure"] = measure;
+  if (fold?.split(",").every((track) => isTrack(scene, track)) === false) wrong["fold"] = fold;
+  return Object.entries(wrong).flatMap(([key, value]) => (value === undefined || value === "" ? [] : [`${key}=${value}`]));
+}
+
+function isTrack(scene: Scene, text: string): boolean {
+  return /^\d+$/.test(text) && Number(text) < scene.content.tracks.length;
+}
+
+function measuredOf(axis: Axis, text: string | undefined): Range | null {
+  const [start = null, end = null, ...more] = (text ?? "").split("..").map(numberOf);
+  if (start === null || end === null || more.length > 0 || end <= Math.max(start, axis.start) || start >= axis.end) return null;
+  return { start: Math.max(start, axis.start), end: Math.min(end, axis.end) };
+}
+
 /** The parameters of a place; what is as at first is left out. */
-export function parametersOf(scene: Scene, { range, selected, find }: Place): Record<string, string> {
+export function parametersOf(scene: Scene, { range, selected, find, kind, measured, folded }: Place): Record<string, string> {
   const { axis } = scene;
   const parameters: Record<string, string> = {};
   if (range.start > axis.start || range.end < axis.end) {
@@ -39,6 +74,9 @@ export function parametersOf(scene: Scene, { range, selected, find }: Place): Re
   }
   if (selected >= 0) parameters["select"] = String(selected);
   if (find !== "") parameters["find"] = find;
+  if (kind !== null) parameters["kind"] = kind;
+  if (measured !== null) parameters["measure"] = `${Math.round(measured.start)}..${Math.round(measured.end)}`;
+  if (folded.size > 0) parameters["fold"] = [...folded].sort((a, b) => a - b).join(",");
   return parameters;
 }
 

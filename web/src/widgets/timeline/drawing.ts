@@ -2,6 +2,7 @@
 import { type Paint, paintOf } from "../../canvas/kinds";
 import { colour } from "../../canvas/theme";
 import type { Range } from "../../canvas/viewport";
+import { named } from "../../data/names";
 import type { Lit } from "./find";
 import { firstEndingAfter, type Lane, type Scene } from "./scene";
 
@@ -78,7 +79,7 @@ export class Batches {
     const { labels, names } = this.scene.content;
     const label = this.scene.label[slice] ?? 0;
     const name = names[labels.name[label] ?? 0] ?? "";
-    const text = fitted(name, Math.floor((room - 2 * PADDING_PX) / CHARACTER_PX));
+    const text = fitted(named(name), Math.floor((room - 2 * PADDING_PX) / CHARACTER_PX));
     if (text === "" || lit?.[label] === 0) return;
     const place = { x: Math.max(left, 0) + PADDING_PX, y: top + height / 2, room: room - 1.5 * PADDING_PX };
     this.words.push({ text, ...place, kind: shade > 1 ? -1 : (labels.kind[label] ?? 0) });

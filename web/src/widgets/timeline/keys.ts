@@ -1,4 +1,4 @@
-/** Keys of the timeline beyond those that every surface knows: f, /, Escape, and Enter for the next match. */
+/** Keys of the timeline beyond those that every surface knows: f, m, /, Escape, and Enter for the next match. */
 import { useCallback, useEffect } from "preact/hooks";
 import { keyed } from "../../canvas/viewport";
 import type { Scene } from "./scene";
@@ -20,6 +20,10 @@ export function useKeys({ scene, looking, search, canvas }: Given): (key: string
         case "F":
           if (looking.selected >= 0) looking.zoomTo(looking.selected);
           else if (looking.measured !== null) looking.setRange(looking.measured);
+          return true;
+        case "m":
+        case "M":
+          looking.measure(looking.range);
           return true;
         case "/":
           search.current?.focus();

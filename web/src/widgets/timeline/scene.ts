@@ -1,7 +1,7 @@
 /** A rank's slices as typed arrays, decoded once from the columns in which they travel. */
 import type { Axis } from "../../canvas/viewport";
 import { cumulative } from "../../data/columns";
-import { t } from "../../i18n/language";
+import { named } from "../../data/names";
 
 /** The part of Python's `TraceView` that is drawn here. Times are nanoseconds since the origin. */
 export interface TraceContent {
@@ -163,7 +163,7 @@ export function nameOf(scene: Scene, slice: number): string {
 
 /** The same for a reader; a slice may have no name at all. */
 export function titleOf(scene: Scene, slice: number): string {
-  return nameOf(scene, slice).trim() || t("(unnamed)");
+  return named(nameOf(scene, slice));
 }
 
 /** A slice's kind. */

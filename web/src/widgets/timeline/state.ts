@@ -1,8 +1,9 @@
 /** What the reader looks at, kept in step with the address. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { around, type Range } from "../../canvas/viewport";
+import { leaveOut } from "../../shell/notice";
 import { note, type Route } from "../../shell/router";
-import { parametersOf, placeOf } from "./address";
+import { parametersOf, placeOf, wrongIn } from "./address";
 import { type Lit, litBy, matchesOf, nextMatch } from "./find";
 import { type Layout, layoutOf, pastCallers, RULER_PX, scrollTo } from "./layout";
 import { laneOf, type Scene } from "./scene";
@@ -45,9 +46,9 @@ export function useLooking(scene: Scene, route: Route, rank: string | null, { sc
   const [range, setRange] = useState(first.range);
   const [selected, select] = useState(first.selected);
   const [find, setFind] = useState(first.find);
-  const [kind, setKind] = useState<string | null>(null);
-  const [measured, measure] = useState<Range | null>(null);
-  const [folded, setFolded] = useState<ReadonlySet<number>>(new Set());
+  const [kind, setKind] = useState(first.kind);
+  const [measured, measure] = useState(first.measured);
+  const [folded, setFolded] = useState(first.folded);
   const layout = useMemo(() => layoutOf(scene, folded), [scene, folded]);
   const lit = useMemo(() => litBy(scene, find, kind), [scene, find, kind]);
   const matches = useMemo(() => (find.trim() === "" ? new Int32Array(0) : matchesOf(scene, lit)), [scene, find, lit]);
@@ -72,10 +73,13 @@ export function useLooking(scene: Scene, route: Route, rank: string | null, { sc
     else if (start < range.start || end > range.end) setRange(around(scene.axis, { start, end }, (end - start) / extent));
     reveal(slice);
   };
-  useAddress(scene, route, rank, { range, selected, find }, (place) => {
+  useAddress(scene, route, rank, { range, selected, find, kind, measured, folded }, (place) => {
     setRange(place.range);
     select(place.selected);
     setFind(place.find);
+    setKind(place.kind);
+    measure(place.measured);
+    setFolded(place.folded);
     if (place.selected >= 0) reveal(place.selected);
   });
   useEffect(() => {
@@ -97,8 +101,14 @@ function useAddress(scene: Scene, route: Route, rank: string | null, place: Plac
   const followed = useRef(route);
   const written = useRef(JSON.stringify(parametersOf(scene, place))); // at first the address is as the reader gave it
   useEffect(() => {
+    if (route.page === PAGE) leaveOut(wrongIn(scene, route.parameters));
+  }, []);
+  useEffect(() => {
     if (followed.current === route || route.page !== PAGE) return;
     followed.current = route;
+    leaveOut(wrongIn(scene, route.parameters));
+    // Who comes back from another page finds all as it was; on the page itself the address counts.
+    if (route.from !== PAGE && Object.keys(route.parameters).length === 0) return note(PAGE, parametersOf(scene, place));
     follow(placeOf(scene, route.parameters));
   }, [route]);
   useEffect(() => {
@@ -111,7 +121,7 @@ function useAddress(scene: Scene, route: Route, rank: string | null, place: Plac
       note(PAGE, { ...(rank === null ? {} : { rank }), ...parameters });
     }, NOTE_MS);
     return () => clearTimeout(timer);
-  }, [scene, rank, place.range, place.selected, place.find]);
+  }, [scene, rank, ...Object.values(place)]);
 }
 
 function toggled(held: ReadonlySet<number>, track: number): ReadonlySet<number> {
