@@ -74,9 +74,8 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-PATIENCE_MS = (
-    30_000  # a page that does what it should takes a fraction of a second: machines that run tests are busy
-)
+PATIENCE_MS = 30_000
+"""A page that does what it should takes a fraction of a second; machines that run tests are busy."""
 SETTLED = """async () => {
   const turn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   const reads = () => [...document.querySelectorAll("[aria-busy=true]")].some((part) => part.checkVisibility());

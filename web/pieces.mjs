@@ -3,13 +3,15 @@
 // what is left of the whole without the pieces that no widget of the page needs.
 import { readdir } from "node:fs/promises";
 import { basename } from "node:path";
+import { parse, tokTypes } from "acorn";
 import { build } from "esbuild";
+import { requireSelfContained } from "./cuts.mjs";
 import { minified } from "./minified.mjs";
 
 const START = "src/main.ts";
 const TEXTS = "src/i18n/texts.ts"; // stands first: any module may hold a text
 const SHORT = 16; // a reference to the table is not much shorter
-const CUT = "debugger;"; // the one statement that a minifier neither moves nor joins with another
+const CUT = "debugger;"; // a minifier neither moves it nor joins it with another statement; `cuts.mjs` proves that nothing crossed it
 
 /**
  * The whole script, and the modules in it. Before each piece stands a line `//@` with the widgets that need it; where
@@ -20,10 +22,13 @@ export async function script(options, texts) {
   const groups = grouped(inputs);
   const program = await whole(groups, options);
   const small = await minified(withoutTexts(program, texts), { drop_debugger: false });
-  const pieces = small.split(CUT);
-  if (pieces.length !== groups.length + 1 || small.includes("\n//@")) throw new Error("the script cannot be cut");
-  const marked = pieces.map((piece, index) => [groups[index]?.widgets ?? [], piece.trim()]).filter(([, piece]) => piece !== "");
-  const lines = [[[], '(()=>{"use strict";'], ...marked, [[], "})();"]].map(([widgets, piece]) => `${["//@", ...widgets].join(" ")}\n${piece}\n`);
+  const parts = small.split(CUT);
+  if (parts.length !== groups.length + 1 || small.includes("\n//@")) throw new Error("the script cannot be cut");
+  const cut = parts.map((part, index) => ({ widgets: groups[index]?.widgets ?? [], text: part.trim() }));
+  const everywhere = (text) => ({ widgets: [], text });
+  const pieces = [everywhere('(()=>{"use strict";'), ...cut.filter(({ text }) => text !== ""), everywhere("})();")];
+  requireSelfContained(pieces);
+  const lines = pieces.map(({ widgets, text }) => `${["//@", ...widgets].join(" ")}\n${text}\n`);
   return { text: lines.join(""), inputs };
 }
 
@@ -86,10 +91,15 @@ async function whole(groups, options) {
 /** The program with a reference in place of each longer text; names of properties and cases stay as they are. */
 function withoutTexts(program, texts) {
   if (!/^var TEXTS = /m.test(program)) throw new Error("another name hides the table of texts");
-  let left = program;
-  for (const [place, text] of texts.entries()) {
-    const replaced = (found, at) => (left[at + found.length] === ":" ? found : `TEXTS[${place}]`);
-    if (text.length >= SHORT) left = left.replaceAll(JSON.stringify(text), replaced);
+  const places = new Map([...texts.entries()].map(([place, text]) => [text, place]));
+  const tokens = []; // and no search for quotes, which may stand inside of other strings
+  parse(program, { ecmaVersion: 2022, sourceType: "module", onToken: tokens });
+  let made = "";
+  let copied = 0;
+  for (const { type, value, start, end } of tokens) {
+    if (type !== tokTypes.string || value.length < SHORT || !places.has(value) || program[end] === ":") continue;
+    made += `${program.slice(copied, start)}TEXTS[${places.get(value)}]`;
+    copied = end;
   }
-  return left;
+  return made + program.slice(copied);
 }

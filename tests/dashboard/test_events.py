@@ -120,7 +120,8 @@ def test_a_page_of_a_run_that_was_not_stored_says_so(server, folder, save):
         server.get(address)
     answer = server.get(address)
     assert answer.status_code == 404
-    assert "no run of it was stored" in answer.text
+    assert "This run has ended" in answer.text
+    assert "nothing of it was stored" in answer.text
     assert server.get("/running/nothing").status_code == 404
 
 

@@ -19,7 +19,7 @@ from pyrometer.loading.verdict import sentence
 from pyrometer.memory.profile import Fit, MemoryProfile, ProcessLevels
 from pyrometer.memory.timeline import Timeline
 from pyrometer.quantity import format_bytes, format_seconds
-from pyrometer.report import html, markdown, terminal
+from pyrometer.report import html, markdown, page_context, terminal
 from pyrometer.report.documents import CheckDocument
 from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts.findings import cards, reading_section
@@ -165,7 +165,7 @@ def test_each_peak_has_one_name_and_each_name_one_figure(
 
 
 def test_the_overview_leads_with_the_peak_of_the_headline(document: CheckDocument) -> None:
-    figures = html.check_context(document)["measured"]["figures"]
+    figures = page_context.check_context(document)["measured"]["figures"]
     assert [(one.label, one.value) for one in figures if "Peak" in one.label] == [
         ("Peak of tensors and scratch", "330 MiB")
     ]

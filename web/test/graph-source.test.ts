@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { countsOf, type Kind, KINDS, type LineNote, type NotedFile, rowsOf } from "../src/widgets/breaks/content";
-import { cellOf, partsOf, slotsOf } from "../src/widgets/compile/content";
+import { cellOf, partsOf } from "../src/widgets/compile/content";
 
 function noteAt(line: number, kind: Kind): LineNote {
   return { line, kind, count: 1, title: kind, remark: "", explanation: "", advice: [], stack: [], code: "" };
@@ -41,9 +41,6 @@ describe("what compiling cost", () => {
     ]);
     expect(partsOf([1], 0)).toEqual([]);
     expect(partsOf([Number.NaN, 2], 2)).toHaveLength(1);
-  });
-  it("gives the longest phases a colour of their own", () => {
-    expect(slotsOf([1, 5, 0, 3], 2)).toEqual([2, 0, 2, 1]);
   });
   it("tells the guard that failed first from those that failed as well", () => {
     const row = { guard: "len(x) == …", kind: "length", failed: [0, 2], also: [1], said: ["len(x) == 2", "len(x) == 4", "len(x) == 3"] };

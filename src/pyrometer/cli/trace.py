@@ -157,7 +157,8 @@ def _of_files(
 
 def _drawn(files: Sequence[str | Path], *, strict: bool) -> Exhibits:
     """The first few ranks, as a page draws them; they are read again, since reports do not hold their events."""
-    from pyrometer.report.exhibiting import MOST_RANKS, draw
+    from pyrometer.report.exhibiting import draw
+    from pyrometer.report.exhibits import MOST_RANKS
     from pyrometer.trace.reading.read import read_trace
 
     return draw(read_trace(list(files[:MOST_RANKS]), strict=strict).ranks)

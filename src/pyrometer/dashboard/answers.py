@@ -7,7 +7,6 @@ import hashlib
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, TypeVar
 
 import jinja2
@@ -22,7 +21,7 @@ from pyrometer.record import Record, to_json
 from pyrometer.report.facts.comparison import commit, taken
 from pyrometer.report.inline import inline
 from pyrometer.report.payloads.beside import texts
-from pyrometer.report.visible import for_template
+from pyrometer.report.templating import environment
 from pyrometer.version import __version__
 
 P = TypeVar("P")
@@ -122,17 +121,7 @@ def _address(name: str) -> str:
 
 @cache
 def _templates() -> jinja2.Environment:
-    def load(name: str) -> str:
-        return files("pyrometer.dashboard").joinpath(f"templates/{name}").read_text(encoding="utf-8")
-
-    templates = jinja2.Environment(
-        loader=jinja2.FunctionLoader(load),
-        autoescape=True,
-        finalize=for_template,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    templates = environment("pyrometer.dashboard")
     templates.filters |= {
         "bytes": format_bytes,
         "commit": commit,

@@ -121,12 +121,12 @@ class Pages:
     def running(self, request: Request) -> Response:
         """`/running/<id>`: a run under way, as it goes on; once it is stored, its report."""
         wanted = request.path_params["running_id"]
-        self._seen |= {one.id: one for one in self._shelf.running()}
-        alive = {one.id for one in self._shelf.running()}
+        going = {one.id: one for one in self._shelf.running()}
+        self._seen |= going
         if wanted not in self._seen:
             raise AbsentError(f"{wanted}: no such run is going on")
         one = self._seen[wanted]
-        if wanted in alive:
+        if wanted in going:
             return as_page("running.html.j2", now=running_now([one])[0])
         stored = self._stored(one)
         if stored is not None:

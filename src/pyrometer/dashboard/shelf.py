@@ -18,7 +18,7 @@ from pyrometer.report.documents import Document
 from pyrometer.report.exhibiting import MOST_PAST, stored_exhibits
 from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.history import past_runs
-from pyrometer.report.html import page
+from pyrometer.report.html import page, render_document
 from pyrometer.report.kinds import read_document
 from pyrometer.report.run_documents import CompareDocument
 from pyrometer.store.run import Run, RunSummary
@@ -83,7 +83,7 @@ class Shelf:
             raise InputError(f"run {run_id} is damaged in the database: {error}") from error
 
     def report(self, run_id: str) -> str:
-        """The report of a run, as `pyrometer export` writes it.
+        """The report of a run, as `pyrometer show` writes it.
 
         Raises:
             InputError: it is damaged, or of a kind that has no report.
@@ -92,7 +92,7 @@ class Shelf:
 
         def render() -> str:
             run = self.run(run_id)
-            return page(read_document(run.kind, run.document), stored_exhibits(self._store(), run))
+            return render_document(run.kind, run.document, stored_exhibits(self._store(), run))
 
         return self._pages.get((run_id,), render)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyrometer.compiler.graphs.layout import lay_out
 from pyrometer.compiler.graphs.record import Graph
 from pyrometer.compiler.graphs.svg import graph_svg
 from pyrometer.compiler.report import CompileReport
-from pyrometer.quantity import counted, format_seconds
+from pyrometer.quantity import Seconds, counted, format_seconds
 from pyrometer.report.charts.shares import Share, share_bar
 from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import compile_breaks
 from pyrometer.report.facts.compile_inside import STAGES
 from pyrometer.report.facts.compile_kernels import kernel_section
-from pyrometer.report.facts.layout import Section, shortened
+from pyrometer.report.facts.layout import Section
 
 PICTURED = ("dynamo", "forward", "backward", "post_grad", "post_grad_backward")
 """Stages that are drawn."""
@@ -43,15 +43,13 @@ def compile_parts(report: CompileReport, sections: Sequence[Section]) -> dict[st
         "headline": of_compile.headline(report),
         "subtitle": of_compile.subtitle(report),
         "exactness": compile_breaks.EXACTNESS,
-        "sections": [_shortened(section) for section in (*sections, *([kernels] if kernels else []))],
+        "sections": [
+            section.shortened(MOST_ROWS) for section in (*sections, *([kernels] if kernels else []))
+        ],
         "shares": shares,
         "bar": share_bar(shares, "the time that compiling took") if shares else None,
         "pictures": _pictures(report),
     }
-
-
-def _shortened(section: Section) -> Section:
-    return section if section.table is None else section._replace(table=shortened(section.table, MOST_ROWS))
 
 
 _TITLES = re.compile(r"<title>[^<]*</title>")
@@ -88,16 +86,25 @@ def _picture(graph: Graph, marks: dict[str, str]) -> Picture:
     return Picture(title, f"data:image/svg+xml;base64,{drawn}", round(layout.width))
 
 
+def phase_slots(phases_s: Mapping[str, Seconds]) -> dict[str, int]:
+    """Colours of the phases that have one of their own, the longest first; all others share `LARGEST_PHASES`.
+
+    >>> phase_slots({"guards": 0.5, "lowering": 2.0, "autotuning": 0.0})
+    {'lowering': 0, 'guards': 1}
+    """
+    longest = sorted((name for name in phases_s if phases_s[name] > 0), key=lambda name: -phases_s[name])
+    return {name: slot for slot, name in enumerate(longest[:LARGEST_PHASES])}
+
+
 def _phases(report: CompileReport) -> list[Share]:
-    phases = sorted(
-        ((name, spent) for name, spent in report.cost.phases_s.items() if spent > 0), key=lambda one: -one[1]
-    )
-    total = sum(spent for _, spent in phases)
+    phases_s = report.cost.phases_s
+    total = sum(phases_s.values())
+    slots = phase_slots(phases_s)
     shares = [
-        Share(name, spent / total, format_seconds(spent), slot)
-        for slot, (name, spent) in enumerate(phases[:LARGEST_PHASES])
+        Share(name, phases_s[name] / total, format_seconds(phases_s[name]), slot)
+        for name, slot in slots.items()
     ]
-    rest = sum(spent for _, spent in phases[LARGEST_PHASES:])
+    rest = sum(spent for name, spent in phases_s.items() if name not in slots)
     return (
         [*shares, Share("other phases", rest / total, format_seconds(rest), LARGEST_PHASES)]
         if rest

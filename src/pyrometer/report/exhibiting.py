@@ -9,7 +9,7 @@ import msgspec
 from pyrometer.errors import InputError
 from pyrometer.hardware.peaks import Peaks
 from pyrometer.report.documents import Document
-from pyrometer.report.exhibits import ARTIFACT, Exhibits, unpack
+from pyrometer.report.exhibits import ARTIFACT, MOST_RANKS, Exhibits, unpack
 from pyrometer.report.history import past_runs
 from pyrometer.report.sources import read_sources
 from pyrometer.store.run import Run, RunSummary
@@ -21,7 +21,6 @@ from pyrometer.trace.view.view import view_trace
 MOST_SLICES = 200_000
 """Slices that a page draws, over all of its ranks."""
 
-MOST_RANKS = 8
 FEWEST_SLICES = 20_000
 MOST_PAST = 50
 """Earlier runs that a history shows."""

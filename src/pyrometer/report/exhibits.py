@@ -20,6 +20,9 @@ from pyrometer.trace.view.table_record import TraceTables
 ARTIFACT = "exhibits.json.gz"
 """Its name among the files of a run."""
 
+MOST_RANKS = 8
+"""Ranks that a page draws and shows in full; the table of ranks holds all."""
+
 
 class SourceText(Record, frozen=True, kw_only=True):
     """Lines of a user's file around what the document speaks of."""

@@ -14,7 +14,7 @@ from pyrometer.report.charts.shares import Share, share_bar
 from pyrometer.report.charts.stacked_area import stacked_area
 from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import memory as of_memory
-from pyrometer.report.facts.layout import Section, shortened
+from pyrometer.report.facts.layout import Section
 
 MOST_ROWS = 25
 """Rows of a table on the page; the document holds more."""
@@ -35,7 +35,7 @@ def memory_parts(profile: MemoryProfile, sections: Sequence[Section]) -> dict[st
         "bar": share_bar(shares, "the peak") if shares else None,
         "area": stacked_area(profile.timeline, SLOTS),
         "sections": [
-            shortened_section(section) for section in sections if section is not _warning(profile, sections)
+            section.shortened(MOST_ROWS) for section in sections if section is not _warning(profile, sections)
         ],
     }
 
@@ -56,7 +56,7 @@ def snapshot_parts(report: SnapshotReport, sections: Sequence[Section]) -> dict[
         "shares": shares,
         "bar": share_bar(shares, "the peak") if shares else None,
         "area": stacked_area(report.timeline, SLOTS),
-        "sections": [shortened_section(section) for section in sections],
+        "sections": [section.shortened(MOST_ROWS) for section in sections],
     }
 
 
@@ -66,7 +66,7 @@ def loading_parts(report: LoaderReport) -> dict[str, Any]:
         "headline": of_loading.headline(report),
         "apart": of_loading.apart(report),
         "advice": report.advice,
-        "sections": [shortened_section(section) for section in of_loading.sections(report)],
+        "sections": [section.shortened(MOST_ROWS) for section in of_loading.sections(report)],
     }
 
 
@@ -77,8 +77,3 @@ def ledger_shares(ledger: dict[str, Bytes], whole: Bytes) -> list[Share]:
         for name in CATEGORIES
         if whole and ledger.get(name)
     ]
-
-
-def shortened_section(section: Section) -> Section:
-    """A chapter whose table is no longer than a page holds."""
-    return section if section.table is None else section._replace(table=shortened(section.table, MOST_ROWS))

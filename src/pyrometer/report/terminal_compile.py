@@ -14,7 +14,6 @@ from pyrometer.report.documents import CompileDocument
 from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import compile_breaks, surroundings
 from pyrometer.report.facts.compile_breaks import Card
-from pyrometer.report.facts.layout import Section, shortened
 
 MOST_ROWS = 6
 """Rows of each table; the page and the document hold more."""
@@ -27,7 +26,7 @@ def compile_view(document: CompileDocument) -> RenderableType:
     """The answer, the breaks with what to write instead, then chapter after chapter."""
     rows: layout.Rows = [("Budget", Text.assemble(("! ", "bold red"), line)) for line in document.over_budget]
     rows += _break_rows(compile_breaks.cards(document))
-    rows += _section_rows(of_compile.document_sections(document))
+    rows += layout.section_rows(of_compile.document_sections(document), MOST_ROWS)
     if document.environment is not None:
         rows.append(("Machine", Text(surroundings.environment_line(document.environment))))
     if document.run_id is not None:
@@ -43,16 +42,12 @@ def compiled_rows(report: CompileReport) -> layout.Rows:
     return [
         ("Compile", told),
         *_break_rows(compile_breaks.cards(report)[:MOST_BREAKS]),
-        *_section_rows(of_compile.check_sections(report)),
+        *layout.section_rows(of_compile.check_sections(report), MOST_ROWS),
     ]
 
 
 def _break_rows(cards: Sequence[Card]) -> layout.Rows:
     return [("Break", _card(card)) for card in cards]
-
-
-def _section_rows(sections: Sequence[Section]) -> layout.Rows:
-    return [(section.slug.capitalize(), _section(section)) for section in sections]
 
 
 def _card(card: Card) -> RenderableType:
@@ -70,15 +65,4 @@ def _card(card: Card) -> RenderableType:
         remark = compile_breaks.EXACTNESS.get(rewrite.exactness, rewrite.exactness)
         if remark:
             parts.append(Padding(Text(remark, style="dim"), (0, 0, 0, 4)))
-    return Group(*parts)
-
-
-def _section(section: Section) -> RenderableType:
-    parts: list[RenderableType] = []
-    if section.has_prose:
-        parts += [Text.assemble((f"{fact.label} ", "dim"), fact.line) for fact in section.facts]
-    elif section.facts:
-        parts.append(layout.facts(section.facts))
-    if section.table is not None:
-        parts.append(layout.table(shortened(section.table, MOST_ROWS)))
     return Group(*parts)

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from pyrometer.report.facts.layout import Fact, Table
+from pyrometer.report.facts.layout import Fact, Section, Table
 from pyrometer.report.glyphs import Flow, Portable
 
 OPENING = {
@@ -129,3 +129,19 @@ def _fill(grid: Grid, table: Table) -> None:
     grid.add_row(*[Text(column, style="dim") for column in table.columns])
     for row in table.rows:
         grid.add_row(*[Text(cell) for cell in row])
+
+
+def section_rows(sections: Sequence[Section], most_rows: int) -> Rows:
+    """Chapters, each labelled with its slug, their tables with at most so many rows."""
+    return [(section.slug.capitalize(), _section(section.shortened(most_rows))) for section in sections]
+
+
+def _section(section: Section) -> RenderableType:
+    parts: list[RenderableType] = []
+    if section.has_prose:
+        parts += [Text.assemble((f"{fact.label} ", "dim"), fact.line) for fact in section.facts]
+    elif section.facts:
+        parts.append(facts(section.facts))
+    if section.table is not None:
+        parts.append(table(section.table))
+    return Group(*parts)

@@ -18,7 +18,6 @@ from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts import snapshot as of_snapshot
 from pyrometer.report.facts import surroundings
-from pyrometer.report.facts.layout import Section, shortened
 
 MOST_ROWS = 8
 """Rows of each table; the page and the document hold more."""
@@ -30,7 +29,7 @@ MOST_ADVICE = 3
 def memory_view(document: MemoryDocument) -> RenderableType:
     """The answer, the advice, then chapter after chapter."""
     rows: layout.Rows = [("Limit", Text.assemble(("! ", "bold red"), line)) for line in document.over_limit]
-    rows += section_rows(of_memory.document_sections(document))
+    rows += layout.section_rows(of_memory.document_sections(document), MOST_ROWS)
     rows += advice_rows(document.advice)
     if document.environment is not None:
         rows.append(("Machine", Text(surroundings.environment_line(document.environment))))
@@ -42,7 +41,7 @@ def memory_view(document: MemoryDocument) -> RenderableType:
 def snapshot_view(document: SnapshotDocument) -> RenderableType:
     """A snapshot: why memory ran out, how it was fragmented, who held it."""
     rows: layout.Rows = [("Limit", Text.assemble(("! ", "bold red"), line)) for line in document.over_limit]
-    rows += section_rows(of_snapshot.document_sections(document))
+    rows += layout.section_rows(of_snapshot.document_sections(document), MOST_ROWS)
     rows += advice_rows(document.advice)
     if document.run_id is not None:
         rows.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
@@ -53,7 +52,7 @@ def loading_rows(report: LoaderReport, *, advised: bool = True) -> layout.Rows:
     """What `check` and `bench` print about how the data arrives; without the advice where findings tell it."""
     return [
         ("Data", Text(of_loading.headline(report))),
-        *section_rows(of_loading.sections(report)),
+        *layout.section_rows(of_loading.sections(report), MOST_ROWS),
         *advice_rows(report.advice if advised else []),
     ]
 
@@ -63,7 +62,7 @@ def memory_rows(profile: MemoryProfile, *, advised: bool = True) -> layout.Rows:
     told = Group(Text(of_memory.headline(profile)), Text(of_memory.subtitle(profile), style="dim"))
     return [
         ("Peak", told),
-        *section_rows(of_memory.check_sections(profile)),
+        *layout.section_rows(of_memory.check_sections(profile), MOST_ROWS),
         *advice_rows(profile.advice[:MOST_ADVICE] if advised else []),
     ]
 
@@ -73,11 +72,6 @@ def advice_rows(advice: Sequence[Advice] | Sequence[LoaderAdvice]) -> layout.Row
     return [("Advice", _advice(one)) for one in advice]
 
 
-def section_rows(sections: Sequence[Section]) -> layout.Rows:
-    """Chapters, each labelled with its slug."""
-    return [(section.slug.capitalize(), _section(section)) for section in sections]
-
-
 def _advice(one: Advice | LoaderAdvice) -> RenderableType:
     return Group(
         Text.assemble(("→ ", "bold yellow"), (one.title, "bold"), of_memory.saving(one)),
@@ -85,14 +79,3 @@ def _advice(one: Advice | LoaderAdvice) -> RenderableType:
         Padding(Text(one.use, style="green"), (0, 0, 0, 4)),
         Padding(Text(one.effect, style="dim"), (0, 0, 0, 2)),
     )
-
-
-def _section(section: Section) -> RenderableType:
-    parts: list[RenderableType] = []
-    if section.has_prose:
-        parts += [Text.assemble((f"{fact.label} ", "dim"), fact.line) for fact in section.facts]
-    elif section.facts:
-        parts.append(layout.facts(section.facts))
-    if section.table is not None:
-        parts.append(layout.table(shortened(section.table, MOST_ROWS)))
-    return Group(*parts)

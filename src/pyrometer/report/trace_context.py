@@ -17,9 +17,6 @@ from pyrometer.report.facts.trace_document import Part
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.trace.reporting.totals import arithmetic_of
 
-MOST_RANKS = 8
-"""Ranks that a page shows in full; the table of ranks holds all."""
-
 
 def part_contexts(parts: Sequence[Part]) -> list[dict[str, Any]]:
     """Fills `trace_sections.html.j2`; of several ranks the overview tells of the first."""
@@ -72,7 +69,5 @@ def _roofline(report: RankReport) -> Markup | None:
         for point in report.roofline
     ]
     rates = {one.name: one.rate for one in report.ceilings}
-    used = arithmetic_of(report.roofline)
-    highest = max((rate for name, rate in rates.items() if name in used), default=None)
-    known = highest is not None and "memory" in rates
-    return roofline(points, Roof(highest, rates["memory"]) if highest is not None and known else None)
+    tops = [rates[name] for name in arithmetic_of(report.roofline) if name in rates]
+    return roofline(points, Roof(max(tops), rates["memory"]) if tops and "memory" in rates else None)

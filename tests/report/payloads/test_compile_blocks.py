@@ -167,6 +167,7 @@ def test_phases_stand_in_the_order_of_compiling_and_add_up():
     assert content is not None
     assert content.phases == ["Dynamo tracing", "guards", "of my own"]
     assert content.totals_s == [2.0, 1.0, 0.5]
+    assert content.slots == [0, 1, 2]
     assert content.compilations[0].phases_s == [2.0, 1.0, 0.0]
     assert content.compilations[0].spared_s == 1.5
     assert compile_content(report()) is None

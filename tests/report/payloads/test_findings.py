@@ -11,7 +11,7 @@ import pytest
 import pyrometer.rules
 from pyrometer.record import from_json
 from pyrometer.report.exhibits import Exhibits, SourceText
-from pyrometer.report.findings_context import WORDS, explanation, finding_parts, shown_in, views
+from pyrometer.report.findings_context import SHOWN_ON, WORDS, explanation, finding_parts, shown_in, views
 from pyrometer.report.navigation import PAGES, assemble
 from pyrometer.report.payloads.findings import FindingsPayload, blocks, family_of, source_of
 from pyrometer.rules.finding import Finding, Place
@@ -81,7 +81,8 @@ def test_every_pointer_of_a_rule_leads_to_a_page():
 
 
 def test_words_and_pages_belong_together():
-    assert set(WORDS) <= set(PAGES)
+    assert {place.partition("#")[0] for place in WORDS} <= set(PAGES)
+    assert set(WORDS) == {place for _, place in SHOWN_ON}
 
 
 @pytest.mark.parametrize(("code", "family"), [("PYR101", "host"), ("PYR199", "host"), ("X", "other")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from pyrometer.bench.measurement import Measurement
 from pyrometer.quantity import counted, format_bytes, format_percent, format_rate, format_seconds, significant
@@ -23,20 +23,28 @@ SAME = 0.005
 SIDES = ("A (before)", "B (after)")
 """What the columns of both sides are called."""
 
-_Said: TypeAlias = "Callable[[Measurement], str]"
-_Value: TypeAlias = "Callable[[Measurement], float | None]"
 
-FIGURES: tuple[tuple[str, _Said, _Value | None], ...] = (
-    ("median step", lambda m: format_seconds(m.median_s), lambda m: m.median_s),
-    ("its interval", lambda m: f"{format_seconds(m.ci_low_s)}–{format_seconds(m.ci_high_s)}", None),
-    ("P95", lambda m: format_seconds(m.p95_s), lambda m: m.p95_s),
-    ("P99", lambda m: format_seconds(m.p99_s), lambda m: m.p99_s),
-    ("first call", lambda m: format_seconds(m.first_call_s), lambda m: m.first_call_s),
-    ("throughput", lambda m: format_rate(m.throughput, f"{m.unit}/s"), lambda m: m.throughput),
-    ("peak memory", lambda m: format_bytes(m.peak_bytes), lambda m: m.peak_bytes),
-    ("samples", lambda m: f"{m.num_samples:,}", None),
+class Figure(NamedTuple):
+    """What is told of each side."""
+
+    name: str
+    said: Callable[[Measurement], str]
+    value: Callable[[Measurement], float | None] | None = None  # by which the two differ
+
+
+MEDIAN = Figure("median step", lambda m: format_seconds(m.median_s), lambda m: m.median_s)
+PEAK = Figure("peak memory", lambda m: format_bytes(m.peak_bytes), lambda m: m.peak_bytes)
+FIGURES = (
+    MEDIAN,
+    Figure("its interval", lambda m: f"{format_seconds(m.ci_low_s)}–{format_seconds(m.ci_high_s)}"),
+    Figure("P95", lambda m: format_seconds(m.p95_s), lambda m: m.p95_s),
+    Figure("P99", lambda m: format_seconds(m.p99_s), lambda m: m.p99_s),
+    Figure("first call", lambda m: format_seconds(m.first_call_s), lambda m: m.first_call_s),
+    Figure("throughput", lambda m: format_rate(m.throughput, f"{m.unit}/s"), lambda m: m.throughput),
+    PEAK,
+    Figure("samples", lambda m: f"{m.num_samples:,}"),
 )
-"""What is told of each side: its name, its words, and the value by which the two differ."""
+"""All that is told of each side."""
 
 
 def headline(comparison: Comparison) -> str:
@@ -72,8 +80,10 @@ def top_figures(comparison: Comparison) -> list[Fact]:
     changes, facts = comparison.changes, []
     a, b = (side.measurement for side in (comparison.a, comparison.b))
     if comparison.ratio_of_medians is not None:
-        for label, said, value in (FIGURES[0], *(one for one in FIGURES if one[0] == "peak memory")):
-            facts.append(Fact(label.capitalize(), f"{said(a)} → {said(b)}", _difference(value, a, b)))
+        facts += [
+            Fact(one.name.capitalize(), f"{one.said(a)} → {one.said(b)}", _difference(one, a, b))
+            for one in (MEDIAN, PEAK)
+        ]
     if changes.findings_gone or changes.findings_new or changes.num_findings_kept:
         came = f"{len(changes.findings_gone)} gone, {len(changes.findings_new)} new"
         facts.append(Fact("Findings", came, f"{changes.num_findings_kept} on both sides"))
@@ -126,15 +136,15 @@ def provenance_facts(comparison: Comparison) -> list[Fact]:
 def figure_table(comparison: Comparison) -> Table:
     """Their figures; by how much they differ is told where both do the same work in a step."""
     a, b = (side.measurement for side in (comparison.a, comparison.b))
-    rows = [(label, said(a), said(b), _difference(value, a, b)) for label, said, value in FIGURES]
+    rows = [(one.name, one.said(a), one.said(b), _difference(one, a, b)) for one in FIGURES]
     table = Table(("", *SIDES, "change"), rows)
     return table if comparison.ratio_of_medians is not None else _without_changes(table)
 
 
-def _difference(value: Callable[[Measurement], float | None] | None, a: Measurement, b: Measurement) -> str:
-    if value is None:
+def _difference(figure: Figure, a: Measurement, b: Measurement) -> str:
+    if figure.value is None:
         return ""
-    before, after = value(a), value(b)
+    before, after = figure.value(a), figure.value(b)
     if before is None or after is None:
         return "–"
     return change(Amount(name="", a=before, b=after))

@@ -63,6 +63,10 @@ class Section(NamedTuple):
         """Whether some fact is a sentence, and so wants a line of its own."""
         return any(len(fact.value) > PROSE for fact in self.facts)
 
+    def shortened(self, most: int) -> Section:
+        """The same with at most so many rows of its table."""
+        return self if self.table is None else self._replace(table=shortened(self.table, most))
+
 
 def percent(share: float) -> str:
     """A confidence or a share with no more digits than it needs.

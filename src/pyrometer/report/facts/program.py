@@ -71,18 +71,12 @@ def numerics_section(report: NumericsReport) -> Section:
         for one in report.casts[:MOST_ROWS]
     ]
     facts += [Fact("note", note) for note in report.notes]
-    return Section(
-        "numerics",
-        "What the numbers did",
-        facts,
-        _layers(report.gradients) if report.gradients is not None else None,
-        "A few steps, watched value by value; they were not timed." + (
-            " The table has the root mean square of each layer's gradients, in the first and the last of them."
-            if report.gradients is not None and report.gradients.layers
-            else ""
-        ),
-        "Other inputs, or a later stage of the training, may show what these steps did not.",
-    )  # fmt: skip
+    layers = _layers(report.gradients) if report.gradients is not None else None
+    how = "A few steps, watched value by value; they were not timed."
+    if layers is not None:
+        how += " The table has the root mean square of each layer's gradients, in the first and the last of them."
+    change = "Other inputs, or a later stage of the training, may show what these steps did not."
+    return Section("numerics", "What the numbers did", facts, layers, how, change)
 
 
 def _inputs(inputs: list[InputTensor]) -> Table | None:
@@ -131,7 +125,7 @@ def _layers(found: Gradients) -> Table | None:
         (one.module, f"{one.num_parameters:,}", _rms(one.rms[:1]), _rms(one.rms[-1:])) for one in found.layers
     ]
     columns = ("layer", "parameters", "first step", "last step")
-    return shortened(Table(columns, rows), 2 * MOST_ROWS) if rows else None  # fmt: skip
+    return shortened(Table(columns, rows), 2 * MOST_ROWS) if rows else None
 
 
 def _rms(values: list[float | None]) -> str:

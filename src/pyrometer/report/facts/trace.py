@@ -157,8 +157,8 @@ def _steps(report: RankReport) -> Section | None:
         Fact("traced span", ns(report.span_ns)),
     ]
     how = (
-        "The parts of a step add up to its length; the smallest have no column. The span begins with the first work that was recorded and ends with the "
-        "last, inside of a step or outside; shares of other chapters are of the span."
+        "The parts of a step add up to its length; the smallest have no column. The span begins with the first work that was "
+        "recorded and ends with the last, inside of a step or outside; shares of other chapters are of the span."
     )
     return Section("steps", "Steps", facts, Table(columns, body), how)
 

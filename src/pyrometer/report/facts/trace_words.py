@@ -59,7 +59,11 @@ IDLE_CAUSES = {
 OF_SPAN = "of the span"
 """Column of shares of the traced span, from the first recorded work to the last."""
 
-SHARES_OVERLAP = "Shares are of the traced span; threads and streams run at the same time, so that shares can add up to more than 100 %, and one on several of them can be a multiple of it."
+SHARES_OVERLAP = (
+    "Shares are of the traced span; threads and streams run at the same time, so that shares can add up to more than 100 %, "
+    "and one on several of them can be a multiple of it."
+)
+"""Stands below tables with such shares."""
 
 PHASE_SOURCES = {
     "phase": "Pyrometer's marks",

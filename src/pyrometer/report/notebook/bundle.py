@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
 import jinja2
 
 from pyrometer.record import Record
 from pyrometer.report.facts.layout import Section, percent
+from pyrometer.report.inline import asset
 from pyrometer.report.notebook.fragment import MOST_SECTIONS, Fragment, fragment_of
 from pyrometer.report.notebook.picture import COLOURS, picture
-from pyrometer.report.visible import for_template
+from pyrometer.report.templating import environment
 
 
 def mime_bundle(record: Record) -> dict[str, str]:
@@ -45,15 +45,7 @@ def _filled(found: Fragment) -> list[Section]:
 
 @cache
 def _template() -> jinja2.Template:
-    folder = files("pyrometer.report")
-    environment = jinja2.Environment(
-        autoescape=True,
-        finalize=for_template,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"percent": percent, "picture": picture}
-    environment.globals["colours"] = COLOURS
-    environment.globals["style"] = folder.joinpath("assets/fragment.css").read_text(encoding="utf-8")
-    return environment.from_string(folder.joinpath("templates/fragment.html.j2").read_text(encoding="utf-8"))
+    templates = environment("pyrometer.report")
+    templates.filters |= {"percent": percent, "picture": picture}
+    templates.globals |= {"colours": COLOURS, "style": asset("fragment.css")}
+    return templates.get_template("fragment.html.j2")

@@ -41,7 +41,7 @@ from pyrometer.report.facts import surroundings as of_surroundings
 from pyrometer.report.facts import trace as of_rank
 from pyrometer.report.facts import trace_words
 from pyrometer.report.facts import verdict as of_verdict
-from pyrometer.report.facts.layout import Fact, Section, Table, shortened
+from pyrometer.report.facts.layout import Fact, Section, Table
 from pyrometer.report.memory_context import ledger_shares
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding
@@ -74,7 +74,7 @@ def fragment_of(record: Record) -> Fragment:
     for kind in type(record).__mro__:
         if kind in FRAGMENTS:
             made = FRAGMENTS[kind](record)
-            return made._replace(sections=[_short(section) for section in made.sections])
+            return made._replace(sections=[section.shortened(MOST_ROWS) for section in made.sections])
     return _fields(record)
 
 
@@ -233,10 +233,6 @@ FRAGMENTS: Mapping[type[Record], Callable[[Any], Fragment]] = MappingProxyType(
 def _short_place(finding: Finding) -> str:
     where = finding.where
     return f"{PurePath(where.file).name}:{where.line}" if where.file and where.line else ""
-
-
-def _short(section: Section) -> Section:
-    return section if section.table is None else section._replace(table=shortened(section.table, MOST_ROWS))
 
 
 def _fields(record: Record) -> Fragment:

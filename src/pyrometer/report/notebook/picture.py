@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import xml.etree.ElementTree as ET
 from functools import cache
-from importlib.resources import files
 
 from markupsafe import Markup
 
 from pyrometer.report.charts.svg import tag
+from pyrometer.report.inline import asset
 
 WIDTH = 800
 MARGIN = 8
@@ -42,4 +42,4 @@ def picture(drawing: Markup) -> Markup:
 @cache
 def _style() -> str:
     parts = "".join(f".phase-{slot} {{ fill: {colour}; }}\n" for slot, colour in enumerate(COLOURS))
-    return files("pyrometer.report").joinpath("assets/picture.css").read_text(encoding="utf-8") + parts
+    return asset("picture.css") + parts

@@ -14,6 +14,7 @@ from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.stack import own_name
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
+from pyrometer.report.compile_context import LARGEST_PHASES, phase_slots
 from pyrometer.report.facts.trace_words import short
 
 _VALUE = re.compile(r"((?:==|!=|<=|>=|<|>|\bexpected|\bactual)\s*)-?\d+(?:\.\d+)?")
@@ -81,6 +82,7 @@ class CompileContent(Record, frozen=True, kw_only=True):
 
     phases: Annotated[list[str], doc("phases that occur, in the order of compiling")]
     totals_s: list[float]
+    slots: Annotated[list[int], doc("colour of each phase, as everywhere on the page")]
     compile_s: Seconds
     background: Annotated[dict[str, float], doc("seconds on compile threads, beside the program")] = {}
     cache: Annotated[str, doc("warm, cold, mixed or unused")]
@@ -96,8 +98,10 @@ def compile_content(report: CompileReport) -> CompileContent | None:
         return None
     held = {name for one in report.compilations for name in one.phases_s} | set(report.cost.phases_s)
     phases = [name for name in ORDER if name in held] + sorted(held - set(ORDER))
+    slots = phase_slots(report.cost.phases_s)
     return CompileContent(
         phases=phases,
+        slots=[slots.get(name, LARGEST_PHASES) for name in phases],
         totals_s=[report.cost.phases_s.get(name, 0.0) for name in phases],
         compile_s=report.cost.compile_s,
         background=report.cost.background_s,

@@ -269,11 +269,11 @@ def _inside(graph: Graph, units: Units, inside: Sequence[int]) -> _Part:
     outputs = []
     for unit_numbers in _ports(list(readers)):
         first, more = units.first[unit_numbers[0]], len(unit_numbers) - 1
-        name = f"{_OUT}{unit_numbers[0]}"
-        results = dict.fromkeys(name for unit in unit_numbers for name in readers[unit])
+        stub = f"{_OUT}{unit_numbers[0]}"
+        results = dict.fromkeys(result for unit in unit_numbers for result in readers[unit])
         title = f"{first} and {more} more" if more else first
-        outputs.append(GraphNode(name=name, op="output", target=title, inputs=list(results)))
-        outside[name] = unit_numbers
+        outputs.append(GraphNode(name=stub, op="output", target=title, inputs=list(results)))
+        outside[stub] = unit_numbers
     return _Part(replace(graph, nodes=[*inputs, *nodes, *outputs]), outside)
 
 

@@ -9,7 +9,7 @@ from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.stack import own_name
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
-from pyrometer.report.compile_context import LARGEST_PHASES
+from pyrometer.report.compile_context import LARGEST_PHASES, phase_slots
 from pyrometer.report.facts.trace_words import short_path
 
 COMPILATION = "compilation"
@@ -46,11 +46,12 @@ def phases_content(report: CompileReport) -> PhasesContent | None:
         return None
     kinds = [WHOLE, COMPILATION, *tree.phases]
     names = ["all compilations", *_titles(tree, report)]
+    slots = phase_slots(report.cost.phases_s)
     return PhasesContent(
         path=names[0],
         names=names,
         kinds=kinds,
-        slots=_slots(kinds, report),
+        slots=[slots.get(kind, LARGEST_PHASES) for kind in kinds],
         calls=StepColumns(
             parent=[-1, *(parent + 1 for parent in tree.parent)],
             name=[0, *(name + 1 for name in tree.name)],
@@ -77,10 +78,3 @@ def _titles(tree: PhaseTree, report: CompileReport) -> list[str]:
             " ".join(part for part in (name, own_name(one.function), place) if part) if one else name
         )
     return titles
-
-
-def _slots(kinds: list[str], report: CompileReport) -> list[int]:
-    """The longest phases have a colour of their own, all else shares the last."""
-    ordered = sorted(report.cost.phases_s, key=lambda name: -report.cost.phases_s[name])
-    own = {name: slot for slot, name in enumerate(ordered[:LARGEST_PHASES])}
-    return [own.get(kind, LARGEST_PHASES) for kind in kinds]

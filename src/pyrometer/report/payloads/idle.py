@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
 from pyrometer.report.documents import Document
-from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.exhibits import MOST_RANKS, Exhibits
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import HOST_DOINGS, IDLE_CAUSES, ns
 from pyrometer.report.payloads.block import Block, block_of
-from pyrometer.report.payloads.operators import MOST_RANKS, reports_of
+from pyrometer.report.payloads.operators import reports_of
 from pyrometer.trace.analysis.idle import Idle
 from pyrometer.trace.analysis.synchronisation import SyncPoint
 from pyrometer.trace.reporting.rank_report import RankReport

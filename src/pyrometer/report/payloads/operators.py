@@ -12,7 +12,7 @@ import msgspec
 
 from pyrometer.record import Record, doc
 from pyrometer.report.documents import CheckDocument, Document, TraceDocument
-from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.exhibits import MOST_RANKS, Exhibits
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import ns
 from pyrometer.report.payloads.block import Block, block_of
@@ -28,9 +28,6 @@ from pyrometer.trace.view.table_record import (
     TraceTables,
 )
 from pyrometer.trace.view.tables import gap_columns, place_text
-
-MOST_RANKS = 8
-"""Ranks without tables of their own that a page lists."""
 
 C = TypeVar("C", bound=Record)
 

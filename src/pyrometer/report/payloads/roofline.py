@@ -8,10 +8,9 @@ from typing import Annotated
 from pyrometer.record import Record, doc
 from pyrometer.report.charts.scale import Scale
 from pyrometer.report.documents import CheckDocument, Document, TraceDocument
-from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.exhibits import MOST_RANKS, Exhibits
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.measurement import AxisView, axis_view
-from pyrometer.report.trace_context import MOST_RANKS
 from pyrometer.trace.analysis.ceilings import MEMORIES, Ceiling
 from pyrometer.trace.naming.shapes import shape_words
 from pyrometer.trace.reporting.rank_report import RankReport

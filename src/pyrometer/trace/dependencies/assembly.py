@@ -339,11 +339,11 @@ def _notes(found: Found, lag_ns: int) -> tuple[str, ...]:
             "{} backward passes are taken to start and to be awaited where the main thread pauses",
         ),
         (found.threads.num_followed, "{} other threads are taken to follow the main thread's clock"),
-        (
-            lag_ns and format_seconds(lag_ns * 1e-9),
-            "{} of delays have no cause in the trace; replays keep them, the interval tells what if they vanish",
-        ),
     ]
-    return tuple(
-        text.format(number if isinstance(number, str) else f"{number:,}") for number, text in said if number
-    )
+    notes = [text.format(f"{number:,}") for number, text in said if number]
+    if lag_ns:
+        notes.append(
+            f"{format_seconds(lag_ns * 1e-9)} of delays have no cause in the trace; replays keep them, the interval tells what if "
+            "they vanish"
+        )
+    return tuple(notes)

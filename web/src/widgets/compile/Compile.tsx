@@ -7,7 +7,7 @@ import { t } from "../../i18n/language";
 import { Figure } from "../Figure";
 import { Loaded } from "../Loaded";
 import type { WidgetProps } from "../widget";
-import { type CompilationRow, type CompileContent, partsOf, slotsOf } from "./content";
+import { type CompilationRow, type CompileContent, partsOf } from "./content";
 import { Recompiles } from "./Recompiles";
 
 const MOST_BARS = 12;
@@ -36,7 +36,7 @@ function Phases({ content }: { readonly content: CompileContent }): JSX.Element 
   const [all, setAll] = useState(false);
   const [byShare, setByShare] = useState(false);
   const [only, setOnly] = useState<number | null>(null);
-  const slots = slotsOf(content.totals_s);
+  const { slots } = content;
   const timed = content.compilations.filter((one) => one.phases_s.some((seconds) => seconds > 0));
   const ordered = [...timed].sort((a, b) => total(b.phases_s) - total(a.phases_s));
   const rows = all ? ordered : ordered.slice(0, MOST_BARS);

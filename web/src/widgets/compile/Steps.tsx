@@ -1,7 +1,7 @@
 /** Compile time nested: the call tree's drawing, of the compiler's own steps. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { note, parseRoute } from "../../shell/router";
+import { noteSome } from "../../shell/router";
 import { Explorer } from "../icicle/Explorer";
 import { FIRST_LOOK, type Look } from "../icicle/look";
 import { type TraceBlock, type Tree, treeOf } from "../icicle/tree";
@@ -12,9 +12,7 @@ export function Steps({ blocks, place, route }: WidgetProps): JSX.Element {
   const [look, setLook] = useState<Look>({ ...FIRST_LOOK, node: route.parameters["step"] ?? "" });
   const change = (wanted: Partial<Look>): void => {
     setLook({ ...look, ...wanted });
-    if (wanted.node === undefined) return;
-    const { step: _, ...rest } = parseRoute(location.hash)?.parameters ?? {};
-    note("compile", wanted.node === "" ? rest : { ...rest, step: wanted.node });
+    if (wanted.node !== undefined) noteSome("compile", { step: wanted.node || null });
   };
   return (
     <Loaded<TraceBlock> blocks={blocks} name={place["block"] ?? "phases"}>

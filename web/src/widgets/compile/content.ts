@@ -43,6 +43,8 @@ export interface RecompiledFrame {
 export interface CompileContent {
   readonly phases: readonly string[];
   readonly totals_s: readonly number[];
+  /** Colour of each phase. */
+  readonly slots: readonly number[];
   readonly compile_s: number;
   readonly background: Readonly<Record<string, number>>;
   readonly cache: string;
@@ -96,16 +98,6 @@ export function partsOf(phases_s: readonly number[], longest: number): Part[] {
     sum += seconds;
   });
   return parts;
-}
-
-/** Colours of phases: the longest ones have one of their own, the rest share the last. */
-export function slotsOf(totals_s: readonly number[], own = 9): number[] {
-  const ordered = totals_s.map((seconds, phase) => [seconds, phase] as const).sort(([a], [b]) => b - a);
-  const slots = totals_s.map(() => own);
-  ordered.slice(0, own).forEach(([seconds, phase], slot) => {
-    if (seconds > 0) slots[phase] = slot;
-  });
-  return slots;
 }
 
 /** What stands in a cell of the matrix: the guard failed first, failed behind another one, or did not fail. */

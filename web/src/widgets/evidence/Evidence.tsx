@@ -55,7 +55,8 @@ function Filter({ findings, route }: FilterProps): JSX.Element {
     if (route.page !== PAGE || (!asked && route.from !== PAGE)) return;
     const wrong = (["severity", "family"] as const).filter((key) => key in route.parameters && !findings.some((one) => one[key] === route.parameters[key]));
     leaveOut(wrong.map((key) => `${key}=${route.parameters[key]}`));
-    setWish({ ...NO_WISH, ...route.parameters, ...Object.fromEntries(wrong.map((key) => [key, ""])) });
+    const given = (key: keyof Wish): string => (wrong.some((one) => one === key) ? "" : (route.parameters[key] ?? ""));
+    setWish({ severity: given("severity"), family: given("family"), text: given("text") });
   }, [route]);
   const shown = findings.filter((finding) => wanted({ ...finding, text: textOf(finding) }, wish));
   useEffect(() => {

@@ -1,8 +1,11 @@
 /** Keeps what the reader looks at in the page's address. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { leaveOut } from "../../shell/notice";
-import { note, parseRoute, type Route } from "../../shell/router";
+import { type Changes, note, noteSome, parseRoute, type Route } from "../../shell/router";
 import { FIRST_LOOK, formatLook, type Look, LOOK_KEYS, parseLook, wrongIn } from "./look";
+
+/** No parameter says anything of the look. */
+const NOT_ASKED: Changes = Object.fromEntries(LOOK_KEYS.map((key) => [key, null]));
 
 /** The look that the address names, and how to change it; other parts of the page keep their parameters. */
 export function useLook(page: string, route: Route): [Look, (change: Partial<Look>) => void] {
@@ -25,7 +28,7 @@ export function useLook(page: string, route: Route): [Look, (change: Partial<Loo
     (wanted: Partial<Look>) => {
       now.current = { ...now.current, ...wanted };
       setLook(now.current);
-      note(page, { ...others(page), ...formatLook(now.current) });
+      noteSome(page, { ...NOT_ASKED, ...formatLook(now.current) });
     },
     [page],
   );
@@ -36,11 +39,4 @@ export function useLook(page: string, route: Route): [Look, (change: Partial<Loo
 function lookOf(page: string, route: Route): Look | null {
   const told = route.page === page && LOOK_KEYS.some((key) => key in route.parameters);
   return told ? parseLook(route.parameters) : null;
-}
-
-/** Parameters of the address that are not ours. */
-function others(page: string): Record<string, string> {
-  const here = parseRoute(location.hash);
-  if (here?.page !== page) return {};
-  return Object.fromEntries(Object.entries(here.parameters).filter(([key]) => !LOOK_KEYS.includes(key)));
 }

@@ -3,11 +3,11 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { formatBytes, formatCount } from "../../data/quantity";
 import { t } from "../../i18n/language";
-import type { Route } from "../../shell/router";
+import { remember, type Route } from "../../shell/router";
 import { Figure } from "../Figure";
 import { type Column, columnsOf, rowsOf } from "../table/model";
 import { Table } from "../table/Table";
-import { numberIn, remember } from "./address";
+import { numberIn } from "./address";
 import { endOf, type HeldNode, type Holding, type MemoryPart, partsOf, pathTo, placesIn, shareSaid } from "./model";
 
 const HOW =

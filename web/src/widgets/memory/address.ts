@@ -1,5 +1,4 @@
-/** What is selected on this page, kept in the address so that a link leads back to it. */
-export { remember } from "../../shell/router";
+/** What is selected on this page, as the address has it. */
 
 /** A parameter that is a number; null when it is not. */
 export function numberIn(parameters: Readonly<Record<string, string>>, name: string): number | null {
