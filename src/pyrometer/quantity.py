@@ -141,6 +141,15 @@ def counted(number: float, noun: str) -> str:
     return f"{number:,.0f} {noun}{ending}"
 
 
+def format_about(number: float) -> str:
+    """A number that is known roughly, to two digits.
+
+    >>> format_about(1_750_002)
+    '1,800,000'
+    """
+    return f"{float(f'{number:.2g}'):,.0f}"
+
+
 def format_percent(share: float | None, digits: int = 3) -> str:
     """A share of one as a percentage.
 

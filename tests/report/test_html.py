@@ -72,6 +72,18 @@ def poisoned(documents):
     )  # fmt: skip
 
 
+def test_a_failed_run_looks_like_one(documents):
+    found = documents["steady"]
+    said = "step 3 raised ValueError: bad <7> (three.py:40)"
+    measurement = msgspec.structs.replace(found.measurement, complete=False, failure=said)
+    text = html.page(msgspec.structs.replace(found, measurement=measurement)).partition("<main")[2]
+    heading = re.sub("<[^>]+>", "", text.partition("<h1")[2].partition("</h1>")[0]).partition(">")[2]
+    assert " ".join(heading.split()).startswith("failed in step 3: ValueError (three.py:40)")
+    static = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert static.count("step 3 raised ValueError: bad &lt;7&gt;") == 1
+    assert static.index("What to do first") < static.index("step 3 raised ValueError")
+
+
 def data_of(text: str) -> dict:
     (found,) = re.findall(
         r'<script type="application/json" id="pyrometer-data"( data-encoding="gzip")?>(.*?)</script>',

@@ -17,7 +17,7 @@ DRAWN = sorted({widget for areas in PLACES.values() for widget, _ in areas})
 
 def registered(code: str) -> set[str]:
     """The widgets that a script knows, as they introduce themselves to its register."""
-    register = re.search(r"function ([\w$]+)\((\w+),(\w+)\)\{[\w$]+\.set\(\2,\3\)\}", code)
+    register = re.search(r"function ([\w$]+)\((\w+),(\w+),[^)]*\)\{[\w$]+\.set\(\2,\3\)", code)
     assert register is not None
     return set(re.findall(rf'(?<![\w$.]){re.escape(register[1])}\("(\w+)",', code))
 

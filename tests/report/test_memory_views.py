@@ -374,6 +374,27 @@ def test_the_drawing_keeps_the_peak_and_the_phases():
     assert stacked_area(Timeline(), SLOTS) is None
 
 
+def test_a_leak_is_told_with_one_figure_of_steps_and_no_interval_without_width():
+    leak = LeakReport(
+        verdict="leak", sentence="leak: 8.38 KiB per step", num_steps=60, bytes_per_step=8580.0, ci=[8580.0, 8581.0],
+        eta_steps=1_750_002.0, limit_bytes=2**34,
+    )  # fmt: skip
+    text = shown(document(profile(leak=leak)))
+    assert "memory is full after about 1,800,000 steps" in text
+    assert "growth 8.38 KiB per step\n" in "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def test_a_total_that_fits_does_not_speak_for_its_parts():
+    found = profile()
+    assert found.predicted is not None
+    ledger = dict(found.ledger_bytes)
+    moved = msgspec.structs.replace(
+        found.predicted, ledger_bytes={**ledger, "activations": 0, "temporaries": ledger["activations"]}
+    )
+    text = shown(document(msgspec.structs.replace(found, predicted=moved)), 200)
+    assert "total predicted without running within 0.60 %, its parts divided otherwise" in text
+
+
 def test_shares_of_the_ledger_add_up():
     shares = ledger_shares(LEDGER, 330 * MIB)
     assert sum(share.share for share in shares) == pytest.approx(1)

@@ -20,8 +20,9 @@ from pyrometer.memory.profile import Fit, MemoryProfile, ProcessLevels
 from pyrometer.memory.timeline import Timeline
 from pyrometer.quantity import format_bytes, format_seconds
 from pyrometer.report import html, markdown, page_context, terminal
-from pyrometer.report.documents import CheckDocument
+from pyrometer.report.documents import CheckDocument, TraceDocument
 from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts.findings import cards, reading_section
 from pyrometer.report.facts.memory import sections
 from pyrometer.report.facts.trace_words import median_step
@@ -131,6 +132,21 @@ def flat(text: str) -> str:
 
 
 WRITTEN = ("terminal", "markdown", "page")
+
+
+@pytest.mark.parametrize("view", WRITTEN)
+def test_the_bar_says_that_it_is_all_traced_steps(views: dict[str, str], view: str) -> None:
+    said = "The bar is 5 traced steps together" if view == "page" else "(5 steps together)"
+    assert said in views[view]
+
+
+def test_steps_that_outlast_the_recorded_work_are_not_told_beside_it(report: Any) -> None:
+    def told(span_ns: int) -> str:
+        one = msgspec.structs.replace(report, span_ns=span_ns)
+        return of_trace.subtitle(TraceDocument(target="a.json", ranks=[one]))
+
+    assert "5 steps, median 1.99 ms" in told(report.span_ns)
+    assert "median" not in told(1_000_000)
 
 
 @pytest.mark.parametrize("view", WRITTEN)

@@ -104,14 +104,15 @@ def test_names_beyond_the_encoding_do_not_fail(documents):
     assert "????" in text
 
 
-def test_failure_is_said_first_in_quality(documents):
+def test_a_failure_is_the_headline_and_the_first_thing_to_do_once(documents):
     document = documents["steady"]
     measurement = msgspec.structs.replace(
-        document.measurement, complete=False, failure="the model raised ValueError: bad shape at step 37"
+        document.measurement, complete=False, failure="step 37 raised ValueError: bad shape (train.py:40)"
     )
     text = shown(view_of(msgspec.structs.replace(document, measurement=measurement)))
-    assert "failed after" in text.splitlines()[0] + text.splitlines()[1]
-    assert "Quality  ! the model raised ValueError: bad shape at step 37" in text
+    assert text.startswith("failed in step 37: ValueError (train.py:40)\n")
+    assert text.count("step 37 raised ValueError: bad shape") == 1
+    assert text.index("First") < text.index("Latency")
 
 
 def test_single_records_can_be_shown(documents):

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pyrometer.record import from_json, to_json
 from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.finding import Finding
@@ -120,8 +121,15 @@ def run(documented: Callable[[str, str], str]) -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture
 def findings() -> Callable[..., list[Finding]]:
-    """`findings("PYR301", evidence)`: what one rule makes of evidence."""
-    return lambda which, evidence: findings_of(evidence, [find_rule(which)])
+    """`findings("PYR301", evidence)`: what one rule makes of evidence, and that a stored document can be read again."""
+
+    def look(which: str, evidence: Evidence) -> list[Finding]:
+        found = findings_of(evidence, [find_rule(which)])
+        for one in found:
+            from_json(Finding, to_json(one))
+        return found
+
+    return look
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 
 from pyrometer.record import to_dict
 from pyrometer.rules.finding import Finding, Place
@@ -66,11 +65,16 @@ def test_settings_that_differ_are_named_with_both_values(make_run):
     assert found == [("torch", "2.12", "2.13"), ("tf32", "off", "–")]
 
 
-@pytest.mark.parametrize("counts", [{"graphs": 2, "breaks": [{}], "recompiles": []}])
-def test_counts_of_a_compilation(make_run, counts):
-    b = make_run(document={"compiled": counts})
-    found = {one.name: one.b for one in changes_of(make_run(), b).compiled}
-    assert found == {"graphs": 2, "graph breaks": 1, "recompilations": 0}
+def test_counts_of_a_compilation(make_run):
+    a = make_run(document={"compiled": {"graphs": 3, "breaks": [{}, {}], "recompiles": []}})
+    b = make_run(document={"compiled": {"graphs": 2, "breaks": [{}], "recompiles": []}})
+    found = {one.name: (one.a, one.b) for one in changes_of(a, b).compiled}
+    assert found == {"graphs": (3, 2), "graph breaks": (2, 1), "recompilations": (0, 0)}
+
+
+def test_what_one_side_did_not_look_at_has_not_changed(make_run):
+    b = make_run(document={"compiled": {"graphs": 2, "breaks": [{}], "recompiles": []}})
+    assert changes_of(make_run(), b).compiled == []
 
 
 def test_documents_that_hold_nothing_alike_differ_in_nothing(make_run):

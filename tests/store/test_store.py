@@ -81,6 +81,23 @@ def test_runs_are_listed_newest_first_and_filtered(store: Store, make_run):
     assert store.runs(kind="nothing") == []
 
 
+def test_a_failed_run_is_listed_as_one_and_never_by_its_time(store: Store, make_run):
+    failed = {
+        "measurement": {
+            "median_s": 0.0783,
+            "num_samples": 1,
+            "failure": "step 3 raised ValueError: bad (three.py:40)",
+        }
+    }
+    store.save(make_run(kind="check", document=failed, age_s=2))
+    store.save(make_run(kind="check", document={"measurement": None, "script": {"exit_code": 1}}))
+    assert [run.headline for run in store.runs()] == [
+        "failed: the script ended with exit status 1",
+        "failed in step 3: ValueError (three.py:40)",
+    ]
+    assert [run.median_s for run in store.runs()] == [None, None]
+
+
 def test_ids_sort_by_time_and_never_repeat(make_run):
     runs = [make_run(age_s=100 - number) for number in range(100)]
     assert [run.id for run in runs] == sorted(run.id for run in runs)

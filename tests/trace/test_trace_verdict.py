@@ -141,6 +141,17 @@ def job(*late: int) -> Job:
     return Job(ranks=[], stragglers=stragglers)
 
 
+def test_of_data_no_more_is_promised_than_was_measured_without_the_profiler(builder: Any) -> None:
+    builder.annotate("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 500)
+    builder.python("dataset.py(7): decode", 10, 480)
+    builder.op("aten::zeros", -20, 20)
+    builder.op("aten::mm", 500, 500)
+    report = report_rank(builder.read())
+    assert "without data loading, 1.9" in judge(report).sentence
+    assert "without data loading, 1.57× faster" in judge(report, free_data_ratio=1 / 1.57).sentence
+    assert "without data loading" not in judge(report, free_data_ratio=0.99).sentence
+
+
 def test_of_a_job_the_rank_that_others_wait_for_is_judged(reports: list[RankReport]) -> None:
     verdict = judge_all(reports, job(2, 1))
     assert verdict is not None

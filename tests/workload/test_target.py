@@ -58,6 +58,7 @@ BAD = {
     "sub/model:f": r"not a target; a target is",
     "tran.py:work": r"there is no file tran\.py; did you mean 'train\.py'\?$",
     "tran.py": r"there is no file tran\.py; did you mean 'train\.py'\?$",
+    "nofile.py:work": r"there is no file nofile\.py$",
     "zzz.py:work": r"there is no file zzz\.py$",
     "nett.pt2": r"did you mean 'net\.pt2'\?$",
     "sab/model.py:f": r"there is no directory sab$",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { beginning, closer, holds, inView, moved, whole } from "../src/widgets/graphs/camera";
-import { chosenFrom, nodeOf, parametersOf, partnerOf, unitOf } from "../src/widgets/graphs/address";
+import { chosenFrom, nodeOf, parametersOf, partnerOf, unitOf, wrongIn } from "../src/widgets/graphs/address";
 import { type GraphContent, type GraphIndex, mainNode, marksByUnit, nodeFacts } from "../src/widgets/graphs/content";
 import { sceneDot } from "../src/widgets/graphs/dot";
 import { arrangePlainly } from "../src/widgets/graphs/layout";
@@ -211,6 +211,8 @@ describe("the address", () => {
     const nothing = { left: { number: 0, path: [], node: "" }, right: null, overlay: "kind" };
     expect(chosenFrom({ graph: "99", with: "x", colour: "taste" }, index)).toEqual(nothing);
     expect(chosenFrom({ open: "3.-1", node: "relu" }, index).left).toEqual({ number: 0, path: [3, -1], node: "relu" });
+    expect(wrongIn({ graph: "99", with: "x", colour: "taste", open: "3.a", open2: "-1", node: "relu" }, index)).toEqual(["graph=99", "open=3.a", "with=x", "colour=taste"]);
+    expect(wrongIn({ graph: "1", with: "0", colour: "bytes", open: "3.-1" }, index)).toEqual([]);
     expect(unitOf(graph(), "gone")).toBe(-1);
     expect(nodeOf(graph(), 1)).toBe("mm");
   });

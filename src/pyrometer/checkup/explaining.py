@@ -29,9 +29,8 @@ def explained(found: Checkup, options: CheckOptions) -> Checkup:
 
 def failed(found: Checkup) -> list[str]:
     """What ended the program before its time: all that follows is about the steps before."""
-    failure = found.measurement.failure if found.measurement is not None else None
-    if failure is not None:
-        return [f"the program failed, and what is told here is about the steps before: {failure}"]
+    if found.measurement is not None and found.measurement.failure is not None:
+        return []  # the measurement says so itself, before all else
     if found.script is not None and found.script.exit_code:
         return [f"the script ended with exit status {found.script.exit_code}"]
     return []

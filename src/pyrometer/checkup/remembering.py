@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from pyrometer.bench.measurement import Measurement, MemoryUse
 from pyrometer.bench.reservations import GROWTH_BYTES
@@ -21,6 +22,9 @@ RECORDED_COST = 4
 MOST_STEPS = 60
 FEWEST_STEPS = 24
 """Steps below which a leak cannot be told from warm-up: then none are watched."""
+
+BUDGET = re.compile(r"(?:--budget |budget_s=)(\d+(?:\.\d+)?)")
+"""The budget that a hint asks for."""
 
 GROWING_SHARE = 2.0
 """Share of the budget that watching may take where the measurement saw memory grow; so much as to find out why."""
@@ -49,13 +53,17 @@ def leak_steps_of(measurement: Measurement, budget_s: Seconds) -> tuple[int, lis
     needed_s = FEWEST_STEPS * recorded_s
     if needed_s <= GROWING_SHARE * budget_s:
         return FEWEST_STEPS, []
-    asked = format_seconds(math.ceil(needed_s / GROWING_SHARE))
-    return 0, [
-        (
-            f"memory grew while measuring, but why was not looked for: {FEWEST_STEPS} watched steps would take {format_seconds(needed_s)}; "
-            f"allow them with a budget of {asked}"
-        )
-    ]
+    note = (
+        f"memory grew while measuring, but why was not looked for: {FEWEST_STEPS} watched steps, each about {RECORDED_COST} times "
+        f"as long while it is recorded, would take {format_seconds(needed_s)}; allow them with --budget {_enough(needed_s, measurement)}s"
+    )
+    return 0, [note]
+
+
+def _enough(needed_s: Seconds, measurement: Measurement) -> int:
+    """Seconds that are enough for the watched steps, and for what the measurement itself asks for."""
+    asked = [BUDGET.search(one.hint) for one in measurement.warnings]
+    return math.ceil(max([needed_s, *(float(found[1]) for found in asked if found)]))
 
 
 def grows(memory: MemoryUse | None) -> bool:

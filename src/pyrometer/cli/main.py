@@ -73,8 +73,7 @@ def main(argv: list[str] | None = None) -> int:
     except PyrometerError as error:
         return _report(error, error.exit_code, debug=debug)
     except click.ClickException as error:
-        error.show(file=sys.stderr)
-        return ExitCode.FAILURE
+        return _misused(error)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return 130
@@ -96,6 +95,18 @@ def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
     ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
     kept = [argument for argument in ours if argument != "--debug"]
     return kept + arguments[len(ours) :], len(kept) < len(ours)
+
+
+def _misused(error: click.ClickException) -> int:
+    """Tell what is wrong with the command line, in one line with where it is explained; without any words the help itself."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show(file=sys.stderr)
+        return ExitCode.FAILURE
+    said = " ".join(error.format_message().split()).removesuffix(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    verb = context.command_path if context is not None else "pyrometer"
+    click.echo(f"error: {said}; see `{verb} --help`", err=True)
+    return ExitCode.FAILURE
 
 
 def _report(error: PyrometerError, code: int, *, debug: bool) -> int:

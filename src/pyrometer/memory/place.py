@@ -16,7 +16,9 @@ class HeldBytes(Record, frozen=True, kw_only=True):
     count: Annotated[int, doc("allocations")]
     module: Annotated[str | None, doc("path of the module that ran, such as blocks.3.mlp")] = None
     operator: Annotated[str | None, doc("the operator that allocated most of them, such as aten.mm")] = None
-    category: Annotated[str | None, doc("the category with most of the bytes")] = None
+    category: Annotated[
+        str | None, doc("of a snapshot, the category with most of the bytes; else that of all")
+    ] = None
     dtype: Annotated[str | None, doc("the dtype with most of the bytes")] = None
     function: Annotated[str | None, doc("the function around the line")] = None
     source: Annotated[str | None, doc("the line's text")] = None

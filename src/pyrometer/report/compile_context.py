@@ -13,6 +13,7 @@ from pyrometer.compiler.graphs.svg import graph_svg
 from pyrometer.compiler.report import CompileReport
 from pyrometer.quantity import Seconds, counted, format_seconds
 from pyrometer.report.charts.shares import Share, share_bar
+from pyrometer.report.charts.steps import steps_chart
 from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.facts import compile_breaks
 from pyrometer.report.facts.compile_inside import STAGES
@@ -48,6 +49,7 @@ def compile_parts(report: CompileReport, sections: Sequence[Section]) -> dict[st
         ],
         "shares": shares,
         "bar": share_bar(shares, "the time that compiling took") if shares else None,
+        "steps": steps_chart(report, phase_slots(report.cost.phases_s), LARGEST_PHASES),
         "pictures": _pictures(report),
     }
 

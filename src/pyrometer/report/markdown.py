@@ -75,7 +75,7 @@ def bench_blocks(document: BenchDocument) -> list[str]:
             escape(of_soak.headline(document.soak)),
             table(of_soak.drift_table(document.soak)),
         ]
-        blocks += [caveats(document.soak.caveats, of_soak.subtitle(document.soak), None)]
+        blocks += [caveats(document.soak.caveats, of_soak.subtitle(document.soak))]
     if document.loading is not None:
         blocks += _loading_blocks(document.loading)
     if not blocks:
@@ -148,7 +148,7 @@ def calibration_blocks(document: CalibrationDocument) -> list[str]:
     found = document.calibration
     blocks = [f"## {escape(of_calibration.headline(found))}", escape(of_calibration.subtitle(found))]
     blocks += [table(of_calibration.resolution_table(found))]
-    blocks += ["### Quality", caveats(found.advice, of_calibration.trust(found), None)]
+    blocks += ["### Quality", caveats(found.advice, of_calibration.trust(found))]
     if found.peaks is not None:
         blocks += ["### Peaks", table(of_calibration.peak_table(found.peaks))]
     return [*blocks, *_provenance_blocks(document)]
@@ -297,10 +297,9 @@ def table(content: Table) -> str:
     return "\n".join(lines)
 
 
-def caveats(items: Sequence[Caveat], trust: str, failure: str | None) -> str:
+def caveats(items: Sequence[Caveat], trust: str) -> str:
     """Reservations with what to do next, or why there are none."""
-    lines = [f"- **{escape(failure)}**"] if failure is not None else []
-    lines += [f"- **{escape(item.message)}**: {_hint(item.hint)}" for item in items]
+    lines = [f"- **{escape(item.message)}**: {_hint(item.hint)}" for item in items]
     return "\n".join(lines) if lines else escape(trust)
 
 
@@ -318,13 +317,13 @@ def _measurement_blocks(m: Measurement, phases: Sequence[PhaseTime]) -> list[str
     blocks += ["### Cold and steady", _facts([*of_measurement.cold(m), *of_measurement.work(m)])]
     if m.memory is not None:
         blocks += ["### Memory", _facts(of_measurement.memory_facts(m.memory))]
-    return [*blocks, "### Quality", caveats(m.warnings, of_measurement.trust(m), m.failure)]
+    return [*blocks, "### Quality", caveats(m.warnings, of_measurement.trust(m))]
 
 
 def _verdict_blocks(v: Verdict) -> list[str]:
     blocks = [f"## {escape(of_verdict.headline(v))}", escape(of_verdict.subtitle(v))]
     blocks += [table(of_verdict.ratio_table(v)), _facts(of_verdict.side_facts(v))]
-    blocks += ["### Quality", caveats(v.caveats, of_verdict.trust(v), None)]
+    blocks += ["### Quality", caveats(v.caveats, of_verdict.trust(v))]
     if v.reference is not None:
         blocks += [
             "### Textbook statistics, not used for the verdict",

@@ -60,6 +60,7 @@ REPLACED = {
     "operators": "operators lines modules kernels copies",
     "roofline": "roofline",
     "samples": "histogram strips",
+    "steps": "compiling-steps",
 }
 """Interactive parts, and the chapters that say the same as text: they are folded where the part is shown."""
 

@@ -237,6 +237,8 @@ def _measurement(
         ),
         "phase_table": of_measurement.phase_table(phases),
         "split": stacked_bar(phases) if phases else None,
+        "mending": of_measurement.mending(m),
+        "caveats": of_measurement.other_caveats(m),
         "trust": of_measurement.trust(m),
         "sound": of_measurement.is_sound(m),
         "conditions": of_measurement.conditions_facts(m.conditions) if m.conditions is not None else [],

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement, PhaseTime
-from pyrometer.bench.quality import Caveat
+from pyrometer.bench.quality import Caveat, Doubt
 from pyrometer.bench.stability import Soak
 from pyrometer.checkup.checkup import Checkup
 from pyrometer.quantity import format_seconds
@@ -73,7 +73,8 @@ def render_document(kind: str, document: dict[str, Any]) -> RenderableType:
 
 def measurement_view(measurement: Measurement) -> RenderableType:
     """A measurement: answer, step split, latency, cold start, memory, quality."""
-    return layout.page(*_measurement_head(measurement), _measurement_rows(measurement, measurement.phases))
+    rows = _failed_rows(measurement) + _measurement_rows(measurement, measurement.phases)
+    return layout.page(*_measurement_head(measurement), rows)
 
 
 def verdict_view(verdict: Verdict) -> RenderableType:
@@ -91,6 +92,7 @@ def bench_view(document: BenchDocument) -> RenderableType:
     if document.measurement is not None:
         if document.verdict is None:
             head = _measurement_head(document.measurement)
+        rows += _failed_rows(document.measurement)
         rows += _measurement_rows(document.measurement, document.measurement.phases)
     if document.cold is not None:
         told = [of_cold.headline(document.cold), of_cold.subtitle(document.cold)]
@@ -104,7 +106,7 @@ def bench_view(document: BenchDocument) -> RenderableType:
 
 def check_view(document: CheckDocument | Checkup) -> RenderableType:
     """All that `pyrometer check` found: `--full`, and `pyrometer show`."""
-    rows = _explained_rows(document)
+    rows = _failed_rows(document.measurement) + _explained_rows(document)
     if document.measurement is not None:
         rows += _measurement_rows(document.measurement, [] if document.trace else document.phases)
     rows += _script_rows(document)
@@ -121,11 +123,11 @@ def check_view(document: CheckDocument | Checkup) -> RenderableType:
 
 def check_summary(document: CheckDocument) -> RenderableType:
     """What `pyrometer check` prints: the answer, the findings, the reading, and one line of each observer."""
-    rows = _explained_rows(document)
     m = document.measurement
+    rows = _failed_rows(m) + _explained_rows(document)
     if m is not None:
         rows.append(("Step", layout.facts(of_measurement.cold(m))))
-        rows.append(("Quality", _quality(m.warnings, of_measurement.trust(m), m.failure)))
+        rows.append(("Quality", _measured_quality(m)))
     if document.trace is not None:
         chapters = of_rank.check_sections(document.trace, document.capture)
         rows += _trace_rows(document.trace, [one for one in chapters if one.slug == "breakdown"])
@@ -234,7 +236,7 @@ def calibration_view(document: CalibrationDocument) -> RenderableType:
     """What `pyrometer calibrate` prints."""
     found = document.calibration
     rows: layout.Rows = [("Apart", layout.table(of_calibration.resolution_table(found)))]
-    rows.append(("Quality", _quality(found.advice, of_calibration.trust(found), None)))
+    rows.append(("Quality", _quality(found.advice, of_calibration.trust(found))))
     if found.peaks is not None:
         rows.append(("Peaks", layout.table(of_calibration.peak_table(found.peaks))))
         if found.peaks.skipped:
@@ -286,8 +288,18 @@ def _measurement_rows(m: Measurement, phases: Sequence[PhaseTime]) -> layout.Row
     rows.append(("Work", layout.facts(of_measurement.work(m))))
     if m.memory is not None:
         rows.append(("Memory", layout.facts(of_measurement.memory_facts(m.memory))))
-    rows.append(("Quality", _quality(m.warnings, of_measurement.trust(m), m.failure)))
+    rows.append(("Quality", _measured_quality(m)))
     return rows
+
+
+def _failed_rows(m: Measurement | None) -> layout.Rows:
+    """The first thing to do where the program failed."""
+    first = of_measurement.mending(m) if m is not None else None
+    return [] if first is None else [("First", _quality([first], ""))]
+
+
+def _measured_quality(m: Measurement) -> RenderableType:
+    return _quality(of_measurement.other_caveats(m), of_measurement.trust(m))
 
 
 def _soak_rows(soak: Soak) -> layout.Rows:
@@ -296,7 +308,7 @@ def _soak_rows(soak: Soak) -> layout.Rows:
     told = [of_soak.headline(soak), of_soak.subtitle(soak), f"median step by window {line}"]
     rows: layout.Rows = [("Soak", Group(*map(Text, told), layout.table(of_soak.drift_table(soak))))]
     if soak.caveats:
-        rows.append(("", _quality(soak.caveats, "", None)))
+        rows.append(("", _quality(soak.caveats, "")))
     return rows
 
 
@@ -305,7 +317,7 @@ def _verdict_rows(v: Verdict) -> layout.Rows:
     sides = of_verdict.side_facts(v)
     if sides:
         rows.append(("Sides", layout.facts(sides)))
-    rows.append(("Quality", _quality(v.caveats, of_verdict.trust(v), None)))
+    rows.append(("Quality", _quality(v.caveats, of_verdict.trust(v))))
     return rows
 
 
@@ -356,9 +368,10 @@ def _latency(m: Measurement) -> RenderableType:
     return Group(*parts)
 
 
-def _quality(caveats: Sequence[Caveat], trust: str, failure: str | None) -> RenderableType:
-    parts: list[RenderableType] = [Text.assemble(("! ", "bold red"), failure)] if failure is not None else []
+def _quality(caveats: Sequence[Caveat], trust: str) -> RenderableType:
+    parts: list[RenderableType] = []
     for caveat in caveats:
-        parts.append(Text.assemble(("! ", "bold yellow"), caveat.message))
+        style = "bold red" if caveat.code == Doubt.FAILED.value else "bold yellow"
+        parts.append(Text.assemble(("! ", style), caveat.message))
         parts.append(Padding(Text(f"→ {caveat.hint}"), (0, 0, 0, 2)))
     return Group(*parts) if parts else Text(trust)

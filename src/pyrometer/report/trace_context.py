@@ -34,9 +34,16 @@ def part_context(part: Part, *, leads: bool = True) -> dict[str, Any]:
         "leads": leads,
         "sections": part.sections,
         "shares": shares,
+        "whole": _whole(report) if report is not None else "",
         "bar": share_bar(shares, "the traced time") if shares else None,
         "drawings": _drawings(report) if report is not None else {},
     }
+
+
+def _whole(report: RankReport) -> str:
+    """What a bar of the traced time is."""
+    steps = len(report.steps)
+    return f"{steps:,} traced steps together" if steps > 1 else "one step"
 
 
 def _drawings(report: RankReport) -> dict[str, Markup | None]:

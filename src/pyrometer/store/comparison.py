@@ -111,7 +111,7 @@ def _measurement(run: Run) -> Measurement:
 def _proof(a: Run, b: Run) -> str:
     if a.target != b.target:
         return f"pyrometer bench {shlex.quote(a.target)} --vs {shlex.quote(b.target)}"
-    if a.commit_sha and a.commit_sha == b.commit_sha and not (a.dirty or b.dirty):
+    if a.id == b.id or (a.commit_sha and a.commit_sha == b.commit_sha and not (a.dirty or b.dirty)):
         # The same code: what differs between the runs is the machine, and a comparison with itself tells how much.
         return f"pyrometer bench {shlex.quote(a.target)} --vs {shlex.quote(a.target)}"
     # The same target at two moments: only code that exists twice can be run in turns.

@@ -33,7 +33,7 @@ class RunSummary(Record, frozen=True, kw_only=True):
     dirty: Annotated[bool | None, doc("whether tracked files differed from that commit")] = None
     fingerprint: Annotated[str, doc("hash of what must match before two runs are compared")] = ""
     headline: Annotated[str, doc("the result in one line")] = ""
-    median_s: Annotated[Seconds | None, doc("median step, where one was measured")] = None
+    median_s: Annotated[Seconds | None, doc("median step, where one was measured to the end")] = None
 
 
 class Run(RunSummary, frozen=True, kw_only=True):

@@ -8,12 +8,13 @@ from pyrometer.bench.comparison.verdict import Verdict, sentence
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds, counted, format_bytes, format_percent, format_seconds
 from pyrometer.record import from_dict
+from pyrometer.workload import failure
 
 
 def headline(document: dict[str, Any]) -> str:
     """The result in one line.
 
-    A verdict, the median step with its interval, what a machine can tell apart, what bounds a trace, the peak of memory,
+    Where the program failed, else a verdict, the median step with its interval, what a machine can tell apart, what bounds a trace, the peak of memory,
     the graphs of a compilation, the best configuration, or the score of an audit; else nothing.
 
     >>> headline({"measurement": {"median_s": 0.002, "ci_low_s": 0.0019, "ci_high_s": 0.0022}})
@@ -22,7 +23,12 @@ def headline(document: dict[str, Any]) -> str:
     ('2 graphs, 1 break', 'peak 1.00 GiB')
     >>> headline({"groups": [], "score": 68.75}), headline({"measurement": {"median_s": 3.5, "num_samples": 1, "ci_low_s": None}})
     ('score 69 of 100', '3.50 s (1 sample)')
+    >>> headline({"measurement": {"median_s": 0.002, "failure": "step 3 raised ValueError: bad sample (train.py:40)"}})
+    'failed in step 3: ValueError (train.py:40)'
     """
+    failed = _failure(document)
+    if failed is not None:
+        return failure.headline(failed)
     if document.get("verdict"):
         return _verdict(document["verdict"])
     if document.get("calibration"):
@@ -31,6 +37,16 @@ def headline(document: dict[str, Any]) -> str:
     if median is None:
         return _observed(document)
     return f"{format_seconds(median)} ({_spread(document['measurement'])})"
+
+
+def _failure(document: dict[str, Any]) -> str | None:
+    """What ended the program before its time."""
+    for part in ("measurement", "soak"):
+        found = (document.get(part) or {}).get("failure")
+        if found:
+            return str(found)
+    code = (document.get("script") or {}).get("exit_code")
+    return f"the script ended with exit status {code}" if code else None
 
 
 def _spread(measured: dict[str, Any]) -> str:
@@ -78,6 +94,7 @@ def _calibration(plain: dict[str, Any]) -> str:
 
 
 def median_s(document: dict[str, Any]) -> Seconds | None:
-    """The median step, where the document holds a measurement."""
-    value = (document.get("measurement") or {}).get("median_s")
+    """The median step, where the document holds a measurement that came to its end."""
+    measured = document.get("measurement") or {}
+    value = None if measured.get("failure") else measured.get("median_s")
     return float(value) if isinstance(value, (int, float)) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import traceback
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from pathlib import Path
 from pyrometer.errors import PyrometerError, UserProgramError
 from pyrometer.workload.whereabouts.installed import INSTALLED
 
+_STEP = re.compile(r"step (\d+) raised (\w+)")
+_PLACE = re.compile(r" \([^()]+:\d+\)$")
 _OURS = str(Path(__file__).resolve().parent.parent)
 
 
@@ -38,6 +41,19 @@ def described(error: BaseException) -> str:
     """An exception in one line: its type, its text, and the user's file and line that raised it."""
     place = user_place(error)
     return f"{type(error).__name__}: {first_line(error)}" + (f" ({place})" if place else "")
+
+
+def headline(failure: str) -> str:
+    """Where a program failed and with what, without its text, which stands beside it.
+
+    >>> headline("step 3 raised ValueError: bad sample (train.py:40)"), headline("the script ended with exit code 1")
+    ('failed in step 3: ValueError (train.py:40)', 'failed: the script ended with exit code 1')
+    """
+    step = _STEP.match(failure)
+    if step is None:
+        return f"failed: {failure}"
+    place = _PLACE.search(failure)
+    return f"failed in step {step[1]}: {step[2]}{place[0] if place else ''}"
 
 
 def first_line(error: BaseException) -> str:

@@ -87,14 +87,14 @@ def parse_target(text: str, script_args: Sequence[str] = (), *, cwd: Path | None
     return Target(spec=spec, kind=kind, place=place, factory=name)
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean …?` with the nearest of some names, or nothing.
+def nearest(name: str, names: Iterable[str], ending: str = "") -> str:
+    """`; did you mean …?` with the nearest of some names and their common ending, or nothing.
 
     >>> nearest("wrok", ["work", "main"])
     "; did you mean 'work'?"
     """
     near = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return f"; did you mean {near[0] + ending!r}?" if near else ""
 
 
 def _split(text: str) -> tuple[str, str | None]:
@@ -139,5 +139,7 @@ def _existing_file(text: str, directory: Path, location: str) -> Path:
         raise TargetError(f"{text}: {location} is a directory; a target is {FORMS}")
     if not path.parent.is_dir():
         raise TargetError(f"{text}: there is no directory {os.path.relpath(path.parent, directory)}")
-    others = [file.name for file in path.parent.iterdir() if file.suffix == path.suffix]
-    raise TargetError(f"{text}: there is no file {location}{nearest(path.name, others)}")
+    # By their stems: the same ending makes any two names alike.
+    others = [file.stem for file in path.parent.iterdir() if file.suffix == path.suffix]
+    near = nearest(path.stem, others, path.suffix)
+    raise TargetError(f"{text}: there is no file {location}{near}")

@@ -30,6 +30,13 @@ def test_each_optimizer_has_its_own_rule(mlp):
         assert "as the rule says" in told
 
 
+def test_a_rule_about_another_optimizer_is_not_held_against_the_program(mlp):
+    told = formulas(mlp(optimizer=lambda p: torch.optim.SGD(p, lr=0.1), width=256))["mixed precision"]
+    assert "bytes per parameter with AdamW" in told
+    assert "too high" not in told
+    assert told.endswith("this program, with SGD: 8.00 bytes")
+
+
 def test_low_precision_weights_halve_the_rule(mlp):
     told = formulas(mlp(dtype=torch.bfloat16, width=256))
     assert told["training"].startswith("8 bytes per parameter with AdamW (2 + 2 + 4")

@@ -186,6 +186,9 @@ def test_what_holds_the_peak_adds_up() -> None:
     log = record_steps(training("transformer"))
     held = held_by_place(log.live_at(log.peak_event))
     assert sum(one.bytes for one in held) == log.peak_bytes
+    ledger = peak_ledger(log)
+    by_category = {name: sum(one.bytes for one in held if one.category == name) for name in ledger}
+    assert by_category == ledger  # a line with bytes of several categories is told once for each
     assert [one.bytes for one in held] == sorted((one.bytes for one in held), reverse=True)
     grown = next(one for one in held if one.module == "1.grow.0")
     assert grown.source == "return x + self.grow(x)"

@@ -83,6 +83,12 @@ def test_the_source_shows_the_break_with_its_advice(open_page):
     expect(page.locator('section[data-static][aria-labelledby="breaks"]')).to_be_hidden()
 
 
+@pytest.mark.parametrize("wrong", ["line=99999", "line=0:99999"])
+def test_a_line_that_is_not_there_is_said_to_be_left_out(open_page, wrong):
+    page = open_page(document(graph(12)), SOURCES, fragment=f"#/compile?{wrong}")
+    expect(page.locator("#link-notice")).to_contain_text(wrong)
+
+
 def test_a_guard_that_failed_is_one_row_of_the_matrix(open_page):
     page = open_page(document(graph(12)), SOURCES, fragment="#/compile?see=recompiles")
     cells = page.locator(".guard-matrix tbody td.first")

@@ -130,3 +130,54 @@ def test_the_roofline_names_its_ceilings_and_who_says_so(open_page, documents, t
     expect(page.locator(".drawing path.roof")).to_have_count(2)
     expect(page.locator(".drawing path.roof-band")).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
+
+
+@pytest.mark.parametrize(
+    ("query", "widget"),
+    [
+        ("graph=0&node=n25", "graphs"),
+        ("step=0/0 forward model.py:9;entire_frame_compile", "steps"),
+        ("see=recompiles", "compile"),
+    ],
+)
+def test_a_link_brings_the_part_that_it_names_into_view(open_page, query, widget):
+    page = open_page(document(), fragment=f"#/compile?{query}")
+    expect(page.locator(f'[data-widget="{widget}"] figure').first).to_be_in_viewport()
+    if page.locator(".mounted:not(.elsewhere)").first.get_attribute("data-widget") != widget:
+        page.wait_for_function("() => scrollY > 0")
+    expect(page.locator("#link-notice")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "graph=77",
+        "node=bogus",
+        "open=bogus",
+        "open=999",
+        "with=77",
+        "colour=bogus",
+        "step=bogus",
+        "see=bogus",
+    ],
+)
+def test_what_a_link_names_in_vain_is_said_in_view(open_page, wrong):
+    page = open_page(document(), fragment=f"#/compile?{wrong}")
+    expect(page.locator("#link-notice")).to_contain_text(wrong)
+    expect(page.locator("#link-notice")).to_be_in_viewport()
+
+
+def test_every_colour_of_the_compilers_steps_is_in_the_legend(open_page):
+    page = open_page(document(), fragment="#/compile")
+    legend = page.locator('[data-widget="steps"] .icicle-legend')
+    expect(legend).to_have_text(re.compile("compilation.*Dynamo tracing.*guards"))
+
+
+def test_a_printed_graph_is_as_wide_as_the_paper_and_steps_stand_beside_the_bar(open_page):
+    page = open_page(document(), fragment="#/compile", width=700)
+    page.emulate_media(media="print")
+    expect(page.locator('figure:has(> figcaption:text("Inside the compiler")) .plot').first).to_be_visible()
+    page.wait_for_function(
+        """() => [...document.querySelectorAll('.picture img')].every(
+            (one) => one.getBoundingClientRect().right <= innerWidth && one.height <= 860)"""
+    )

@@ -46,7 +46,7 @@ def measured(**more: Any) -> Any:
         "ci_low_s": 0.0099,
         "ci_high_s": 0.0101,
     }
-    return SimpleNamespace(**{**fields, **more})
+    return SimpleNamespace(**{"num_samples": 50, **fields, **more})
 
 
 def test_without_evidence_every_answer_is_unknown_and_says_why() -> None:
@@ -72,6 +72,12 @@ def test_what_was_measured_decides_whether_the_rest_can_be_believed(
     how: dict[str, Any], verdict: str
 ) -> None:
     assert answers(Evidence(target="t", measurement=measured(**how)))["sound"].verdict == verdict
+
+
+def test_one_sample_does_not_make_the_median_known() -> None:
+    step = answers(Evidence(target="t", measurement=measured(num_samples=1)))["sound"]
+    assert "a single sample does not tell how far it is off" in step.answer
+    assert "±" not in step.answer
 
 
 def test_a_heavy_profiler_is_told() -> None:

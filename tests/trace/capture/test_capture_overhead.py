@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyrometer.trace.capture.overhead import CONFIDENCE, _rank, overhead
+from pyrometer.trace.capture.overhead import CONFIDENCE, _rank, overhead, step_cost
 
 times = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=8)
 
@@ -36,6 +36,12 @@ def test_the_interval_is_exact(m, n):
     chances = np.cumsum(counts) / counts.sum()
     allowed = np.flatnonzero(chances <= (1 - CONFIDENCE) / 2)
     assert _rank(m, n, (1 - CONFIDENCE) / 2) == (allowed[-1] if len(allowed) else None)
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30), times)
+def test_the_overhead_follows_from_the_steps_that_are_told(untraced, traced):
+    found = step_cost(untraced, traced)
+    assert found["overhead_ratio"] == pytest.approx(found["step_traced_s"] / found["step_untraced_s"])
 
 
 def test_too_few_steps_have_no_interval():

@@ -6,11 +6,11 @@ import { type Language, translated } from "./language";
 
 /** What holds names and findings, or is drawn by the script, which translates for itself. */
 const LEFT_ALONE =
-  "script, style, code, pre, kbd, td, dd, tbody th:not([scope=row]), h1:not(.words), h3, [data-widget], .controls, .help, .page-title, .masthead .verb, " +
-  ".bound, .subtitle, .caveat, .said, .do, .name, .proof, .finding p:not(.proofs), .legend strong, .legend span, .explained p, svg";
+  "script, style, code, pre, kbd, td:not(.words), dd, tbody th:not([scope=row]), h1:not(.words), h3:not(.words), [data-widget], .controls, .help, .page-title, .masthead .verb, " +
+  ".bound, .subtitle, #link-notice, .said, .do, .name a, .finding p:not(.proofs, .note), .legend strong, .legend span, .explained p, svg :not(tspan, .label)";
 
-/** Headings of first columns that hold names out of the program, which may be the same as words of the dictionary. */
-const NAMES = new Set("operator,kernel,module,function,collective,group,node,call,file,setting,variant,allocated at".split(","));
+/** Headings of columns that hold names out of the program, which may be the same as words of the dictionary. */
+const NAMES = new Set("operator,kernel,module,function,collective,group,node,call,file,setting,variant,allocated at,where,most often,kernels,operators,line,source,target,function,id,value,a,b".split(","));
 const named = new WeakSet<Element>();
 const seen = new WeakSet<Element>();
 
@@ -29,13 +29,14 @@ export function translateStatic(root: Element, language: Language): void {
   }
 }
 
-/** Whether this is the first cell of a row in a table of names; tables are met before their headings are translated. */
+/** Whether this is a cell of a column of names; tables are met before their headings are translated. */
 function holdsName(element: Element): boolean {
   if (element instanceof HTMLTableElement && !seen.has(element)) {
     seen.add(element);
-    if (NAMES.has(element.tHead?.rows[0]?.cells[0]?.textContent?.trim() ?? "")) named.add(element);
+    for (const [i, heading] of [...(element.tHead?.rows[0]?.cells ?? [])].entries())
+      if (NAMES.has(heading.textContent?.trim() ?? "")) for (const body of element.tBodies) for (const { cells } of body.rows) if (cells[i] !== undefined) named.add(cells[i]);
   }
-  return element.matches("tbody th") && named.has(element.closest("table") ?? element);
+  return named.has(element);
 }
 
 function translateNode(node: Node | null, language: Language): void {

@@ -1,4 +1,4 @@
 import { Breaks } from "../widgets/breaks/Breaks";
 import { register } from "../widgets/registry";
 
-register("breaks", Breaks);
+register("breaks", Breaks, "line");

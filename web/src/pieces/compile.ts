@@ -1,4 +1,4 @@
 import { Compile } from "../widgets/compile/Compile";
 import { register } from "../widgets/registry";
 
-register("compile", Compile);
+register("compile", Compile, "see");

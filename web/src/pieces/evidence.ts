@@ -1,4 +1,4 @@
 import { Evidence } from "../widgets/evidence/Evidence";
 import { register } from "../widgets/registry";
 
-register("evidence", Evidence);
+register("evidence", Evidence, "severity|family|text");

@@ -1,4 +1,4 @@
 import { Icicle } from "../widgets/icicle/Icicle";
 import { register } from "../widgets/registry";
 
-register("icicle", Icicle);
+register("icicle", Icicle, "rank|weight|side|order|hide|about|node|find");

@@ -1,4 +1,4 @@
 import { Idle } from "../widgets/idle/Idle";
 import { register } from "../widgets/registry";
 
-register("idle", Idle);
+register("idle", Idle, "rank|cause|(streams|gaps|causes|waits).(find|sort|where)");

@@ -1,4 +1,4 @@
 import { Memory } from "../widgets/memory/Memory";
 import { register } from "../widgets/registry";
 
-register("memory", Memory);
+register("memory", Memory, "from|to|at|held|when|places.(find|sort|where)");

@@ -1,4 +1,4 @@
 import { Operators } from "../widgets/operators/Operators";
 import { register } from "../widgets/registry";
 
-register("operators", Operators);
+register("operators", Operators, "rank|tab|find|sort|where");

@@ -1,4 +1,4 @@
 import { Steps } from "../widgets/compile/Steps";
 import { register } from "../widgets/registry";
 
-register("steps", Steps);
+register("steps", Steps, "step");

@@ -1,4 +1,4 @@
 import { Timeline } from "../widgets/timeline/Timeline";
 import { register } from "../widgets/registry";
 
-register("timeline", Timeline);
+register("timeline", Timeline, "rank|from|to|select|find|kind|measure|fold");

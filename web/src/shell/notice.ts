@@ -13,13 +13,18 @@ export function leaveOut(parts: readonly string[]): void {
 /** Nothing was left out so far: the address is a new one. */
 export function forgetLeftOut(): void {
   told.clear();
-  document.getElementById(ID)?.remove();
+  noticeShown()?.remove();
+}
+
+/** Where it is said, while there is something to say. */
+export function noticeShown(): HTMLElement | null {
+  return document.getElementById(ID);
 }
 
 /** Say it in the reader's language. */
 export function sayLeftOut(): void {
   if (told.size === 0) return;
-  let element = document.getElementById(ID);
+  let element = noticeShown();
   if (element === null) {
     element = document.createElement("p");
     element.id = ID;

@@ -60,12 +60,18 @@ const DELAY_MS = 300;
 let waiting: ReturnType<typeof setTimeout> | undefined;
 let held: { readonly page: string; readonly changes: Changes } = { page: "", changes: {} };
 
-/** The same a moment later, several in a row together: browsers refuse an address that changes with every movement. */
-export function remember(page: string, changes: Changes): void {
+/**
+ * The same a moment later, several in a row together: browsers refuse an address that changes with every movement.
+ * What was clicked stands there `atOnce`, with all that still waited.
+ */
+export function remember(page: string, changes: Changes, atOnce = false): void {
   held = { page, changes: held.page === page ? { ...held.changes, ...changes } : changes };
   clearTimeout(waiting);
-  waiting = setTimeout(() => {
-    noteSome(held.page, held.changes);
-    held = { page: "", changes: {} };
-  }, DELAY_MS);
+  if (atOnce) writeHeld();
+  else waiting = setTimeout(writeHeld, DELAY_MS);
+}
+
+function writeHeld(): void {
+  noteSome(held.page, held.changes);
+  held = { page: "", changes: {} };
 }

@@ -6,11 +6,11 @@ import { labelTimes } from "../data/moments";
 import { language, onLanguage, paired, startLanguage, t } from "../i18n/language";
 import { translateStatic } from "../i18n/static";
 import { TEXTS } from "../i18n/texts";
-import { WIDGETS } from "../widgets/registry";
+import { KEYS, WIDGETS } from "../widgets/registry";
 import { enhanceTables } from "../widgets/table/enhance";
 import { Controls } from "./Controls";
 import { Help } from "./Help";
-import { forgetLeftOut, leaveOut, sayLeftOut } from "./notice";
+import { forgetLeftOut, leaveOut, noticeShown, sayLeftOut } from "./notice";
 import { actionOf, searchField } from "./keys";
 import { neighbour, type PageEntry, pageOfElement, pagesOf, standsOn } from "./pages";
 import { decoded, go, note, parseRoute, type Route } from "./router";
@@ -70,12 +70,23 @@ class Shell {
       note(page, {});
       if (named !== "") leaveOut([`#/${named}`]);
     }
-    this.route = { page, parameters: parseRoute(fragment)?.parameters ?? {}, from: anchor === null ? shown : undefined };
+    this.route = { page, parameters: (page === named && parseRoute(fragment)?.parameters) || {}, from: anchor === null ? shown : undefined };
     if (page !== shown) this.turnTo(page);
     this.mount();
+    if (anchor === null) leaveOut(fragment.startsWith("#/") ? this.strangers() : fragment === "" ? [] : [decoded(fragment)]);
     enhanceTables(this.main);
     if (anchor !== null) reveal(anchor);
-    else if (page !== shown && shown !== undefined) this.focusHeading();
+    else {
+      if (page !== shown && shown !== undefined) this.focusHeading();
+      this.bringAsked();
+    }
+  }
+
+  /** A part further down that the address names comes into view; what of it is left out stays in view instead. */
+  private bringAsked(): void {
+    const [, ...lower] = this.main.querySelectorAll<HTMLElement>(".mounted:not(.elsewhere)");
+    const asked = lower.find((place) => Object.keys(this.route.parameters).some((key) => KEYS.get(place.dataset["widget"] ?? "")?.test(key)));
+    if (asked !== undefined) settle(asked);
   }
 
   /** Everything in the reader's language. */
@@ -136,6 +147,12 @@ class Shell {
     }
   }
 
+  /** What the address says to nothing on its page. */
+  private strangers(): string[] {
+    const known = [...this.main.querySelectorAll<HTMLElement>(".mounted:not(.elsewhere)")].map((place) => KEYS.get(place.dataset["widget"] ?? ""));
+    return Object.entries(this.route.parameters).filter(([key]) => !known.some((keys) => keys?.test(key))).map((pair) => pair.join("="));
+  }
+
   /** The chapters that drawings stand for, as text and tables beside them. */
   private offerText(): void {
     const { classList } = this.document.body;
@@ -179,7 +196,7 @@ function reveal(element: HTMLElement): void {
 
 /** Keep an element where it was brought, while what stands above it is still being drawn and the reader does nothing. */
 function settle(element: HTMLElement): void {
-  const observer = new ResizeObserver(() => element.scrollIntoView());
+  const observer = new ResizeObserver(() => (noticeShown() ?? element.querySelector(".asked") ?? element).scrollIntoView());
   const stop = (): void => observer.disconnect();
   for (const parent of [element.closest("main"), document.body]) if (parent !== null) observer.observe(parent);
   for (const kind of ["wheel", "pointerdown", "keydown", "hashchange"]) addEventListener(kind, stop, { once: true });

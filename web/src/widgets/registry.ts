@@ -4,7 +4,11 @@ import type { Widget } from "./widget";
 /** What this page can draw. */
 export const WIDGETS = new Map<string, Widget>();
 
-/** Let a name in the static page mean this widget. */
-export function register(name: string, widget: Widget): void {
+/** The parameters of addresses that a widget knows. */
+export const KEYS = new Map<string, RegExp>();
+
+/** Let a name in the static page mean this widget, which knows these parameters of an address, parted by `|`. */
+export function register(name: string, widget: Widget, keys = "$"): void {
   WIDGETS.set(name, widget);
+  KEYS.set(name, new RegExp(`^(${keys})$`));
 }

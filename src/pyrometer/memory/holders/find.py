@@ -49,7 +49,7 @@ def find_holders(
         InputError: something that is neither a tensor nor an untyped storage.
 
     >>> history = [torch.zeros(2)]
-    >>> find_holders([history[0]])[0].path
+    >>> find_holders([history[0]], budget_s=120)[0].path
     'history[…]'
     """
     deadline_s = clock() + budget_s

@@ -10,7 +10,7 @@ from pyrometer.memory.leaks.cohorts import Growth
 from pyrometer.memory.leaks.findings import Finding
 from pyrometer.memory.profile import LeakReport, LeakSite
 from pyrometer.memory.trend.verdict import SeriesVerdict
-from pyrometer.quantity import Bytes, counted, format_bytes
+from pyrometer.quantity import Bytes, counted, format_about, format_bytes
 from pyrometer.workload.whereabouts.lines import site_of
 
 TENSORS_ONLY = (
@@ -130,7 +130,7 @@ def _more(report: LeakReport) -> str:
 def _end(report: LeakReport) -> str:
     if report.eta_steps is None:
         return ""
-    return f"; out of memory after about {float(f'{report.eta_steps:.2g}'):,.0f} steps"
+    return f"; out of memory after about {format_about(report.eta_steps)} steps"
 
 
 def collected_garbage(bytes_per_step: float) -> str:
@@ -161,7 +161,7 @@ def nodes(per_step: float, node_bytes: Bytes) -> str:
     """A note on what the nodes of a graph take."""
     return (
         f"{per_step:.3g} nodes of autograd graphs stay per step: about {format_bytes(per_step * node_bytes)}, estimated "
-        f"at {node_bytes} B per node; the steps until memory is full count them, bytes_per_step does not"
+        f"at {node_bytes} B per node; the steps until memory is full count them, the growth per step does not"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from pyrometer.memory.category import CATEGORIES
+from pyrometer.memory.category import CATEGORIES, Category
 from pyrometer.memory.place import HeldBytes
 from pyrometer.memory.recording.allocation import Allocation, AllocationLog, PhaseEnd
 from pyrometer.quantity import Bytes
@@ -51,12 +51,15 @@ def bytes_by(live: Iterable[Allocation], key: Callable[[Allocation], str | None]
 
 
 def held_by_place(live: Sequence[Allocation], most: int | None = None) -> list[HeldBytes]:
-    """What is alive by the line that allocated it and the module that ran, the largest first."""
-    groups: dict[tuple[str, str | None], list[Allocation]] = defaultdict(list)
+    """What is alive by the line that allocated it, the module that ran and the category, the largest first.
+
+    Each entry is of one category, so that sums by category are those of the ledger.
+    """
+    groups: dict[tuple[str, str | None, Category], list[Allocation]] = defaultdict(list)
     for one in live:
-        groups[place_of(one), one.origin.module].append(one)
-    held = [_held(place, module, group) for (place, module), group in groups.items()]
-    return sorted(held, key=lambda one: (-one.bytes, one.site, one.module or ""))[:most]
+        groups[place_of(one), one.origin.module, one.settled].append(one)
+    held = [_held(*key, group) for key, group in groups.items()]
+    return sorted(held, key=lambda one: (-one.bytes, one.site, one.module or "", one.category or ""))[:most]
 
 
 def place_of(allocation: Allocation) -> str:
@@ -69,7 +72,7 @@ def place_of(allocation: Allocation) -> str:
     return WITHOUT_LINE.get(category, origin.operator)
 
 
-def _held(place: str, module: str | None, group: Sequence[Allocation]) -> HeldBytes:
+def _held(place: str, module: str | None, category: Category, group: Sequence[Allocation]) -> HeldBytes:
     point = group[0].origin.point
     site = site_of(point) if point is not None else None
     return HeldBytes(
@@ -78,7 +81,7 @@ def _held(place: str, module: str | None, group: Sequence[Allocation]) -> HeldBy
         count=len(group),
         module=module,
         operator=_most(group, lambda one: one.origin.operator),
-        category=_most(group, lambda one: one.settled),
+        category=category,
         dtype=_most(group, lambda one: one.dtype),
         function=site.function if site else None,
         source=site.source if site else None,

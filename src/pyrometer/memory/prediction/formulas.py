@@ -109,9 +109,14 @@ def _training(work: Training, parameters: list[nn.Parameter], most: dict[str, By
             f"{total} bytes per parameter with {name} ({sizes}: weights, gradients{', state' if states else ''}): "
             f"{_against(int(weights + own * (1 + states)), here)}"
         )
+    rule = MIXED_PRECISION * count
+    # Of another optimizer the rule does not speak, so that it can be neither right nor wrong here.
+    meant = kind in {"Adam", "AdamW"}
+    beside = _against(rule, here) if meant else f"{format_bytes(rule)} by the rule"
+    program = "this program" if meant else f"this program, with {kind}"
     found["mixed precision"] = (
         f"{MIXED_PRECISION} bytes per parameter with AdamW (2 + 2 + 4 + 4 + 4: weights, gradients, master copy, two "
-        f"moments): {_against(MIXED_PRECISION * count, here)}; this program: {significant(here / count)} bytes"
+        f"moments): {beside}; {program}: {significant(here / count)} bytes"
     )
     return found
 

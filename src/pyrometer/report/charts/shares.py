@@ -35,10 +35,12 @@ def share_bar(shares: Sequence[Share], whole: str) -> Markup:
         title = tag("title", f"{part.name} {percent(part.share)}, {part.said}")
         box = {"x": at(start), "width": at(part.share), "y": BAR_TOP, "height": BAR_HEIGHT}
         parts.append(tag("rect", title, cls=f"segment phase-{part.slot}", **box))
-        label = f"{part.name} {percent(part.share)}"
+        figure = f" {percent(part.share)}"
+        label = part.name + figure
         if len(label) <= part.share * WIDE_CHARACTERS:
             roomy = "label" if len(label) <= part.share * NARROW_CHARACTERS else "label wide-only"
-            parts.append(tag("text", label, cls=roomy, x=at(start), y=BAR_TOP - 8))
+            # The name stands alone, so that the page finds it in its dictionary.
+            parts.append(tag("text", tag("tspan", part.name), figure, cls=roomy, x=at(start), y=BAR_TOP - 8))
         start += part.share
     described = ", ".join(f"{part.name} {percent(part.share)}" for part in shares)
     return chart(f"Shares of {whole}: {described}", parts, BAR_TOP + BAR_HEIGHT)

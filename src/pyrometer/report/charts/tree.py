@@ -34,12 +34,13 @@ CHAIN = 0.995
 """A node whose only large child takes this share of it is drawn as that child: it has nothing of its own to show."""
 
 
-def boxes(nodes: Sequence[TreeNode], *, device: bool) -> list[Box]:
+def boxes(nodes: Sequence[TreeNode], *, device: bool, slots: Mapping[str, int] = SLOTS) -> list[Box]:
     """Place the nodes: siblings from the largest to the smallest, each as wide as its share of the root.
 
     Args:
         nodes: parents before their children, the root first.
         device: weigh by device time instead of host time.
+        slots: colour of each kind; that of `other` is for all that have none.
     """
     if not nodes:
         return []
@@ -56,7 +57,8 @@ def boxes(nodes: Sequence[TreeNode], *, device: bool) -> list[Box]:
         share = weight[node.node] / whole
         if not share or depth >= DEEPEST:
             continue
-        made.append(_box(node, depth, start, share, weight[node.node]))
+        box = _box(node, depth, start, share, weight[node.node])
+        made.append(box._replace(slot=slots.get(node.kind, slots["other"])))
         for child in below.get(node.node, []):
             waiting.append((child, depth + 1, start))
             start += weight[child.node] / whole

@@ -47,8 +47,13 @@ FIGURES = (
 """All that is told of each side."""
 
 
+PHASES_HOW = "Means over the steps whose phases were timed; each phase counts while the step waits for it."
+
+
 def headline(comparison: Comparison) -> str:
     """Which of the two was faster, without a verdict; where their steps need not do the same work, what each takes."""
+    if comparison.a.run.id == comparison.b.run.id:
+        return "the same run on both sides: there is nothing to compare"
     ratio = comparison.ratio_of_medians
     a, b = (side.measurement for side in (comparison.a, comparison.b))
     if ratio is None:
@@ -155,7 +160,9 @@ def sections(comparison: Comparison) -> list[Section]:
     changes = comparison.changes
     made = [
         _findings(changes),
-        _amounts("phases", "Phases, mean per step", changes.phases_s, _Words(format_seconds, change)),
+        _amounts(
+            "phases", "Phases, mean per step", changes.phases_s, _Words(format_seconds, change, PHASES_HOW)
+        ),
         _amounts("parts", "Where traced time went", _named(changes.parts), _Words(format_percent, points)),
         _amounts("ledger", "Memory at the peak", changes.ledger_bytes, _Words(format_bytes, change)),
         _amounts(
@@ -192,11 +199,12 @@ def _named(parts: Sequence[Amount]) -> list[Amount]:
 class _Words(NamedTuple):
     said: Callable[[float | None], str]
     change: Callable[[Amount], str]
+    how: str = ""
 
 
 def _amounts(slug: str, title: str, amounts: Sequence[Amount], words: _Words) -> Section | None:
     rows = [(one.name, words.said(one.a), words.said(one.b), words.change(one)) for one in amounts]
-    return Section(slug, title, [], Table(("part", *SIDES, "change"), rows)) if rows else None
+    return Section(slug, title, [], Table(("part", *SIDES, "change"), rows), words.how) if rows else None
 
 
 def points(amount: Amount) -> str:

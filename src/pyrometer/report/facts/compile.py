@@ -6,15 +6,26 @@ from collections.abc import Callable
 
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.compiler.costs.record import CompileCost
-from pyrometer.compiler.inspecting.record import ModeResult
+from pyrometer.compiler.inspecting.record import ModeResult, Runtime
 from pyrometer.compiler.report import CompileReport
-from pyrometer.quantity import counted, format_bytes, format_rate, format_ratio, format_seconds, significant
+from pyrometer.quantity import (
+    Seconds,
+    counted,
+    format_bytes,
+    format_rate,
+    format_ratio,
+    format_seconds,
+    significant,
+)
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.facts import compile_breaks, compile_diff, compile_inside, compile_shapes
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.trace_words import short, short_path
 
 MOST_STRICT = 5
+
+MUCH_SLOWER = 3.0
+"""Steps under the profiler that take so many steady ones do not stand for these."""
 
 EARLIER = " · what was compiled before is not in this report"
 
@@ -107,11 +118,15 @@ def _effect(cost: CompileCost) -> str:
     if cost.ratio is None:
         return ""
     if cost.ci_low is None or cost.ci_high is None:
-        return f"against eager undecided: {significant(cost.ratio)}× its time"
+        return "against eager undecided"  # too few paired steps for a ratio that could be told
     if cost.outcome in {"faster", "slower"}:
         return f"{format_ratio(cost.ratio, cost.ci_low, cost.ci_high)} than eager"
     said = "as fast as eager" if cost.outcome == "same" else "against eager undecided"
-    return f"{said}: {significant(cost.ratio)}× its time ({significant(cost.ci_low)}–{significant(cost.ci_high)})"
+    return f"{said}: {_its_time(cost.ratio, cost.ci_low, cost.ci_high)}"
+
+
+def _its_time(ratio: float, low: float, high: float) -> str:
+    return f"{significant(ratio)}× its time ({significant(low)}–{significant(high)})"
 
 
 def _limits(report: CompileReport) -> Section | None:
@@ -174,12 +189,7 @@ def _compiling(report: CompileReport) -> Section:
         Fact("compiling", format_seconds(cost.compile_s)),
     ]
     if cost.steady_s is not None and cost.eager_steady_s is not None:
-        paid = (
-            f"after {counted(cost.break_even_steps, 'step')}"
-            if cost.break_even_steps is not None
-            else "never, as measured"
-        )
-        facts.append(Fact("has paid", paid))
+        facts += [*_paired(cost), Fact("has paid", _paid(cost))]
     if cost.dispatch_s is not None:
         facts.append(
             Fact(
@@ -203,6 +213,25 @@ def _compiling(report: CompileReport) -> Section:
         Table(("phase", "time", "share"), body) if body else None,
         how,
     )
+
+
+def _paired(cost: CompileCost) -> list[Fact]:
+    """The ratio that the headline tells, and of which measurement it is."""
+    if cost.ratio is None:
+        return []
+    if cost.ci_low is None or cost.ci_high is None:
+        return [Fact("paired with eager", "not known yet", "too few steps of each ran in turn")]
+    told = (cost.ratio, cost.ci_low, cost.ci_high)
+    said = (
+        format_ratio(*told) if cost.outcome in {"faster", "slower"} else f"{cost.outcome}: {_its_time(*told)}"
+    )
+    return [Fact("paired with eager", said, "both in turn; the steady steps above are medians of each")]
+
+
+def _paid(cost: CompileCost) -> str:
+    if cost.break_even_steps is not None:
+        return f"after {counted(cost.break_even_steps, 'step')}"
+    return "not known yet" if cost.outcome in {"undecided", "faster"} else "never, as measured"
 
 
 def _error(error: OutputError) -> Fact:
@@ -309,17 +338,23 @@ def _runtime(report: CompileReport) -> Section | None:
         for one in sorted(found.graphs, key=lambda one: -one.total_s)
     ]
     columns = ("compilation", "calls per step", "each", "share", "compiled in", "worth it")
-    slowed = f"of {format_seconds(found.profiled_step_s)} each" if found.profiled_step_s is not None else ""
-    facts = [
-        Fact(
-            "steps", str(found.num_steps), f"under the profiler, {slowed}" if slowed else "under the profiler"
-        )
-    ]
+    facts = [Fact("steps", str(found.num_steps), _profiled(found, report.cost.steady_s))]
     if found.lookup_s is not None:
         facts.append(
             Fact("finding the right one", f"{format_seconds(found.lookup_s)} per step", "guards included")
         )
     return Section("runtime", "Which compilation is used", facts, Table(columns, body))
+
+
+def _profiled(runtime: Runtime, steady_s: Seconds | None) -> str:
+    """How long the steps were of which the table tells, and whether they were like the ones that were timed."""
+    step_s = runtime.profiled_step_s
+    if step_s is None:
+        return "under the profiler"
+    told = f"under the profiler, of {format_seconds(step_s)} each"
+    if steady_s is None or step_s < MUCH_SLOWER * steady_s:
+        return told
+    return f"{told}: {significant(step_s / steady_s)}× the steady step, so that times and shares below may mislead; compile it again"
 
 
 def _guards(report: CompileReport) -> Section | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
+from pyrometer.bench.quality import Caveat, Doubt
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.quantity import (
     counted,
@@ -17,14 +18,17 @@ from pyrometer.quantity import (
     time_unit,
 )
 from pyrometer.report.facts.layout import Fact, Table, percent
+from pyrometer.workload import failure
 
 KNOWN_PHASES = ("data", "h2d", "forward", "backward", "optimizer", "rest")
 QUANTILE_NAMES = {0.5: "median", 0.9: "P90", 0.95: "P95", 0.99: "P99"}
 
 
 def headline(measurement: Measurement) -> str:
-    """The answer in one line: throughput, step time with its interval, tail, and whether it became steady."""
+    """The answer in one line: throughput, step time with its interval, tail, state; or where the program failed."""
     m = measurement
+    if m.failure is not None:
+        return f"{failure.headline(m.failure)} · {format_seconds(m.median_s)} per step before ({step_interval(m)})"
     parts = [
         format_rate(m.throughput, f"{m.unit}/s"),
         f"{format_seconds(m.median_s)} per step ({step_interval(m)})",
@@ -35,13 +39,11 @@ def headline(measurement: Measurement) -> str:
 
 
 def state(measurement: Measurement) -> str:
-    """How far the measurement came: steady, not steady, stopped or interrupted."""
+    """How far the measurement came: steady, not steady, or interrupted."""
     m = measurement
     seen = counted(m.warmup_steps + m.num_samples * m.steps_per_sample, "step")
     if m.interrupted:
         return f"interrupted after {seen}"
-    if m.failure is not None:
-        return f"failed after {seen}"
     if not m.complete:
         return f"incomplete after {seen}"
     warmup = counted(m.warmup_steps, "step")
@@ -54,6 +56,8 @@ def step_interval(measurement: Measurement) -> str:
     scale, _ = time_unit(m.median_s)
     median = next((q for q in m.quantiles if q.quantile == 0.5), None)
     if median is not None and (median.low_s is None or median.high_s is None):
+        if m.num_samples <= 1:
+            return counted(m.num_samples, "sample")
         return f"{counted(m.num_samples, 'sample')}, {format_interval(m.min_s, m.max_s, scale)}"
     return format_interval(m.ci_low_s, m.ci_high_s, scale)
 
@@ -212,6 +216,23 @@ def memory_facts(memory: MemoryUse) -> list[Fact]:
     if memory.held_bytes:
         facts.append(Fact("held by us", format_bytes(memory.held_bytes), "copies that restore your state"))
     return facts
+
+
+def mending(measurement: Measurement) -> Caveat | None:
+    """What ended the program before its time, and the first thing to do about it."""
+    if measurement.failure is None:
+        return None
+    said = Caveat(
+        code=Doubt.FAILED.value,
+        message=f"{measurement.failure}; the figures are of the steps before",
+        hint="mend the program, then measure again",
+    )
+    return next((one for one in measurement.warnings if one.code == Doubt.FAILED.value), said)
+
+
+def other_caveats(measurement: Measurement) -> list[Caveat]:
+    """The reservations without the one that `mending` tells."""
+    return [one for one in measurement.warnings if one.code != Doubt.FAILED.value]
 
 
 def trust(measurement: Measurement) -> str:

@@ -12,7 +12,7 @@ from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.category import CATEGORIES, MEANING
 from pyrometer.memory.place import HeldBytes
 from pyrometer.memory.profile import Fit, LeakReport, LeakSite, MemoryProfile
-from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds
+from pyrometer.quantity import counted, format_about, format_bytes, format_percent, format_seconds
 from pyrometer.report.documents import CheckDocument, MemoryDocument
 from pyrometer.report.facts import checkpoint, memory_diff, memory_peaks
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
@@ -24,6 +24,9 @@ MOST_MODULES = 12
 
 MOST_LEAKS = 4
 """Places that are told one by one; the document holds all."""
+
+NEARLY = 0.05
+"""Share of the peak up to which a predicted category is told without a remark."""
 
 PREDICTED_COLUMNS = ("parameters", "gradients", "optimizer", "activations", "temporaries")
 
@@ -61,8 +64,17 @@ def subtitle(profile: MemoryProfile) -> str:
     if profile.predicted is not None and profile.predicted.error is not None:
         off = abs(profile.predicted.error)
         how = f"within {format_percent(off, 2)}" if off else "to the byte"
-        parts.append(f"predicted without running {how}")
+        said = f"predicted without running {how}"
+        apart = _divided_otherwise(profile)
+        parts.append(f"total {said}, its parts divided otherwise" if apart else said)
     return " · ".join(parts)
+
+
+def _divided_otherwise(profile: MemoryProfile) -> bool:
+    """Whether the prediction gives a category more or less than was held, by what counts beside the peak."""
+    predicted = profile.predicted.ledger_bytes if profile.predicted is not None else {}
+    gaps = [abs(predicted.get(name, 0) - profile.ledger_bytes.get(name, 0)) for name in CATEGORIES]
+    return bool(predicted) and max(gaps) > NEARLY * profile.peak_bytes
 
 
 def saving(advice: Advice | LoaderAdvice) -> str:
@@ -277,11 +289,12 @@ def _leak(profile: MemoryProfile) -> Section | None:
     if len(leak.sites) > MOST_LEAKS:
         facts.append(Fact("and", counted(len(leak.sites) - MOST_LEAKS, "more place")))
     if leak.bytes_per_step and len(leak.ci) == 2:
-        interval = f"{format_bytes(leak.ci[0])} to {format_bytes(leak.ci[1])}"
+        low, high = map(format_bytes, leak.ci)
+        interval = f"{low} to {high}" if low != high else ""
         facts.append(Fact("growth", f"{format_bytes(leak.bytes_per_step)} per step", interval))
     if leak.eta_steps is not None:
-        steps = counted(leak.eta_steps, "step")
-        facts.append(Fact("memory is full after", f"about {steps}", format_bytes(leak.limit_bytes)))
+        steps = format_about(leak.eta_steps)
+        facts.append(Fact("memory is full after", f"about {steps} steps", format_bytes(leak.limit_bytes)))
     watched = counted(leak.num_steps, "step")
     facts.append(Fact("watched", watched, f"{leak.warmup_steps} of them warm-up"))
     facts += [Fact("note", note) for note in leak.notes]

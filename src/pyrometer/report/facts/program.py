@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pyrometer.numerics.report import Gradients, NumericsReport, OutputShift, Spot
-from pyrometer.quantity import format_bytes, format_percent, significant
+from pyrometer.quantity import counted, format_bytes, format_percent, significant
 from pyrometer.report.facts.layout import Fact, Section, Table, shortened
 from pyrometer.workload.program.record import InputTensor, Program
 
@@ -46,7 +46,7 @@ def program_section(program: Program) -> Section:
 
 def numerics_section(report: NumericsReport) -> Section:
     """What findings about `/numerics` rest on."""
-    facts = [Fact("watched", f"{report.num_steps:,} steps", report.device), *_non_finite(report)]
+    facts = [Fact("watched", counted(report.num_steps, "step"), report.device), *_non_finite(report)]
     if report.gradients is not None:
         facts += _gradients(report.gradients)
     if report.scaling is not None:
@@ -113,7 +113,9 @@ def _gradients(found: Gradients) -> Iterator[Fact]:
     if found.depth_ratio is not None:
         yield Fact("last layers over first", f"{significant(found.depth_ratio)}×", "of their gradients")
     for one in found.non_finite[:MOST_ROWS]:
-        yield Fact("gradient not finite", one.parameter, f"{one.num_steps:,} steps, first {one.step}")
+        yield Fact(
+            "gradient not finite", one.parameter, f"{counted(one.num_steps, 'step')}, first {one.step}"
+        )
     if found.never:
         more = len(found.never) - MOST_ROWS
         names = ", ".join(found.never[:MOST_ROWS]) + (f" and {more} more" if more > 0 else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from pyrometer.quantity import format_bytes, format_ratio, format_seconds
+from pyrometer.quantity import counted, format_bytes, format_ratio, format_seconds
 from pyrometer.report.facts import trace_device
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.trace_words import (
@@ -87,7 +87,7 @@ def _gains(report: RankReport) -> Section | None:
         for gain in report.recoverable[:MOST_LISTED]
         if gain.ratio <= WORTH_LISTING
     ]
-    columns = ("if this were better", "gain", "of the whole", "which means", "where")
+    columns = ("if this were better", "gain", "of the trace", "which means", "where")
     return (
         Section(
             "gains",
@@ -96,7 +96,8 @@ def _gains(report: RankReport) -> Section | None:
             Table(columns, body, frozenset({3, 4})),
             "Predicted by replaying the trace with that part shortened and everything else as it depends on it: work that is "
             "hidden behind other work wins nothing. An operator's or a line's own part is what runs directly within it, with its device "
-            "work. An interval is what delays without a recorded cause leave open.",
+            "work. Gains are of profiled time: without the profiler they may be smaller. An interval is what delays without a recorded "
+            "cause leave open.",
             "A prediction is a hypothesis: make the change, and measure it with pyrometer bench --vs.",
         )
         if body
@@ -130,10 +131,12 @@ def _trust(report: RankReport) -> Section:
 
 def _where_to(report: RankReport) -> Section:
     table = part_table(report.breakdown_ns)
+    num_steps = len(report.steps)
+    whole = f"{counted(num_steps, 'step')}{' together' if num_steps > 1 else ''}" if num_steps else ""
     return Section(
         "breakdown",
         "Where the time goes",
-        [],
+        [Fact("in all", ns(report.breakdown_ns.total_ns), whole)],
         table,
         "Every moment of the span counts once: first what a device does, then, while all devices are idle, what the "
         "host does. The parts sum to the span to the nanosecond.",
@@ -314,7 +317,8 @@ def _path(report: RankReport) -> Section | None:
         facts,
         Table(("on the path", "class", "time", "share", "where"), body, frozenset({1, 4})),
         "Walked backwards from the end: at each moment, what had to finish for the rest to begin. Only what is on the path "
-        "can make the run shorter. Shares are of the path, which is as long as the run.",
+        "can make the run shorter. Shares are of the path, which is as long as the run. Unrecorded host time counts here "
+        "even while a device works; in the bar, nothing recorded is time in which no device does.",
     )
 
 

@@ -35,7 +35,7 @@ def subtitle(document: TraceDocument) -> str:
     for report in [] if document.diff is not None else ordered_ranks(document)[:1]:
         whose = f"rank {report.rank}: " if len(document.ranks) > 1 else ""
         told.append(f"{whose}{trace_words.ns(report.span_ns)} traced")
-        if report.steps:
+        if report.steps and trace_words.median_step(report) <= report.span_ns:  # marks may outlast the work
             told.append(
                 f"{counted(len(report.steps), 'step')}, median {trace_words.ns(trace_words.median_step(report))}"
             )

@@ -118,7 +118,7 @@ PATH_CLASSES = {
     "python": "Python",
     "data": "data loading",
     "idle": "idle",
-    "untraced": "nothing recorded",
+    "untraced": "unrecorded host time",
 }
 
 

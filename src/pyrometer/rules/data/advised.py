@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.quantity import counted, format_percent, format_seconds
 from pyrometer.rules.data.loaders import loader_calls
 from pyrometer.rules.finding import Cost, Finding, Gain, Place
 
@@ -19,6 +20,9 @@ DATA = "data"
 
 UNCERTAIN = 0.25
 """Of a predicted saving: the loader's model counts as wrong where it misses the step by more than a quarter."""
+
+APART = 0.1
+"""Of a step, beyond the interval of the measured one: so far apart, the watched steps are other steps."""
 
 
 def advised(rule: Rule, evidence: Evidence, *slugs: str, **fields: object) -> list[Finding]:
@@ -51,8 +55,25 @@ def waiting_cost(report: LoaderReport) -> Cost:
     return Cost(
         seconds_per_step=report.wait_s,
         share=min(1.0, report.data_share),
-        method="measured: mean time per step until its batches were there",
+        method=f"measured: mean time per step until its batches were there, {_of(report)}",
     )
+
+
+def differing(report: LoaderReport, evidence: Evidence) -> str:
+    """What tells that the watched steps were others than the measured ones; empty where they took as long."""
+    m = evidence.measurement
+    if m is None or not m.complete or m.median_s <= 0:
+        return ""
+    if m.ci_low_s * (1 - APART) <= report.measured_step_s <= m.ci_high_s * (1 + APART):
+        return ""
+    shares = [phase.share for phase in m.phases if phase.name == "data"]
+    data = f" and {format_percent(shares[0])} of that time was data" if shares else ""
+    return f"; this is {_of(report)}, while measured steps took {format_seconds(m.median_s)} (median){data}"
+
+
+def _of(report: LoaderReport) -> str:
+    steps = f"the {counted(report.num_steps, 'step')}" if report.num_steps else "steps"
+    return f"of {steps} that watched the loader"
 
 
 def loader_place(evidence: Evidence) -> Place:
@@ -85,7 +106,7 @@ def _finding(rule: Rule, evidence: Evidence, report: LoaderReport, number: int, 
         "links": [f"/loading/advice/{number}", "/loading/data_share"],
         "cost": waiting_cost(report),
         "predicted_gain": gain_of(advice, report),
-        "confidence": "high" if advice.saves_s is not None else "medium",
+        "confidence": "medium" if advice.saves_s is None or differing(report, evidence) else "high",
         "advice": f"{advice.title[:1].upper()}{advice.title[1:]}: {advice.effect}.",
         "rewrite": advice.use,
         "resource": DATA,

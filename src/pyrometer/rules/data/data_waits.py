@@ -57,7 +57,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted, format_percent, format_seconds
-from pyrometer.rules.data.advised import DATA, facts, gain_of, loader_place, waiting_cost
+from pyrometer.rules.data.advised import DATA, differing, facts, gain_of, loader_place, waiting_cost
 from pyrometer.rules.finding import Finding, Gain, Place
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.registry import declare
@@ -112,16 +112,17 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     if report.data_share < evidence.limit(RULE, enough):
         return
     place = _slow_function(evidence) or loader_place(evidence)
+    apart = differing(report, evidence)
     yield RULE.finding(
         message=f"{format_percent(report.data_share)} of a step, {format_seconds(report.wait_s)} of "
-        f"{format_seconds(report.measured_step_s)}, go to getting its data{_within(place)}",
+        f"{format_seconds(report.measured_step_s)}, go to getting its data{_within(place)}{apart}",
         where=place,
         evidence=facts(report),
         links=["/loading/data_share", "/loading/stages"],
         cost=waiting_cost(report),
         predicted_gain=_gain(report),
         lever=_lever(report),
-        confidence="high",
+        confidence="medium" if apart else "high",
         advice=_advice(report, place),
         rewrite=report.advice[0].use if report.advice else None,
         resource=DATA,
@@ -169,7 +170,7 @@ def _gain(report: LoaderReport) -> Gain:
     return Gain(
         ratio_low=report.free_data_ratio,
         ratio_high=max(report.free_data_ratio, min(known, default=1.0)),
-        method="measured: the step without waiting at best; at worst the best single advice of the loader's model",
+        method="measured: the watched steps without waiting at best; at worst the best single advice of the loader's model",
     )
 
 

@@ -50,7 +50,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyrometer.quantity import format_bytes
+from pyrometer.quantity import format_about, format_bytes
 from pyrometer.rules.finding import Cost, Place
 from pyrometer.rules.memory.leaking import rate
 from pyrometer.rules.registry import declare
@@ -97,7 +97,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             "verdict": leak.verdict,
             "unbounded": leak.unbounded,
             "bytes_per_step": leak.bytes_per_step,
-            "bytes_per_step_interval": leak.ci,
+            **dict(zip(("bytes_per_step_low", "bytes_per_step_high"), leak.ci, strict=False)),
             "holder": site.holder if site is not None else None,
             "steps_until_full": leak.eta_steps,
             "num_steps": leak.num_steps,
@@ -121,9 +121,7 @@ def _severity(leak: LeakReport, lasts_steps: float) -> Severity:
 def _end(leak: LeakReport) -> str:
     if leak.eta_steps is None or leak.limit_bytes is None:
         return ""
-    return (
-        f"; {format_bytes(leak.limit_bytes)} are full after about {float(f'{leak.eta_steps:.2g}'):,.0f} steps"
-    )
+    return f"; {format_bytes(leak.limit_bytes)} are full after about {format_about(leak.eta_steps)} steps"
 
 
 def _advice(leak: LeakReport) -> str:

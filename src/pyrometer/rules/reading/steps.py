@@ -81,10 +81,13 @@ def sound(evidence: Evidence) -> ReadingStep:
         bad = not measured.steady or not measured.complete
         look = bool(measured.warnings)
         width = (measured.ci_high_s - measured.ci_low_s) / measured.median_s / 2 if measured.median_s else 0.0
+        known = (
+            _known(width) if measured.num_samples > 1 else "a single sample does not tell how far it is off"
+        )
         state = "steady" if measured.steady else "never steady"
         said.append(
             f"{state} after {counted(measured.warmup_steps, 'warm-up step')}, "
-            f"{_known(width)}, {counted(len(measured.warnings), 'reservation')}"
+            f"{known}, {counted(len(measured.warnings), 'reservation')}"
         )
     ratio = capture.overhead_ratio if capture is not None else None
     if ratio is not None:

@@ -38,8 +38,9 @@ class StepCost(TypedDict):
 
 
 def step_cost(untraced_s: list[Seconds], traced_s: list[Seconds]) -> StepCost:
-    """Compare steps without and under the profiler; of many, the interval rests on the last ones."""
-    found = overhead(untraced_s[-MOST_STEPS:], traced_s[-MOST_STEPS:])
+    """Compare steps without and under the profiler: of many the last ones, on which all figures rest."""
+    untraced_s, traced_s = untraced_s[-MOST_STEPS:], traced_s[-MOST_STEPS:]
+    found = overhead(untraced_s, traced_s)
     return {
         "step_untraced_s": median(untraced_s) if untraced_s else None,
         "step_traced_s": median(traced_s) if traced_s else None,
@@ -52,11 +53,11 @@ def step_cost(untraced_s: list[Seconds], traced_s: list[Seconds]) -> StepCost:
 
 
 def overhead(untraced_s: list[Seconds], traced_s: list[Seconds]) -> Overhead | None:
-    """Ratio of step times by the pairs of both samples; `None` when one of them is empty.
+    """Ratio of the median steps, which are told beside it; `None` when one of the samples is empty.
 
-    The estimate is the median of all ratios (Hodges and Lehmann, on logarithms). The interval is the one that belongs to
-    the rank-sum test (Moses): between order statistics of these ratios that are found from the exact distribution
-    of Mann and Whitney's U. It asks only that the profiler multiplies step times, whatever their distribution.
+    The interval is the one that belongs to the rank-sum test (Moses): between order statistics of the ratios of all pairs
+    that are found from the exact distribution of Mann and Whitney's U. It asks only that the profiler multiplies step
+    times, whatever their distribution, and is made wider where odd samples have the ratio of their medians beside it.
 
     >>> overhead([1.0, 1.1, 0.9, 1.0], [2.0, 2.1, 1.9, 2.0]).ratio
     2.0
@@ -67,10 +68,10 @@ def overhead(untraced_s: list[Seconds], traced_s: list[Seconds]) -> Overhead | N
         return None
     ratios = np.sort(np.divide.outer(np.asarray(traced_s), np.asarray(untraced_s)).ravel())
     rank = _rank(len(untraced_s), len(traced_s), (1 - CONFIDENCE) / 2)
-    middle = math.exp(float(np.median(np.log(ratios))))
+    middle = median(traced_s) / median(untraced_s)
     if rank is None:
         return Overhead(middle, None, None)
-    return Overhead(middle, float(ratios[rank]), float(ratios[-1 - rank]))
+    return Overhead(middle, min(middle, float(ratios[rank])), max(middle, float(ratios[-1 - rank])))
 
 
 def _rank(m: int, n: int, tail: float) -> int | None:

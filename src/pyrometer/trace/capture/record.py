@@ -35,12 +35,10 @@ class Capture(Record, frozen=True, kw_only=True):
     options: CaptureOptions
     asked_steps: Annotated[int | None, doc("steps asked for; null when a time was")] = None
     num_steps: Annotated[int, doc("whole steps that the trace holds")]
-    step_untraced_s: Annotated[Seconds | None, doc("median step without the profiler")] = None
-    step_traced_s: Annotated[Seconds | None, doc("median step under the profiler")] = None
+    step_untraced_s: Annotated[Seconds | None, doc("median step without the profiler, of the last 20")] = None
+    step_traced_s: Annotated[Seconds | None, doc("median step under the profiler, of the last 20")] = None
     num_untraced: Annotated[int, doc("steps behind step_untraced_s")] = 0
-    overhead_ratio: Annotated[
-        Ratio | None, doc("traced over untraced step: median of all pairs (Hodges-Lehmann on logarithms)")
-    ] = None
+    overhead_ratio: Annotated[Ratio | None, doc("step_traced_s over step_untraced_s")] = None
     overhead_low: Annotated[Ratio | None, doc("lower end; null with too few steps for an interval")] = None
     overhead_high: Annotated[Ratio | None, doc("upper end")] = None
     confidence: Annotated[float | None, doc("that the interval holds the ratio")] = None

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from pyrometer.quantity import format_percent, format_seconds, significant
+from pyrometer.quantity import Ratio, format_percent, format_seconds, significant
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.analysis.recoverable import Recoverable
@@ -68,7 +68,7 @@ SENTENCES: dict[Bound, str] = {
     "copies": "copy-bound: {share} of the time goes to copies and fills that nothing hides",
     "synchronisation": "synchronisation-bound: {share} of the time the host waits for a device that has run dry",
     "data": "data-bound: {share} of the time the step waits for its data",
-    "host": "host-bound: {share} of the time the device waits for the host",
+    "host": "host-bound: {share} of the traced span the device waits while the host runs Python, operators or launches",
     "operators": "operators take {share} of the time",
     "python": "Python-bound: {share} of the time runs Python outside of operators",
     "unrecorded": "nothing was recorded for {share} of the time",
@@ -91,17 +91,21 @@ class TraceVerdict(Record, frozen=True, kw_only=True):
     recoverable: Annotated[list[Recoverable], doc("the three largest predicted gains")] = []
 
 
-def judge(report: RankReport) -> TraceVerdict:
-    """Say what bounds one rank, and what that comes from."""
+def judge(report: RankReport, *, free_data_ratio: Ratio | None = None) -> TraceVerdict:
+    """Say what bounds one rank, and what that comes from.
+
+    Args:
+        report: of the rank.
+        free_data_ratio: the step with data for free over the step, where that was measured without the profiler; the
+            sentence then promises no more than this.
+    """
     if not report.span_ns:
         return TraceVerdict(rank=report.rank, bound="unrecorded", share=0.0, sentence=NOTHING)
     bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0)
     sentence = SENTENCES[bound].format(share=format_percent(share))
     causes = sorted(find_causes(report), key=lambda cause: cause.code != EXPLAINED_BY.get(bound))
     sentence = "; ".join([sentence, *(cause.sentence for cause in causes[:1])])
-    best = next((gain for gain in report.recoverable if gain.kind in REMOVABLE), None)
-    if best is not None and 0 < best.ratio < WORTH_SAYING and bound != "unrecorded":
-        sentence += f"; without {best.name}, {significant(1 / best.ratio)}× faster"
+    sentence += _promise(report, free_data_ratio) if bound != "unrecorded" else ""
     return TraceVerdict(
         rank=report.rank,
         bound=bound,
@@ -110,6 +114,17 @@ def judge(report: RankReport) -> TraceVerdict:
         causes=causes,
         recoverable=report.recoverable[:3],
     )
+
+
+def _promise(report: RankReport, free_data_ratio: Ratio | None) -> str:
+    """The largest gain from what can be removed; of data the measured one, where there is one."""
+    gains = [
+        (gain.ratio if gain.kind != "data" or free_data_ratio is None else free_data_ratio, gain.name)
+        for gain in report.recoverable
+        if gain.kind in REMOVABLE
+    ]
+    ratio, name = min(gains, key=lambda gain: gain[0], default=(1.0, ""))
+    return f"; without {name}, {significant(1 / ratio)}× faster" if 0 < ratio < WORTH_SAYING else ""
 
 
 def judge_all(reports: Sequence[RankReport], job: Job | None) -> TraceVerdict | None:

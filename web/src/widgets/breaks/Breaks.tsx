@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { t } from "../../i18n/language";
+import { leaveOut } from "../../shell/notice";
 import { note, parseRoute } from "../../shell/router";
 import { Figure } from "../Figure";
 import { Loaded } from "../Loaded";
@@ -28,10 +29,10 @@ function Source({ content, parameters }: SourceProps): JSX.Element {
   const [open, setOpen] = useState<number>(asked?.line ?? gravest(content.files[0]));
   const [hidden, setHidden] = useState<ReadonlySet<Kind>>(new Set(["follows"]));
   useEffect(() => {
-    if (asked === null) return;
+    if (asked === null) return leaveOut(parameters["line"] === undefined ? [] : [`line=${parameters["line"]}`]);
     setNumber(asked.file);
     setOpen(asked.line);
-  }, [asked]);
+  }, [asked, parameters]);
   const file = content.files[number] ?? content.files[0];
   if (file === undefined) return <p class="note">{t("Nothing to show.")}</p>;
   const choose = (line: number): void => {
@@ -101,7 +102,7 @@ function Lines({ file, shown, open, onOpen }: LinesProps): JSX.Element {
         const [first] = row.notes;
         const count = row.notes.reduce((sum, one) => sum + (one.kind === "break" ? one.count : 0), 0) || (first?.count ?? 0);
         return (
-          <div key={row.line} data-line={row.line} class={first === undefined ? "source-row" : `source-row noted note-${first.kind}`}>
+          <div key={row.line} data-line={row.line} class={`source-row${first === undefined ? "" : ` noted note-${first.kind}`}${open === row.line ? " asked" : ""}`}>
             <div class="source-code">
               {first === undefined ? (
                 <span class="source-mark" />
@@ -160,7 +161,9 @@ function gravest(file: NotedFile | undefined): number {
 }
 
 function lineFrom(text: string | undefined, content: BreaksContent): { readonly file: number; readonly line: number } | null {
-  const match = /^(\d+):(\d+)$/.exec(text ?? "");
-  const file = Number(match?.[1] ?? -1);
-  return content.files[file] === undefined ? null : { file, line: Number(match?.[2]) };
+  const match = /^(\d+):(-1|\d+)$/.exec(text ?? "");
+  const [file, line] = [Number(match?.[1] ?? -1), Number(match?.[2])]; // -1: the reader closed the one that was open
+  const pieces = content.files[file]?.pieces ?? [];
+  const known = line < 0 || pieces.some(({ first_line: first, lines }) => line >= first && line < first + lines.length);
+  return pieces.length > 0 && known ? { file, line } : null;
 }

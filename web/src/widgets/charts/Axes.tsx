@@ -22,18 +22,21 @@ export const BELOW_TITLED = 38;
 export function XAxis({ scale, unit, top, bottom, title, ticks }: XProps): JSX.Element {
   const [left, right] = [Math.min(scale.from, scale.to), Math.max(scale.from, scale.to)];
   const shown = ticks ?? ticksOf(scale.axis, unit, Math.max(4, Math.floor((right - left) / 80)));
+  const named = everySo(shown.map(({ value, label }) => [scale(value), widthOf(label)]));
   return (
     <g>
-      {shown.map(({ value, label }) => {
+      {shown.map(({ value, label }, i) => {
         const x = scale(value);
         const half = widthOf(label) / 2;
         const side = x - half < left - 8 ? "start" : x + half > right + 8 ? "end" : "middle";
         return (
           <g key={label}>
             <line class="grid" x1={x} x2={x} y1={top} y2={bottom} />
-            <text class="tick" x={x} y={bottom + 16} text-anchor={side}>
-              {label}
-            </text>
+            {i % named === 0 && (
+              <text class="tick" x={x} y={bottom + 16} text-anchor={side}>
+                {label}
+              </text>
+            )}
           </g>
         );
       })}
@@ -45,6 +48,20 @@ export function XAxis({ scale, unit, top, bottom, title, ticks }: XProps): JSX.E
       )}
     </g>
   );
+}
+
+const APART = 10;
+
+/** Every how manieth label is written, so that they do not run into each other: places and widths in pixels. */
+export function everySo(labels: readonly (readonly [number, number])[]): number {
+  const fits = (step: number): boolean =>
+    labels.every(([x, width], i) => {
+      const [next, wide] = labels[i + step] ?? [Infinity, 0];
+      return i % step !== 0 || next - x >= (width + wide) / 2 + APART;
+    });
+  let step = 1;
+  while (step < labels.length && !fits(step)) step++;
+  return step;
 }
 
 interface YProps {

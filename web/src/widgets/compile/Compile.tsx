@@ -1,9 +1,10 @@
 /** What compiling cost, compilation by compilation, and why frames were compiled again. */
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Tooltip } from "../../canvas/Tooltip";
 import { formatSeconds, formatShare } from "../../data/quantity";
 import { t } from "../../i18n/language";
+import { leaveOut } from "../../shell/notice";
 import { Figure } from "../Figure";
 import { Loaded } from "../Loaded";
 import type { WidgetProps } from "../widget";
@@ -11,24 +12,26 @@ import { type CompilationRow, type CompileContent, partsOf } from "./content";
 import { Recompiles } from "./Recompiles";
 
 const MOST_BARS = 12;
+const RECOMPILES = "recompiles";
 
 export function Compile({ blocks, place, route }: WidgetProps): JSX.Element {
-  const top = useRef<HTMLDivElement>(null);
   const see = route.parameters["see"];
   useEffect(() => {
-    if (see === "recompiles") top.current?.querySelector(".recompiles")?.scrollIntoView();
-  }, [see, route]);
+    if (see !== undefined && see !== RECOMPILES) leaveOut([`see=${see}`]);
+  }, [route]);
   return (
-    <div ref={top}>
-      <Loaded<CompileContent> blocks={blocks} name={place["block"] ?? "compile"}>
-        {(content) => (
-          <>
-            {content.totals_s.some((seconds) => seconds > 0) && <Phases content={content} />}
-            {content.frames.length > 0 && <Recompiles frames={content.frames} />}
-          </>
-        )}
-      </Loaded>
-    </div>
+    <Loaded<CompileContent> blocks={blocks} name={place["block"] ?? "compile"}>
+      {(content) => (
+        <>
+          {content.totals_s.some((seconds) => seconds > 0) && <Phases content={content} />}
+          {content.frames.length > 0 && (
+            <div class={see === RECOMPILES ? "asked" : ""}>
+              <Recompiles frames={content.frames} />
+            </div>
+          )}
+        </>
+      )}
+    </Loaded>
   );
 }
 
@@ -78,7 +81,7 @@ function Phases({ content }: { readonly content: CompileContent }): JSX.Element 
           <li key={name}>
             <button type="button" aria-pressed={only === phase} onClick={() => setOnly(only === phase ? null : phase)}>
               <span class="swatch" style={{ background: `var(--phase-${slots[phase] ?? 9})` }} />
-              {name} <strong>{formatShare(seconds / whole)}</strong> <span>{formatSeconds(seconds)}</span>
+              {t(name)} <strong>{formatShare(seconds / whole)}</strong> <span>{formatSeconds(seconds)}</span>
             </button>
           </li>
         ))}
@@ -107,7 +110,7 @@ function Bar({ name, detail, seconds, content, slots, only, longest }: BarProps)
   const [tip, setTip] = useState<{ readonly x: number; readonly width: number; readonly text: string } | null>(null);
   const sum = total(seconds);
   const parts = partsOf(seconds, longest);
-  const said = (phase: number, part: number): string => `${content.phases[phase] ?? ""} ${formatSeconds(part)}, ${formatShare(part / sum)}`;
+  const said = (phase: number, part: number): string => `${t(content.phases[phase] ?? "")} ${formatSeconds(part)}, ${formatShare(part / sum)}`;
   return (
     <div class="phase-bar">
       <span class="phase-name" title={`${name} ${detail}`}>
@@ -157,7 +160,7 @@ function detailOf(one: CompilationRow): string {
 }
 
 function cacheText(content: CompileContent): string {
-  const behind = Object.entries(content.background).map(([name, seconds]) => `${name} ${formatSeconds(seconds)}`);
+  const behind = Object.entries(content.background).map(([name, seconds]) => `${t(name)} ${formatSeconds(seconds)}`);
   const parts = [t("Compile caches: {state} ({hits} hits, {misses} misses).", { state: t(content.cache), hits: content.hits, misses: content.misses })];
   if (behind.length > 0) parts.push(t("On compile threads, beside the program: {what}.", { what: behind.join(", ") }));
   return parts.join(" ");

@@ -1,6 +1,6 @@
 /** Compile time nested: the call tree's drawing, of the compiler's own steps. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { noteSome } from "../../shell/router";
 import { Explorer } from "../icicle/Explorer";
 import { FIRST_LOOK, type Look } from "../icicle/look";
@@ -9,7 +9,9 @@ import { Loaded } from "../Loaded";
 import type { WidgetProps } from "../widget";
 
 export function Steps({ blocks, place, route }: WidgetProps): JSX.Element {
-  const [look, setLook] = useState<Look>({ ...FIRST_LOOK, node: route.parameters["step"] ?? "" });
+  const node = route.parameters["step"] ?? "";
+  const [look, setLook] = useState<Look>({ ...FIRST_LOOK, node });
+  useEffect(() => setLook((before) => ({ ...before, node })), [route]);
   const change = (wanted: Partial<Look>): void => {
     setLook({ ...look, ...wanted });
     if (wanted.node !== undefined) noteSome("compile", { step: wanted.node || null });

@@ -70,7 +70,7 @@ function Filter({ findings, route }: FilterProps): JSX.Element {
   const change = (part: Partial<Wish>): void => {
     const next = { ...wish, ...part };
     setWish(next);
-    remember(PAGE, Object.fromEntries(Object.entries(next).map(([key, value]) => [key, value || null])));
+    remember(PAGE, Object.fromEntries(Object.entries(next).map(([key, value]) => [key, value || null])), !("text" in part));
   };
   return (
     <div class="tools evidence" role="search" aria-label={t("Filter the findings")}>

@@ -1,17 +1,18 @@
 /** The graphs of a compilation: one, or two beside each other whose selections follow each other. */
 import type { JSX } from "preact";
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { t } from "../../i18n/language";
+import { leaveOut } from "../../shell/notice";
 import { note, parseRoute } from "../../shell/router";
 import { Figure } from "../Figure";
 import { Loaded } from "../Loaded";
 import type { WidgetProps } from "../widget";
-import { type Chosen, chosenFrom, nodeOf, parametersOf, partnerOf, type Shown, unitOf } from "./address";
+import { type Chosen, chosenFrom, nodeOf, parametersOf, partnerOf, type Shown, unitOf, wrongIn } from "./address";
 import { Choice } from "./Choice";
 import type { GraphContent, GraphIndex } from "./content";
 import { OVERLAYS, type Overlay } from "./overlay";
 import { Pane } from "./Pane";
-import { pathTo } from "./scene";
+import { pathTo, standsOf } from "./scene";
 import { counterparts } from "./search";
 
 export function Graphs({ blocks, place, route }: WidgetProps): JSX.Element {
@@ -44,6 +45,7 @@ function Explorer({ blocks, index, parameters }: ExplorerProps): JSX.Element {
     followed.current = asked;
     setChosen(asked);
   }
+  useEffect(() => leaveOut(wrongIn(parameters, index)), [parameters]);
   const choose = (next: Chosen): void => {
     setChosen(next);
     note("compile", parametersOf(next, parseRoute(location.hash)?.parameters ?? {}));
@@ -146,6 +148,7 @@ function Pair({ one, other, index, chosen, choose, right }: PairProps): JSX.Elem
         {...{ index, overlay }}
         graph={other}
         side={right}
+        keys={["node2", "open2"]}
         twins={leads === "left" ? twins.units : []}
         onSide={(side) => choose({ ...chosen, right: side, left: side.node === "" ? left : { ...left, node: "" } })}
       />
@@ -165,12 +168,18 @@ interface SideProps {
   readonly overlay: Overlay;
   readonly twins: readonly number[];
   readonly onSide: (side: Shown) => void;
+  /** Names of its parameters in the address. */
+  readonly keys?: readonly [string, string];
 }
 
-function Side({ graph, index, side, overlay, twins, onSide }: SideProps): JSX.Element {
+function Side({ graph, index, side, overlay, twins, onSide, keys: [nodeKey, pathKey] = ["node", "open"] }: SideProps): JSX.Element {
   const unit = unitOf(graph, side.node);
   // A link may name a node without the way to it.
   const path = useMemo(() => (side.path.length === 0 && unit >= 0 && side.node !== "" ? impliedPath(graph, unit, side) : side.path), [graph, side]);
+  useEffect(() => {
+    if (side.node !== "" && unit < 0) leaveOut([`${nodeKey}=${side.node}`]);
+    if (standsOf(graph, side.path).length <= side.path.length) leaveOut([`${pathKey}=${side.path.join(".")}`]);
+  }, [side]);
   return (
     <Pane
       graph={graph}

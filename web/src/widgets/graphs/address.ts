@@ -31,6 +31,18 @@ export function chosenFrom(parameters: Parameters, index: GraphIndex): Chosen {
   return { left, right, overlay };
 }
 
+/** Those parameters of an address that make no sense whatever a graph holds, as they stand there. */
+export function wrongIn(parameters: Parameters, index: GraphIndex): string[] {
+  const isGraph = (text: string): boolean => numberOf(text, index) !== null;
+  const isPath = (text: string): boolean => /^-?\d+(\.-?\d+)*$/.test(text);
+  const isColour = (text: string): boolean => OVERLAYS.some((one) => one === text);
+  const checks = { graph: isGraph, open: isPath, with: isGraph, open2: isPath, colour: isColour };
+  return Object.entries(checks).flatMap(([key, isRight]) => {
+    const value = parameters[key];
+    return value === undefined || isRight(value) ? [] : [`${key}=${value}`];
+  });
+}
+
 /** The parameters of a choice; those that others keep in the address stay. */
 export function parametersOf({ left, right, overlay }: Chosen, kept: Parameters): Record<string, string> {
   const own = new Set(["graph", "open", "node", "with", "open2", "node2", "colour"]);
@@ -68,7 +80,12 @@ export function partnerOf(index: GraphIndex, number: number): number {
 }
 
 function shownFrom(graph: string | undefined, open: string | undefined, node: string | undefined, index: GraphIndex): Shown | null {
-  if (graph === undefined || !/^\d+$/.test(graph) || Number(graph) >= index.graphs.length) return null;
+  const number = numberOf(graph, index);
+  if (number === null) return null;
   const path = (open ?? "").split(".").filter((step) => /^-?\d+$/.test(step)).map(Number);
-  return { number: Number(graph), path, node: node ?? "" };
+  return { number, path, node: node ?? "" };
+}
+
+function numberOf(graph: string | undefined, index: GraphIndex): number | null {
+  return graph !== undefined && /^\d+$/.test(graph) && Number(graph) < index.graphs.length ? Number(graph) : null;
 }

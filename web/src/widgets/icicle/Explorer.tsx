@@ -4,7 +4,9 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatCount, formatShare } from "../../data/quantity";
 import { download } from "../../export/download";
 import { saveCanvas } from "../../export/picture";
-import { t } from "../../i18n/language";
+import { language, t } from "../../i18n/language";
+import { inLanguage } from "../../i18n/static";
+import { leaveOut } from "../../shell/notice";
 import { Figure } from "../Figure";
 import { Details } from "./Details";
 import { matcher, type Matches, search } from "./find";
@@ -39,6 +41,10 @@ export function Explorer({ tree, notice, ranks, look, onLook }: Props): JSX.Elem
   const shown = turned ?? whole;
   const layout = useMemo(() => layoutOf(shown, side, weight, look.order), [shown, side, weight, look.order]);
   const selected = useMemo(() => nodeOf(shown, look.node), [shown, look.node]);
+  useEffect(() => {
+    // Only what the address names: a node that the reader hides afterwards was understood.
+    if (pathOf(shown, selected) !== look.node) leaveOut([`${tree.slots === null ? "node" : "step"}=${look.node}`]);
+  }, [look.node]);
   const [zoomed, setZoomed] = useZoomed(shown, selected, look.node);
   const finding = useMemo(() => findIn(whole, look.find, side, weight), [whole, look.find, side, weight]);
   const found = finding?.matches?.names ?? null;
@@ -113,7 +119,7 @@ export function Explorer({ tree, notice, ranks, look, onLook }: Props): JSX.Elem
         onZoom={zoom}
         onAbout={(name) => onLook({ about: name, node: "" })}
       />
-      {notice !== "" && <p class="note">{notice}</p>}
+      {notice !== "" && <p class="note">{notice.split("; ").map((one) => inLanguage(one, language())).join("; ")}</p>}
     </Figure>
   );
 }

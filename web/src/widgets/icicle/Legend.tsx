@@ -38,13 +38,13 @@ export function Legend({ tree }: { readonly tree: Tree }): JSX.Element {
   );
 }
 
-/** Colours that are drawn, each with the first kind that has it. */
+/** Colours that are drawn, each with all kinds that have it. */
 function kindsOf(tree: Tree): [number, string][] {
-  const drawn = new Map<number, string>();
+  const drawn = new Map<number, Set<string>>();
   for (let node = 1; node < tree.parent.length; node++) {
     const [kind, name] = [kindOf(tree, node), nameOf(tree, node)];
     const number = slot(tree, node);
-    if (!drawn.has(number)) drawn.set(number, kindText(kind, name));
+    drawn.set(number, (drawn.get(number) ?? new Set()).add(kindText(kind, name)));
   }
-  return [...drawn];
+  return [...drawn].map(([number, texts]) => [number, [...texts].join(", ")]);
 }

@@ -7,6 +7,7 @@ import type { Axis, Range } from "../../canvas/viewport";
 import { formatBytes, formatCount, formatSeconds } from "../../data/quantity";
 import { saveCanvas } from "../../export/picture";
 import { t } from "../../i18n/language";
+import { leaveOut } from "../../shell/notice";
 import { remember, type Route } from "../../shell/router";
 import { Figure } from "../Figure";
 import { numberIn } from "./address";
@@ -137,6 +138,7 @@ function useView(points: Points, byTime: boolean, route: Route) {
       value === null ? otherwise : Math.min(1, Math.max(0, (value - (points.event[0] ?? 0)) / extent));
     const [from, to] = [share(numberIn(route.parameters, "from"), 0), share(numberIn(route.parameters, "to"), 1)];
     setSpan(from < to ? [from, to] : [0, 1]);
+    if (from >= to) leaveOut(["from", "to"].flatMap((key) => (key in route.parameters ? [`${key}=${route.parameters[key]}`] : [])));
     const at = numberIn(route.parameters, "at");
     setPinned(at === null ? null : pointAt(points.event, at));
   }, [route, points]);
@@ -154,7 +156,7 @@ function useView(points: Points, byTime: boolean, route: Route) {
   };
   const pin = (point: number | null): void => {
     setPinned(point);
-    remember(route.page, { at: point === null ? null : String(points.event[point] ?? 0) });
+    remember(route.page, { at: point === null ? null : String(points.event[point] ?? 0) }, true);
   };
   return { range, setRange, pinned, pin, axis, places };
 }

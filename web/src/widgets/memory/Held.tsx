@@ -15,7 +15,7 @@ const HOW =
 const CHANGE =
   "A line counts for what it allocated, not for what keeps it alive: the bytes of an activation go when the backward pass no longer needs them.";
 const MIXED =
-  "A line with bytes of several categories counts to that with the most, so that sums by category differ a little from the ledger.";
+  "A line with bytes of several categories counts to that with the most, so that sums by category differ from the ledger.";
 const FEW = 12;
 
 const COLUMNS: readonly Column[] = [
@@ -49,12 +49,12 @@ export function Held({ part, route }: { readonly part: MemoryPart; readonly rout
   if (holding === undefined) return null;
   const open = (node: number): void => {
     setOpened(node);
-    remember(route.page, { held: node === 0 ? null : String(node) });
+    remember(route.page, { held: node === 0 ? null : String(node) }, true);
   };
   const choose = (index: number): void => {
     setWhen(index);
     setOpened(0);
-    remember(route.page, { when: index === 0 ? null : String(index), held: null });
+    remember(route.page, { when: index === 0 ? null : String(index), held: null }, true);
   };
   const tools = part.holdings.length > 1 && (
     <select aria-label={t("When")} value={String(when)} onChange={(event) => choose(Number(event.currentTarget.value))}>

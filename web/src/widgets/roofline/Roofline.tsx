@@ -55,7 +55,7 @@ function Below({ view }: { readonly view: RooflineView }): JSX.Element {
       <p class="note">
         {all.length === 0 && t("No peaks of this machine are known: the marks have no roof.")}{" "}
         {view.covered_share !== null && t("Formulas cover {share} of the time.", { share: formatShare(view.covered_share) })}{" "}
-        {view.omitted > 0 && t("{count} listed operators have no arithmetic or no formula, and no mark.", { count: view.omitted })}
+        {view.omitted > 0 && t("Listed operators without arithmetic or without a formula, which have no mark: {count}.", { count: view.omitted })}
       </p>
     </>
   );

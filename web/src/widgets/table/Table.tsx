@@ -11,9 +11,9 @@ import { language, t } from "../../i18n/language";
 import { type Kept, useAsked } from "./asked";
 import { CellOf } from "./Cells";
 import { Head } from "./Head";
-import type { Column, Rows, Sort } from "./model";
+import { type Column, isWords, type Rows, type Sort } from "./model";
 import { arranged, clicked } from "./order";
-import { mostInPage, ROW_PX, rowsInView, scrollFor, widthOf } from "./range";
+import { mostInPage, roomsOf, ROW_PX, rowsInView, scrollFor, SHORT_CH, widthOf } from "./range";
 import { Tools } from "./Tools";
 
 /** What a table is given. */
@@ -49,6 +49,7 @@ export function Table({ name, columns, rows, initialSort = NOTHING, kept, select
   const order = useMemo(() => arranged(columns, rows, { find, bounds: bounds ?? {}, sort }), [columns, rows, find, bounds, sort]);
   const seen = useMemo(() => columns.filter(({ key }) => !hidden.has(key)), [columns, hidden]);
   const widths = useMemo(() => seen.map((column) => widthOf(column, t(column.title), rows)), [seen, rows, language()]);
+  const rooms = roomsOf(widths, seen.map(({ kind }) => isWords(kind)));
 
   const reveal = (place: number): void => {
     const box = scroller.current;
@@ -95,9 +96,9 @@ export function Table({ name, columns, rows, initialSort = NOTHING, kept, select
         onScroll={(event) => setScrolled(Math.floor(event.currentTarget.scrollTop / STRIDE_PX) * STRIDE_PX)}>
         <table role="grid" tabIndex={0} aria-label={t(name)} aria-rowcount={order.length + 1} aria-colcount={seen.length}
           aria-activedescendant={inPage ? `${id}-${active}` : undefined} class={onSelect === undefined ? "" : "selectable"}
-          style={{ minWidth: leastWidth(widths) }} onKeyDown={press}>
+          style={{ minWidth: `calc(${rooms.join(" + ")})` }} onKeyDown={press}>
           <colgroup>
-            {seen.map((column, i) => <col key={column.key} style={i === 0 ? {} : { width: `${widths[i] ?? 0}ch` }} />)}
+            {seen.map(({ key }, i) => <col key={key} style={i === 0 && (widths[0] ?? 0) > SHORT_CH ? {} : { width: rooms[i] ?? "" }} />)}
           </colgroup>
           <Head columns={seen} sort={sort} onSort={(column, further) => ask({ sort: clicked(sort, column, further) })}
             bounds={bounds} onBound={(key, text) => ask({ bounds: { ...bounds, [key]: text } })} />
@@ -119,11 +120,6 @@ export function Table({ name, columns, rows, initialSort = NOTHING, kept, select
       </div>
     </div>
   );
-}
-
-/** All columns beside each other; the first, which stays when the others are scrolled, takes less than half of what is seen. */
-function leastWidth([first = 0, ...others]: readonly number[]): string {
-  return `calc(min(${first}ch, 44cqw) + ${others.reduce((sum, one) => sum + one, 0)}ch)`;
 }
 
 /** The room of rows that are not in the page. */

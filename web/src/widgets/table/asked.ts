@@ -96,7 +96,8 @@ export function useAsked(columns: readonly Column[], first: Asked, kept: Kept | 
   const change = (wanted: Partial<Asked>): void => {
     const next = { ...asked, ...wanted };
     setAsked(next);
-    if (kept !== undefined) remember(page, formatAsked(next, name, first));
+    // Headings are clicked, and so is what takes all bounds away; the rest is typed.
+    if (kept !== undefined) remember(page, formatAsked(next, name, first), "sort" in wanted || wanted.bounds === null);
   };
   return [asked, change];
 }

@@ -54,6 +54,19 @@ export function widthOf(column: Column, title: string, rows: Rows): number {
   return Math.max(longest, headingWidth(title)) + MARGIN_CH;
 }
 
+/** A first column up to this width takes its part of spare room; a wider one, of long names, takes all of it. */
+export const SHORT_CH = 20;
+
+/** Widths in CSS: words give way by a quarter before the table scrolls; the first column, which then stays, takes less than half. */
+export function roomsOf(widths: readonly number[], words: readonly boolean[]): string[] {
+  const sum = (ofWords: boolean): number => widths.reduce((all, width, i) => all + (words[i] === ofWords ? width : 0), 0);
+  const [figures, wordy] = [sum(false), sum(true)];
+  return widths.map((width, i) => {
+    const room = words[i] === true ? `clamp(${width * 0.75}ch, (100cqw - ${figures}ch) * ${width / wordy}, ${width}ch)` : `${width}ch`;
+    return i === 0 ? `min(${room}, 44cqw)` : room;
+  });
+}
+
 /** Headings have two lines: the width of the longest word, or of a good half of them all. */
 function headingWidth(title: string): number {
   const words = title.split(" ").map((word) => word.length);

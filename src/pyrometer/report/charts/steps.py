@@ -1,0 +1,62 @@
+"""Compile time nested, as the page shows it without its script and on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from markupsafe import Markup
+
+from pyrometer.compiler.report import CompileReport
+from pyrometer.compiler.stack import own_name
+from pyrometer.report.charts.icicle import icicle
+from pyrometer.report.charts.tree import boxes
+from pyrometer.trace.reporting.totals import TreeNode
+
+NARROWEST = 0.002
+"""Narrower boxes could not be seen."""
+
+
+def steps_chart(report: CompileReport, slots: Mapping[str, int], rest: int) -> Markup | None:
+    """Each step of the compiler inside of the one around it; `None` where no nesting is known.
+
+    Args:
+        report: its costs hold the nested steps.
+        slots: colours of phases, as everywhere on the page.
+        rest: the colour of all others.
+    """
+    placed = [
+        box
+        for box in boxes(_nodes(report), device=False, slots={**slots, "other": rest})
+        if box.width >= NARROWEST
+    ]
+    return (
+        icicle(placed, "Inside the compiler: each box is as wide as its share of the time")
+        if placed
+        else None
+    )
+
+
+def _nodes(report: CompileReport) -> list[TreeNode]:
+    tree = report.cost.tree
+    if tree is None or not tree.parent:
+        return []
+    functions = {one.compile_id: f"{one.compile_id} {own_name(one.function)}" for one in report.compilations}
+    total_s = list(tree.own_s)
+    for row in reversed(range(len(total_s))):
+        if tree.parent[row] >= 0:
+            total_s[tree.parent[row]] += total_s[row]
+    whole_s = sum(spent for spent, parent in zip(total_s, tree.parent, strict=True) if parent < 0)
+    made = [_node(0, None, "all compilations", "whole", calls=1, total_s=whole_s)]
+    for row, above in enumerate(tree.parent):
+        name, phase = tree.names[tree.name[row]], tree.phase[row]
+        title = functions.get(name, name) if phase < 0 else name
+        kind = tree.phases[phase] if phase >= 0 else "compilation"
+        made.append(_node(row + 1, above + 1, title, kind, calls=tree.calls[row], total_s=total_s[row]))
+    return made
+
+
+def _node(node: int, parent: int | None, name: str, kind: str, *, calls: int, total_s: float) -> TreeNode:
+    return TreeNode(
+        node=node, parent=parent, name=name, kind=kind, calls=calls, total_ns=round(total_s * 1e9),
+        self_ns=0, device_ns=0, depth=0,
+    )  # fmt: skip
