@@ -229,8 +229,7 @@ def test_hostile_names_are_text(server, save, folder):
         for address in addresses:
             page = server.get(address).text
             assert "<img" not in page, address
-            assert "><b>" not in page.replace("<p><b>How to read", ""), address
-            assert "<b>bench" not in page, address
+            assert "<b>" not in page.replace("<b>How to read this.</b>", ""), address
             assert "49" not in re.findall(r"onerror=alert\(1\)(?:&gt;|>)[^<]{0,40}", page), address
         page = server.get("/targets", params={"target": HOSTILE}).text
         assert "<img" not in page

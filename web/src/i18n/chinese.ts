@@ -1512,10 +1512,9 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "What the numbers did": "数值情况",
   "The bar is one step; each part is as wide as its share of it.": "整条表示一步；各部分的宽度即其所占份额。",
   "The bar is {n} traced steps together; each part is as wide as its share of it.": "整条表示 {n} 个被跟踪的步之和；各部分的宽度即其所占份额。",
-  "Times are those of the traced steps, which the profiler makes longer; the shares tell where the step above goes.":
-    "时间取自被跟踪的各步，分析器会使其变长；份额说明上述一步的时间去向。",
-  "They begin with the first operator: what is loaded before it in the first step is left out.": "从第一个算子开始：第一步中在其之前的加载不计入。",
-  "Another batch size, input shape or machine moves the shares: compare like with like.": "批大小、输入形状或机器不同，份额也会变化：只比较条件相同者。",
+  "Times are traced, which makes them longer, and begin with the first operator: what is loaded before it is left out.":
+    "时间取自带分析器的步，因此偏长，并从第一个算子开始：在其之前的加载不计入。",
+  "Another batch size, input shape or machine.": "批大小、输入形状或机器不同。",
   "Work that overlaps counts only where the step waits for it.": "重叠进行的工作，仅在该步等待它时才计入。",
   "Means are those of the steps whose phases were timed; they add up to the mean of these steps, which may differ from the median above.":
     "均值取自对各阶段计时的那些步；它们相加等于这些步的均值，可能与上文的中位数不同。",
