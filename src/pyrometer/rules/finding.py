@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pyrometer.quantity import Bytes, Seconds
@@ -16,7 +17,7 @@ FixClass = Literal["exact", "tolerance", "semantic"]
 Confidence = Literal["high", "medium", "low"]
 """high: measured or certain from the code; medium: inferred; low: a hint to look."""
 
-Value = float | int | str | bool | None | list[str]
+Value = float | int | str | bool | None | Sequence[str | int | float]
 
 
 class Place(Record, frozen=True, kw_only=True):

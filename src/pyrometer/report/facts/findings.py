@@ -178,7 +178,7 @@ def suppressed_text(suppressed: Sequence[Suppressed]) -> str:
 def _facts(finding: Finding) -> list[Fact]:
     facts = [Fact(label, told) for label, told in (("costs", cost_text(finding)),) if told]
     for name, value in list(finding.evidence.items())[:SHOWN_EVIDENCE]:
-        if value is not None and not isinstance(value, list):
+        if isinstance(value, (str, bool, int, float)):
             facts.append(_evidence(name, value))
     return facts
 
