@@ -467,7 +467,7 @@ QUIET = {
     "labels of several classes": lambda: DataLoader(
         TensorDataset(torch.randn(64, 8), (torch.rand(64, 20) < 0.1).long()), batch_size=8
     ),
-    "cheap transforms": lambda: DataLoader(Images(Compose([normalise])), batch_size=8),
+    "cheap transforms": lambda: DataLoader(Images(Compose([torch.neg])), batch_size=8),
     "a stream": lambda: DataLoader(TensorDataset(torch.randn(64, 3)), batch_size=None),
     "few short texts": lambda: DataLoader(Texts([f"sentence {n}" for n in range(500)]), batch_size=8),
     "some small tensors": lambda: DataLoader(
