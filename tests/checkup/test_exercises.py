@@ -74,7 +74,7 @@ def test_the_reading_of_a_video_encoder_leads_from_the_operator_to_its_shape_and
     assert calls.answer.startswith("aten::slow_conv3d_forward 2.00 ×")
     assert shapes.verdict == "look"
     awkward = shapes.answer.partition("; ")[0].replace(" ", "")
-    assert awkward.startswith("aten::slow_conv3d_forward[[1,16,8,64,64],[16,16,1,3,3]")
+    assert awkward.startswith("aten::slow_conv3d_forwardon1×16×8×64×64,16×16×1×3×3")
     here = line_of(
         "video_encoder.py", "def forward(self, clips_BCTHW: Tensor) -> Tensor:  # all frames at once"
     )
