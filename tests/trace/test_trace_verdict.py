@@ -67,6 +67,29 @@ def test_a_step_without_data_is_data_bound(builder: Any) -> None:
     assert verdict.causes[0].where.line == 7
 
 
+def waiting_for_a_loader(builder: Any, *, decode_us: float) -> Any:
+    """A training loop whose loader collates samples for longer than it decodes them: a pause fell into that."""
+    torch = "/lib/python3.11/site-packages/torch/utils/data"
+    builder.python("/home/me/train.py(5): main", 0, 1000)
+    builder.op("aten::zeros", 1, 5)
+    builder.python(f"{torch}/dataloader.py(720): __next__", 10, 590)
+    builder.python(f"{torch}/_utils/collate.py(118): collate", 20, 400)
+    if decode_us:
+        builder.python("/home/me/pictures.py(7): decode", 430, decode_us)
+    builder.op("aten::mm", 600, 100)
+    return builder
+
+
+def test_loading_is_mostly_in_a_function_within_it_and_not_in_the_one_that_waits(builder: Any) -> None:
+    (cause,) = judged(waiting_for_a_loader(builder, decode_us=150)).causes
+    assert (cause.code, cause.where.function, cause.where.line) == ("data", "decode", 7)
+
+
+def test_where_the_time_in_a_loader_is_torchs_own_no_function_is_named(builder: Any) -> None:
+    (cause,) = judged(waiting_for_a_loader(builder, decode_us=0)).causes
+    assert (cause.code, cause.where.file) == ("data", None)
+
+
 def test_a_device_that_waits_for_operators_is_host_bound(builder: Any) -> None:
     for at in range(0, 1000, 100):
         builder.op("aten::add", at, 95)

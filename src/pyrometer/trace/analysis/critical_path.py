@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import numpy as np
 import polars as pl
 
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
-from pyrometer.trace.dependencies.path import CLASSES, path_pieces, path_walk
+from pyrometer.trace.dependencies.path import CLASSES, outermost_loading, path_pieces, path_walk
 from pyrometer.trace.dependencies.replay import LAG, slack
 from pyrometer.trace.program.where import Where, where
 from pyrometer.trace.rows import ranges
@@ -47,7 +48,9 @@ class PathOp(Record, frozen=True, kw_only=True):
     ns: Annotated[int, doc("time on the critical path")]
     share: Annotated[float, doc("of the span")]
     num: Annotated[int, doc("stretches of the path")]
-    where: Annotated[Where, doc("place of the longest one")] = Where()
+    where: Annotated[
+        Where, doc("place of the longest one; of loading, a function is named only if it runs within it")
+    ] = Where()
 
 
 class PathSegment(Record, frozen=True, kw_only=True):
@@ -168,10 +171,19 @@ def _by_op(trace: RankTrace, pieces: pl.DataFrame, total: int, top: int) -> list
             ns=row["sum"],
             share=row["sum"] / total if total else 0.0,
             num=row["num"],
-            where=Where() if row["event"] is None else where(trace, row["event"]),
+            where=Where() if row["event"] is None else _place(trace, row["event"]),
         )
         for row in groups.iter_rows(named=True)
     ]
+
+
+def _place(trace: RankTrace, event: int) -> Where:
+    """The place of an event; a function that only waits for a loader is not where the loading takes its time."""
+    found, loader = where(trace, event), int(outermost_loading(trace)[event])
+    depth, frame = trace.events["depth"], int(trace.places.frame[event])
+    if loader < 0 or frame < 0 or depth[frame] >= depth[loader]:
+        return found
+    return msgspec.structs.replace(found, file=None, line=None, function=None)
 
 
 def _by_step(trace: RankTrace, pieces: pl.DataFrame) -> list[StepPath]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,8 @@ class _Recorder:
                 self._note(
                     f"{asked} steps would have taken more than {format_bytes(most_bytes)}: {steps} recorded"
                 )
+            # Garbage of before, this capture's own included, would be collected within one of a few steps, for a tenth of a second.
+            gc.collect()
             traced_s = self._profile(session, run, steps)
         with user_code(f"{work.name}: a step after the trace"):
             bare_s += _timed(session, run.learn, min(steps, MOST_BARE_STEPS))
