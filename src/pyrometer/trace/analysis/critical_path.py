@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 import numpy as np
 import polars as pl
 
@@ -13,8 +12,8 @@ from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
 from pyrometer.trace.dependencies.path import CLASSES, outermost_loading, path_pieces, path_walk
 from pyrometer.trace.dependencies.replay import LAG, slack
-from pyrometer.trace.program.where import Where, where
-from pyrometer.trace.rows import ranges
+from pyrometer.trace.program.where import Where, place_of, places_of, where
+from pyrometer.trace.rows import ranges, row_numbers
 from pyrometer.trace.trace import RankTrace
 
 TOP = 20
@@ -48,9 +47,7 @@ class PathOp(Record, frozen=True, kw_only=True):
     ns: Annotated[int, doc("time on the critical path")]
     share: Annotated[float, doc("of the span")]
     num: Annotated[int, doc("stretches of the path")]
-    where: Annotated[
-        Where, doc("place of the longest one; of loading, a function is named only if it runs within it")
-    ] = Where()
+    where: Annotated[Where, doc("place of the longest one")] = Where()
 
 
 class PathSegment(Record, frozen=True, kw_only=True):
@@ -105,6 +102,9 @@ class CriticalPath(Record, frozen=True, kw_only=True):
     lag_ns: Annotated[
         int, doc("part of `idle` that is no gap between queued work: delays without a cause")
     ] = 0
+    loading: Annotated[
+        Where, doc("the function within the loader in which most of the path's loading runs, if one is known")
+    ] = Where()
     notes: Annotated[list[str], doc("what was inferred because the trace does not tell")] = []
 
 
@@ -136,8 +136,26 @@ def critical_path(trace: RankTrace, *, top: int = TOP) -> CriticalPath:
         num_segments=pieces.height,
         slack=_slack(trace, graph, top),
         lag_ns=int((walk.stop - walk.start)[walk.kind == LAG].sum()),
+        loading=_loading(trace, pieces),
         notes=list(graph.notes),
     )
+
+
+def _loading(trace: RankTrace, pieces: pl.DataFrame) -> Where:
+    """Of the functions that run within a loader the one that takes most of its time; who waits for a loader is none of them."""
+    loads = pieces.filter(pl.col("class") == "data", pl.col("event").is_not_null())
+    rows, depth = row_numbers(loads["event"]), row_numbers(trace.events["depth"])
+    frame, loader = trace.places.frame[rows], outermost_loading(trace)[rows]
+    loads = loads.filter(pl.Series((frame >= 0) & (depth[frame] >= depth[loader])))
+    function = ("file", "line", "function")
+    spent = (
+        places_of(trace, loads["event"])
+        .select(*function, ns=loads["ns"])
+        .group_by(*function)
+        .agg(pl.col("ns").sum())
+        .sort("ns", *function, descending=[True, False, False, False])
+    )
+    return place_of(spent.row(0, named=True)) if spent.height else Where()
 
 
 def _by_class(pieces: pl.DataFrame) -> dict[str, int]:
@@ -171,19 +189,10 @@ def _by_op(trace: RankTrace, pieces: pl.DataFrame, total: int, top: int) -> list
             ns=row["sum"],
             share=row["sum"] / total if total else 0.0,
             num=row["num"],
-            where=Where() if row["event"] is None else _place(trace, row["event"]),
+            where=Where() if row["event"] is None else where(trace, row["event"]),
         )
         for row in groups.iter_rows(named=True)
     ]
-
-
-def _place(trace: RankTrace, event: int) -> Where:
-    """The place of an event; a function that only waits for a loader is not where the loading takes its time."""
-    found, loader = where(trace, event), int(outermost_loading(trace)[event])
-    depth, frame = trace.events["depth"], int(trace.places.frame[event])
-    if loader < 0 or frame < 0 or depth[frame] >= depth[loader]:
-        return found
-    return msgspec.structs.replace(found, file=None, line=None, function=None)
 
 
 def _by_step(trace: RankTrace, pieces: pl.DataFrame) -> list[StepPath]:

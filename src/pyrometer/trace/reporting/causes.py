@@ -5,7 +5,6 @@ A cause is named only where its evidence is plain; every limit is a constant her
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Annotated, Literal
 
@@ -64,13 +63,10 @@ def spot(place: Where) -> str:
 def _data(report: RankReport) -> Cause | None:
     if report.breakdown_ns.data < DATA_SHARE * report.span_ns:
         return None
-    spent: dict[Where, int] = defaultdict(int)
-    for piece in report.critical_path.by_op:
-        if piece.class_name == "data" and piece.where.file is not None:
-            line = Where(file=piece.where.file, line=piece.where.line, function=piece.where.function)
-            spent[line] += piece.ns
-    most = max(spent, key=lambda line: spent[line], default=Where())
-    said = f"loading is mostly {spot(most)}" if spent else "data is loaded while the step waits"
+    most = report.critical_path.loading
+    said = (
+        f"loading is mostly {spot(most)}" if most.file is not None else "data is loaded while the step waits"
+    )
     return Cause(code="data", sentence=said, where=most)
 
 
