@@ -99,8 +99,8 @@ def test_a_loader_beyond_the_limit_is_not_kept():
 def test_short_epochs_are_not_called_best_before_kept_workers_were_tried(make):
     loader = DataLoader(make.Slow(0.0005, size=128), batch_size=16, shuffle=True)
     tuning = tune_loader(loader, max_workers=2, budget_s=4)
-    assert "already best" not in tuning.sentence
     tried = [one for one in tuning.tried if one.persistent_workers]
+    assert tried or "already best" not in tuning.sentence
     assert tried or any("no time" in text for text in (tuning.sentence, *tuning.notes))
 
 

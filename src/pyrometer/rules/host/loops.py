@@ -35,15 +35,18 @@ class ElementLoop(NamedTuple):
 
 def element_loops(module: Module) -> Iterator[ElementLoop]:
     """Loops whose rounds are independent and work on an element of a tensor each."""
-    for loop in module.nodes(ast.For):
-        tensor = _walked(module, loop)
-        if tensor is None or _leaves_early(loop) or _is_carried(module, loop) or _picks_modules(loop):
-            continue
-        if is_ragged(module, loop):
-            continue
-        operations = tuple(_operations(module, loop))
-        if operations:
-            yield ElementLoop(loop, tensor, operations)
+    return (found for loop in module.nodes(ast.For) if (found := element_loop(module, loop)) is not None)
+
+
+def element_loop(module: Module, loop: ast.For) -> ElementLoop | None:
+    """One loop, if its rounds are independent and work on an element of a tensor each."""
+    if _leaves_early(loop):
+        return None
+    tensor = _walked(module, loop)
+    if tensor is None or _is_carried(module, loop) or _picks_modules(loop) or is_ragged(module, loop):
+        return None
+    operations = tuple(_operations(module, loop))
+    return ElementLoop(loop, tensor, operations) if operations else None
 
 
 def _walked(module: Module, loop: ast.For) -> str | None:

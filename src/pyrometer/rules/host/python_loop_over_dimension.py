@@ -43,12 +43,13 @@ No fix is applied: reductions over whole tensors may round differently, and only
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding, Gain
-from pyrometer.rules.host.loops import ElementLoop, element_loops
+from pyrometer.rules.host.loops import ElementLoop, element_loop, element_loops
 from pyrometer.rules.host.reads import hot_place
 from pyrometer.rules.host.rounds import rounds_of
 from pyrometer.rules.host.starvation import starvation
@@ -81,9 +82,10 @@ def find(module: Module) -> Iterator[Match]:
     """Such loops in hot code."""
     if not module.imports_torch:
         return
-    for found in element_loops(module):
-        why = hot_place(module, found.loop.body[0])
-        if why is not None:
+    for loop in module.nodes(ast.For):
+        why = hot_place(module, loop.body[0])  # asked first: it costs less than the values
+        found = None if why is None else element_loop(module, loop)
+        if why is not None and found is not None:
             message = f"the loop runs {_shown(found)} for each element of `{found.tensor}`"
             yield match(found.loop.target, message, advice=advise(found), confidence="medium", hot=why.why)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.rules.places import shortened
@@ -111,7 +112,7 @@ def _feeds(module: Module, node: ast.expr | ast.stmt) -> bool:
 
 def _elsewhere(module: Module, node: ast.expr | ast.stmt) -> bool:
     """Whether a place is only for devices that cannot do something themselves: `if x.device.type == "mps"`."""
-    if OTHER_DEVICE.search(module.text) is None:
+    if not _speaks_of_others(module):
         return False
     child: ast.AST = node
     for above in module.ancestors(node):
@@ -119,6 +120,11 @@ def _elsewhere(module: Module, node: ast.expr | ast.stmt) -> bool:
             return True
         child = above
     return False
+
+
+@lru_cache(maxsize=4)
+def _speaks_of_others(module: Module) -> bool:
+    return OTHER_DEVICE.search(module.text) is not None
 
 
 def _asks_for_other(module: Module, test: ast.expr) -> bool:
@@ -170,6 +176,7 @@ def may_wait(module: Module, read: Read) -> bool:
     return value.kind in {Kind.TENSOR, Kind.UNKNOWN} and (value.device != "cpu" or not uses_device(module))
 
 
+@lru_cache(maxsize=4)
 def uses_device(module: Module) -> bool:
     """Whether a file speaks of devices at all."""
     return OF_DEVICES.search(module.text) is not None

@@ -98,9 +98,12 @@ def lint_bytes(shown: str, data: bytes, rules: Sequence[Rule]) -> FileResult:
     """What rules say about the content of a file."""
     try:
         document = read_document(shown, data)
-        return present(shown, document, check_text(shown, document.text, rules))
+        checked = check_text(shown, document.text, rules)
+        result = present(shown, document, checked)
     except InputError as error:
         return unreadable(shown, str(error), rules)
+    checked.module.let_go()
+    return result
 
 
 def rules_for(file: SourceFile, settings: RuleSettings, rules: Sequence[Rule]) -> Sequence[Rule]:

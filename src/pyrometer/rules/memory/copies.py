@@ -117,8 +117,8 @@ class NeedlessCopy(NamedTuple):
 def needless_copies(module: Module) -> Iterator[NeedlessCopy]:
     """Copies that are needless by their text alone."""
     for index in module.nodes(ast.Subscript):
-        if isinstance(index.ctx, ast.Load) and module.value_of(index.value).is_tensor:
-            yield from _run(module, index)
+        if isinstance(index.ctx, ast.Load):
+            yield from (copy for copy in _run(module, index) if module.value_of(index.value).is_tensor)
     for call in module.method_calls("half", "bfloat16", "float"):
         yield from _doubled(module, call)
 

@@ -106,7 +106,7 @@ def find(module: Module) -> Iterator[Match]:
         return
     told: set[ast.AST] = set()
     evaluating: dict[tuple[ast.AST, str | None], bool] = {}
-    for call in module.nodes(ast.Call):
+    for call in _suspects(module):
         function = module.function_of(call)
         if (function or module.tree) in told or not _runs_model(module, call):
             continue
@@ -177,6 +177,20 @@ def _is_part_of_forward(module: Module, function: FunctionNode) -> bool:
     """Whether a module's forward calls this function, such as `predict_masks`: who calls the module says about gradients."""
     callers = [module.function_of(call) for call in module.heat.calls_of(function)]
     return any(caller is not None and caller.name == "forward" for caller in callers)
+
+
+def _suspects(module: Module) -> Iterator[ast.Call]:
+    """Calls in functions that are called like evaluation, and of what the file calls `.eval()` on: seen without a value."""
+    switched = {
+        last_name(call.func.value)
+        for call in module.index.calls_ending_in("eval")
+        if isinstance(call.func, ast.Attribute)
+    } - {None}
+    for call in module.nodes(ast.Call):
+        function = module.function_of(call)
+        is_named = function is not None and EVALUATING.match(function.name)
+        if is_named or last_name(call.func) in switched:
+            yield call
 
 
 def _runs_model(module: Module, call: ast.Call) -> bool:

@@ -22,9 +22,18 @@ from pyrometer.rules.source.value import (
     Kind,
     Value,
 )
+from pyrometer.rules.source.words import words
 
 if TYPE_CHECKING:
     from pyrometer.rules.source.module import Module
+
+NEVER_CALLED_SO = words("""
+    append extend insert add discard update setdefault get pop items keys values copy clear index count
+    join split strip replace format startswith endswith encode decode lower upper
+    debug info warning error exception write writeline writelines read readline
+    size dim numel stride element_size to type clone contiguous detach item tolist
+    """)
+"""Methods of containers, text, loggers, files and tensors: a module is not kept under such a name."""
 
 DEEPEST_CALLERS = 2
 """Calls that the arguments of a function are followed back through."""
@@ -158,6 +167,8 @@ class Flow:
         if not isinstance(function, ast.Name | ast.Attribute | ast.Subscript):
             return False
         if not (call.args or call.keywords) or not self.module.imports_torch:
+            return False
+        if last_name(function) in NEVER_CALLED_SO:
             return False
         if self.module.name_of(function) is not None or self.module.classes.definition(function) is not None:
             return False

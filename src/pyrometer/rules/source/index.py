@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyrometer.rules.source.words import words
@@ -157,27 +157,3 @@ def inside_body(child: ast.AST, owner: ast.AST) -> bool:
     if isinstance(owner, ast.Lambda):
         return child is owner.body
     return isinstance(child, ast.stmt)
-
-
-def running_in(
-    body: Sequence[ast.stmt], leave_out: Callable[[ast.AST], bool] = lambda _node: False
-) -> Iterator[ast.AST]:
-    """Every node that runs as part of these statements.
-
-    The bodies of nested functions and classes do not; what is left out is not looked into.
-    """
-    stack: list[ast.AST] = list(reversed(body))
-    while stack:
-        node = stack.pop()
-        if leave_out(node):
-            continue
-        yield node
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            stack.extend(reversed(node.decorator_list))
-            continue
-        for field in reversed(child_fields(node.__class__)):
-            held = getattr(node, field, None)
-            if isinstance(held, list):
-                stack.extend(child for child in reversed(held) if isinstance(child, ast.AST))
-            elif isinstance(held, ast.AST):
-                stack.append(held)

@@ -50,6 +50,8 @@ LOADER_NAME = re.compile(
 )
 """`train_loader`, `val_dl`, `dataloader`: what loaders are called."""
 
+ENDS_IN_DL = re.compile(r"dl\b")
+
 TEXT_NAME = re.compile(
     r"(^|_)(path|file|filename|name|text|caption|sentence|meta|metadata|info|uri|url|question|answer|prompt|word|doc|tag|"
     r"string|raw|key|uid)s?$",
@@ -95,6 +97,16 @@ HOLDERS = words("""
     collections.abc.Sequence collections.abc.Iterable collections.abc.Mapping typing.Iterator collections.abc.Iterator
     """)
 """Generic types that hold what their arguments say."""
+
+
+def may_name_loaders(text: str) -> bool:
+    """Whether a file may name a loader, or a class of them; where it does not, no value in it is a loader.
+
+    >>> may_name_loaders("for batch in val_dl:"), may_name_loaders("for row in table:")
+    (True, False)
+    """
+    lower = text.lower()
+    return "loader" in lower or "prefetcher" in lower or ENDS_IN_DL.search(lower) is not None
 
 
 def instance_of(dotted: str) -> Value:

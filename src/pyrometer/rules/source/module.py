@@ -66,6 +66,10 @@ class Module:
             ) from error
         return cls(path, text, tree)
 
+    def let_go(self) -> None:
+        """Forget everything, after the last question: the tree is freed at once, and need not be searched as garbage."""
+        vars(self).clear()
+
     @functools.cached_property
     def imports_torch(self) -> bool:
         """Whether any import, wherever it stands, is of torch or of a package that works with its tensors."""

@@ -6,6 +6,7 @@ import ast
 import builtins
 import enum
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 class Names:
     """What the names of one file mean."""
 
-    __slots__ = ("bases", "dotted", "index", "scopes", "tree")
+    __slots__ = ("aliases", "bases", "dotted", "index", "scopes", "tree")
 
     def __init__(self, tree: ast.Module, index: Index, scopes: Scopes) -> None:
         self.tree = tree
@@ -51,6 +52,7 @@ class Names:
         self.scopes = scopes
         self.bases: dict[ast.Name, str | None] = {}
         self.dotted: dict[tuple[Scope, str], str | None] = {}
+        self.aliases: dict[str, set[str]] | None = None
 
     def name_of(self, expression: ast.expr, depth: int = 0) -> str | None:
         """The dotted name that an expression means once imports are followed; None for anything local."""
@@ -85,18 +87,25 @@ class Names:
 
     def aliases_of(self, wanted: frozenset[str]) -> set[str]:
         """The last parts of names under which the file knows these dotted names."""
-        found = {
-            alias.asname
-            for alias in self.index.nodes((ast.alias,))
-            if alias.asname and self.target(alias) in wanted
-        }
+        if self.aliases is None:
+            self.aliases = self.collect_aliases()
+        return {alias for name in wanted for alias in self.aliases.get(name, ())}
+
+    def collect_aliases(self) -> dict[str, set[str]]:
+        """Other names that the file gives to dotted ones, by `import … as` or by assigning them."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for alias in self.index.nodes((ast.alias,)):
+            if alias.asname:
+                found[self.target(alias)].add(alias.asname)
         for assignment in self.index.nodes((ast.Assign,)):
-            if (
-                isinstance(assignment.value, ast.Attribute | ast.Name)
-                and self.name_of(assignment.value) in wanted
-            ):
-                found |= {target.id for target in assignment.targets if isinstance(target, ast.Name)}
-        return found
+            name = (
+                self.name_of(assignment.value)
+                if isinstance(assignment.value, ast.Attribute | ast.Name)
+                else None
+            )
+            if name is not None:
+                found[name].update(one.id for one in assignment.targets if isinstance(one, ast.Name))
+        return dict(found)
 
     def imported(self, bindings: Sequence[ast.AST], depth: int) -> str | None:
         """The import behind a name; a fall-back for when the import fails does not hide it."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from pyrometer.rules.source.index import Loop, last_name, running_in
-from pyrometer.rules.source.knowledge import LOADER_NAME
+from pyrometer.rules.source.index import Loop, last_name
+from pyrometer.rules.source.knowledge import LOADER_NAME, may_name_loaders
 from pyrometer.rules.source.names import MISSING
+from pyrometer.rules.source.rounds import Round, round_of
 from pyrometer.rules.source.torch_names import OPERATIONS
 from pyrometer.rules.source.value import Kind, element_of
 from pyrometer.rules.source.words import words
@@ -63,11 +64,13 @@ OPTIMIZER_NAME = re.compile(r"optim|(^|_)opt$", re.IGNORECASE)
 class StepLoops:
     """Which loops of one file are loops of steps."""
 
-    __slots__ = ("module", "whys")
+    __slots__ = ("may_load", "module", "rounds", "whys")
 
     def __init__(self, module: Module) -> None:
         self.module = module
+        self.may_load = may_name_loaders(module.text)
         self.whys: dict[Loop, str | None] = {}
+        self.rounds: dict[tuple[ast.stmt, int], Round] = {}
 
     def why(self, loop: Loop) -> str | None:
         """As in "the loop over loader in line 12"; None for other loops."""
@@ -112,7 +115,9 @@ class StepLoops:
         for part in iterables(self.module, loop.iter):
             name = last_name(part)
             named = self.module.imports_torch and name is not None
-            if (named and LOADER_NAME.search(name or "")) or self.module.value_of(part).kind is Kind.LOADER:
+            if self.may_load and (
+                (named and LOADER_NAME.search(name or "")) or self.module.value_of(part).kind is Kind.LOADER
+            ):
                 return name or "a DataLoader"
             if named and BATCH_SOURCE.search(name or "") and self.works(loop):
                 return name
@@ -134,17 +139,16 @@ class StepLoops:
         if isinstance(loop.iter, ast.Call) and self.module.name_of(loop.iter.func) == "itertools.product":
             return False
         target = loop.target.id if isinstance(loop.target, ast.Name) else ""
-        elements = {element_of(self.module.value_of(part)).kind for part in iterables(self.module, loop.iter)}
-        if Kind.MODULE in elements or ONCE_NAME.search(target) or ONCE_TARGET.search(target):
+        if ONCE_NAME.search(target) or ONCE_TARGET.search(target):
             return False
-        return self.trains(loop) or self.runs_module(loop)
+        if not (self.trains(loop) or self.runs_module(loop)):
+            return False
+        elements = {element_of(self.module.value_of(part)).kind for part in iterables(self.module, loop.iter)}
+        return Kind.MODULE not in elements
 
     def has_inner_steps(self, loop: Loop) -> bool:
         """Whether a loop holds one of steps itself, as that over epochs does."""
-        return any(
-            isinstance(node, ast.For | ast.AsyncFor | ast.While) and self.why(node) is not None
-            for node in running_in(loop.body)
-        )
+        return any(self.why(inner) is not None for inner in self.round_of(loop.body).loops)
 
     def trains(self, loop: Loop) -> bool:
         """Whether each round goes backward or steps an optimizer, other than in the loops of steps within."""
@@ -162,7 +166,7 @@ class StepLoops:
 
     def runs_module(self, loop: Loop) -> bool:
         """Whether each round calls the same module; one that changes with the round is a loop over layers."""
-        bound = {node.id for node in running_in(loop.body) if is_stored(node)} | set(names_in(loop))
+        bound = self.round_of(loop.body).stored.union(names_in(loop))
         return any(
             self.module.flow.is_module_call(call)
             for call in self.calls_in(loop.body)
@@ -213,24 +217,24 @@ class StepLoops:
 
     def own_calls(self, body: Sequence[ast.stmt]) -> Iterator[ast.Call]:
         """The calls in these statements, but for those in loops of steps."""
-        for node in running_in(body, leave_out=self.is_known):
-            if isinstance(node, ast.Call):
-                yield node
+        return (
+            call
+            for call, loops in self.round_of(body).calls
+            if not any(self.why(loop) is not None for loop in loops)
+        )
 
-    def is_known(self, node: ast.AST) -> bool:
-        """Whether a node is a loop that is a loop of steps by itself."""
-        return isinstance(node, ast.For | ast.AsyncFor | ast.While) and self.why(node) is not None
+    def round_of(self, body: Sequence[ast.stmt]) -> Round:
+        """What these statements hold; remembered."""
+        key = body[0], len(body)
+        if key not in self.rounds:
+            self.rounds[key] = round_of(body)
+        return self.rounds[key]
 
 
 def by_key(call: ast.Call) -> bool:
     """Whether a call asks a dict: `options.get("data")`."""
     first = call.args[0] if call.args else None
     return isinstance(first, ast.Constant) and isinstance(first.value, str)
-
-
-def is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
-    """Whether a node is a name that is given a value."""
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def names_in(node: ast.AST) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from pyrometer.rules.source.called import Called
 from pyrometer.rules.source.knowledge import instance_of
@@ -27,6 +29,9 @@ from pyrometer.rules.source.value import (
     Value,
 )
 from pyrometer.rules.source.words import words
+
+if TYPE_CHECKING:
+    from pyrometer.rules.source.module import Module
 
 OPERATION_HOMES = frozenset(
     [
@@ -107,7 +112,12 @@ def lies_on_host(called: Called, factory: str) -> bool:
     if not (factory in OF_SIZES or (factory in OF_NUMBERS and called.first.kind in NUMBERS)):
         return False
     says = None in called.keywords or "device" in called.keywords
-    return not says and DEFAULT_DEVICE.search(called.module.text) is None
+    return not says and not _changes_default(called.module)
+
+
+@lru_cache(maxsize=4)
+def _changes_default(module: Module) -> bool:
+    return DEFAULT_DEVICE.search(module.text) is not None
 
 
 def operation(called: Called, name: str, inputs: list[Value]) -> Value:
