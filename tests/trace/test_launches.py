@@ -105,12 +105,23 @@ def test_thousands_of_tiny_operators_are_named_with_their_line(builder):
     assert found.device is None
     host = found.host
     assert (host.num_ops, host.num_short, host.short_ns) == (2_001, 2_000, 8_000_000)
-    assert host.short_share == 0.8
+    assert host.short_share == host.own_short_share == 0.8
     assert host.ops_per_step == 2_001
     assert host.own.median_ns == 4_000
     assert host.between_ns == 1_999 * 4_000
     site = host.sites[0]
     assert (site.where.file, site.where.line, site.name, site.calls) == ("loop.py", 3, "aten::add", 2_000)
+
+
+def test_short_nested_operators_count_by_their_own_time(builder):
+    builder.annotate("ProfilerStep#0", 0, 1_000)
+    for i in range(20):
+        builder.op("aten::mean", 40 * i, 20)
+        builder.op("aten::sum", 40 * i + 2, 9)
+        builder.op("aten::div_", 40 * i + 12, 7)
+    host = launches(builder.read()).host
+    assert host.short_share == 0  # an outermost one takes 20 µs
+    assert host.own_short_share == 1
 
 
 def test_nested_operators_are_not_sites_of_their_own(builder):

@@ -94,20 +94,25 @@ def extent(parameters: dict[str, str]) -> int:
     return int(parameters.get("to", 0)) - int(parameters.get("from", 0))
 
 
+# Pixels are read from a copy, since Chromium warns of a page whose own canvas is read again and again.
+PIXELS = """(x, y, width) => { const canvas = document.querySelector('.timeline-view canvas');
+    const copy = new OffscreenCanvas(width, 1).getContext('2d', { willReadFrequently: true });
+    copy.drawImage(canvas, x, y * devicePixelRatio, width, 1, 0, 0, width, 1);
+    return copy.getImageData(0, 0, width, 1).data; }"""
+
+
 def draws(page: Any, x: int, y: int, colour: list[int]) -> None:
     """Wait until the canvas has this colour at a place."""
     page.wait_for_function(
-        """([x, y, colour]) => { const canvas = document.querySelector('.timeline-view canvas');
-        const found = canvas.getContext('2d').getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data;
-        return String([...found]) == String(colour); }""",
+        f"([x, y, colour]) => String([...({PIXELS})(x * devicePixelRatio, y, 1)]) == String(colour)",
         arg=[x, y, colour],
     )
 
 
 def colours_of_row(page: Any, y: int) -> list[list[int]]:
-    script = """y => { const canvas = document.querySelector('.timeline-view canvas');
-        const row = canvas.getContext('2d').getImageData(0, y * devicePixelRatio, canvas.width, 1).data;
-        return Array.from({ length: canvas.width }, (_, x) => [...row.slice(4 * x, 4 * x + 4)]); }"""
+    script = f"""y => {{ const {{ width }} = document.querySelector('.timeline-view canvas');
+        const row = ({PIXELS})(0, y, width);
+        return Array.from({{ length: width }}, (_, x) => [...row.slice(4 * x, 4 * x + 4)]); }}"""
     found: list[list[int]] = page.evaluate(script, y)
     return found
 

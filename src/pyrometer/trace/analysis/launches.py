@@ -103,6 +103,9 @@ class Dispatch(Record, frozen=True, kw_only=True):
     num_short: Annotated[int, doc("outermost operators below 10 µs in all")] = 0
     short_ns: Annotated[int, doc("their time")] = 0
     short_share: Annotated[float | None, doc("of the host time in operators")] = None
+    own_short_share: Annotated[
+        float | None, doc("of the host time in operators: own times below 10 µs, of nested ones too")
+    ] = None
     sites: Annotated[list[CallSite], doc("where short operators come from, most time first")] = []
 
 
@@ -263,6 +266,9 @@ def _host(trace: RankTrace, num_steps: int) -> Dispatch:
         num_short=short.height,
         short_ns=short_ns,
         short_share=short_ns / total if total else None,
+        own_short_share=int(ops["self_ns"].filter(ops["self_ns"] < SHORT_NS).sum()) / total
+        if total
+        else None,
         sites=call_sites(trace, short.select("event", time="dur_ns"), total, num_steps),
     )
 

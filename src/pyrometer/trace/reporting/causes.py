@@ -121,7 +121,7 @@ def _dispatch(report: RankReport) -> Cause | None:
         per_step, share, sites = device.launches_per_step, device.waiting_share, device.sites
         said = "launches per step leave the device waiting for {share} of the time from its first work to its last"
     else:
-        per_step, share, sites = host.ops_per_step, host.short_share, host.sites
+        per_step, share, sites = host.ops_per_step, host.own_short_share, host.sites
         said = "operators per step, {share} of their time in ones below 10 µs"
     if (per_step or 0) < OPS_PER_STEP or (share or 0.0) < SHORT_SHARE:
         return None
