@@ -7,6 +7,7 @@
     extend-select = ["preview-rule"]
     ignore = ["PYR5"]                     # or a table with reasons: ignore = { PYR5 = "no GPU in this project" }
     exclude = ["legacy", "**/generated_*.py"]
+    respect-gitignore = true              # the default: what .gitignore and .ignore files name is left out of folders
     preview = false
 
     [tool.pyrometer.rules.per-file-ignores]
@@ -54,6 +55,9 @@ class RuleSettings(Record, frozen=True, kw_only=True):
         dict[str, list[str]], doc("pattern of paths, and selectors to ignore there")
     ] = {}
     exclude: Annotated[list[str], doc("patterns of paths that are not linted")] = []
+    respect_gitignore: Annotated[
+        bool, doc("whether what .gitignore and .ignore files name is left out of folders")
+    ] = True
     limits: Annotated[dict[str, float], doc("thresholds, such as PYR301.min_share")] = {}
     preview: Annotated[bool, doc("whether ALL and beginnings of codes name rules in preview too")] = False
 
@@ -186,7 +190,7 @@ def _limit(key: str, number: Any) -> tuple[str, float]:
     return f"{rule.code}.{name}", float(number)
 
 
-def _preview(value: Any) -> bool:
+def _boolean(value: Any) -> bool:
     if not isinstance(value, bool):
         raise InputError(f"got {value!r}; legal is true or false")
     return value
@@ -206,6 +210,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "ignore": _ignored,
     "per-file-ignores": _per_file,
     "exclude": _strings,
+    "respect-gitignore": _boolean,
     "limits": _limits,
-    "preview": _preview,
+    "preview": _boolean,
 }

@@ -73,7 +73,7 @@ def test_a_limit_without_quotes_is_read_too(load, make_rule):
         ('selct = ["ALL"]', "selct: no such setting; did you mean select?"),
         (
             "zzz = 1",
-            "zzz: no such setting; legal are select, extend-select, ignore, per-file-ignores, exclude, limits, preview",
+            "zzz: no such setting; legal are select, extend-select, ignore, per-file-ignores, exclude, respect-gitignore, limits, preview",
         ),
         (
             'select = ["slow-cal"]',

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyrometer.errors import InputError
+from pyrometer.rules.lint.ignored import Ignores, ignores_around
 from pyrometer.rules.patterns import path_matches
 from pyrometer.rules.settings import RuleSettings
 
@@ -36,11 +37,11 @@ class SourceFile(NamedTuple):
 def files_of(paths: Iterable[str], settings: RuleSettings) -> list[SourceFile]:
     """The files that paths, folders and patterns lead to, each once, by name.
 
-    What the user's `exclude` names is left out however it was reached. A file that links lead to as well is told by its
-    own name where that was reached too.
+    What the user's `exclude` names is left out however it was reached; what a `.gitignore` or `.ignore` file names, where
+    it was not named itself. A file that links lead to as well is told by its own name where that was reached too.
 
     Raises:
-        InputError: there is no such path, it is a pipe or device, or a pattern fits nothing.
+        InputError: there is no such path, it is a pipe or device, a pattern fits nothing, or a `.gitignore` is unreadable.
     """
     found: dict[str, SourceFile] = {}
     for name in paths:
@@ -86,18 +87,36 @@ def _below(path: Path, settings: RuleSettings) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
+    respect = settings.respect_gitignore
+    whole = _whole(path)
+    held = {os.fspath(path): ignores_around(whole, _whole(settings.root)) if respect else Ignores()}
     for folder, names, files in os.walk(path):  # follows no links, so that there are no loops
-        here = Path(folder)
-        names[:] = [name for name in sorted(names) if not _is_skipped(here / name, settings)]
+        here, whole, ignores = Path(folder), _whole(folder), held.pop(folder)
+        if respect:
+            ignores = ignores.within(whole, {*names, *files})
+        names[:] = [
+            name
+            for name in sorted(names)
+            if not _is_skipped(here / name, settings)
+            and not ignores.leave_out(f"{whole}/{name}", is_folder=True)
+        ]
+        held.update((os.path.join(folder, name), ignores) for name in names)  # noqa: PTH118 - as os.walk spells it
         for name in files:
             if name.endswith(SUFFIXES) and not name.startswith("."):
                 file = here / name
-                if not settings.excludes(file) and (file.is_file() or not file.exists()):
+                if settings.excludes(file) or ignores.leave_out(f"{whole}/{name}", is_folder=False):
+                    continue
+                if file.is_file() or not file.exists():
                     yield file
 
 
 def _is_skipped(folder: Path, settings: RuleSettings) -> bool:
     return path_matches(folder.name, SKIPPED_FOLDERS) or settings.excludes(folder)
+
+
+def _whole(path: str | Path) -> str:
+    """From the root, without `..` and links as they are written, with forward slashes."""
+    return Path(os.path.abspath(path)).as_posix()  # noqa: PTH100 - takes `..` away
 
 
 def _identity(path: Path) -> str:
