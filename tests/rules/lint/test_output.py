@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
-import msgspec
 import pytest
 
 from pyrometer.rules.finding import Place, Suppressed
@@ -162,120 +160,6 @@ def test_github_is_told_the_cell_in_words():
     assert github_of(LintResult(findings=[one])) == (
         "::notice file=a.ipynb,title=PYR101 item-in-hot-loop::cell 2, line 3: m\n"
     )
-
-
-def closed(required: str, **properties) -> dict:
-    """An object with these properties and no others; the standard closes all of its objects too."""
-    names = required.split()
-    return {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
-
-
-TEXT_ONLY = closed("text", text={"type": "string"}, markdown={"type": "string"})
-COUNT = {"type": "integer", "minimum": 1}
-LEVEL = {"enum": ["none", "note", "warning", "error"]}
-ARTIFACT = closed("uri", uri={"type": "string", "pattern": r"^[^ \\]*$"}, uriBaseId={"type": "string"})
-REGION = closed(
-    "startLine", startLine=COUNT, startColumn=COUNT, endLine=COUNT, endColumn=COUNT, snippet=TEXT_ONLY
-)
-LOCATION = closed(
-    "physicalLocation",
-    physicalLocation=closed("artifactLocation", artifactLocation=ARTIFACT, region=REGION),
-    logicalLocations={"type": "array", "items": closed("name kind", name={"type": "string"}, kind={})},
-)
-REPLACEMENT = closed("deletedRegion", deletedRegion=REGION, insertedContent=TEXT_ONLY)
-CHANGE = closed(
-    "artifactLocation replacements",
-    artifactLocation=ARTIFACT,
-    replacements={"type": "array", "minItems": 1, "items": REPLACEMENT},
-)
-FIX = closed(
-    "artifactChanges",
-    description=TEXT_ONLY,
-    artifactChanges={"type": "array", "minItems": 1, "items": CHANGE},
-)
-RESULT = closed(
-    "message ruleId ruleIndex",
-    ruleId={"type": "string"},
-    ruleIndex={"type": "integer", "minimum": 0},
-    level=LEVEL,
-    message=TEXT_ONLY,
-    locations={"type": "array", "items": LOCATION},
-    partialFingerprints={"type": "object", "additionalProperties": {"type": "string"}},
-    fixes={"type": "array", "items": FIX},
-)
-RULE = closed(
-    "id",
-    id={"type": "string"},
-    name={"type": "string"},
-    shortDescription=TEXT_ONLY,
-    fullDescription=TEXT_ONLY,
-    help=TEXT_ONLY,
-    defaultConfiguration=closed("level", level=LEVEL),
-    properties={"type": "object"},
-)
-DRIVER = closed(
-    "name",
-    name={"type": "string"},
-    version={"type": "string"},
-    semanticVersion={"type": "string", "pattern": r"^\d+\.\d+\.\d+"},
-    rules={"type": "array", "items": RULE, "uniqueItems": True},
-)
-INVOCATION = closed(
-    "executionSuccessful",
-    executionSuccessful={"type": "boolean"},
-    toolExecutionNotifications={"type": "array", "items": closed("message", message=TEXT_ONLY, level=LEVEL)},
-)
-RUN = closed(
-    "tool results",
-    tool=closed("driver", driver=DRIVER),
-    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
-    invocations={"type": "array", "items": INVOCATION},
-    results={"type": "array", "items": RESULT},
-)
-SARIF = closed(
-    "version runs",
-    **{"$schema": {"type": "string"}, "version": {"const": "2.1.0"}, "runs": {"type": "array", "items": RUN}},
-)
-
-
-def test_sarif_has_the_form_of_the_standard(result):
-    in_cell = finding(file="/a/é%.ipynb", cell=2, fix=Fix(fix_class="exact", title="t", edits=[]))
-    whole = msgspec.structs.replace(
-        result, findings=[*result.findings, in_cell], failures=["a.py: rule broke off"]
-    )
-    document = json.loads(json.dumps(sarif_of(whole)))
-    jsonschema.validate(document, SARIF)
-    (run,) = document["runs"]
-    rules = run["tool"]["driver"]["rules"]
-    assert [rule["id"] for rule in rules] == ["PYR101", "PYR890", "PYR891"]
-    assert all(rules[one["ruleIndex"]]["id"] == one["ruleId"] for one in run["results"])
-    assert run["invocations"][0]["executionSuccessful"] is False
-    first, _, last = run["results"]
-    assert first["locations"][0]["physicalLocation"] == {
-        "artifactLocation": {"uri": "src/a%20b.py", "uriBaseId": "%SRCROOT%"},
-        "region": {
-            "startLine": 3,
-            "startColumn": 11,
-            "endLine": 3,
-            "endColumn": 17,
-            "snippet": {"text": "\ty = 'é', slow()"},
-        },
-    }
-    assert first["partialFingerprints"] == {"pyrometer/v1": result.findings[0].fingerprint}
-    replacement = first["fixes"][0]["artifactChanges"][0]["replacements"][0]
-    assert replacement["insertedContent"] == {"text": "fast"}
-    assert replacement["deletedRegion"]["startColumn"] == 11
-    assert last["locations"][0]["physicalLocation"] == {
-        "artifactLocation": {"uri": "file:///a/%C3%A9%25.ipynb"}
-    }
-    assert "fixes" not in last
-
-
-def test_sarif_without_findings_is_whole():
-    document = sarif_of(LintResult())
-    jsonschema.validate(document, SARIF)
-    assert document["runs"][0]["results"] == []
-    assert document["runs"][0]["tool"]["driver"]["rules"] == []
 
 
 def test_forms_are_functions_of_the_result_alone(result, monkeypatch):

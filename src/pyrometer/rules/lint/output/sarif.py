@@ -72,8 +72,11 @@ def _location(finding: LintFinding) -> dict[str, Any]:
         cell = {"name": f"cell {finding.cell}, line {finding.line}", "kind": "element"}
         return {"physicalLocation": physical, "logicalLocations": [cell]}
     physical["region"] = _region(finding.line, finding.column, finding.end_line, finding.end_column)
-    if finding.excerpt:
-        physical["region"]["snippet"] = {"text": "\n".join(finding.excerpt)}
+    if (
+        len(finding.excerpt) > finding.end_line - finding.line
+    ):  # a context has all lines of the region, and whole
+        lines = {"startLine": finding.line, "endLine": finding.end_line}
+        physical["contextRegion"] = {**lines, "snippet": {"text": "\n".join(finding.excerpt)}}
     return {"physicalLocation": physical}
 
 
