@@ -46,7 +46,7 @@ def evidence_of(found: Checkup, options: CheckOptions) -> tuple[Evidence, list[s
     Returns:
         The evidence, and what of the sources could not be read.
     """
-    modules, notes = program_modules(options.entries)
+    modules, notes = program_modules(options.entries, options.rules.limits)
     evidence = Evidence(
         target=found.target,
         measurement=found.measurement,

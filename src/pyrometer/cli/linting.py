@@ -104,15 +104,15 @@ def lint_stdin(settings: RuleSettings, changes: Changes, shape: Shape) -> int:
 
     data = sys.stdin.buffer.read()
     file, rules = SourceFile(Path("stdin.py"), "<stdin>"), settings.chosen()
-    result = combine([lint_bytes(file.shown, data, rules)])
+    result = combine([lint_bytes(file.shown, data, rules, settings.limits)])
     if changes.any and not any(one.code == UNREADABLE.code for one in result.findings):
-        fixed = changes.change()(file, data, rules)
+        fixed = changes.change()(file, data, rules, settings.limits)
         for said in fixed.fixed.dropped:
             click.echo(f"note: {file.shown}: {said}", err=True)
         if changes.diff:
             return _show_diff([fixed])
         data = data if fixed.content is None else fixed.content
-        result = combine([lint_bytes(file.shown, data, rules)])
+        result = combine([lint_bytes(file.shown, data, rules, settings.limits)])
     if changes.fix:
         sys.stdout.buffer.write(data)  # what an editor pipes through comes back, changed or not
     return _tell(result, shape, stderr=changes.fix)

@@ -7,12 +7,12 @@ import importlib.util
 import os
 import sysconfig
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyrometer.errors import InputError
-from pyrometer.rules.source.module import Module
+from pyrometer.rules.source.module import DEFAULTS, Module
 
 if TYPE_CHECKING:
     from pyrometer.workload.target import Target
@@ -38,7 +38,9 @@ def is_library(path: Path) -> bool:
     return os.path.realpath(path).startswith(tuple(folder + os.sep for folder in _LIBRARIES))
 
 
-def program_modules(entries: Iterable[Path]) -> tuple[list[Module], list[str]]:
+def program_modules(
+    entries: Iterable[Path], limits: Mapping[str, float] = DEFAULTS
+) -> tuple[list[Module], list[str]]:
     """Parse the entries and the user's files that they import, near ones first.
 
     Imports are followed by their text, without importing: absolute ones from the folders of the entries and above
@@ -58,7 +60,7 @@ def program_modules(entries: Iterable[Path]) -> tuple[list[Module], list[str]]:
             continue
         seen.add(path)
         try:
-            module = Module.parse(shown_path(path), path.read_text(encoding="utf-8-sig"))
+            module = Module.parse(shown_path(path), path.read_text(encoding="utf-8-sig"), limits)
         except (InputError, OSError, UnicodeDecodeError) as error:
             notes.append(f"source of {shown_path(path)} could not be read: {error}")
             continue

@@ -15,9 +15,9 @@ def parsed(monkeypatch):
     seen: list[str] = []
     check = running.check_text
 
-    def counting(shown, text, rules):
+    def counting(shown, text, rules, limits):
         seen.append(shown)
-        return check(shown, text, rules)
+        return check(shown, text, rules, limits)
 
     monkeypatch.setattr(running, "check_text", counting)
     return seen
@@ -38,6 +38,13 @@ def test_other_rules_are_other_results(project, slow_call, risky_call, only, par
     root = project({"a.py": SLOW})
     lint_paths(["."], only("PYR890", root=str(root)), cache=True)
     assert lint_paths(["."], only("PYR891", root=str(root)), cache=True).findings == []
+    assert parsed == ["a.py", "a.py"]
+
+
+def test_other_limits_are_other_results(project, slow_call, only, parsed):
+    root = project({"a.py": SLOW})
+    lint_paths(["."], only("PYR890", root=str(root)), cache=True)
+    lint_paths(["."], only("PYR890", root=str(root), limits={"PYR504.min_vocabulary": 1.0}), cache=True)
     assert parsed == ["a.py", "a.py"]
 
 

@@ -77,7 +77,7 @@ REDUCES = ("torch.distributed.all_reduce", "torch.distributed.distributed_c10d.a
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """One all-reduce per parameter, and small buckets."""
-    smallest = RULE.limit("min_bucket_mb").value
+    smallest = module.limit(RULE, "min_bucket_mb")
     for call in wrappings(module):
         size = module.literal(module.keyword(call, "bucket_cap_mb"))
         if isinstance(size, int | float) and 0 < size < smallest:

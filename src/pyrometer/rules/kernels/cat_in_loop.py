@@ -42,7 +42,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.kernels.operators import (
     callers_of,
     calls_per_step,
@@ -54,6 +54,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
@@ -150,7 +151,7 @@ def _is_short(module: Module, loop: ast.AST) -> bool:
     if not (isinstance(loop.iter, ast.Call) and module.name_of(loop.iter.func) == "range"):
         return False
     rounds = module.literal(loop.iter.args[-1]) if loop.iter.args else None
-    return isinstance(rounds, int) and rounds <= RULE.limit("max_rounds").value
+    return isinstance(rounds, int) and rounds <= module.limit(RULE, "max_rounds")
 
 
 @RULE.in_source
@@ -204,10 +205,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 evidence={"share": part, "copies_per_step": per_step},
                 links=[one for one in [index_of(trace, OPS)] if one is not None],
                 cost=cost_of(evidence, part, "time of torch.cat in this function"),
-                predicted_gain=Gain(
-                    ratio_low=1 - part * (1 - left),
-                    ratio_high=1 - part * (1 - left) / 2,
-                    method="removal: one join copies as much as the last two rounds; at worst half of it is fixed cost",
+                predicted_gain=untraced(evidence, part).gain(
+                    "removal: one join copies as much as the last two rounds; at worst half of the rest is fixed cost",
+                    best=1 - left,
+                    worst=(1 - left) / 2,
                 ),
                 confidence="high",
                 advice=advice_for(found),

@@ -91,7 +91,7 @@ def find(module: Module) -> Iterator[Match]:
         size = _size(module, call, position, name)
         if (
             size is None
-            or size < RULE.limit("min_vocabulary").value
+            or size < module.limit(RULE, "min_vocabulary")
             or size % 8 == 0
             or module.region(call).test
         ):

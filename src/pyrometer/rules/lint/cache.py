@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ class Cache(NamedTuple):
         return _digest("\n".join([self.basis, *codes]).encode(), data)
 
 
-def open_cache(root: Path, rules: Iterable[Rule]) -> Cache:
+def open_cache(root: Path, rules: Iterable[Rule], limits: Mapping[str, float]) -> Cache:
     """The cache of a project, made if it is not there, and hidden from version control."""
     folder = root / FOLDER
     with contextlib.suppress(OSError):
@@ -64,11 +64,11 @@ def open_cache(root: Path, rules: Iterable[Rule]) -> Cache:
         ignored = folder / ".gitignore"
         if not ignored.exists():
             ignored.write_text("*\n", encoding="utf-8")
-    return Cache(folder, _basis(rules))
+    return Cache(folder, _basis(rules, limits))
 
 
-def _basis(rules: Iterable[Rule]) -> str:
-    """The code that decides: its files by time and size, which is enough for those who work on rules too."""
+def _basis(rules: Iterable[Rule], limits: Mapping[str, float]) -> str:
+    """What decides: limits that the user set, and the code: its files by time and size, which is enough for those who work on rules too."""
     own = Path(pyrometer.rules.__file__).parent.rglob("*.py")
     foreign = {
         sys.modules[check.__module__].__file__ or ""
@@ -78,7 +78,8 @@ def _basis(rules: Iterable[Rule]) -> str:
     }
     files = sorted({*map(str, own), *filter(None, foreign)})
     stamps = [f"{file}:{stat.st_mtime_ns}:{stat.st_size}" for file in files for stat in [os.stat(file)]]  # noqa: PTH116 - many
-    return _digest("\n".join([__version__, sys.version, *stamps]).encode())
+    thresholds = [f"{name}={value!r}" for name, value in sorted(limits.items())]
+    return _digest("\n".join([__version__, sys.version, *thresholds, *stamps]).encode())
 
 
 def _digest(*parts: bytes) -> str:

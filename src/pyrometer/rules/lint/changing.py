@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from pyrometer.errors import InputError
@@ -14,8 +14,8 @@ from pyrometer.rules.lint.run import rules_for
 from pyrometer.rules.rule import Rule
 from pyrometer.rules.settings import RuleSettings
 
-Change: TypeAlias = Callable[[SourceFile, bytes, Sequence[Rule]], FixedFile]
-"""What a file becomes: `fixes(...)` or `excuses(...)`."""
+Change: TypeAlias = Callable[[SourceFile, bytes, Sequence[Rule], Mapping[str, float]], FixedFile]
+"""What a file becomes under rules and the limits that the user set: `fixes(...)` or `excuses(...)`."""
 
 
 class Changed(NamedTuple):
@@ -42,12 +42,12 @@ class Changed(NamedTuple):
 
 def fixes(classes: frozenset[FixClass]) -> Change:
     """Apply the fixes of these classes."""
-    return lambda file, data, rules: fix_file(file, data, rules, classes)
+    return lambda file, data, rules, limits: fix_file(file, data, rules, classes, limits)
 
 
 def excuses(reason: str) -> Change:
     """Ignore what is found, with this reason."""
-    return lambda file, data, rules: excuse_file(file, data, rules, reason)
+    return lambda file, data, rules, limits: excuse_file(file, data, rules, reason, limits)
 
 
 def change_files(
@@ -57,7 +57,8 @@ def change_files(
     rules = settings.chosen()
     changed = Changed([], [])
     for file in files:
-        one = _changed(file, rules_for(file, settings, rules), change, write=write)
+        here = rules_for(file, settings, rules)
+        one = _changed(file, here, change, settings.limits, write=write)
         if isinstance(one, str):
             changed.failures.append(one)
         else:
@@ -65,11 +66,13 @@ def change_files(
     return changed
 
 
-def _changed(file: SourceFile, rules: Sequence[Rule], change: Change, *, write: bool) -> FixedFile | str:
+def _changed(
+    file: SourceFile, rules: Sequence[Rule], change: Change, limits: Mapping[str, float], *, write: bool
+) -> FixedFile | str:
     """The changed file, or why it could not be changed."""
     try:
         data = file.path.read_bytes()
-        fixed = change(file, data, rules)
+        fixed = change(file, data, rules, limits)
         if write:
             write_fixed(fixed, data)
     except InputError as error:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pyrometer.rules.lint.judging import judge_ignores
 from pyrometer.rules.lint.suppression import Ignore, ignore_for, ignores_in
 from pyrometer.rules.match import Match
 from pyrometer.rules.rule import Rule
-from pyrometer.rules.source.module import Module
+from pyrometer.rules.source.module import DEFAULTS, Module
 
 
 class Found(NamedTuple):
@@ -35,15 +35,17 @@ class Checked(NamedTuple):
     failures: list[str]
 
 
-def check_text(shown: str, text: str, rules: Sequence[Rule]) -> Checked:
-    """Ask every rule about a text.
+def check_text(
+    shown: str, text: str, rules: Sequence[Rule], limits: Mapping[str, float] = DEFAULTS
+) -> Checked:
+    """Ask every rule about a text, with the thresholds that the user set.
 
     A rule that breaks off is told in one line, what it found before stays, and the others go on.
 
     Raises:
         InputError: the text is not Python; the message begins with the place.
     """
-    module = Module.parse(shown, text)
+    module = Module.parse(shown, text, limits)
     failures: dict[str, str] = {}
     found: list[Found] = []
     if module.imports_torch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyrometer.errors import InputError
 from pyrometer.rules.lint.check import Found, check_text
@@ -17,12 +17,18 @@ from pyrometer.rules.measuring.ignore_without_reason import RULE as WITHOUT_REAS
 from pyrometer.rules.measuring.unused_ignore import RULE as UNUSED
 from pyrometer.rules.rule import Rule
 from pyrometer.rules.source.edit import apply_edits
-from pyrometer.rules.source.module import Module
+from pyrometer.rules.source.module import DEFAULTS, Module
 
 _ABOUT_COMMENTS = (UNUSED, WITHOUT_REASON)
 
 
-def excuse_file(file: SourceFile, data: bytes, rules: Sequence[Rule], reason: str) -> FixedFile:
+def excuse_file(
+    file: SourceFile,
+    data: bytes,
+    rules: Sequence[Rule],
+    reason: str,
+    limits: Mapping[str, float] = DEFAULTS,
+) -> FixedFile:
     """A file with comments that ignore all its findings; nothing is written.
 
     A comment stands behind its line, or alone above the statement where a line ends within a string or in a backslash.
@@ -37,11 +43,15 @@ def excuse_file(file: SourceFile, data: bytes, rules: Sequence[Rule], reason: st
         )
     document = read_document(file.shown, data)
     before = text = document.text
-    wanted = [one for one in check_text(file.shown, text, rules).found if one.rule not in _ABOUT_COMMENTS]
+    wanted = [
+        one for one in check_text(file.shown, text, rules, limits).found if one.rule not in _ABOUT_COMMENTS
+    ]
     if not wanted:
         return FixedFile(file, before, Fixed(before, [], []), None)
     text = _with_comments(file.shown, text, wanted, reason.strip())
-    left = [one for one in check_text(file.shown, text, rules).found if one.rule not in _ABOUT_COMMENTS]
+    left = [
+        one for one in check_text(file.shown, text, rules, limits).found if one.rule not in _ABOUT_COMMENTS
+    ]
     if left or ast.dump(ast.parse(text)) != ast.dump(ast.parse(before)):
         first = (left or wanted)[0]
         raise InputError(

@@ -7,7 +7,7 @@ import difflib
 import io
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from pyrometer.errors import InputError
@@ -20,6 +20,7 @@ from pyrometer.rules.match import Edit, Fix
 from pyrometer.rules.rule import Rule
 from pyrometer.rules.source.edit import apply_edits
 from pyrometer.rules.source.lines import split_lines
+from pyrometer.rules.source.module import DEFAULTS
 
 EXACT: frozenset[FixClass] = frozenset({"exact"})
 EVERY_CLASS: frozenset[FixClass] = frozenset({"exact", "tolerance", "semantic"})
@@ -63,14 +64,20 @@ class FixedFile(NamedTuple):
         return "".join(difflib.unified_diff(before, after, self.file.shown, self.file.shown))
 
 
-def fix_file(file: SourceFile, data: bytes, rules: Sequence[Rule], classes: frozenset[FixClass]) -> FixedFile:
+def fix_file(
+    file: SourceFile,
+    data: bytes,
+    rules: Sequence[Rule],
+    classes: frozenset[FixClass],
+    limits: Mapping[str, float] = DEFAULTS,
+) -> FixedFile:
     """Fix the content of a file; nothing is written.
 
     Raises:
         InputError: it cannot be read as Python.
     """
     document = read_document(file.shown, data)
-    fixed = fix_text(document.text, lambda text: check_text(file.shown, text, rules).found, classes)
+    fixed = fix_text(document.text, lambda text: check_text(file.shown, text, rules, limits).found, classes)
     return _encoded(file, document, fixed)
 
 

@@ -7,7 +7,7 @@ import multiprocessing
 import re
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import BaseContext
@@ -25,6 +25,7 @@ from pyrometer.rules.measuring.unreadable_file import RULE as UNREADABLE
 from pyrometer.rules.rule import Rule
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.rules.source.knowledge import TORCH_PACKAGES
+from pyrometer.rules.source.module import DEFAULTS
 
 _WORTH_PARSING = re.compile(rf"\b(?:pyrometer\s*:|(?:{'|'.join(TORCH_PACKAGES)})\b)".encode())
 _CHUNK = 8  # files that a process takes at a time: few enough to share the work evenly
@@ -60,7 +61,7 @@ def lint_files(
     if jobs < 1:
         raise UsageError(f"jobs: got {jobs}; legal is 1 or more processes")
     rules = settings.chosen()
-    kept = open_cache(Path(settings.root), rules) if cache and files else None
+    kept = open_cache(Path(settings.root), rules, settings.limits) if cache and files else None
     work = Work(settings, tuple(rule.code for rule in rules), kept)
     if jobs == 1 or len(files) < _FEW:
         return combine([lint_file(file, work, rules) for file in files])
@@ -88,17 +89,19 @@ def lint_file(file: SourceFile, work: Work, rules: Sequence[Rule]) -> FileResult
     known = work.cache.get(file.shown, data, codes) if work.cache is not None else None
     if known is not None:
         return known
-    result = lint_bytes(file.shown, data, here)
+    result = lint_bytes(file.shown, data, here, work.settings.limits)
     if work.cache is not None and not result.failures:
         work.cache.put(file.shown, data, codes, result)
     return result
 
 
-def lint_bytes(shown: str, data: bytes, rules: Sequence[Rule]) -> FileResult:
+def lint_bytes(
+    shown: str, data: bytes, rules: Sequence[Rule], limits: Mapping[str, float] = DEFAULTS
+) -> FileResult:
     """What rules say about the content of a file."""
     try:
         document = read_document(shown, data)
-        checked = check_text(shown, document.text, rules)
+        checked = check_text(shown, document.text, rules, limits)
         result = present(shown, document, checked)
     except InputError as error:
         return unreadable(shown, str(error), rules)

@@ -60,6 +60,7 @@ from pyrometer.rules.memory.peak import MIN_PEAK, is_large
 from pyrometer.rules.memory.spent import has_device, operators
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +115,7 @@ def find(module: Module) -> Iterator[Match]:
             )
     for call, elements in constants(module):
         hot, region = module.hot(call), module.region(call)
-        if hot is None or elements < RULE.limit("min_elements").value or module.is_rare(call):
+        if hot is None or elements < module.limit(RULE, "min_elements") or module.is_rare(call):
             continue
         if not (region.compiled or region.scripted or region.test):
             yield match(
@@ -186,7 +187,7 @@ def _finding(spent: Spent, evidence: Evidence, site: AllocationSite | None, sour
     )
     per_step = site.churn_bytes_per_step if site is not None else None
     churn = f" and allocate {format_bytes(per_step)} that go again at once" if per_step else ""
-    needed = _needed_share(site)
+    needed, share = _needed_share(site), untraced(evidence, spent.share)
     return RULE.finding(
         message=f"{counted(spent.calls_per_step, 'join')} per step take {format_percent(spent.share, 2)} of it{churn}",
         where=where,
@@ -208,8 +209,8 @@ def _finding(spent: Spent, evidence: Evidence, site: AllocationSite | None, sour
             method="time of the joining operator in the trace",
         ),
         predicted_gain=Gain(
-            ratio_low=1 - spent.share,
-            ratio_high=1.0 if has_device(trace) and source is None else 1 - spent.share * (1 - needed) / 2,
+            ratio_low=1 - share.most,
+            ratio_high=1.0 if has_device(trace) and source is None else 1 - share.least * (1 - needed) / 2,
             saves_bytes=rehearsed.advice.saves_bytes if rehearsed is not None else None,
             method="removal of the joins; at the wide end each piece is still copied once, and half of the time is cost per call, which stays",
         ),

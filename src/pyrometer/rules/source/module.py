@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import TypeVar, overload
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from pyrometer.errors import InputError
 from pyrometer.rules.source.classes import Classes
@@ -21,28 +22,40 @@ from pyrometer.rules.source.regions import Region, Regions
 from pyrometer.rules.source.scopes import Scopes
 from pyrometer.rules.source.value import Value
 
+if TYPE_CHECKING:
+    from pyrometer.rules.rule import Rule
+
 A = TypeVar("A", bound=ast.AST)
 B = TypeVar("B", bound=ast.AST)
 C = TypeVar("C", bound=ast.AST)
 D = TypeVar("D", bound=ast.AST)
 
+DEFAULTS: Mapping[str, float] = MappingProxyType({})
+"""No limit that the user set."""
+
 __all__ = ["MISSING", "FunctionNode", "Hot", "Missing", "Module", "Region", "Value"]
 
 
 class Module:
-    """One parsed Python file, and lazy answers about its code."""
+    """One parsed Python file, and lazy answers about its code.
 
-    def __init__(self, path: str, text: str, tree: ast.Module) -> None:
+    `limits`: thresholds that the user set, as `"PYR504.min_vocabulary": 4096`.
+    """
+
+    def __init__(
+        self, path: str, text: str, tree: ast.Module, limits: Mapping[str, float] = DEFAULTS
+    ) -> None:
         self.path = path
         self.text = text
         self.lines = split_lines(text)
         self.tree = tree
+        self.limits = limits
         self.index = Index(tree)
         self.scopes = Scopes(tree, self.index)
         self.names = Names(tree, self.index, self.scopes)
 
     @classmethod
-    def parse(cls, path: str, text: str) -> Module:
+    def parse(cls, path: str, text: str, limits: Mapping[str, float] = DEFAULTS) -> Module:
         r"""Read a file's text.
 
         Raises:
@@ -64,11 +77,19 @@ class Module:
             raise InputError(
                 f"{path}:1: cannot be parsed: {str(error) or 'nested too deeply'}; it was not looked at"
             ) from error
-        return cls(path, text, tree)
+        return cls(path, text, tree, limits)
 
     def let_go(self) -> None:
         """Forget everything, after the last question: the tree is freed at once, and need not be searched as garbage."""
         vars(self).clear()
+
+    def limit(self, rule: Rule, name: str) -> float:
+        """A threshold of a rule: the user's, or the one it declares.
+
+        Raises:
+            KeyError: the rule has no limit of that name.
+        """
+        return self.limits.get(f"{rule.code}.{name}", rule.limit(name).value)
 
     @functools.cached_property
     def imports_torch(self) -> bool:
