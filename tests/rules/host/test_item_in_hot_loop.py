@@ -161,6 +161,45 @@ def test_many_reads_that_cost_next_to_nothing_on_a_cpu_are_not_worth_a_word(
     assert findings(CODE, evidence_of(builder, "train.py", SOURCE)) == []
 
 
+ELEMENTS = """\
+import torch
+
+
+def step(model, batch, losses: torch.Tensor):
+    worst = 0.0
+    for loss in losses:
+        worst = max(worst, loss.item())
+    return worst
+
+
+for batch in loader:
+    step(model, batch, losses)
+"""
+
+
+def test_at_best_all_goes_that_is_done_to_read_the_elements_one_by_one(
+    builder: Any, evidence_of: Any, only: Callable[..., Finding], untraced: Callable[[float], Any]
+) -> None:
+    for i in range(3):
+        start = i * 1000
+        builder.annotate(f"ProfilerStep#{i}", start, 1000)
+        builder.python("train.py(4): step", start, 900)
+        builder.op("aten::mm", start, 300)
+        builder.op("aten::unbind", start + 300, 100)
+        for k in range(50):
+            builder.op("aten::item", start + 400 + k * 10, 4)
+    gain = only(CODE, evidence_of(builder, "train.py", ELEMENTS)).predicted_gain
+    assert gain is not None
+    assert gain.ratio_low == pytest.approx(
+        0.4, abs=0.01
+    )  # without unbind, the reads and the Python between them
+    slow = evidence_of(builder, "train.py", ELEMENTS, capture=untraced(0.5e-3))
+    wide = only(CODE, slow).predicted_gain
+    assert wide is not None
+    assert wide.ratio_low == 0  # had the profiler lengthened only the rest
+    assert wide.ratio_high == pytest.approx(0.7, abs=0.01)  # had it doubled the loop's calls
+
+
 def test_an_optimizer_that_counts_its_steps_on_the_host_is_left_alone(
     observe: Callable[..., Evidence], findings: Callable[..., list[Finding]]
 ) -> None:

@@ -47,6 +47,9 @@ VALUES = {
 NEVER_FASTER = 0.995
 """A predicted ratio above this is told as no gain."""
 
+NEXT_TO_NOTHING = 0.005
+"""A best ratio below which all of the step may go, as far as was seen; a factor of hundreds would say more than is known."""
+
 
 class Card(NamedTuple):
     """One finding as text."""
@@ -112,12 +115,20 @@ def gain_text(finding: Finding) -> str:
     said = []
     if gain.ratio_low is not None and gain.ratio_low < NEVER_FASTER:
         high = gain.ratio_high if gain.ratio_high is not None else 1.0
-        best = "as if it took no time" if gain.ratio_low <= 0 else f"{significant(1 / gain.ratio_low)}×"
-        worst = f"{significant(1 / high)}–" if high < NEVER_FASTER else "up to "
-        said.append(f"{worst}{best} faster")
+        said.append(_faster(gain.ratio_low, high))
     if gain.saves_bytes:
         said.append(f"saves {format_bytes(gain.saves_bytes)}")
     return ", ".join(said)
+
+
+def _faster(low: float, high: float) -> str:
+    """A range of ratios, new over old time; a step that may come to nothing has no best case to name."""
+    if low < NEXT_TO_NOTHING:
+        return (
+            f"at least {significant(1 / high)}× faster" if high < NEVER_FASTER else "up to any factor faster"
+        )
+    worst = f"{significant(1 / high)}–" if high < NEVER_FASTER else "up to "
+    return f"{worst}{significant(1 / low)}× faster"
 
 
 def cost_text(finding: Finding) -> str:

@@ -42,10 +42,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
@@ -85,7 +86,9 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         cost=evidence.cost_of(
             share, "trace: idle time with the host in the garbage collector, as a share of the span"
         ),
-        predicted_gain=Gain(ratio_low=1 - share, ratio_high=1.0, method="removal of the pauses"),
+        predicted_gain=untraced(evidence, share).gain(
+            "removal of the pauses; at worst they come elsewhere", worst=0.0
+        ),
         confidence="high" if evidence.num_traced_steps > 1 else "medium",
         advice=(
             "The program calls `gc.collect()` itself: call it between epochs."

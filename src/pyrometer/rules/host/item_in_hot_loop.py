@@ -51,8 +51,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.answers import is_answer
 from pyrometer.rules.host.reads import Read, during, scalar_reads, sure_reads
-from pyrometer.rules.host.rounds import frames_of
-from pyrometer.rules.host.waits import LIMITS, Stall, Told, stall_findings
+from pyrometer.rules.host.waits import LIMITS, Stall, Told, loop_share, stall_findings
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
@@ -73,8 +72,6 @@ RULE = declare(
 )
 
 ON_DEVICE = "Keep it on the device: add up with `.detach()`, and read the result once after the loop or every hundred steps."
-PER_ELEMENT = frozenset({"aten::unbind", "aten::select", "aten::item", "aten::_local_scalar_dense"})
-"""Operators that a loop over the elements of a tensor runs only to read them."""
 
 
 @RULE.in_source
@@ -96,7 +93,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         if stall.module is None or stall.read is None:
             return Told(f"Find what calls {stall.point.name}{_named(stall)}. {ON_DEVICE}")
         advice, rewrite = advise(stall.module, stall.read)
-        return Told(advice, rewrite, with_it=0.0 if rewrite is None else _loop_share(stall, evidence))
+        return Told(advice, rewrite, with_it=0.0 if rewrite is None else loop_share(stall, evidence))
 
     return stall_findings(RULE, evidence, tell)
 
@@ -130,14 +127,3 @@ def element_loop(module: Module, read: Read) -> ast.For | None:
 
 def _named(stall: Stall) -> str:
     return f" in {stall.place.function}" if stall.place.function else ""
-
-
-def _loop_share(stall: Stall, evidence: Evidence) -> float:
-    """What else of the function is done only to read elements: slicing the tensor into them, and the loop's Python."""
-    if stall.on_device or evidence.trace is None:
-        return 0.0
-    point = stall.point.where
-    python_ns = sum(node.self_ns for node in frames_of(evidence.trace, point, point.function))
-    lines = [one for one in evidence.trace.top_lines if (one.file, one.line) == (point.file, point.line)]
-    spent = sum(op.host_ns for one in lines for op in one.top_ops if op.name in PER_ELEMENT)
-    return max(0.0, (spent + python_ns) / stall.span_ns - stall.share)

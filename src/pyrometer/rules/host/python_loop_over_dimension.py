@@ -58,6 +58,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.places import place_of, shortened, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
@@ -157,9 +158,9 @@ def _finding(
             most, "trace: time of the loop's rounds, or of its function, as a share of the span"
         ),
         predicted_gain=Gain(
-            ratio_low=1 - most,
-            ratio_high=1 - least,
-            method="removal of all rounds but one; at the wide end calls of 10 µs and more and moving the elements stay",
+            ratio_low=1 - untraced(evidence, most, short=True).most,
+            ratio_high=1 - untraced(evidence, least, short=True).least,
+            method="removal of all rounds but one; at worst calls of 10 µs and more and moving the elements stay",
         ),
         confidence="high",
         advice=advise(found),

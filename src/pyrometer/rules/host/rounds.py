@@ -23,6 +23,12 @@ SLOW_BYTES_PER_S = 1e9
 
 FEWEST_ROUNDS = 8
 
+READING = frozenset(
+    ["aten::unbind", "aten::select", "aten::as_strided", "aten::item", "aten::_local_scalar_dense",
+     "aten::is_nonzero"]
+)  # fmt: skip
+"""Operators that make the elements of a tensor tensors of their own, and numbers of those; none of them computes."""
+
 
 class Rounds(NamedTuple):
     """The rounds of a function's loop, over all calls of the function."""
@@ -37,9 +43,7 @@ class Rounds(NamedTuple):
 
 def rounds_of(trace: RankReport, where: Spot, function: str | None) -> Rounds | None:
     """The rounds of the loop in the function at a spot; null where the tree shows none."""
-    children: dict[int | None, list[TreeNode]] = defaultdict(list)
-    for node in trace.call_tree:
-        children[node.parent].append(node)
+    children = _children(trace)
     roots = frames_of(trace, where, function)
     calls = sum(root.calls for root in roots)
     inner = [node for root in roots for node in children[root.node]]
@@ -57,10 +61,44 @@ def rounds_of(trace: RankReport, where: Spot, function: str | None) -> Rounds | 
     )
 
 
+def reading_ns(trace: RankReport, where: Spot, function: str | None, *, reads: int) -> int:
+    """What a function does only to read the elements of tensors one by one, with the reads and its own Python.
+
+    It goes with the reads: cutting tensors into their elements, and every short call that is made as often as they are.
+
+    Args:
+        trace: with its call tree.
+        where: the function begins.
+        function: its name.
+        reads: in the whole trace.
+    """
+    children = _children(trace)
+    roots = frames_of(trace, where, function)
+    calls = sum(root.calls for root in roots)
+    if not calls or reads < FEWEST_ROUNDS * calls:
+        return 0
+    spent = sum(root.self_ns for root in roots)
+    for top in (node for root in roots for node in children[root.node]):
+        below = list(_subtree(top, children))
+        operators = {node.name for node in below if node.kind == "cpu_op"}
+        if operators and operators <= READING:
+            spent += top.total_ns
+        elif 2 * top.calls >= reads:
+            spent += sum(node.self_ns for node in below if node.self_ns < SHORT_NS * node.calls)
+    return spent
+
+
 def frames_of(trace: RankReport, where: Spot, function: str | None) -> list[TreeNode]:
     """The nodes of a function of the program in the call tree, one per way in which it is reached."""
     name = f"{where.file}({where.line}): {function}"
     return [node for node in trace.call_tree if node.kind == "python_function" and node.name == name]
+
+
+def _children(trace: RankReport) -> dict[int | None, list[TreeNode]]:
+    children: dict[int | None, list[TreeNode]] = defaultdict(list)
+    for node in trace.call_tree:
+        children[node.parent].append(node)
+    return children
 
 
 def _subtree(top: TreeNode, children: dict[int | None, list[TreeNode]]) -> Iterator[TreeNode]:

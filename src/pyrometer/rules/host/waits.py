@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.finding import Confidence, Cost, Finding, Gain, Place, Severity
 from pyrometer.rules.host.claims import claimed
+from pyrometer.rules.host.rounds import FEWEST_ROUNDS, reading_ns
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
@@ -240,21 +242,26 @@ def gain_of(stall: Stall, evidence: Evidence, with_it: float = 0.0) -> Gain:
 
 
 def _gain_on_host(stall: Stall, evidence: Evidence, with_it: float) -> Gain:
-    """The profiler lengthens short calls more than others: all that a loop costs is an upper end, half of it a lower one."""
-    most = min(1.0, stall.share + with_it, phase_share(evidence, stall.point.where.phase))
-    least = max(min(most, stall.share), most / 2) if with_it else most
-    ends = "; at the wide end half of it, as the profiler lengthens short calls" if with_it else ""
+    """At best all goes that is only done for the reads; at worst the calls, with what is surely done for them."""
+    phase = stall.point.where.phase
+    whole = min(1.0, stall.share + max(with_it, loop_share(stall, evidence)))
+    sure = min(1.0, stall.share + with_it)
     return Gain(
-        ratio_low=1 - most,
-        ratio_high=1 - least,
-        method=f"removal of the calls from the host's time, at most that of their phase as measured without the profiler{ends}",
+        ratio_low=1 - untraced(evidence, whole, phase=phase).most,
+        ratio_high=1 - untraced(evidence, sure, short=True, phase=phase).least,
+        method="removal of the calls and of what is done for them; at most their phase as measured without the profiler, at worst "
+        "half, as the profiler lengthens short calls",
     )
 
 
-def phase_share(evidence: Evidence, phase: str | None) -> float:
-    """The share of a step that a phase takes without the profiler; 1 where that was not measured."""
-    phases = evidence.measurement.phases if evidence.measurement is not None else []
-    return next((one.share for one in phases if one.name == phase), 1.0)
+def loop_share(stall: Stall, evidence: Evidence) -> float:
+    """What else of the span a function does only for these reads, without a device: cutting a tensor up, and its loop."""
+    trace = evidence.trace
+    if stall.on_device or trace is None or not trace.steps or stall.calls_per_step < FEWEST_ROUNDS:
+        return 0.0
+    where = stall.point.where
+    reads = sum(point.num_calls for point in stall.points)
+    return max(0.0, reading_ns(trace, where, where.function, reads=reads) / stall.span_ns - stall.share)
 
 
 def confidence_of(stall: Stall) -> Confidence:

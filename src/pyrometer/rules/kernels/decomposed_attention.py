@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.kernels.attention_pattern import Attention, written_out
 from pyrometer.rules.kernels.operators import (
     callers_of,
@@ -60,6 +60,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
@@ -146,10 +147,10 @@ def _findings(
             evidence={"share": part},
             links=["/trace/top_lines"],
             cost=cost_of(evidence, part, "time of softmax, products, scaling and masks in this function"),
-            predicted_gain=Gain(
-                ratio_low=1 - part * GAIN_LOW,
-                ratio_high=1 - part * GAIN_HIGH,
-                method="bound: what the fused operator saved on one core at lengths from 128 to 2048",
+            predicted_gain=untraced(evidence, part).gain(
+                "bound: what the fused operator saved on one core at lengths from 128 to 2048",
+                best=GAIN_LOW,
+                worst=GAIN_HIGH,
             ),
             confidence="medium",
             advice="Use the fused operator, with attn_mask, is_causal or scale as they are here, and compare the results.",

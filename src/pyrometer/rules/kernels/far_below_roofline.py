@@ -40,7 +40,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.operators import (
     CONVOLUTIONS,
     MATRIX_PRODUCTS,
@@ -54,6 +54,7 @@ from pyrometer.rules.kernels.operators import (
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
@@ -121,10 +122,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             },
             links=[f"/trace/roofline/{i}"],
             cost=cost_of(evidence, share, "its own time in the trace"),
-            predicted_gain=Gain(
-                ratio_low=1 - share * (1 - reached),
-                ratio_high=1.0,
-                method="roofline: as fast as the peaks allow",
+            predicted_gain=untraced(evidence, share).gain(
+                "roofline: at best as fast as the peaks allow, at worst no faster",
+                best=1 - reached,
+                worst=0.0,
             ),
             confidence="medium",
             advice=f"One call takes {format_seconds(call_s)} where {format_seconds(call_s * reached)} would do: look at its "

@@ -49,15 +49,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.kernels.better import Better
 from pyrometer.rules.kernels.operators import callers_of, cost_of, index_of, same_function
 from pyrometer.rules.kernels.wasteful_patterns import PATTERNS, Pattern
 from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.memory.spent import whole_share
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.source.edit import replace
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
@@ -74,6 +76,10 @@ RULE = declare(
         Limit("min_share", 0.02, "below a fiftieth of the step another operator cannot be told from noise"),
     ),
 )
+
+
+NOTHING = 0.05
+"""Left of the time at best, below which the better operator does work of a lower order: with larger sizes still less."""
 
 
 class Found(NamedTuple):
@@ -136,10 +142,13 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             evidence={"share": share, "expression": found.module.source(node)},
             links=[one for one in [index_of(evidence.trace, found.pattern.ops)] if one is not None],
             cost=cost_of(evidence, share, f"time of {op} in this function"),
-            predicted_gain=Gain(
-                ratio_low=1 - share * (1 - best),
-                ratio_high=1 - share * (1 - worst),
-                method="bound: the better operator took between these shares of the time on one core, by size",
+            predicted_gain=untraced(
+                evidence, max(share, whole_share(evidence, found.pattern.ops, line))
+            ).gain(
+                "bound: the better operator took between these shares of the time on one core, by size; at best none where it "
+                "does work of a lower order",
+                best=1 if best < NOTHING else 1 - best,
+                worst=1 - worst,
             ),
             fix_class=found.pattern.fix_class,
             confidence="high",

@@ -41,12 +41,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.kernels.operators import cost_of, shapes_of
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
@@ -110,10 +111,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             else cost_of(evidence, share, "own time of this operator with these shapes"),
             predicted_gain=None
             if share is None
-            else Gain(
-                ratio_low=1 - share * GAIN_LOW,
-                ratio_high=1 - share * GAIN_HIGH,
-                method="bound: what the same layout saved of such calls on one core; making it there must cost nothing",
+            else untraced(evidence, share).gain(
+                "bound: what the same layout saved of such calls on one core; making it there must cost nothing",
+                best=GAIN_LOW,
+                worst=GAIN_HIGH,
             ),
             confidence="high" if share is not None else "medium",
             advice="Make this tensor in the layout of the others where it comes from; if it is read several times in a step, "

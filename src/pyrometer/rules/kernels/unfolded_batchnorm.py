@@ -40,10 +40,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.kernels.operators import cost_of, index_of, total_share
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
@@ -102,10 +103,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         else cost_of(evidence, share, "time of batch norm, by number of those that can go"),
         predicted_gain=None
         if share is None
-        else Gain(
-            ratio_low=1 - share,
-            ratio_high=1 - share / 2,
-            method="removal of batch norm; the host's part may stay",
+        else untraced(evidence, share).gain(
+            "removal of batch norm; at worst half of it, as the host's part may stay", worst=0.5
         ),
         confidence="high" if share is not None else "medium",
         advice="Fold each batch norm into the layer before it once, when the model is loaded, and put nn.Identity in its place.",

@@ -44,7 +44,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
-from pyrometer.rules.finding import Gain
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.memory.advised import advised
 from pyrometer.rules.memory.copies import CAUSES, asked_at, needless_copies
@@ -52,6 +51,7 @@ from pyrometer.rules.memory.peak import MIN_PEAK, is_large, of_advice
 from pyrometer.rules.memory.spent import operators
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,10 +119,8 @@ def in_trace(evidence: Evidence) -> Iterator[Finding]:
             },
             links=[f"/trace/call_tree/{spent.node}"],
             cost=evidence.cost_of(spent.share, "time of the operator and of what it calls, in the trace"),
-            predicted_gain=Gain(
-                ratio_low=1 - spent.share,
-                ratio_high=1.0,
-                method="removal of the copies; at the wide end whoever reads the view loses as much",
+            predicted_gain=untraced(evidence, spent.share).gain(
+                "removal of the copies; at worst whoever reads the view loses as much", worst=0.0
             ),
             confidence="medium",
             advice=cause.advice,

@@ -6,12 +6,13 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Gain, Place
+from pyrometer.rules.finding import Place
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.spent import Spent, calls_of, has_device
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.source.edit import delete_statement
+from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,7 +67,6 @@ def findings(
     for spent in calls_of(evidence, pattern):
         if spent.share < evidence.limit(rule, MIN_SHARE.name) or spent.calls_per_step < 1:
             continue
-        least = 1.0 if has_device(trace) else 1 - spent.share / 2
         where = _line(spent, evidence, calls)
         yield rule.finding(
             message=f"{spent.calls_per_step:.3g} calls per step take {format_percent(spent.share, 2)} of it: each {told.does}",
@@ -74,10 +74,9 @@ def findings(
             evidence={"calls_per_step": spent.calls_per_step, "share": round(spent.share, 4)},
             links=[f"/trace/call_tree/{spent.node}"],
             cost=evidence.cost_of(spent.share, "host time of the calls in the trace"),
-            predicted_gain=Gain(
-                ratio_low=1 - spent.share,
-                ratio_high=least,
-                method="removal of the calls; at the wide end the device hides them, or half of the work comes back elsewhere",
+            predicted_gain=untraced(evidence, spent.share).gain(
+                "removal of the calls; at worst the device hides them, or half of the work comes back elsewhere",
+                worst=0.0 if has_device(trace) else 0.5,
             ),
             confidence="high",
             advice=told.advice,

@@ -10,11 +10,11 @@ from pyrometer.quantity import Ratio
 from pyrometer.rules.finding import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from pyrometer.rules.evidence import Evidence
     from pyrometer.trace.reporting.rank_report import RankReport
-    from pyrometer.trace.reporting.totals import TreeNode
+    from pyrometer.trace.reporting.totals import LineTotal, TreeNode
 
 _FUNCTION = re.compile(r"^(?P<file>.+\.py)\((?P<line>\d+)\): (?P<function>.+)$")
 
@@ -45,6 +45,13 @@ def operators(evidence: Evidence) -> list[Spent]:
         if node.kind == "cpu_op" and not any(above.kind == "cpu_op" for above in _above(node, nodes))
     ]
     return _summed(evidence, chosen, nodes)
+
+
+def whole_share(evidence: Evidence, names: Collection[str], function: Place | LineTotal) -> Ratio:
+    """What operators of these names take of the span in a function as it called them, with all that they call in turn."""
+    place = (function.file, function.line)
+    found = [one for one in operators(evidence) if one.name in names]
+    return min(1.0, sum(one.share for one in found if (one.function.file, one.function.line) == place))
 
 
 def calls_of(evidence: Evidence, pattern: str) -> list[Spent]:
