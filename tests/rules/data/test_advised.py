@@ -33,16 +33,16 @@ def test_every_advice_of_the_loader_becomes_a_finding(
 def test_a_gain_is_what_the_loaders_model_says(
     loading: Callable[..., Any], advice: Callable[..., Any]
 ) -> None:
-    gain = gain_of(advice("more-workers", 0.04), loading(data_share=0.6))
+    gain = gain_of(advice("more-workers", 0.04), loading(data_share=0.6), free=0.4)
     assert gain is not None
-    assert gain.ratio_low == pytest.approx(0.6)
+    assert gain.ratio_low == pytest.approx(0.6 - UNCERTAIN * 0.4)
     assert gain.ratio_high == pytest.approx(0.6 + UNCERTAIN * 0.4)
 
 
 def test_a_gain_is_never_more_than_free_data_would_bring(
     loading: Callable[..., Any], advice: Callable[..., Any]
 ) -> None:
-    gain = gain_of(advice("more-workers", 0.09), loading(data_share=0.5))
+    gain = gain_of(advice("more-workers", 0.09), loading(data_share=0.5), free=0.5)
     assert gain is not None
     assert gain.ratio_low == pytest.approx(0.5)
 
@@ -50,4 +50,4 @@ def test_a_gain_is_never_more_than_free_data_would_bring(
 def test_nothing_is_predicted_where_the_advice_predicts_nothing(
     loading: Callable[..., Any], advice: Callable[..., Any]
 ) -> None:
-    assert gain_of(advice("deeper-queue"), loading()) is None
+    assert gain_of(advice("deeper-queue"), loading(), free=0.5) is None

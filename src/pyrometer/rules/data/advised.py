@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import counted, format_percent, format_seconds
 from pyrometer.rules.data.loaders import loader_calls
 from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.rules.untraced import phase_share
 
 if TYPE_CHECKING:
     from pyrometer.loading.advice import LoaderAdvice
@@ -37,16 +38,22 @@ def advised(rule: Rule, evidence: Evidence, *slugs: str, **fields: object) -> li
     ]
 
 
-def gain_of(advice: LoaderAdvice, report: LoaderReport) -> Gain | None:
-    """What an advice should bring by the loader's model of a step; never more than data for free would."""
+def free_ratio(report: LoaderReport, evidence: Evidence) -> float:
+    """The step with data for free over the step, at best: two times it was measured, with the loader watched and before."""
+    return max(0.0, min(report.free_data_ratio, 1 - phase_share(evidence, "data", unknown=0.0)))
+
+
+def gain_of(advice: LoaderAdvice, report: LoaderReport, free: float) -> Gain | None:
+    """What an advice should bring by the loader's model of a step; never more than data for free would, its ratio `free`."""
     if advice.saves_s is None or report.measured_step_s <= 0:
         return None
     ratio = max(report.free_data_ratio, 1 - advice.saves_s / report.measured_step_s)
     ratio = min(1.0, max(0.0, ratio))
     return Gain(
-        ratio_low=ratio,
+        ratio_low=min(ratio, max(free, ratio - UNCERTAIN * (1 - ratio))),
         ratio_high=ratio + UNCERTAIN * (1 - ratio),
-        method="model: the slowest of workers, training process and CPUs sets the pace; a quarter less in the worst case",
+        method="model: the slowest of workers, training process and CPUs sets the pace; a quarter more of the saving at best, "
+        "though no more than data for free, and a quarter less at worst",
     )
 
 
@@ -105,7 +112,7 @@ def _finding(rule: Rule, evidence: Evidence, report: LoaderReport, number: int, 
         "evidence": facts(report),
         "links": [f"/loading/advice/{number}", "/loading/data_share"],
         "cost": waiting_cost(report),
-        "predicted_gain": gain_of(advice, report),
+        "predicted_gain": gain_of(advice, report, free_ratio(report, evidence)),
         "confidence": "medium" if advice.saves_s is None or differing(report, evidence) else "high",
         "advice": f"{advice.title[:1].upper()}{advice.title[1:]}: {advice.effect}.",
         "rewrite": advice.use,

@@ -57,7 +57,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted, format_percent, format_seconds
-from pyrometer.rules.data.advised import DATA, differing, facts, gain_of, loader_place, waiting_cost
+from pyrometer.rules.data.advised import (
+    DATA,
+    differing,
+    facts,
+    free_ratio,
+    gain_of,
+    loader_place,
+    waiting_cost,
+)
 from pyrometer.rules.finding import Finding, Gain, Place
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.registry import declare
@@ -120,7 +128,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         evidence=facts(report),
         links=["/loading/data_share", "/loading/stages"],
         cost=waiting_cost(report),
-        predicted_gain=_gain(report),
+        predicted_gain=_gain(report, evidence),
         lever=_lever(report),
         confidence="medium" if apart else "high",
         advice=_advice(report, place),
@@ -163,14 +171,17 @@ def _lever(report: LoaderReport) -> str | None:
     return next(advised, "num_workers" if report.verdict == "serial" else None)
 
 
-def _gain(report: LoaderReport) -> Gain:
+def _gain(report: LoaderReport, evidence: Evidence) -> Gain:
     """From data for free to the best single advice; to nothing where none is predicted."""
-    highs = [gain.ratio_high for one in report.advice if (gain := gain_of(one, report)) is not None]
+    free = free_ratio(report, evidence)
+    gains = [gain_of(one, report, free) for one in report.advice]
+    highs = [gain.ratio_high for gain in gains if gain is not None]
     known = [high for high in highs if high is not None]
     return Gain(
-        ratio_low=report.free_data_ratio,
+        ratio_low=free,
         ratio_high=max(report.free_data_ratio, min(known, default=1.0)),
-        method="measured: the watched steps without waiting at best; at worst the best single advice of the loader's model",
+        method="measured: steps without waiting at best, the watched or the measured ones, whichever wait longer; at worst "
+        "the best single advice of the loader's model",
     )
 
 

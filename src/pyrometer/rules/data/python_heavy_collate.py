@@ -56,7 +56,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.data.advised import DATA, advised, facts, waiting_cost
+from pyrometer.rules.data.advised import DATA, advised, facts, free_ratio, waiting_cost
 from pyrometer.rules.data.loaders import loader_calls
 from pyrometer.rules.finding import Finding, Gain, Place
 from pyrometer.rules.match import Match, match
@@ -106,7 +106,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         links=["/loading/stages"],
         cost=waiting_cost(report),
         predicted_gain=Gain(
-            ratio_low=1 - share * min(1.0, report.data_share),
+            ratio_low=1 - share * (1 - free_ratio(report, evidence)),
             ratio_high=1.0,
             method="bound: the wait falls by the collate function's share of making a batch, if that took no time",
         ),
