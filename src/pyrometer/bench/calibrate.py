@@ -47,6 +47,9 @@ def calibrate(
         peaks: whether to measure the peaks.
         device: where the default networks and the peaks run; the CPU by default.
         progress: told how far it is.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C ended it; trials cut short would claim a worse machine than this is.
     """
     where = device or torch.device("cpu")
     chosen = list(works) if works is not None else default_works(where)
@@ -57,6 +60,8 @@ def calibrate(
             if progress is not None:
                 progress(number * share_s / budget_s, f"A/A of {work.name}")
             verdicts.append(compare(work, work, budget_s=share_s))
+            if verdicts[-1].interrupted:  # `compare` keeps its blocks instead of raising
+                raise KeyboardInterrupt
         if progress is not None and peaks:
             progress(1 - PEAKS_SHARE, "peaks")
         measured = measure_peaks(where, budget_s=budget_s * PEAKS_SHARE) if peaks else None

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from pyrometer.cli.checking import check_options, exit_code_of_checkup, observe_target
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
-from pyrometer.cli.saving import provenance, save_run, store_options
+from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import ExitCode
 
 
@@ -51,14 +50,9 @@ def command(
     answered: Any = diagnose_checkup(found, options).audit
     fields = {name: getattr(answered, name) for name in answered.__struct_fields__}
     document = AuditDocument(**fields, environment=found.environment)
-    run = save_run(
-        store_location,
-        kind="audit",
-        target=found.target,
-        document=to_dict(document),
-        environment=found.environment,
+    document = stored(
+        document, store_location, kind="audit", target=found.target, environment=found.environment
     )
-    document = msgspec.structs.replace(document, **provenance(run))
     write_page(document, page, store_location=store_location)
     if as_json:
         print_document(document)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.progress import progress_bar
-from pyrometer.cli.saving import provenance, save_run, store_options
+from pyrometer.cli.saving import store_options, stored
+from pyrometer.errors import UsageError
 
 if TYPE_CHECKING:
     from pyrometer.bench.calibration import Calibration
@@ -48,6 +48,8 @@ def command(
     from pyrometer.workload.output import stdout_to_stderr
     from pyrometer.workload.target import parse_target
 
+    if budget is not None and budget <= 0:
+        raise UsageError(f"--budget: got {budget:g} s; legal is above 0 s, such as 60s")
     with stdout_to_stderr(), progress_bar() as progress:
         calibration = calibrate(
             [load_workload(parse_target(target))] if target else None,
@@ -60,14 +62,7 @@ def command(
     _keep_peaks(calibration, environment.fingerprint, store_location)
     shown = target or "built-in programs"
     document = CalibrationDocument(target=shown, calibration=calibration, environment=environment)
-    run = save_run(
-        store_location,
-        kind="calibration",
-        target=shown,
-        document=to_dict(document),
-        environment=environment,
-    )
-    document = msgspec.structs.replace(document, **provenance(run))
+    document = stored(document, store_location, kind="calibration", target=shown, environment=environment)
     if as_json:
         print_document(document)
     else:

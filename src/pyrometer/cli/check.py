@@ -9,11 +9,10 @@ import click
 import msgspec
 
 from pyrometer.cli.checking import check_options, exit_code_of_checkup, observe_target
-from pyrometer.cli.exhibits import artifacts_of
 from pyrometer.cli.pages import page_option, page_place, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
-from pyrometer.cli.saving import provenance, save_run, store_options
+from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import UsageError
 
 FALLBACK_REPORT = "pyrometer-report.html"
@@ -45,7 +44,6 @@ def command(
     follow after --.
     """
     from pyrometer.checkup.explaining import explained
-    from pyrometer.record import to_dict
     from pyrometer.report.documents import CheckDocument
     from pyrometer.report.exhibiting import draw, with_sources
     from pyrometer.report.exhibits import Exhibits
@@ -69,15 +67,14 @@ def command(
     fields = {name: getattr(checkup, name) for name in checkup.__struct_fields__}
     document = CheckDocument(**fields, report_path=None)
     exhibits = with_sources(drawn[0] if drawn else Exhibits(), document)
-    run = save_run(
+    document = stored(
+        document,
         store_location,
         kind="check",
         target=checkup.target,
-        document=to_dict(document),
         environment=checkup.environment,
-        artifacts=artifacts_of(exhibits),
+        exhibits=exhibits,
     )
-    document = msgspec.structs.replace(document, **provenance(run))
     path = page or _report_path(store_location, document.run_id)
     if write_page(document, path, exhibits, store_location=store_location):
         document = msgspec.structs.replace(document, report_path=str(path))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pyrometer.cli.exhibits import artifacts_of
+from pyrometer.cli.baseline import read_baseline
 from pyrometer.cli.inspecting import Inspected, inspect_target, parse_extras
 from pyrometer.cli.limits import parse_limits
-from pyrometer.cli.pages import page_option, write_page
+from pyrometer.cli.pages import page_option, require_folder, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
-from pyrometer.cli.saving import provenance, save_run, store_options
-from pyrometer.errors import ExitCode, InputError, UsageError
+from pyrometer.cli.saving import provenance, store_options, stored
+from pyrometer.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from pyrometer.compiler.budget import CompileBudget
@@ -79,26 +79,23 @@ def command(
     """
     if flags["no_source"] and flags["export"] is not None:
         raise UsageError("--export writes source text; leave it out, or --no-source")
+    if flags["export"] is not None:
+        require_folder(flags["export"])
     budget = parse_limits(flags.pop("limit"))
     flags["extras"] = parse_extras(flags["extras"])
-    baseline = _baseline(flags["diff"], store_location) if flags["diff"] is not None else None
+    baseline = _baseline(flags["diff"], store_location)
     found = inspect_target(target, arguments, flags, quiet=as_json)
     document = _document(found, budget, baseline, no_source=flags["no_source"])
     exhibits = _exhibits(document, baseline, no_source=flags["no_source"])
     if document.environment is not None:
-        from pyrometer.record import to_dict
-
-        run = save_run(
+        document = stored(
+            document,
             store_location,
             kind="compile",
             target=found.target,
-            document=to_dict(document),
             environment=document.environment,
-            artifacts=artifacts_of(exhibits),
+            exhibits=exhibits,
         )
-        document = msgspec.structs.replace(document, **provenance(run))
-    if flags["export"] is not None:
-        _export(found, flags["export"])
     write_page(document, page, exhibits, store_location=store_location)
     if as_json:
         print_document(document)
@@ -106,6 +103,8 @@ def command(
         from pyrometer.report.terminal import VIEWS
 
         print_view(VIEWS["compile"](document), stderr=found.is_script)
+    if flags["export"] is not None:  # last: a folder that cannot be written costs no result
+        _export(found, flags["export"])
     if found.exit_code:
         return found.exit_code
     return ExitCode.FOUND if document.over_budget else ExitCode.OK
@@ -119,27 +118,12 @@ def _exhibits(document: CompileDocument, baseline: CompileReport | None, *, no_s
     return Exhibits() if no_source else with_sources(Exhibits(graphs_before=before), document)
 
 
-def _baseline(reference: str, store_location: str | None) -> CompileReport:
-    """What to compare with: a document in a file, or a stored run."""
+def _baseline(reference: str | None, store_location: str | None) -> CompileReport | None:
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.record import from_dict, from_json
-    from pyrometer.store.store import Store
 
-    if Path(reference).is_file():
-        try:
-            return from_json(CompileReport, Path(reference).read_bytes())
-        except InputError as error:
-            raise InputError(f"{reference}: {error}; name what pyrometer compile --json printed") from error
-    if store_location is None:
-        raise UsageError(
-            f"--diff {reference}: no such file, and with --no-store there are no runs; name a file"
-        )
-    run = Store.open(store_location, create=False).load(reference)
-    if run.kind != "compile":
-        raise UsageError(
-            f"--diff {reference}: it is a run of pyrometer {run.kind}; name one of pyrometer compile"
-        )
-    return from_dict(CompileReport, run.document)
+    if reference is None:
+        return None
+    return read_baseline(CompileReport, reference, kind="compile", store_location=store_location)
 
 
 def _document(

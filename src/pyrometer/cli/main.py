@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import errno
 import os
 import sys
 import traceback
@@ -33,6 +35,10 @@ VERBS = {
 }
 
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""What the system says of a disk without room."""
+
+
 class Verbs(click.Group):
     """Loads a verb's module only when that verb is called, so that `--help` imports no torch."""
 
@@ -46,6 +52,16 @@ class Verbs(click.Group):
             return None
         command: click.Command = import_module(f"pyrometer.cli.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that the first word names; a misspelt one is told with the nearest."""
+        if args[0] not in VERBS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], VERBS, n=1)
+            said = f"did you mean {near[0]!r}?" if near else f"legal are {', '.join(VERBS)}"
+            ctx.fail(f"No such verb {args[0]!r}; {said}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the verbs without importing them."""
@@ -82,12 +98,19 @@ def main(argv: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception as error:  # noqa: BLE001 - a fault of our own is told in one line too
-        fault = PyrometerError(
-            f"internal fault, {type(error).__name__}: {error}; `pyrometer --debug …` shows where, please report it"
-        )
-        fault.__cause__ = error
-        return _report(fault, ExitCode.FAILURE, debug=debug)
+        return _report(_unexpected(error), ExitCode.FAILURE, debug=debug)
     return int(result) if isinstance(result, int) else ExitCode.OK
+
+
+def _unexpected(error: Exception) -> PyrometerError:
+    """What nothing below has put in words of its own: a disk without room, or a fault of ours."""
+    if isinstance(error, OSError) and error.errno in _FULL:
+        told = f"{error.filename or 'stdout'}: cannot be written: {error.strerror}; free some space"
+    else:
+        told = f"internal fault, {type(error).__name__}: {error}; `pyrometer --debug …` shows where, please report it"
+    unexpected = PyrometerError(told)
+    unexpected.__cause__ = error
+    return unexpected
 
 
 def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pyrometer.cli.exhibits import artifacts_of
 from pyrometer.cli.memory_flags import parse_memory_limits, parse_sizes, parse_what_if, undecided
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import BYTES, DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.remembering import SNAPSHOT_SUFFIXES, MemoryQuestion, of_script, of_snapshot, of_target
-from pyrometer.cli.saving import provenance, save_run, store_options
+from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -122,14 +121,11 @@ def _saved(
     environment = getattr(document, "environment", None)
     if environment is None:
         return document
-    from pyrometer.record import to_dict
-
-    run = save_run(
+    return stored(
+        document,
         store_location,
         kind="memory",
         target=document.target,
-        document=to_dict(document),
         environment=environment,
-        artifacts=artifacts_of(exhibits),
+        exhibits=exhibits,
     )
-    return msgspec.structs.replace(document, **provenance(run))

@@ -129,6 +129,17 @@ def require_writable(path: Path) -> None:
         raise InputError(f"{path}: cannot be written ({os.strerror(reason)}); pass another place")
 
 
+def require_folder(folder: Path) -> None:
+    """Refuse a folder in which nothing can be written, without making it.
+
+    Raises:
+        InputError: it, or the folder in which it would be made, cannot be written.
+    """
+    reason = _obstacle(folder.resolve())
+    if reason is not None:
+        raise InputError(f"{folder}: cannot be written ({os.strerror(reason)}); pass another place")
+
+
 def _obstacle(folder: Path) -> int | None:
     """What keeps us from making a file in a folder, or from making the folder."""
     there = next(one for one in (folder, *folder.parents) if one.exists())

@@ -38,6 +38,8 @@ def print_view(*views: RenderableType, stderr: bool = False) -> None:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
+    if stream is None:  # closed by the caller (`>&-`), who wants only the exit code
+        return
     wide = stream.isatty() or "COLUMNS" in os.environ
     console = Console(file=stream, width=None if wide else _PIPE_WIDTH, highlight=False)
     with console.capture() as captured:

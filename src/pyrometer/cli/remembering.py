@@ -7,9 +7,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from pyrometer.cli.baseline import read_baseline
 from pyrometer.cli.memory_flags import MemoryLimits, over_limits
 from pyrometer.cli.progress import progress_bar
-from pyrometer.errors import InputError, UsageError
+from pyrometer.errors import UsageError
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
     from pyrometer.workload.output import stdout_to_stderr
 
     earlier = None if question.baseline is None else _baseline(question, MemoryProfile)
+    _refuse_illegal(question)
     steps = DEFAULT_LEAK_STEPS if question.leak_steps is None else question.leak_steps
     with stdout_to_stderr(), progress_bar() as progress:
         work = load_workload(parsed)
@@ -81,6 +83,15 @@ def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
         plan=plan,
         diff=None if earlier is None else diff_memory(earlier, profile),
     )
+
+
+def _refuse_illegal(question: MemoryQuestion) -> None:
+    """Refuse values that would be refused anyway, before minutes are spent on a profile."""
+    from pyrometer.memory.prediction.settings import settings_of
+
+    with_flags(load_settings(os.environ, Path.cwd()), budget_s=question.budget_s)
+    for changed in question.what_if:
+        settings_of(**changed)
 
 
 def of_script(question: MemoryQuestion, *, quiet: bool) -> tuple[MemoryDocument, int]:
@@ -166,23 +177,4 @@ def _earlier_snapshot(question: MemoryQuestion) -> SnapshotReport:
 
 
 def _baseline(question: MemoryQuestion, kind: type[R]) -> R:
-    """What to compare with: a document in a file, or a stored run."""
-    from pyrometer.record import from_dict, from_json
-    from pyrometer.store.store import Store
-
-    reference = str(question.baseline)
-    if Path(reference).is_file():
-        try:
-            return from_json(kind, Path(reference).read_bytes())
-        except InputError as error:
-            raise InputError(f"{reference}: {error}; name what pyrometer memory --json printed") from error
-    if question.store_location is None:
-        raise UsageError(
-            f"--diff {reference}: no such file, and with --no-store there are no runs; name a file"
-        )
-    run = Store.open(question.store_location, create=False).load(reference)
-    if run.kind != "memory":
-        raise UsageError(
-            f"--diff {reference}: it is a run of pyrometer {run.kind}; name one of pyrometer memory"
-        )
-    return from_dict(kind, run.document)
+    return read_baseline(kind, str(question.baseline), kind="memory", store_location=question.store_location)

@@ -6,11 +6,10 @@ A verb that measures looks like this::
     @store_options
     def command(store_location: str | None) -> int:
         ...
-        run = save_run(store_location, kind="bench", ...)
-        print_document(msgspec.structs.replace(document, **provenance(run)))
+        print_document(stored(document, store_location, kind="bench", ...))
 
-When saving fails, `save_run` returns `None`, the verb prints its result all the same, and the error is raised when
-the verb has ended: one line on stderr and exit code 2.
+When saving fails, the verb prints its result all the same, and the error is raised when it has ended: one line on
+stderr and exit code 2.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
 from pyrometer.cli.announcing import announced
 from pyrometer.errors import StoreError, UsageError
@@ -31,9 +31,55 @@ from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:  # SQLAlchemy takes longer to import than the rest of the command line
     from pyrometer.hardware.environment import Environment
+    from pyrometer.report.documents import Document
+    from pyrometer.report.exhibits import Exhibits
     from pyrometer.store.run import Run
 
+D = TypeVar("D", bound="Document")
+
 _FAILURE = "pyrometer.store_error"
+
+
+def stored(
+    document: D,
+    store_location: str | None,
+    *,
+    kind: str,
+    target: str,
+    environment: Environment,
+    exhibits: Exhibits | None = None,
+) -> D:
+    """Store the result of a verb that has `store_options`, and have it know its run.
+
+    Args:
+        document: what the verb prints with `--json`.
+        store_location: as given by `store_options`; nothing is stored when it is `None`.
+        kind: under which it can be looked at again.
+        target: as it was typed.
+        environment: the machine.
+        exhibits: what its page draws, kept beside it.
+
+    Returns:
+        The document with the id, time and command of its run; without an id where nothing was stored.
+    """
+    from pyrometer.record import to_dict
+
+    run = save_run(
+        store_location,
+        kind=kind,
+        target=target,
+        document=to_dict(document),
+        environment=environment,
+        artifacts=None if exhibits is None else _artifacts(exhibits),
+    )
+    return msgspec.structs.replace(document, **provenance(run))
+
+
+def _artifacts(exhibits: Exhibits) -> dict[str, bytes | Path]:
+    """The files to keep with a run; none where nothing would be drawn."""
+    from pyrometer.report.exhibits import ARTIFACT, Exhibits, pack
+
+    return {} if exhibits == Exhibits() else {ARTIFACT: pack(exhibits)}
 
 
 def save_run(
@@ -49,7 +95,7 @@ def save_run(
 
     Args:
         store_location: as given by `store_options`; nothing is stored when it is `None`.
-        kind: bench, check, matrix or calibration.
+        kind: under which it can be looked at again.
         target: as it was typed.
         document: what the verb prints with `--json`.
         environment: the machine.

@@ -11,10 +11,9 @@ import click
 import msgspec
 
 from pyrometer.cli.capturing import Captured, capture_process, capture_target, parse_extras
-from pyrometer.cli.exhibits import artifacts_of
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import print_document, print_view
-from pyrometer.cli.saving import provenance, save_run, store_options
+from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -168,12 +167,14 @@ def _of_capture(
     captured: Captured, store_location: str | None, *, as_json: bool, page: Path | None, asked: Asked
 ) -> int:
     """Report on a capture; a script's own exit status is ours."""
+    if captured.trace is None and captured.exit_code:
+        click.echo(f"note: {captured.missing}", err=True)
+        return captured.exit_code
     if captured.trace is None:
         raise InputError(captured.missing)
     if _is_asked(asked):
         return _answer(captured.trace, asked, as_json=as_json) or captured.exit_code
     from pyrometer.hardware.environment import read_environment
-    from pyrometer.record import to_dict
     from pyrometer.report.exhibiting import draw
     from pyrometer.trace.reporting.job_report import report_trace
 
@@ -181,15 +182,14 @@ def _of_capture(
     environment = read_environment()
     document = msgspec.structs.replace(document, environment=environment, capture=captured.trace.capture)
     exhibits = draw(captured.trace.ranks)
-    run = save_run(
+    document = stored(
+        document,
         store_location,
         kind="trace",
         target=captured.target,
-        document=to_dict(document),
         environment=environment,
-        artifacts=artifacts_of(exhibits),
+        exhibits=exhibits,
     )
-    document = msgspec.structs.replace(document, **provenance(run))
     shown = _show(
         document,
         exhibits,

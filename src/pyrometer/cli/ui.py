@@ -34,6 +34,8 @@ def command(*, store_location: str, host: str, port: int, opens: bool | None, al
     listened to.
     """
     folder = Path(store_location)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--store {folder}: is a file; name the folder of the stored runs")
     dashboard = _dashboard(folder, host=host, port=port, allow_remote=allow_remote)
     if allow_remote:
         click.echo(

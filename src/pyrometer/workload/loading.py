@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -82,6 +83,7 @@ def _import(target: Target) -> ModuleType:
     importlib.invalidate_caches()
     with user_code(f"{target.text}: importing it"):
         if target.kind == "file":
+            _require_readable(target)
             return import_file(Path(target.place))
         try:
             return importlib.import_module(target.place)
@@ -89,6 +91,13 @@ def _import(target: Target) -> ModuleType:
             if error.name is not None and f"{target.place}.".startswith(f"{error.name}."):
                 raise _no_module(target, error.name) from None
             raise
+
+
+def _require_readable(target: Target) -> None:
+    try:
+        Path(target.place).open("rb").close()
+    except OSError as error:  # not of the user's code: there is none to run
+        raise TargetError(f"{target.text}: cannot be read: {error.strerror}") from error
 
 
 def _no_module(target: Target, missing: str) -> TargetError:
@@ -194,11 +203,23 @@ def _example_inputs(target: Target, model: nn.Module) -> Any:
     return inputs
 
 
+@contextlib.contextmanager
+def _without_log(name: str) -> Iterator[None]:
+    """Keep a logger quiet: torch logs the traceback of a failure that we tell in one line."""
+    logger = logging.getLogger(name)
+    was, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was
+
+
 def _exported(target: Target) -> Inference:
     path = Path(target.place)
     with stdout_to_stderr(), preserved_surroundings(), preserved_rng():
         try:
-            program = torch.export.load(path)
+            with _without_log("torch.export"):
+                program = torch.export.load(path)
         except Exception as error:
             raise TargetError(
                 f"{target.text}: not an exported program that torch {torch.__version__} can load "

@@ -29,7 +29,8 @@ def read_sample(path: str | Path) -> list[dict[str, tuple[int, ...]]]:
     try:
         lines = place.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); legal is a text file with {LEGAL}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: cannot be read ({reason}); legal is a text file with {LEGAL}") from error
     found = [_shapes(f"{path}:{number}", line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not found:
         raise InputError(f"{path}: holds no shapes; legal is {LEGAL}")

@@ -95,7 +95,7 @@ def settings_of(
     return Settings(
         dtype=_dtype_name(dtype),
         amp=amp if isinstance(amp, bool) else _dtype_name(amp),
-        device=None if device is None else torch.device(device).type,
+        device=_device_type(device),
         checkpoint=checkpoint if checkpoint is None or isinstance(checkpoint, str) else tuple(checkpoint),
         **others,
     )
@@ -108,6 +108,12 @@ def named(choice: OptimizerChoice) -> str:
 
 def _dtype_name(dtype: Any) -> str | None:
     return str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else dtype
+
+
+def _device_type(device: torch.device | str | None) -> str | None:
+    if isinstance(device, str):
+        return device.partition(":")[0]  # torch refuses an unknown one with an error of its own
+    return None if device is None else device.type
 
 
 def _joined(paths: tuple[str, ...] | None) -> str | None:
