@@ -139,7 +139,7 @@ def classes(events: list[Event]) -> Iterator[tuple[str, Event]]:
 
 def measure(events: list[Event], windows: list[tuple[int, int]]) -> Truth:
     """Sweep over time, moment by moment."""
-    start, end = span(events)
+    start, end = span(events, windows)
     windows = [*windows, (start, end)]
     parts: list[dict[str, int]] = [dict.fromkeys(PARTS, 0) for _ in windows]
     total: Counter[str] = Counter()
@@ -187,12 +187,17 @@ def measure(events: list[Event], windows: list[tuple[int, int]]) -> Truth:
     )
 
 
-def span(events: list[Event]) -> tuple[int, int]:
-    """From the first to the last operator or device work."""
-    counted = [event for name, event in classes(events) if name == "host" or event.kind in DEVICE] or events
-    if not counted:
-        return 0, 0
-    return min(event.start for event in counted), max(event.end for event in counted)
+def span(events: list[Event], steps: list[tuple[int, int]]) -> tuple[int, int]:
+    """From the first to the last operator, device work or annotated wait for data, and step in which any of them runs."""
+    work = [event for name, event in classes(events) if name == "host" or event.kind in DEVICE]
+    if not work:
+        return (min(e.start for e in events), max(e.end for e in events)) if events else (0, 0)
+    work += [event for event in events if event.kind == "annotation" and LOADING.search(event.name)]
+    moments = [moment for event in work for moment in (event.start, event.end)]
+    for low, high in steps:
+        if any(min(event.end, high) > max(event.start, low) for event in work):
+            moments += [low, high]
+    return min(moments), max(moments)
 
 
 def _segments(

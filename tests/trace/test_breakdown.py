@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pyrometer.record import from_json, to_json
 from pyrometer.trace.analysis.breakdown import Breakdown, Parts, breakdown
 from pyrometer.trace.trace import RankTrace
@@ -78,7 +80,7 @@ def test_the_mark_of_a_step_is_not_work_in_old_files_either(builder: Any) -> Non
     builder.add("Operator", "ProfilerStep#5", 0, 100)
     builder.add("Operator", "aten::mm", 10, 20)
     builder.add("Operator", "aten::mm", 90, 10)
-    assert parts_us(measured(builder).parts) == {"host": 30, "idle": 60}
+    assert parts_us(measured(builder).parts) == {"host": 30, "idle": 70}
 
 
 def test_python_with_no_operator_below_is_other_but_not_on_threads_that_only_wait(builder: Any) -> None:
@@ -94,8 +96,8 @@ def test_operators_within_the_loader_are_data_loading(builder: Any) -> None:
     builder.op("aten::stack", 10, 20)
     builder.op("aten::mm", 40, 10)
     found = measured(builder)
-    assert parts_us(found.parts) == {"data": 30, "host": 10}
-    assert found.start_ns == 10_000  # waiting before the first operator is outside of the span
+    assert parts_us(found.parts) == {"data": 40, "host": 10}
+    assert found.start_ns == 0  # the wait before the first operator is the step's, too
 
 
 def test_loading_in_the_background_costs_nothing(builder: Any) -> None:
@@ -116,14 +118,67 @@ def test_collectives_of_the_host_are_exposed_unless_other_operators_hide_them(bu
     assert (found.communication_ns, found.overlapped_communication_ns) == (55_000, 10_000)
 
 
-def test_the_span_reaches_from_the_first_to_the_last_work(builder: Any) -> None:
+def test_the_span_reaches_over_work_and_the_steps_around_it(builder: Any) -> None:
     builder.annotate("ProfilerStep#0", 0, 200)
     builder.op("aten::mm", 20, 10)
     builder.launch("gemm", 22, 40.25, 9.501)
     builder.call("cudaDeviceSynchronize", 60, 100)
     found = measured(builder)
+    assert (found.start_ns, found.end_ns) == (0, 200_000)
+    assert found.parts == found.by_step[0].parts
+    assert found.parts.sync == 100_000  # the host waits after the last work, and before the step ends
+
+
+def test_without_steps_the_span_reaches_from_the_first_to_the_last_work(builder: Any) -> None:
+    builder.annotate("my.span", 0, 200)
+    builder.op("aten::mm", 20, 10)
+    builder.launch("gemm", 22, 40.25, 9.501)
+    builder.call("cudaDeviceSynchronize", 60, 100)
+    found = measured(builder)
     assert (found.start_ns, found.end_ns) == (20_000, 49_751)
-    assert found.parts.compute == 9_501
+
+
+def test_a_step_in_which_nothing_runs_does_not_widen_the_span(builder: Any) -> None:
+    builder.annotate("ProfilerStep#0", 0, 1000)
+    builder.annotate("ProfilerStep#1", 1000, 100)
+    builder.op("aten::mm", 1050, 10)
+    found = measured(builder)
+    assert (found.start_ns, found.end_ns) == (1_000_000, 1_100_000)
+
+
+def test_work_of_a_warm_up_before_the_steps_stays_in_the_span(builder: Any) -> None:
+    builder.op("aten::mm", 10, 10)
+    builder.annotate("ProfilerStep#2", 100, 100)
+    builder.op("aten::mm", 150, 10)
+    found = measured(builder)
+    assert (found.start_ns, found.end_ns) == (10_000, 200_000)
+
+
+@pytest.mark.parametrize("mark", ["ProfilerStep#{}", "step {}"])
+def test_the_wait_for_the_first_batch_belongs_to_its_step(builder: Any, mark: str) -> None:
+    for number in range(4):
+        at = 100 * number
+        builder.annotate(mark.format(number), at, 100)
+        builder.annotate("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", at, 60)
+        builder.op("aten::mm", at + 60, 20)
+        builder.op("aten::relu", at + 80, 20)
+    found = measured(builder)
+    assert parts_us(found.parts) == {"data": 240, "host": 160}
+    assert [parts_us(one.parts) for one in found.by_step] == [{"data": 60, "host": 40}] * 4
+
+
+def test_a_first_step_told_by_its_optimizer_begins_with_its_loading(builder: Any) -> None:
+    for number in range(3):
+        at = 100 * number
+        builder.annotate("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", at, 60)
+        builder.op("aten::mm", at + 60, 20)
+        builder.annotate("Optimizer.step#SGD.step", at + 80, 20)
+        builder.op("aten::add_", at + 82, 10)
+    found = measured(builder)
+    assert [(one.start_ns, one.end_ns) for one in found.by_step] == [
+        (0, 100_000), (100_000, 200_000), (200_000, 300_000)
+    ]  # fmt: skip
+    assert found.parts.data == 180_000
 
 
 def test_one_graph_launch_is_many_kernels_and_orphans_are_counted(builder: Any) -> None:

@@ -70,7 +70,7 @@ class RankTrace:
     @cached_property
     def activity(self) -> Activity:
         """The span, and when each class of work was active."""
-        return find_activity(self.tables["events"])
+        return find_activity(self.tables["events"], self.steps)
 
     @cached_property
     def places(self) -> Places:

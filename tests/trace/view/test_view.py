@@ -90,11 +90,11 @@ def test_times_are_since_the_start_of_the_span(trace: RankTrace) -> None:
     view = view_trace(trace)
     mm = by_name(view, "aten::mm")
 
-    assert view.origin_ns == 200_000
-    assert (mm["start_ns"], mm["dur_ns"], mm["row"]) == (0, 100_000, 1)
-    assert by_name(view, "ProfilerStep#0")["start_ns"] == -100_000
+    assert view.origin_ns == 100_000
+    assert (mm["start_ns"], mm["dur_ns"], mm["row"]) == (100_000, 100_000, 1)
+    assert by_name(view, "ProfilerStep#0")["start_ns"] == 0
     assert [(step.name, step.start_ns, step.end_ns) for step in view.steps] == [
-        ("ProfilerStep#0", -100_000, 800_000)
+        ("ProfilerStep#0", 0, 900_000)
     ]
 
 
@@ -103,9 +103,9 @@ def test_device_work_names_the_call_that_launched_it(trace: RankTrace) -> None:
     sources = {one["name"]: slices[one["source"]] for one in slices if one["source"] >= 0}
 
     assert {name: (call["name"], call["start_ns"]) for name, call in sources.items()} == {
-        "gemm": ("cudaLaunchKernel", 10_000),
-        "ncclDevKernel_AllReduce": ("cudaLaunchKernel", 120_000),
-        "Memcpy HtoD (Pageable -> Device)": ("cudaMemcpyAsync", 130_000),
+        "gemm": ("cudaLaunchKernel", 110_000),
+        "ncclDevKernel_AllReduce": ("cudaLaunchKernel", 220_000),
+        "Memcpy HtoD (Pageable -> Device)": ("cudaMemcpyAsync", 230_000),
     }
 
 

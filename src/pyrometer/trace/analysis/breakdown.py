@@ -90,7 +90,12 @@ class StreamBreakdown(Record, frozen=True, kw_only=True):
 class Breakdown(Record, frozen=True, kw_only=True):
     """Where one rank's time went."""
 
-    span_ns: Annotated[int, doc("from the first start to the last end over operators and device work")]
+    span_ns: Annotated[
+        int,
+        doc(
+            "from the first start to the last end over operators, device work, waits for the loader, and their steps"
+        ),
+    ]
     start_ns: Annotated[int, doc("on the clock of the file")]
     end_ns: int
     parts: Annotated[Parts, doc("sum to span_ns")]

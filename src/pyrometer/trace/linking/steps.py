@@ -33,6 +33,7 @@ from pyrometer.trace.naming.copy_names import between_host_and_device
 from pyrometer.trace.naming.patterns import (
     is_blocking_call,
     is_communication,
+    is_data_loading,
     is_host_communication,
     is_module,
     is_step_mark,
@@ -240,7 +241,10 @@ def _with_ends(events: pl.DataFrame, bounds: IntArray) -> Iterator[IntArray]:
     work = _host(events).filter(pl.col("kind") == Kind.CPU_OP.value)
     if not work.height:
         work = _host(events)
-    low, high = int(work["start_ns"].min()), int(work["end_ns"].max())  # type: ignore[arg-type]
+    counted = pl.concat(
+        [work, _host(events).filter(is_data_loading())]
+    )  # a step begins with the wait for its data
+    low, high = int(counted["start_ns"].min()), int(counted["end_ns"].max())  # type: ignore[arg-type]
     amounts = np.histogram(work["start_ns"].to_numpy(), np.unique(np.concatenate([[low], bounds, [high]])))[0]
     head, tail = bool(bounds[0] > low), bool(bounds[-1] < high)
     inner = amounts[int(head) : len(amounts) - int(tail)]

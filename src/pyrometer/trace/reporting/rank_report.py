@@ -68,7 +68,12 @@ class RankReport(Record, frozen=True, kw_only=True):
     confidence: Annotated[str, doc("high, medium or low: what health leaves of it")]
     health: Annotated[list[HealthIssue], doc("the gravest first")] = []
     origin_ns: Annotated[int, doc("start of the span")] = 0
-    span_ns: Annotated[int, doc("from the first start to the last end over host operators and device work")]
+    span_ns: Annotated[
+        int,
+        doc(
+            "from the first start to the last end over operators, device work, waits for the loader, and their steps"
+        ),
+    ]
     breakdown_ns: Annotated[Parts, doc("where the span went; sums to span_ns")]
     over_time: Annotated[OverTime, doc("the breakdown, slice by slice")]
     steps: list[StepBreakdown] = []

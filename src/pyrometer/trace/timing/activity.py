@@ -15,7 +15,7 @@ from pyrometer.trace.naming.patterns import (
     is_host_communication,
     is_step_mark,
 )
-from pyrometer.trace.timing.intervals import EMPTY, Intervals, Lanes, merge, subtract, union
+from pyrometer.trace.timing.intervals import EMPTY, Intervals, Lanes, covered, merge, subtract, union
 
 CALLS = (Kind.RUNTIME, Kind.DRIVER)
 
@@ -24,9 +24,10 @@ CALLS = (Kind.RUNTIME, Kind.DRIVER)
 class Activity:
     """The span of one rank's trace, and when each class was active (anywhere: any stream, any thread).
 
-    `span` runs from the first start to the last end over host operators and device work (kernels, memcpy, memset).
-    Annotations, Python functions, runtime calls and the profiler's own records do not widen it. A trace that has neither
-    operators nor device work takes all its host events instead.
+    `span` runs from the first start to the last end over host operators, device work (kernels, memcpy, memset), annotated
+    waits for the loader, and steps in which any of these runs: a step counts from its start to its end. Other annotations,
+    Python functions, runtime calls and the profiler's own records do not widen it. A trace that has neither operators nor
+    device work takes all its host events instead.
     """
 
     start_ns: int
@@ -56,8 +57,8 @@ class Activity:
         return merge(self.compute, self.communication, self.memcpy, self.memset)
 
 
-def find_activity(events: pl.DataFrame) -> Activity:
-    """Collect the activity of one rank.
+def find_activity(events: pl.DataFrame, steps: pl.DataFrame) -> Activity:
+    """Collect the activity of one rank, whose steps are known.
 
     Old files write annotations as operators; of these the marks of steps are known by their name and left out.
     """
@@ -68,7 +69,7 @@ def find_activity(events: pl.DataFrame) -> Activity:
     ops = _only(events, Kind.CPU_OP)
     waiting = _only(events, Kind.CPU_OP, Kind.USER_ANNOTATION).filter(is_host_communication())
     marks = _only(events, Kind.USER_ANNOTATION, Kind.CPU_OP, Kind.PYTHON_FUNCTION).filter(is_data_loading())
-    low, high = _span(events)
+    low, high = _span(events, steps)
     return Activity(
         start_ns=low,
         end_ns=high,
@@ -86,15 +87,20 @@ def find_activity(events: pl.DataFrame) -> Activity:
     )
 
 
-def _span(events: pl.DataFrame) -> tuple[int, int]:
-    for bounds in (
-        _only(events, Kind.CPU_OP, *DEVICE_WORK),
-        _only(events, *CALLS, Kind.PYTHON_FUNCTION, Kind.USER_ANNOTATION),
-    ):
-        low, high = bounds["start_ns"].min(), bounds["end_ns"].max()
-        if isinstance(low, int) and isinstance(high, int):
-            return low, high
-    return 0, 0
+def _span(events: pl.DataFrame, steps: pl.DataFrame) -> tuple[int, int]:
+    work = _only(events, Kind.CPU_OP, *DEVICE_WORK)
+    if not work.height:
+        return _hull(_only(events, *CALLS, Kind.PYTHON_FUNCTION, Kind.USER_ANNOTATION)) or (0, 0)
+    work = pl.concat([work, _only(events, Kind.USER_ANNOTATION).filter(is_data_loading())])
+    bounds = steps.select("start_ns", "end_ns")
+    # A step in which nothing runs tells nothing: it would only add to what was not recorded.
+    runs = covered(_union(work), bounds["start_ns"].to_numpy(), bounds["end_ns"].to_numpy()) > 0
+    return _hull(pl.concat([work.select("start_ns", "end_ns"), bounds.filter(pl.Series(runs))])) or (0, 0)
+
+
+def _hull(events: pl.DataFrame) -> tuple[int, int] | None:
+    low, high = events["start_ns"].min(), events["end_ns"].max()
+    return (low, high) if isinstance(low, int) and isinstance(high, int) else None
 
 
 def _elsewhere(work: pl.DataFrame, marks: pl.DataFrame) -> Intervals:
