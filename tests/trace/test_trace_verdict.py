@@ -171,8 +171,19 @@ def test_of_data_no_more_is_promised_than_was_measured_without_the_profiler(buil
     builder.op("aten::mm", 500, 500)
     report = report_rank(builder.read())
     assert "without data loading, 1.9" in judge(report).sentence
-    assert "without data loading, 1.57× faster" in judge(report, free_data_ratio=1 / 1.57).sentence
-    assert "without data loading" not in judge(report, free_data_ratio=0.99).sentence
+    assert "without data loading, 1.57× faster" in judge(report, data_share=1 - 1 / 1.57).sentence
+    assert "without data loading" not in judge(report, data_share=0.01).sentence
+
+
+def test_the_measured_share_of_data_stands_for_the_one_that_the_profiler_distorts(builder: Any) -> None:
+    builder.annotate("ProfilerStep#0", 0, 1000)
+    builder.annotate("phase:data", 0, 800)
+    builder.op("aten::mm", 800, 200)
+    report = report_rank(builder.read())
+    assert judge(report).sentence.startswith("data-bound: 80.0 % of the time")
+    said = judge(report, data_share=0.3)
+    assert said.sentence.startswith("operators take 70.0 % of the time")
+    assert (said.bound, said.share) == ("operators", pytest.approx(0.7))
 
 
 def test_of_a_job_the_rank_that_others_wait_for_is_judged(reports: list[RankReport]) -> None:

@@ -15,6 +15,7 @@ from pyrometer.checkup.tracing import trace_workload, traced_fields
 from pyrometer.checkup.watching import watch_workload
 from pyrometer.compiler.collecting.collector import collect
 from pyrometer.hardware.environment import read_environment
+from pyrometer.rules.data.shares import data_share
 from pyrometer.trace.reporting.verdict import judge
 from pyrometer.workload.program.describe import describe
 from pyrometer.workload.workload import Workload
@@ -67,10 +68,11 @@ def observe(work: Workload, target: str, options: CheckOptions, progress: Progre
     more["memory_profile"], why_not = profile_workload(work, measurement, budget_s=budget_s)
     notes += why_not
     tell(1.0, "observing the loader")
-    more["loading"], why_not = observe_feeding(work, budget_s=budget_s)
+    more["loading"], why_not = observe_feeding(work, measurement, budget_s=budget_s)
     notes += why_not
-    if trace is not None and more["loading"] is not None:
-        more["trace_verdict"] = judge(more["trace"], free_data_ratio=more["loading"].free_data_ratio)
+    data = data_share(measurement, more["loading"])
+    if trace is not None and data is not None:
+        more["trace_verdict"] = judge(more["trace"], data_share=data.share)
     tell(1.0, "watching the numbers")
     more["program"] = describe(work)
     more["numerics"], why_not = watch_workload(work, step_s=measurement.median_s, budget_s=budget_s)

@@ -137,7 +137,7 @@ def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: An
             more["soak"] = soak(work, flags["soak"], progress=progress)
             code = exit_code_of(more["soak"])
         if measurement.complete:
-            more["loading"], why_not = observe_feeding(work, budget_s=budget_s)
+            more["loading"], why_not = observe_feeding(work, measurement, budget_s=budget_s)
             click.echo("".join(f"{note}\n" for note in why_not), nl=False, err=True)
     except KeyboardInterrupt:
         code = 130  # the measurement is kept

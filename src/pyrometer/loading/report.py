@@ -47,7 +47,9 @@ class LoaderReport(Record, frozen=True, kw_only=True):
     """Where the data of a training step comes from, and whether the step waits for it."""
 
     verdict: LoadingVerdict
-    sentence: Annotated[str, doc("the verdict with its figures")]
+    sentence: Annotated[
+        str, doc("the verdict with its figures; of the measured steps where their phases were timed")
+    ]
     settings: Annotated[LoaderSettings, doc("of the loader, as found")]
     measured_step_s: Annotated[Seconds, doc("mean step, first batches of an epoch apart")]
     predicted_step_s: Annotated[

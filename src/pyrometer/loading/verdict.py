@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyrometer.loading.report import LoadingVerdict
+from pyrometer.loading.report import LoaderReport, LoadingVerdict
 from pyrometer.quantity import Seconds, counted, format_percent, format_seconds, significant
 
 HEALTHY = 0.05
@@ -86,8 +86,8 @@ def _waiting(seen: Evidence) -> LoadingVerdict:
     return "handover-bound" if seen.receive_s > seen.data_s / 2 else "bursty"
 
 
-def sentence(seen: Evidence) -> str:
-    """The verdict with its figures, in one sentence."""
+def sentence(seen: Evidence, verdict: LoadingVerdict | None = None) -> str:
+    """The verdict with its figures, in one sentence; `verdict` where it is known already."""
     spent = f"{format_seconds(seen.data_s)} of {format_seconds(seen.step_s)} per step ({format_percent(seen.data_share)})"
     free = f"with free data the step would be {significant(1 / max(seen.free_data_ratio, 1e-3), 3)}× faster"
     workers = counted(seen.num_workers, "worker")
@@ -102,7 +102,25 @@ def sentence(seen: Evidence) -> str:
         "balanced": f"the data is just there when it is asked for: waiting takes {spent}, and the {workers} {_busy(seen)}",
         "healthy": f"the step does not wait for its data: {spent}",
     }
-    return texts[classify(seen)]
+    return texts[verdict or classify(seen)]
+
+
+def retold(report: LoaderReport, *, step_s: Seconds, data_s: Seconds) -> str:
+    """The sentence with the figures of other steps than the watched ones; another one where these wait and those did not."""
+    if report.verdict == "slow-start":  # which tells of an epoch, not of a step
+        return report.sentence
+    received = [one.per_step_s for one in report.stages if one.name == "receive" and one.where == "main"]
+    seen = Evidence(
+        has_loader=report.verdict != "no-loader",
+        num_workers=report.settings.num_workers,
+        step_s=step_s,
+        data_s=data_s,
+        receive_s=sum(received),
+        worker_busy=report.worker_busy,
+        occupancy=report.occupancy,
+    )
+    alike = (seen.data_share >= HEALTHY) == (report.data_share >= HEALTHY)
+    return sentence(seen, report.verdict if alike else None)
 
 
 def _busy(seen: Evidence) -> str:

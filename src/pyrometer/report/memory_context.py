@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pyrometer.bench.measurement import Measurement
 from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.category import CATEGORIES
 from pyrometer.memory.profile import MemoryProfile
@@ -15,6 +16,7 @@ from pyrometer.report.charts.stacked_area import stacked_area
 from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts.layout import Section
+from pyrometer.rules.data.shares import measured_share, watched_share
 
 MOST_ROWS = 25
 """Rows of a table on the page; the document holds more."""
@@ -60,11 +62,12 @@ def snapshot_parts(report: SnapshotReport, sections: Sequence[Section]) -> dict[
     }
 
 
-def loading_parts(report: LoaderReport) -> dict[str, Any]:
+def loading_parts(report: LoaderReport, measurement: Measurement | None) -> dict[str, Any]:
     """Fills the chapter about how the data arrives."""
+    told = measured_share(measurement) or watched_share(report)
     return {
         "headline": of_loading.headline(report),
-        "apart": of_loading.apart(report),
+        "apart": of_loading.apart(told),
         "advice": report.advice,
         "sections": [section.shortened(MOST_ROWS) for section in of_loading.sections(report)],
     }

@@ -37,6 +37,7 @@ from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold
 from pyrometer.report.facts import comparison as of_comparison
 from pyrometer.report.facts import compile as of_compile
+from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import matrix as of_matrix
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts import memory as of_memory
@@ -60,7 +61,8 @@ Context = dict[str, Any]
 
 NOTHING: Mapping[str, Any] = MappingProxyType({
     "measured": None, "compared": None, "starts": None, "soaked": None, "script": (), "bound": None, "findings": None,
-    "whereabouts": None, "traced": (), "compiled": None, "memory": None, "loading": None, "notes": (), "beside": (),
+    "whereabouts": None, "traced": (), "compiled": None, "memory": None, "loading": None, "data_shares": None,
+    "measured_first": False, "notes": (), "beside": (),
 })  # fmt: skip
 """All that a page about a workload may show."""
 
@@ -74,7 +76,7 @@ def bench_context(document: BenchDocument) -> Context:
         "compared": _verdict(v) if v is not None else None,
         "starts": _starts(document.cold) if document.cold is not None else None,
         "soaked": _soak(document.soak) if document.soak is not None else None,
-        "loading": loading_parts(document.loading) if document.loading is not None else None,
+        "loading": loading_parts(document.loading, m) if document.loading is not None else None,
         **_surroundings(document, document.environment),
     }
 
@@ -94,7 +96,9 @@ def check_context(document: CheckDocument) -> Context:
         "traced": [traced] if traced is not None else (),
         "compiled": compile_parts(compiled, of_compile.sections(compiled)) if compiled is not None else None,
         "memory": memory_parts(profile, of_memory.of_check(document)) if profile is not None else None,
-        "loading": loading_parts(document.loading) if document.loading is not None else None,
+        "loading": loading_parts(document.loading, m) if document.loading is not None else None,
+        "measured_first": of_loading.profiler_distorts(m, document.loading, document.trace),
+        "data_shares": of_loading.share_table(m, document.loading, document.trace),
         "notes": document.notes,
         "beside": _beside(document),
         **_surroundings(document, document.environment),

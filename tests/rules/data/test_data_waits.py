@@ -175,7 +175,7 @@ def test_the_limit_is_the_users(
 
 
 @pytest.mark.parametrize(("step_s", "confidence"), [(0.1, "high"), (0.07, "medium"), (0.14, "medium")])
-def test_watched_steps_that_are_not_the_measured_ones_are_told_and_trusted_less(
+def test_the_measured_share_is_told_and_trusted_less_where_the_watched_steps_were_others(
     step_s: float, confidence: str, loading: Callable[..., Any], advice: Callable[..., Any]
 ) -> None:
     measured: Any = SimpleNamespace(
@@ -183,15 +183,25 @@ def test_watched_steps_that_are_not_the_measured_ones_are_told_and_trusted_less(
         median_s=step_s,
         ci_low_s=0.95 * step_s,
         ci_high_s=1.05 * step_s,
-        phases=[SimpleNamespace(name="data", share=0.133)],
+        phases=[SimpleNamespace(name="data", share=0.133, mean_s=0.133 * step_s)],
     )
     report = loading(data_share=0.3, advice=[advice("more-workers", 0.01)], num_steps=12)
     evidence = Evidence(target="a", loading=report, measurement=measured)
     (found,) = findings_of(evidence, select(["PYR301"]))
     assert found.confidence == confidence
-    told = f"of the 12 steps that watched the loader, while measured steps took {step_s * 1e3:.3g}"
-    assert (told in found.message) == (confidence == "medium")
-    assert ("13.3 % of that time was data" in found.message) == (confidence == "medium")
+    assert found.message.startswith("13.3 % of a step, ")
+    assert found.evidence["data_share"] == 0.133
+    assert found.cost is not None
+    assert found.cost.share == 0.133
+    assert "of the steps whose phases were timed" in found.cost.method
+
+
+def test_without_measured_phases_the_share_is_that_of_the_watched_steps(
+    loading: Callable[..., Any], advice: Callable[..., Any]
+) -> None:
+    report = loading(data_share=0.3, advice=[advice("more-workers", 0.01)], num_steps=12)
+    (found,) = findings_of(Evidence(target="a", loading=report), select(["PYR301"]))
+    assert found.message.startswith("30.0 % of a step, 30.0 ms of 100 ms")
     assert found.cost is not None
     assert "of the 12 steps that watched the loader" in found.cost.method
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pyrometer.bench.measurement import Measurement
 from pyrometer.loading.report import LoaderReport, StageTime, Where
-from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds, significant
+from pyrometer.quantity import Seconds, counted, format_bytes, format_percent, format_seconds, significant
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
+from pyrometer.rules.data.shares import DataShare, measured_share, watched_share
+from pyrometer.trace.reporting.rank_report import RankReport
 
 RUNS_IN: dict[Where, str] = {
     "main": "training process",
@@ -20,18 +23,50 @@ OF_LOADING = frozenset({"fetch", "decode", "collate", "wait", "receive", "pin"})
 OTHER = "other loading"
 WORTH_TELLING = 0.005
 
+DISTORTED = 0.05
+"""Of a step: so far apart, the traced share of data is the profiler's work."""
+
 WHICH_STEPS = (
-    "These steps were run to watch the loader, without the profiler. Shares of data on other pages are of the steps that were "
-    "measured or traced: they differ as far as these runs did."
+    "These steps were run to watch the loader, without the profiler: their times differ from those of the measured steps as far "
+    "as the runs did."
 )
 
 
-def apart(report: LoaderReport) -> str:
-    """The share of data beside those of a trace or of measured phases, which are of other steps."""
-    return (
-        f"Without the profiler, getting batches takes {format_percent(report.data_share)} of a step ({watched(report)}): see "
-        "the page on data loading."
-    )
+def apart(told: DataShare) -> str:
+    """The share of data beside that of a trace, which the profiler distorts."""
+    page = "the measurement" if told.of == "measured" else "data loading"
+    return f"Without the profiler, getting batches takes {format_percent(told.share)} of a step: see the page on {page}."
+
+
+def profiler_distorts(m: Measurement | None, report: LoaderReport | None, trace: RankReport | None) -> bool:
+    """Whether the traced share of data is so far from the measured one that a picture of a step had better not show it."""
+    measured = measured_share(m)
+    if report is None or measured is None or trace is None or not trace.span_ns:
+        return False
+    return abs(trace.breakdown_ns.data / trace.span_ns - measured.share) > DISTORTED
+
+
+def share_table(m: Measurement | None, report: LoaderReport | None, trace: RankReport | None) -> Table | None:
+    """What getting data takes in each kind of steps that were run, where a loader was observed; the first is what is told."""
+    measured = measured_share(m)
+    if report is None or measured is None:
+        return None
+    kinds = [
+        ("measured, phase by phase", measured),
+        ("watched, part by part of the loader", watched_share(report)),
+    ]
+    rows = [_share_row(name, one.wait_s, one.step_s) for name, one in kinds]
+    if trace is not None and trace.span_ns:
+        of_all = 1e-9 / max(len(trace.steps), 1)
+        rows.append(
+            _share_row("traced, under the profiler", trace.breakdown_ns.data * of_all, trace.span_ns * of_all)
+        )
+    return Table(("steps", "getting data", "rest of the step", "share"), rows)
+
+
+def _share_row(steps: str, wait_s: Seconds, step_s: Seconds) -> tuple[str, ...]:
+    rest = format_seconds(max(0.0, step_s - wait_s))
+    return (steps, format_seconds(wait_s), rest, percent(wait_s / max(step_s, 1e-12)))
 
 
 def headline(report: LoaderReport) -> str:
@@ -106,14 +141,7 @@ def _pipeline(report: LoaderReport) -> Section:
 def _facts(report: LoaderReport) -> list[Fact]:
     spent = f"{format_seconds(report.wait_s)} of {format_seconds(report.measured_step_s)}"
     facts = [
-        Fact(
-            "getting batches", f"{format_percent(report.data_share)} of a step", f"{spent}, {watched(report)}"
-        ),
-        Fact(
-            "with free data",
-            f"{significant(report.free_data_ratio)}× the step",
-            "the most that any loader could bring",
-        ),
+        Fact("getting batches", spent, watched(report)),
         Fact("first batch", format_seconds(report.first_batch_s)),
     ]
     if report.predicted_step_s is not None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyrometer.quantity import counted, format_percent, format_seconds
+from pyrometer.quantity import counted
 from pyrometer.rules.data.loaders import loader_calls
+from pyrometer.rules.data.shares import DataShare, measured_share, watched_share
 from pyrometer.rules.finding import Cost, Finding, Gain, Place
 from pyrometer.rules.untraced import phase_share
 
@@ -57,28 +58,32 @@ def gain_of(advice: LoaderAdvice, report: LoaderReport, free: float) -> Gain | N
     )
 
 
-def waiting_cost(report: LoaderReport) -> Cost:
+def waiting_cost(report: LoaderReport, evidence: Evidence) -> Cost:
     """What waiting for data costs a step."""
+    told = told_share(report, evidence)
     return Cost(
-        seconds_per_step=report.wait_s,
-        share=min(1.0, report.data_share),
-        method=f"measured: mean time per step until its batches were there, {_of(report)}",
+        seconds_per_step=told.wait_s,
+        share=told.share,
+        method=f"measured: mean time per step until its batches were there, {_of(told, report)}",
     )
 
 
-def differing(report: LoaderReport, evidence: Evidence) -> str:
-    """What tells that the watched steps were others than the measured ones; empty where they took as long."""
+def told_share(report: LoaderReport, evidence: Evidence) -> DataShare:
+    """The share of a step that getting its data is said to take."""
+    return measured_share(evidence.measurement) or watched_share(report)
+
+
+def differing(report: LoaderReport, evidence: Evidence) -> bool:
+    """Whether the watched steps were others than the measured ones, as the time they took tells."""
     m = evidence.measurement
     if m is None or not m.complete or m.median_s <= 0:
-        return ""
-    if m.ci_low_s * (1 - APART) <= report.measured_step_s <= m.ci_high_s * (1 + APART):
-        return ""
-    shares = [phase.share for phase in m.phases if phase.name == "data"]
-    data = f" and {format_percent(shares[0])} of that time was data" if shares else ""
-    return f"; this is {_of(report)}, while measured steps took {format_seconds(m.median_s)} (median){data}"
+        return False
+    return not m.ci_low_s * (1 - APART) <= report.measured_step_s <= m.ci_high_s * (1 + APART)
 
 
-def _of(report: LoaderReport) -> str:
+def _of(told: DataShare, report: LoaderReport) -> str:
+    if told.of == "measured":
+        return "of the steps whose phases were timed"
     steps = f"the {counted(report.num_steps, 'step')}" if report.num_steps else "steps"
     return f"of {steps} that watched the loader"
 
@@ -91,14 +96,15 @@ def loader_place(evidence: Evidence) -> Place:
     return Place(file=found[0][0], line=found[0][1])
 
 
-def facts(report: LoaderReport) -> dict[str, Value]:
+def facts(report: LoaderReport, evidence: Evidence) -> dict[str, Value]:
     """The figures that every finding about a loader rests on."""
+    told = told_share(report, evidence)
     return {
         "verdict": report.verdict,
         "settings": report.settings.label,
-        "data_share": report.data_share,
-        "wait_s": report.wait_s,
-        "step_s": report.measured_step_s,
+        "data_share": told.share,
+        "wait_s": told.wait_s,
+        "step_s": told.step_s,
         "worker_busy": report.worker_busy,
         "occupancy": report.occupancy,
     }
@@ -109,9 +115,9 @@ def _finding(rule: Rule, evidence: Evidence, report: LoaderReport, number: int, 
     own: dict[str, object] = {
         "message": advice.why,
         "where": loader_place(evidence),
-        "evidence": facts(report),
+        "evidence": facts(report, evidence),
         "links": [f"/loading/advice/{number}", "/loading/data_share"],
-        "cost": waiting_cost(report),
+        "cost": waiting_cost(report, evidence),
         "predicted_gain": gain_of(advice, report, free_ratio(report, evidence)),
         "confidence": "medium" if advice.saves_s is None or differing(report, evidence) else "high",
         "advice": f"{advice.title[:1].upper()}{advice.title[1:]}: {advice.effect}.",

@@ -1,7 +1,7 @@
 """The step waits for its data.
 
 ## What it does
-Reads how long a step takes to get its batches, as the loader was observed; without that, the share of the trace in which the
+Reads how long a step takes to get its batches, as its phases were measured or the loader was observed; without that, the share of the trace in which the
 step only waits for data. It names the function in which the loading spends its time, where a trace shows it.
 
 ## Why it costs
@@ -64,6 +64,7 @@ from pyrometer.rules.data.advised import (
     free_ratio,
     gain_of,
     loader_place,
+    told_share,
     waiting_cost,
 )
 from pyrometer.rules.finding import Finding, Gain, Place
@@ -117,20 +118,20 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     if report is None:
         return
     enough = "min_share_unadvised" if _nothing_helps(report) else "min_share"
-    if report.data_share < evidence.limit(RULE, enough):
+    told = told_share(report, evidence)
+    if told.share < evidence.limit(RULE, enough):
         return
     place = _slow_function(evidence) or loader_place(evidence)
-    apart = differing(report, evidence)
     yield RULE.finding(
-        message=f"{format_percent(report.data_share)} of a step, {format_seconds(report.wait_s)} of "
-        f"{format_seconds(report.measured_step_s)}, go to getting its data{_within(place)}{apart}",
+        message=f"{format_percent(told.share)} of a step, {format_seconds(told.wait_s)} of "
+        f"{format_seconds(told.step_s)}, go to getting its data{_within(place)}",
         where=place,
-        evidence=facts(report),
+        evidence=facts(report, evidence),
         links=["/loading/data_share", "/loading/stages"],
-        cost=waiting_cost(report),
+        cost=waiting_cost(report, evidence),
         predicted_gain=_gain(report, evidence),
         lever=_lever(report),
-        confidence="medium" if apart else "high",
+        confidence="medium" if differing(report, evidence) else "high",
         advice=_advice(report, place),
         rewrite=report.advice[0].use if report.advice else None,
         resource=DATA,

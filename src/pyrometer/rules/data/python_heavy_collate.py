@@ -102,9 +102,9 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         message=f"putting samples together takes {format_percent(share, 2)} of making a batch, "
         f"{format_seconds(collate_s)} per step",
         where=place,
-        evidence={**facts(report), "collate_s": collate_s, "collate_share": share},
+        evidence={**facts(report, evidence), "collate_s": collate_s, "collate_share": share},
         links=["/loading/stages"],
-        cost=waiting_cost(report),
+        cost=waiting_cost(report, evidence),
         predicted_gain=Gain(
             ratio_low=1 - share * (1 - free_ratio(report, evidence)),
             ratio_high=1.0,

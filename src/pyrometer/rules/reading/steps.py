@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pyrometer.quantity import counted, format_percent, format_seconds, significant
+from pyrometer.rules.data.shares import data_share
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.finding import Finding
@@ -113,37 +114,33 @@ def sound(evidence: Evidence) -> ReadingStep:
 def host_or_device(evidence: Evidence) -> ReadingStep:
     """Which side the step waits for: devices, the host's operators, Python, or the data."""
     question = "Host or device?"
-    trace, loading = evidence.trace, evidence.loading
+    trace = evidence.trace
     if trace is None or not trace.span_ns:
         return _unknown(question)
-    span, parts = trace.span_ns, trace.breakdown_ns
+    known = data_share(evidence.measurement, evidence.loading)
+    span, parts, device = trace.span_ns, trace.breakdown_ns, bool(trace.device_busy_ns)
     busy = trace.device_busy_ns / span
-    operators = (parts.host + parts.runtime + parts.sync) / span
-    shares: dict[str, float] = {"waiting for data": parts.data / span, "Python": parts.other / span}
-    if trace.device_busy_ns:
-        shares |= {"the device": busy, "the host, the device idle": operators}
+    # A share of data that is known without the profiler stands for the traced one: all else shares what is left.
+    data = parts.data / span if known is None else known.share
+    left = 1.0 if known is None or parts.data >= span else (1 - data) * span / (span - parts.data)
+    operators, python = (left * ns / span for ns in (parts.host + parts.runtime + parts.sync, parts.other))
+    shares: dict[str, float] = {"waiting for data": data, "Python": python}
+    if device:
+        shares |= {"the device": min(1.0, busy * left), "the host, the device idle": operators}
     else:
         shares["operators on the CPU"] = operators
     most = max(shares, key=lambda name: shares[name])
     rest = ", ".join(f"{name} {format_percent(share)}" for name, share in shares.items() if name != most)
-    # The loader was watched in steps of its own, without the profiler: a share of another whole stands apart.
-    data = loading.data_share if loading is not None else None
-    fed = (
-        ""
-        if data is None
-        else f"; without the profiler, getting batches takes {format_percent(data)} of a step"
-    )
-    good = most in {"the device", "operators on the CPU"} and (data or 0.0) < shares[most]
+    whole = "the traced time" if known is None else "a step"
     return ReadingStep(
         question=question,
-        answer=f"{most} {format_percent(shares[most])} of the traced time ({rest}){fed}",
-        verdict="fine" if good else "look",
+        answer=f"{most} {format_percent(shares[most])} of {whole} ({rest})",
+        verdict="fine" if most in {"the device", "operators on the CPU"} else "look",
         evidence={
             "device_busy_share": busy,
             "operators_share": operators,
-            "data_share": parts.data / span,
-            "loader_data_share": data,
-            "python_share": parts.other / span,
+            "data_share": data,
+            "python_share": python,
         },
     )
 

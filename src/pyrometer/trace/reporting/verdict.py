@@ -83,7 +83,9 @@ class TraceVerdict(Record, frozen=True, kw_only=True):
 
     rank: int
     bound: Annotated[Bound, doc("class with the largest part of the time")]
-    share: Annotated[float, doc("of the span")]
+    share: Annotated[
+        float, doc("of the span; of a step where the share of data is known without the profiler")
+    ]
     sentence: Annotated[str, doc("for people")]
     causes: Annotated[
         list[Cause], doc("what it comes from, where that is plain; the sentence tells the first")
@@ -91,21 +93,21 @@ class TraceVerdict(Record, frozen=True, kw_only=True):
     recoverable: Annotated[list[Recoverable], doc("the three largest predicted gains")] = []
 
 
-def judge(report: RankReport, *, free_data_ratio: Ratio | None = None) -> TraceVerdict:
+def judge(report: RankReport, *, data_share: Ratio | None = None) -> TraceVerdict:
     """Say what bounds one rank, and what that comes from.
 
     Args:
         report: of the rank.
-        free_data_ratio: the step with data for free over the step, where that was measured without the profiler; the
-            sentence then promises no more than this.
+        data_share: of a step, on waiting for its data, where that was measured without the profiler. It then stands for the
+            traced share, which the profiler distorts; the rest of the step is divided as it was traced.
     """
     if not report.span_ns:
         return TraceVerdict(rank=report.rank, bound="unrecorded", share=0.0, sentence=NOTHING)
-    bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0)
+    bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0, data_share=data_share)
     sentence = SENTENCES[bound].format(share=format_percent(share))
     causes = sorted(find_causes(report), key=lambda cause: cause.code != EXPLAINED_BY.get(bound))
     sentence = "; ".join([sentence, *(cause.sentence for cause in causes[:1])])
-    sentence += _promise(report, free_data_ratio) if bound != "unrecorded" else ""
+    sentence += _promise(report, data_share) if bound != "unrecorded" else ""
     return TraceVerdict(
         rank=report.rank,
         bound=bound,
@@ -116,10 +118,10 @@ def judge(report: RankReport, *, free_data_ratio: Ratio | None = None) -> TraceV
     )
 
 
-def _promise(report: RankReport, free_data_ratio: Ratio | None) -> str:
+def _promise(report: RankReport, data_share: Ratio | None) -> str:
     """The largest gain from what can be removed; of data the measured one, where there is one."""
     gains = [
-        (gain.ratio if gain.kind != "data" or free_data_ratio is None else free_data_ratio, gain.name)
+        (gain.ratio if gain.kind != "data" or data_share is None else 1 - data_share, gain.name)
         for gain in report.recoverable
         if gain.kind in REMOVABLE
     ]
@@ -146,13 +148,28 @@ def _critical_rank(reports: Sequence[RankReport], job: Job | None) -> RankReport
     return next((one for one in reports if one.rank == late), reports[0])
 
 
-def bound_of(parts: Parts, *, has_device: bool) -> tuple[Bound, float]:
-    """The class with the largest part, and its share.
+def bound_of(parts: Parts, *, has_device: bool, data_share: Ratio | None = None) -> tuple[Bound, float]:
+    """The class with the largest part, and its share; the share of data as it was measured, where it was.
 
     >>> bound_of(Parts(compute=3, exposed_memcpy=2, memset=2), has_device=True)
     ('copies', 0.5714285714285714)
     """
+    shares = shares_of(parts, has_device=has_device, data_share=data_share)
+    bound = max(shares, key=lambda name: shares[name])
+    return bound, shares[bound]
+
+
+def shares_of(parts: Parts, *, has_device: bool, data_share: Ratio | None = None) -> dict[Bound, float]:
+    """What each class takes of the traced time; or of a step, where the share of data is known without the profiler.
+
+    >>> shares_of(Parts(host=3, other=1, data=12), has_device=False, data_share=0.5)["operators"]
+    0.375
+    """
     classes = OF_DEVICES if has_device else OF_HOSTS
     sums = {bound: sum(getattr(parts, name) for name in names) for bound, names in classes.items()}
-    bound = max(sums, key=lambda name: sums[name])
-    return bound, sums[bound] / max(parts.total_ns, 1)
+    rest = parts.total_ns - parts.data
+    if data_share is None or not rest:
+        return {bound: ns / max(parts.total_ns, 1) for bound, ns in sums.items()}
+    return {
+        bound: data_share if bound == "data" else (1 - data_share) * ns / rest for bound, ns in sums.items()
+    }

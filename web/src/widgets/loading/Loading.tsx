@@ -13,7 +13,7 @@ import { ofStep, Pipeline } from "./Pipeline";
 const PIPELINE_HOW =
   "Along the arrows a batch is made, kept and used. The bar in a station is its time for the batches of one step. Stations of the training process follow each other and add up to the step; workers do theirs beside it. A low share on a CPU means waiting for storage.";
 const PIPELINE_CHANGE =
-  "A station of a worker holds the step back only while the workers together take longer than the step; more workers divide their time, more CPUs allow it. These steps were run to watch the loader, without the profiler: shares of data on other pages are of the steps that were measured or traced.";
+  "A station of a worker holds the step back only while the workers together take longer than the step; more workers divide their time, more CPUs allow it. These steps were run to watch the loader, without the profiler: their times differ from those of the measured steps as far as the runs did.";
 const SCALE_HOW =
   "The same times on one scale. A worker may take longer than the step when several share the work: what counts is its time over their number.";
 const PACE_HOW = "These run beside each other, and the slowest sets the pace of the step.";
