@@ -14,6 +14,8 @@ from pyrometer.rules.evidence import Evidence
 CODE = "PYR202"
 
 TRAIN = """\
+from collections import deque
+
 import torch
 from torch import nn
 
@@ -21,6 +23,7 @@ def train(loader, epochs):
     model = nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     total, history, metrics = 0.0, [], {{"loss": 0.0}}
+    logs, by_name, recent, last = {{}}, {{"loss": []}}, deque(), deque(maxlen=8)
     for x, y in loader:
         loss = nn.functional.mse_loss(model(x), y)
         loss.backward()
@@ -46,6 +49,21 @@ def train(line: str, after: str = "print(total)") -> str:
         "history.append((loss, 3))  # <-",
         'history.append({"loss": loss})  # <-',
         'metrics["loss"] += loss  # <-',
+        "total -= loss  # <-",
+        "total = 1 + total + 0.5 * loss  # <-",
+        "total = 0.9 * total + 0.1 * loss  # <-",
+        "total: float = total + loss  # <-",
+        "total = torch.add(total, loss)  # <-",
+        "total += loss if len(x) else 0  # <-",
+        "history.append(dict(value=loss, size=3))  # <-",
+        "history.extend([loss])  # <-",
+        "history.insert(0, loss)  # <-",
+        "history += [loss]  # <-",
+        "value = loss\n        history.append(value)  # <-",
+        'logs.setdefault("loss", []).append(loss)  # <-',
+        'by_name["loss"].append(loss)  # <-',
+        "logs[x] = loss  # <-",
+        "recent.append(loss)  # <-",
     ],
 )
 def test_it_finds_what_keeps_a_graph_in_a_training_loop(fires, line):
@@ -60,6 +78,13 @@ def test_it_finds_what_keeps_a_graph_in_a_training_loop(fires, line):
         "total += float(loss)",
         "history.append(loss.detach().cpu())",
         "history.append(loss); history.clear()",
+        "history.append((3, loss.item()))",
+        "value = loss.detach()\n        total = 0.9 * total + 0.1 * value",
+        "last.append(loss)",
+        'logs["last"] = loss',
+        "logs[x] = loss\n        logs.clear()",
+        "logs[x] = float(loss)",
+        "parts = {}\n        parts[x] = loss",
         "total = loss + 1",
         "if len(history) % 100 == 0:\n            print(loss)",
         "with torch.no_grad():\n            total += nn.functional.mse_loss(model(x), y)",
@@ -67,6 +92,95 @@ def test_it_finds_what_keeps_a_graph_in_a_training_loop(fires, line):
 )
 def test_it_is_silent_about_values_without_a_graph(silent, line):
     silent(CODE, train(line))
+
+
+KEEPERS = """
+def note(history, value):
+    history.append(value{as_it_is})
+
+def add(total, value):
+    return total + value{as_it_is}
+
+class Meter:
+    def __init__(self):
+        self.total, self.count = 0.0, 0
+
+    def update(self, value, n=1):
+        self.total += value{as_it_is} * n
+        self.count += n
+
+    def reset(self):
+        self.total = 0.0
+
+"""
+
+
+def handed(before: str, line: str, as_it_is: str = "") -> str:
+    keepers = KEEPERS.format(as_it_is=as_it_is)
+    text = train(line).replace("    for x, y", f"    {before}\n    for x, y")
+    return text.replace("\ndef train", f"{keepers}\ndef train")
+
+
+HANDED = [
+    ("pass", "note(history, loss)  # <-"),
+    ("pass", "note(value=loss, history=history)  # <-"),
+    ("pass", "total = add(total, loss)  # <-"),
+    ("meter = Meter()", "meter.update(loss)  # <-"),
+    ("meter = Meter()", "meter.update(loss, n=len(x))  # <-"),
+    ("def record(value): history.append((1, value))", "record(loss)  # <-"),
+]
+
+
+@pytest.mark.parametrize(("before", "line"), HANDED)
+def test_it_finds_what_a_function_of_the_file_keeps(fires, before, line):
+    fires(CODE, handed(before, line))
+
+
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ("pass", "note([], loss)"),
+        ("pass", "note(history, loss.detach())"),
+        ("pass", "note(history, loss)\n        history.clear()"),
+        ("pass", "begun = add(0.0, loss)"),
+        ("meter = Meter()", "meter.update(loss.item())"),
+        ("meter = Meter()", "meter.update(loss)\n        meter.reset()"),
+        ("pass", "meter = Meter()\n        meter.update(loss)"),
+        ("meter = Meter()", "with torch.no_grad():\n            meter.update(loss * 1)"),
+        ("def record(value): print(value)", "record(loss)"),
+        ("def record(value):\n        value = value.item()\n        history.append(value)", "record(loss)"),
+    ],
+)
+def test_it_is_silent_about_functions_that_keep_no_graph(silent, before, line):
+    silent(CODE, handed(before, line))
+
+
+@pytest.mark.parametrize(("before", "line"), HANDED[:5])
+@pytest.mark.parametrize("way", [".item()", ".detach()"])
+def test_it_is_silent_where_the_function_lets_the_graph_go(silent, before, line, way):
+    silent(CODE, handed(before, line.removesuffix("  # <-"), way))
+
+
+def test_it_is_silent_where_something_goes_backwards_through_what_the_function_keeps(silent):
+    text = handed("meter = Meter()", "meter.update(loss)")
+    silent(CODE, text.replace("print(total)", "meter.total.backward()"))
+
+
+def test_what_a_function_keeps_is_detached_where_it_is_handed_over(matches, fixed):
+    text = handed("meter = Meter()", "meter.update(loss)")
+    (found,) = matches(CODE, text)
+    assert found.fix.fix_class == "semantic"
+    assert found.message.startswith("`loss` is kept in the sum in line ")
+    changed = fixed(text, [found])
+    assert "meter.update(loss.detach())" in changed
+    kept = []
+    for version in (text, changed):
+        names: dict[str, object] = {}
+        exec(version.replace("print(total)", "return meter.total"), names)
+        torch.manual_seed(0)
+        kept.append(names["train"]([(torch.ones(3, 2), torch.zeros(3, 2))] * 4, 1))
+    assert torch.equal(kept[0], kept[1])
+    assert (kept[0].requires_grad, kept[1].requires_grad) == (True, False)
 
 
 @pytest.mark.parametrize(

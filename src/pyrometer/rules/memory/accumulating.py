@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyrometer.rules.memory.leaking import last_name
+from pyrometer.rules.memory.sums import added
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,9 @@ TRIMMING = ("clear", "pop", "popleft", "popitem", "remove", "discard")
 EMPTY = frozenset(["list", "set", "collections.deque"])
 """Called without arguments, each makes an empty container without a bound."""
 
+DICTIONARIES = frozenset(["dict", "collections.defaultdict", "collections.OrderedDict"])
+"""What makes a dictionary without a bound."""
+
 COLLECTORS = re.compile(r"(Logger|Recorder|Collector|Observer|Tracer|Profiler|Capture)$")
 """Classes that are there to keep what they see."""
 
@@ -32,9 +36,9 @@ class Addition(NamedTuple):
     node: ast.stmt | ast.Call
     target: ast.expr
     """The sum or the container."""
-    value: ast.expr
+    values: tuple[ast.expr, ...]
     """What is added."""
-    how: Literal["sum", "append"]
+    how: Literal["sum", "append", "store"]
     hot: Hot
     loop: Loop | None
     """The loop of steps around it, in the same function."""
@@ -45,6 +49,11 @@ class Addition(NamedTuple):
         return last_name(self.target) or ""
 
     @property
+    def parts(self) -> list[ast.expr]:
+        """What is added, and where that is a container that is written out, what it holds."""
+        return [part for value in self.values for part in parts_of(value)]
+
+    @property
     def is_local(self) -> bool:
         """Whether it is a plain variable."""
         return isinstance(self.target, ast.Name)
@@ -52,13 +61,15 @@ class Addition(NamedTuple):
 
 def additions(module: Module) -> Iterator[Addition]:
     """Every addition in hot code that is done in each step and not undone in it."""
-    for node, target, value in (*_sums(module), *_appends(module)):
+    for node, target, values, how in added(module):
         hot = module.hot(node)
         if hot is None or module.is_rare(node) or module.region(node).test:
             continue
         loop = step_loop(module, node)
-        if _outlives(module, node, target, loop):
-            yield Addition(node, target, value, "append" if isinstance(node, ast.Call) else "sum", hot, loop)
+        if how == "store" and not _is_new_entry(module, target, loop):
+            continue
+        if outlives(module, node, target, loop):
+            yield Addition(node, target, values, how, hot, loop)
 
 
 def step_loop(module: Module, node: ast.AST) -> Loop | None:
@@ -71,17 +82,23 @@ def step_loop(module: Module, node: ast.AST) -> Loop | None:
 
 
 def parts_of(value: ast.expr) -> list[ast.expr]:
-    """What a tuple, list or dict that is written out holds; else the expression itself."""
+    """What a tuple, list or dict that is written out holds, and the branches of a condition; else the expression itself."""
     if isinstance(value, ast.Tuple | ast.List | ast.Set):
         return [part for one in value.elts for part in parts_of(one)]
     if isinstance(value, ast.Dict):
         return [part for one in value.values for part in parts_of(one)]
+    if isinstance(value, ast.IfExp):
+        return [*parts_of(value.body), *parts_of(value.orelse)]
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        return [part for keyword in value.keywords for part in parts_of(keyword.value)]
     return [value]
 
 
 def is_trimmed(module: Module, one: Addition) -> bool:
     """Whether anything in the file takes entries out of a container, or replaces it while the program runs."""
     name = one.name
+    if any(_is_bounded(module, value) for value in _given(module, one.target)):
+        return True
     if any(
         isinstance(call.func, ast.Attribute) and last_name(call.func.value) == name
         for call in module.method_calls(*TRIMMING)
@@ -91,7 +108,8 @@ def is_trimmed(module: Module, one: Addition) -> bool:
     if any(last_name(target) == name for target in deleted):
         return True
     return any(
-        last_name(target) == name and (_is_part(target) or (not one.is_local and _is_replaced(module, node)))
+        last_name(target) == name
+        and (_is_part(target) or (_base(one.target) is None and _is_replaced(module, node)))
         for node in module.nodes(ast.Assign, ast.AnnAssign)
         for target in _targets(node)
         if not isinstance(target, ast.Subscript) or _is_part(target)
@@ -100,14 +118,7 @@ def is_trimmed(module: Module, one: Addition) -> bool:
 
 def begins_empty(module: Module, one: Addition) -> bool:
     """Whether every value that is given to the container in the file is an empty one without a bound."""
-    given: list[ast.expr] = [
-        node.value
-        for node in module.nodes(ast.Assign, ast.AnnAssign)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if node.value is not None and ast.unparse(target) == ast.unparse(one.target)
-    ]
-    if isinstance(one.target, ast.Name):
-        given = list(module.assignments(one.target.id, one.target))
+    given = _given(module, one.target)
     return bool(given) and all(_is_empty(module, value) for value in given)
 
 
@@ -128,27 +139,48 @@ def _is_empty(module: Module, value: ast.expr) -> bool:
     )
 
 
-def _sums(module: Module) -> Iterator[tuple[ast.stmt | ast.Call, ast.expr, ast.expr]]:
-    for addition in module.nodes(ast.AugAssign):
-        if isinstance(addition.op, ast.Add):
-            yield addition, addition.target, addition.value
-    for assignment in module.nodes(ast.Assign):
-        value = assignment.value
-        if len(assignment.targets) == 1 and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
-            target = assignment.targets[0]
-            if ast.unparse(value.left) == ast.unparse(target):
-                yield assignment, target, value.right
-            elif ast.unparse(value.right) == ast.unparse(target):
-                yield assignment, target, value.left
+def _given(module: Module, target: ast.expr) -> list[ast.expr]:
+    """The values that the file assigns to a variable or an attribute."""
+    if isinstance(target, ast.Name):
+        return list(module.assignments(target.id, target))
+    return [
+        node.value
+        for node in module.nodes(ast.Assign, ast.AnnAssign)
+        for one in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if node.value is not None and ast.unparse(one) == ast.unparse(target)
+    ]
 
 
-def _appends(module: Module) -> Iterator[tuple[ast.stmt | ast.Call, ast.expr, ast.expr]]:
-    for call in module.method_calls("append", "appendleft", "add"):
-        if isinstance(call.func, ast.Attribute) and len(call.args) == 1 and not call.keywords:
-            yield call, call.func.value, call.args[0]
+def _is_bounded(module: Module, value: ast.expr) -> bool:
+    """Whether a container lets old entries go by itself."""
+    if not isinstance(value, ast.Call) or module.name_of(value.func) != "collections.deque":
+        return False
+    return len(value.args) > 1 or module.keyword(value, "maxlen") is not None
 
 
-def _outlives(module: Module, node: ast.AST, target: ast.expr, loop: Loop | None) -> bool:
+def _is_new_entry(module: Module, target: ast.expr, loop: Loop | None) -> bool:
+    """Whether each step stores under another key of a dictionary that begins empty."""
+    if not isinstance(target, ast.Subscript) or not isinstance(loop, ast.For | ast.AsyncFor):
+        return False
+    counted = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    if not any(isinstance(node, ast.Name) and node.id in counted for node in ast.walk(target.slice)):
+        return False
+    given = _given(module, target.value)
+    return bool(given) and all(
+        (isinstance(value, ast.Dict) and not value.keys)
+        or (isinstance(value, ast.Call) and module.name_of(value.func) in DICTIONARIES)
+        for value in given
+    )
+
+
+def _base(target: ast.expr) -> ast.Name | None:
+    """The plain variable that is added to, or that holds the container by a key."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target if isinstance(target, ast.Name) else None
+
+
+def outlives(module: Module, node: ast.AST, target: ast.expr, loop: Loop | None) -> bool:
     """Whether what is added to is the same in the next step."""
     name = last_name(target)
     if name is None:

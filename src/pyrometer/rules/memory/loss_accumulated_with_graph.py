@@ -3,6 +3,8 @@
 ## What it does
 Finds `total += loss` and `history.append(loss)` in hot loops where the value comes from a module or from parameters and
 was not detached, and where nothing goes backwards through the sum or the list, nor hands the sum to a function that may.
+A value that is stored under a new key in each step counts as well, and one that the loop hands to a function or method of the
+same file which does such a thing with it, as in `meter.update(loss)`.
 The same for an attribute that begins as an empty list, to which a step adds and which nothing else in the file uses.
 From a leak report it finds what kept
 graphs alive.
@@ -60,8 +62,8 @@ from pyrometer.rules.memory.accumulating import (
     begins_empty,
     is_collected,
     is_trimmed,
-    parts_of,
 )
+from pyrometer.rules.memory.handed import handed
 from pyrometer.rules.memory.leaking import GROWING, last_name, leak_finding, rate, sites
 from pyrometer.rules.registry import declare
 from pyrometer.rules.source.edit import replace
@@ -95,19 +97,50 @@ def find(module: Module) -> Iterator[Match]:
     """Sums and lists that hold the graphs of earlier steps."""
     if not module.imports_torch:
         return
+    told: set[int] = set()
     for one in additions(module):
-        values = [value for value in parts_of(one.value) if _has_graph(module, value)]
-        if not values or (one.how == "append" and is_trimmed(module, one)) or _may_go_backward(module, one):
+        if (one.how != "sum" and is_trimmed(module, one)) or not (values := _graphs(module, one)):
             continue
-        what = ", ".join(f"`{module.source(value)}`" for value in values)
-        edits = [replace(module, value, _detached(module, value)) for value in values]
-        yield match(
-            one.node,
-            f"{what} is kept in `{module.source(one.target)}` with its autograd graph{one.hot.during}",
-            advice=f"Keep the value without its graph: {', '.join(f'`{edit.text}`' for edit in edits)}.",
-            fix=Fix(fix_class=_fix_class(module, one), title=f"Use {edits[0].text}", edits=edits),
-            hot=one.hot.why,
-        )
+        if not _may_go_backward(module, one):
+            told.add(id(one.node))
+            yield _kept(module, one, values, "")
+    for call, inner in handed(module):
+        values = _graphs(module, call)
+        if id(inner) in told or not values or not _goes_backward_itself(module, call):
+            continue
+        yield _kept(module, call, values, f" in line {inner.lineno}")
+
+
+def _graphs(module: Module, one: Addition) -> list[ast.expr]:
+    return [value for value in one.parts if _has_graph(module, value)]
+
+
+def _kept(module: Module, one: Addition, values: list[ast.expr], where: str) -> Match:
+    what = ", ".join(f"`{module.source(value)}`" for value in values)
+    edits = [replace(module, value, _detached(module, value)) for value in values]
+    container = "the sum" if where and one.how == "sum" else f"`{module.source(one.target)}`"
+    return match(
+        one.node,
+        f"{what} is kept in {container}{where} with its autograd graph{one.hot.during}",
+        advice=f"Keep the value without its graph: {', '.join(f'`{edit.text}`' for edit in edits)}.",
+        fix=Fix(
+            fix_class="semantic" if where else _fix_class(module, one),
+            title=f"Use {edits[0].text}",
+            edits=edits,
+        ),
+        hot=one.hot.why,
+    )
+
+
+def _goes_backward_itself(module: Module, one: Addition) -> bool:
+    """Whether each step goes backwards through something else, and nothing in the file through what is kept."""
+    if one.loop is None or _may_go_backward(module, one):
+        return False
+    backward = [call for call in module.nodes(ast.Call) if _is_backward(module, call)]
+    inside = {id(node) for node in ast.walk(one.loop)}
+    return any(id(call) in inside for call in backward) and not any(
+        _mentions(call, one.name) for call in backward
+    )
 
 
 @RULE.in_evidence("memory")
@@ -176,7 +209,7 @@ def _carriers(scope: ast.AST, one: Addition) -> list[str]:
         for node in ast.walk(scope)
         if isinstance(node, ast.Assign) and _mentions(node.value, one.name)
         for target in node.targets
-        if isinstance(target, ast.Name) and not _mentions(one.value, target.id)
+        if isinstance(target, ast.Name) and not any(_mentions(value, target.id) for value in one.values)
     ]
     return [one.name, *computed]
 

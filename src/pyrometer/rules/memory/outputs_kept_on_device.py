@@ -50,7 +50,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.memory.accumulating import additions, is_trimmed, parts_of
+from pyrometer.rules.memory.accumulating import additions, is_trimmed
 from pyrometer.rules.registry import declare
 from pyrometer.rules.source.value import Kind
 
@@ -94,7 +94,7 @@ def find(module: Module) -> Iterator[Match]:
         loop = one.loop
         if one.how != "append" or not one.is_local or not isinstance(loop, ast.For) or _counts(module, loop):
             continue
-        outputs = [part for part in parts_of(one.value) if _is_whole_output(module, part)]
+        outputs = [part for part in one.parts if _is_whole_output(module, part)]
         if not outputs or is_trimmed(module, one):
             continue
         text = module.source(outputs[0])

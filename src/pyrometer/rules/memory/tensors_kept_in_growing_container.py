@@ -62,7 +62,6 @@ from pyrometer.rules.memory.accumulating import (
     begins_empty,
     is_collected,
     is_trimmed,
-    parts_of,
 )
 from pyrometer.rules.memory.leaking import leak_finding, rate, sites
 from pyrometer.rules.registry import declare
@@ -92,9 +91,7 @@ def find(module: Module) -> Iterator[Match]:
     for one in additions(module):
         if one.how != "append" or (one.is_local and one.loop is not None and not _is_endless(module, one)):
             continue
-        tensors = [
-            part for part in parts_of(one.value) if module.value_of(part).kind in (Kind.TENSOR, Kind.TENSORS)
-        ]
+        tensors = [part for part in one.parts if module.value_of(part).kind in (Kind.TENSOR, Kind.TENSORS)]
         graph = any(module.value_of(part).graph for part in tensors)
         if not tensors or graph or is_trimmed(module, one) or not begins_empty(module, one):
             continue
