@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 HEAD = """
 import time
 import timeit
+from contextlib import contextmanager
 import torch
 from torch import nn
 
@@ -56,6 +57,32 @@ def forward():
 start = time.time()
 forward()
 print(time.time() - start)  # <-
+""",
+    "a context manager": """
+@contextmanager
+def timed(name):
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        print(name, time.perf_counter() - start)  # <-
+
+with timed("forward"), torch.no_grad():
+    y = model(x)
+with timed("again"):
+    y = model(x)
+""",
+    "a class": """
+class Timed:
+    def __enter__(self):
+        self.start = time.perf_counter()
+
+    def __exit__(self, *_):
+        self.took = time.perf_counter() - self.start  # <-
+
+with Timed():
+    y = torch.mm(x, x.t())
 """,
     "timeit": """
 print(timeit.timeit(lambda: model(x), number=100))  # <-
@@ -113,6 +140,53 @@ print(time.time() - start)
 start = time.time()
 open("a.txt").read()
 print(time.time() - start)
+""",
+    "a context manager that waits": """
+@contextmanager
+def timed():
+    start = time.perf_counter()
+    yield
+    if x.is_cuda:
+        torch.cuda.synchronize()
+    print(time.perf_counter() - start)
+
+with timed():
+    y = model(x)
+""",
+    "a context manager that calls what may wait": """
+@contextmanager
+def timed(finish):
+    start = time.perf_counter()
+    yield
+    finish()
+    print(time.perf_counter() - start)
+
+with timed(torch.cuda.synchronize):
+    y = model(x)
+""",
+    "a class that waits": """
+class Timed:
+    def __enter__(self):
+        self.start = time.perf_counter()
+
+    def __exit__(self, *_):
+        torch.cuda.synchronize()
+        self.took = time.perf_counter() - self.start
+
+with Timed():
+    y = model(x)
+""",
+    "the block of a context manager waits": """
+@contextmanager
+def timed():
+    start = time.perf_counter()
+    yield
+    print(time.perf_counter() - start)
+
+with timed():
+    loss = model(x).sum().item()
+with timed():
+    open("a.txt").read()
 """,
     "an epoch": """
 from torch.utils.data import DataLoader

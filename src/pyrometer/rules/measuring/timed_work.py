@@ -186,6 +186,17 @@ def _names_tensor(module: Module, expression: ast.expr) -> bool:
     )
 
 
+def work_in_block(module: Module, block: ast.With) -> Work:
+    """What the body of a `with` does; definitions in it do nothing yet."""
+    work = Work()
+    within = [node for statement in block.body for node in ast.walk(statement)]
+    function = module.function_of(block)
+    calls = [node for node in within if isinstance(node, ast.Call) and module.function_of(node) is function]
+    _add(work, module, calls, depth=DEPTH)
+    work.over_loader |= any(is_over_loader(module, loop) for loop in within if isinstance(loop, ast.For))
+    return work
+
+
 def work_in_lambda(module: Module, function: ast.Lambda) -> Work:
     """What a lambda does."""
     work = Work()

@@ -2,7 +2,8 @@
 
 ## What it does
 Finds two readings of a host clock (`time.time`, `time.perf_counter`, …, or `timeit`) with work for a device between them, where nothing
-before the second reading waits for the device. It speaks only in files that put something on a device, and not about
+before the second reading waits for the device. The readings may stand in a context manager of the same file, around what is
+done in its `with` blocks. It speaks only in files that put something on a device, and not about
 loops over a loader, whose length hides what is still queued at the end.
 
 ## Why it costs
@@ -58,7 +59,8 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.timed import speaks_of_devices, timings
-from pyrometer.rules.measuring.timed_work import work_in_lambda, work_of
+from pyrometer.rules.measuring.timed_work import work_in_block, work_in_lambda, work_of
+from pyrometer.rules.measuring.timers import timers
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
@@ -95,7 +97,24 @@ def find(module: Module) -> Iterator[Match]:
             advice=ADVICE,
             confidence="high" if work.model_calls else "medium",
         )
+    yield from _by_manager(module)
     yield from _by_timeit(module)
+
+
+def _by_manager(module: Module) -> Iterator[Match]:
+    for timer in timers(module):
+        for use in timer.uses:
+            work = work_in_block(module, use)
+            if work.first is None or work.waits or work.unclear or work.over_loader:
+                continue
+            yield match(
+                timer.reading,
+                f"`{timer.name}` reads the clock without waiting for the device, which may not yet have done "
+                f"`{module.source(work.first)}` (line {work.first.lineno})",
+                advice=ADVICE,
+                confidence="high" if work.model_calls else "medium",
+            )
+            break
 
 
 def _by_timeit(module: Module) -> Iterator[Match]:
