@@ -9,8 +9,11 @@ from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCo
 from pyrometer.compiler.inspecting.record import GraphRuntime, Runtime
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.report import html
+from pyrometer.report.compile_context import REST
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.facts import compile as of_compile
+from pyrometer.report.payloads.compile_cost import compile_content
+from pyrometer.report.payloads.compile_phases import phases_content
 
 COST = CompileCost(
     first_call_s=7.8, steady_s=0.947, eager_steady_s=1.03, compile_s=4.0, outcome="undecided", ratio=0.802,
@@ -61,6 +64,30 @@ def test_profiled_steps_unlike_the_timed_ones_are_called_so(step_s, warns):
     runtime = Runtime(num_steps=6, profiled_step_s=step_s, graphs=[graph])
     steps = facts(document(msgspec.structs.replace(COST, steady_s=0.00178), runtime), "runtime")["steps"]
     assert ("may mislead" in steps[1]) is warns
+
+
+def test_of_several_recordings_the_median_is_told_to_be_one():
+    graph = GraphRuntime(compile_id="0/0", calls=6, total_s=0.4, calls_per_step=1.0, mean_s=0.07, share=1.0)
+    runtime = Runtime(num_steps=6, profiled_step_s=0.0019, num_recordings=3, graphs=[graph])
+    steps = facts(document(msgspec.structs.replace(COST, steady_s=0.00178), runtime), "runtime")["steps"]
+    assert steps[1] == "under the profiler, of 1.90 ms each; the median of 3 recordings"
+
+
+def test_the_smallest_phases_are_one_part_in_every_drawing():
+    phases_s = {f"phase {number}": 10.0 - number for number in range(10)}
+    tree = PhaseTree(
+        names=["0/0", "a step"], phases=list(phases_s), parent=[-1, *[0] * 10], name=[0, *[1] * 10],
+        phase=[-1, *range(10)], calls=[1] * 11, own_s=[0.0, *phases_s.values()],
+    )  # fmt: skip
+    compiled = document(msgspec.structs.replace(COST, phases_s=phases_s, tree=tree))
+    bars, nested = compile_content(compiled), phases_content(compiled)
+    assert bars.phases == [*list(phases_s)[:8], REST]
+    assert bars.totals_s[-1] == pytest.approx(1.0 + 2.0)
+    assert len(set(bars.slots)) == len(bars.slots)
+    slots = dict(zip(nested.kinds, nested.slots, strict=True))
+    assert [kind for kind in nested.kinds if slots[kind] == nested.rest] == ["phase 8", "phase 9"]
+    assert slots["compilation"] not in {slots[name] for name in phases_s}
+    assert REST in html.page(compiled)
 
 
 def test_compile_time_is_nested_on_paper_too():

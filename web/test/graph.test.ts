@@ -5,7 +5,7 @@ import { type GraphContent, type GraphIndex, mainNode, marksByUnit, nodeFacts } 
 import { sceneDot } from "../src/widgets/graphs/dot";
 import { arrangePlainly } from "../src/widgets/graphs/layout";
 import { OVERLAYS, paint } from "../src/widgets/graphs/overlay";
-import { ALL, MOST_PORTS, pathTo, portsOf, sceneOfLevel, sceneOfUnits, smooth, standsOf, toArrange, unitOfBox } from "../src/widgets/graphs/scene";
+import { ALL, pathTo, portsOf, sceneOfLevel, sceneOfUnits, smooth, standsOf, toArrange, unitOfBox } from "../src/widgets/graphs/scene";
 import { counterparts, search } from "../src/widgets/graphs/search";
 
 const HOSTILE = "</script><img onerror=alert(1)>";
@@ -61,6 +61,7 @@ function graph(changes: Partial<GraphContent> = {}): GraphContent {
     ],
     flat: -1,
     marks: [{ kind: "break", text: "a branch", units: [2], code: "" }],
+    ports: { most: 10, label_length: 34, height: 26, padding: 22, label_char: 8, owner_char: 6.4 },
     ...changes,
   };
 }
@@ -117,7 +118,7 @@ describe("drawings", () => {
     const many = Array.from({ length: 30 }, (_, reader) => reader + 10);
     const units = { ...one.units, source: many.map(() => 2), target: many };
     const ports = portsOf({ ...one, units }, [2]);
-    expect(ports).toHaveLength(MOST_PORTS);
+    expect(ports).toHaveLength(one.ports.most);
     expect(ports.flatMap((port) => port.units)).toEqual(many);
   });
   it("bends lines only where they turn", () => {

@@ -31,8 +31,14 @@ MOST_PICTURE_BYTES = 240_000
 MOST_ROWS = 20
 """Rows of a table on the page; the document holds more."""
 
-LARGEST_PHASES = 9
-"""Phases that have a colour of their own; the rest is one part."""
+OWN_SLOTS = (0, 1, 2, 3, 4, 6, 7, 8)
+"""Colours of the longest phases, each of which has one of its own."""
+
+REST, REST_SLOT = "other phases", 9
+"""All others are one part."""
+
+WHOLE_SLOT = 5
+"""Colour of what is no phase, such as a whole compilation."""
 
 
 def compile_parts(report: CompileReport, sections: Sequence[Section]) -> dict[str, Any]:
@@ -49,7 +55,7 @@ def compile_parts(report: CompileReport, sections: Sequence[Section]) -> dict[st
         ],
         "shares": shares,
         "bar": share_bar(shares, "the time that compiling took") if shares else None,
-        "steps": steps_chart(report, phase_slots(report.cost.phases_s), LARGEST_PHASES),
+        "steps": steps_chart(report, phase_slots(report.cost.phases_s), REST_SLOT, WHOLE_SLOT),
         "pictures": _pictures(report),
     }
 
@@ -89,13 +95,13 @@ def _picture(graph: Graph, marks: dict[str, str]) -> Picture:
 
 
 def phase_slots(phases_s: Mapping[str, Seconds]) -> dict[str, int]:
-    """Colours of the phases that have one of their own, the longest first; all others share `LARGEST_PHASES`.
+    """Colours of the phases that have one of their own, the longest first; all others share `REST_SLOT`.
 
     >>> phase_slots({"guards": 0.5, "lowering": 2.0, "autotuning": 0.0})
     {'lowering': 0, 'guards': 1}
     """
     longest = sorted((name for name in phases_s if phases_s[name] > 0), key=lambda name: -phases_s[name])
-    return {name: slot for slot, name in enumerate(longest[:LARGEST_PHASES])}
+    return dict(zip(longest, OWN_SLOTS, strict=False))
 
 
 def _phases(report: CompileReport) -> list[Share]:
@@ -107,8 +113,4 @@ def _phases(report: CompileReport) -> list[Share]:
         for name, slot in slots.items()
     ]
     rest = sum(spent for name, spent in phases_s.items() if name not in slots)
-    return (
-        [*shares, Share("other phases", rest / total, format_seconds(rest), LARGEST_PHASES)]
-        if rest
-        else shares
-    )
+    return [*shares, Share(REST, rest / total, format_seconds(rest), REST_SLOT)] if rest else shares

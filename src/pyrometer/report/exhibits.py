@@ -24,12 +24,23 @@ MOST_RANKS = 8
 """Ranks that a page draws and shows in full; the table of ranks holds all."""
 
 
+class FunctionLines(Record, frozen=True, kw_only=True):
+    """Where a function stands in its file."""
+
+    first: Annotated[int, doc("with its decorators")]
+    head: Annotated[int, doc("of its name")]
+    last: int
+
+
 class SourceText(Record, frozen=True, kw_only=True):
     """Lines of a user's file around what the document speaks of."""
 
     file: Annotated[str, doc("as the document names it")]
     first_line: Annotated[int, doc("number of the first of the lines")]
     lines: list[str]
+    functions: Annotated[
+        list[FunctionLines], doc("around lines that findings name; the outer ones first")
+    ] = []
 
 
 class PastRun(Record, frozen=True, kw_only=True):

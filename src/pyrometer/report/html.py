@@ -11,17 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
 from pyrometer.report import kinds
 from pyrometer.report.documents import Document
+from pyrometer.report.excerpts import excerpts
 from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts.layout import percent, spans
 from pyrometer.report.inline import inline, script
-from pyrometer.report.navigation import assemble, page_of, replaced
+from pyrometer.report.navigation import assemble, page_of, part_places, replaced
 from pyrometer.report.page_context import VIEWS, Context
 from pyrometer.report.payloads.beside import beside_script
 from pyrometer.report.payloads.block import document_element, element
@@ -55,6 +57,7 @@ def page(document: Document, exhibits: Exhibits | None = None) -> str:
         "app": script({place.widget for place in widgets}),
         "data": document_element(kind, document),
         "missing": shown.missing,
+        "excerpts": excerpts(document, shown.sources),
         "blocks": [*map(element, blocks), *beside_script(blocks)],
         "widgets": widgets,
     }
@@ -85,12 +88,24 @@ def save_page(content: str, path: Path) -> Path:
     return path
 
 
+def failed_in(headline: str) -> Markup:
+    """A headline about a failure, whose first words, which say where, are apart from the program's own.
+
+    >>> str(failed_in("failed in step 3: <E>")), str(failed_in("29.3 ms per step before"))
+    ('<span>failed in step 3</span>: &lt;E&gt;', '<span>29.3 ms per step before</span>')
+    """
+    where, colon, what = headline.partition(": ")
+    return Markup("<span>{}</span>{}{}").format(where, colon, what)
+
+
 @cache
 def _templates() -> jinja2.Environment:
     templates = environment("pyrometer.report")
     templates.filters |= {
         "assemble": assemble,
         "page": page_of,
+        "failed_in": failed_in,
+        "part_places": part_places,
         "percent": percent,
         "replaced": replaced,
         "saving": of_memory.saving,

@@ -15,6 +15,7 @@ from pyrometer.report.charts.shares import Share, share_bar
 from pyrometer.report.charts.stacked_area import stacked_area
 from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import memory as of_memory
+from pyrometer.report.facts import snapshot as of_snapshot
 from pyrometer.report.facts.layout import Section
 from pyrometer.rules.data.shares import measured_share, watched_share
 
@@ -27,18 +28,12 @@ SLOTS: dict[str, int] = dict(zip(CATEGORIES, (2, 6, 4, 8, 0, 1, 3, 7, 9, 5), str
 
 def memory_parts(profile: MemoryProfile, sections: Sequence[Section]) -> dict[str, Any]:
     """Fills `memory_sections.html.j2`."""
-    shares = ledger_shares(profile.ledger_bytes, profile.peak_bytes)
+    warning = _warning(profile, sections)
     return {
         "headline": of_memory.headline(profile),
         "subtitle": of_memory.subtitle(profile),
-        "advice": profile.advice,
-        "warning": _warning(profile, sections),
-        "shares": shares,
-        "bar": share_bar(shares, "the peak") if shares else None,
-        "area": stacked_area(profile.timeline, SLOTS),
-        "sections": [
-            section.shortened(MOST_ROWS) for section in sections if section is not _warning(profile, sections)
-        ],
+        "warning": warning,
+        **_drawn(profile, [section for section in sections if section is not warning]),
     }
 
 
@@ -51,13 +46,22 @@ def _warning(profile: MemoryProfile, sections: Sequence[Section]) -> Section | N
 
 def snapshot_parts(report: SnapshotReport, sections: Sequence[Section]) -> dict[str, Any]:
     """Fills `memory_sections.html.j2` for a snapshot."""
-    shares = ledger_shares(report.ledger_bytes, report.peak_bytes)
     return {
-        "advice": report.advice,
+        "headline": of_snapshot.headline(report),
+        "subtitle": of_snapshot.subtitle(report),
         "warning": None,
+        **_drawn(report, sections),
+    }
+
+
+def _drawn(found: MemoryProfile | SnapshotReport, sections: Sequence[Section]) -> dict[str, Any]:
+    """What pages draw of bytes by category, and the chapters below."""
+    shares = ledger_shares(found.ledger_bytes, found.peak_bytes)
+    return {
+        "advice": found.advice,
         "shares": shares,
         "bar": share_bar(shares, "the peak") if shares else None,
-        "area": stacked_area(report.timeline, SLOTS),
+        "area": stacked_area(found.timeline, SLOTS),
         "sections": [section.shortened(MOST_ROWS) for section in sections],
     }
 

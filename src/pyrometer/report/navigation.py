@@ -105,6 +105,21 @@ def replaced(slug: str, widgets: Iterable[Place], rank: str = "") -> str:
     return " data-static" if stands else ""
 
 
+def part_places(sections: Iterable[tuple[str, bool]]) -> Markup:
+    """The attributes of the heading of some chapters: it stands where one of them does, and folds where all of them fold.
+
+    Args:
+        sections: the pages of each chapter, and whether an interactive part stands for it.
+
+    >>> str(part_places([("timeline", False), ("flame", True), ("idle", True), ("idle", False)]))
+    'data-page="timeline flame idle" data-static-on="flame"'
+    """
+    told = [(page, folds) for pages, folds in sections for page in pages.split()]
+    pages = list(dict.fromkeys(page for page, _ in told))
+    folded = [page for page in pages if (page, False) not in told]
+    return Markup('data-page="{}" data-static-on="{}"').format(" ".join(pages), " ".join(folded))
+
+
 class Entry(NamedTuple):
     """A page of a document."""
 

@@ -185,23 +185,26 @@ def compile_context(document: CompileDocument) -> Context:
 
 def memory_context(document: MemoryDocument) -> Context:
     """What the page of `pyrometer memory` shows."""
-    return {
-        "headline": _headline(of_memory.headline(document)),
-        "subtitle": of_memory.subtitle(document),
-        "over_limit": document.over_limit,
-        "memory": memory_parts(document, of_memory.document_sections(document)),
-        **_surroundings(document, document.environment),
-    }
+    parts = memory_parts(document, of_memory.document_sections(document))
+    return _of_bytes(document, document.environment, parts)
 
 
 def snapshot_context(document: SnapshotDocument) -> Context:
     """What the page of a memory snapshot shows."""
+    parts = snapshot_parts(document, of_snapshot.document_sections(document))
+    return _of_bytes(document, None, parts)
+
+
+def _of_bytes(
+    document: MemoryDocument | SnapshotDocument, known: Environment | None, parts: Context
+) -> Context:
+    """Fills `memory.html.j2`."""
     return {
-        "headline": _headline(of_snapshot.headline(document)),
-        "subtitle": of_snapshot.subtitle(document),
+        "headline": _headline(parts["headline"]),
+        "subtitle": parts["subtitle"],
         "over_limit": document.over_limit,
-        "memory": snapshot_parts(document, of_snapshot.document_sections(document)),
-        **_surroundings(document, None),
+        "memory": parts,
+        **_surroundings(document, known),
     }
 
 

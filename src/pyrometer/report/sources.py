@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import ast
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import cast
@@ -10,7 +12,8 @@ from typing import cast
 from pyrometer.compiler.report import CompileReport
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.report.documents import CheckDocument, CompileDocument, Document, MemoryDocument
-from pyrometer.report.exhibits import SourceText
+from pyrometer.report.excerpts import MOST_OF_FUNCTION
+from pyrometer.report.exhibits import FunctionLines, SourceText
 
 MOST_LINES = 2_000
 """Lines that are kept over all files."""
@@ -18,14 +21,19 @@ MOST_LINES = 2_000
 MOST_BYTES = 4 * 2**20
 """A longer file is no source that someone wrote."""
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SUFFIXES = frozenset({".py", ".pyi", ".pyx"})
 """Nothing but programs is read: a document may come from anyone, and name anything."""
 
 
 def places_to_show(document: Document) -> dict[str, set[int]]:
     """Lines of the user's files at breaks, recompilations, guards, findings and leaks, by the file's name in the document."""
+    return _by_file(_named(document))
+
+
+def _by_file(places: Iterable[tuple[str | None, int | None]]) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
-    for file, line in _named(document):
+    for file, line in places:
         if file and line and line > 0:
             found.setdefault(file, set()).add(line)
     return found
@@ -41,32 +49,79 @@ def compile_of(document: Document) -> CompileReport | None:
 def read_sources(document: Document, *, around: int = 6) -> list[SourceText]:
     """Read the lines around every place that a document names; what is no readable Python file is left out.
 
+    Of functions with findings the head is kept too, and where a finding names the head, what stands below it.
+
     Args:
         document: names the files; no other file is opened.
         around: lines before and behind each place.
     """
     found: list[SourceText] = []
     left = MOST_LINES
+    in_findings = _by_file(_of_findings(document))
     for file, lines in sorted(places_to_show(document).items()):
         text = _lines_of(Path(file))
-        for first, last in _stretches(lines, around, len(text)):
+        functions = functions_at(text, in_findings.get(file, ()))
+        wanted = [(line - around, line + around) for line in lines if line <= len(text)]
+        wanted += [_shown_of(one, lines) for one in functions]
+        for first, last in _stretches(wanted, len(text)):
             taken = text[first - 1 : min(last, first - 1 + left)]
             if taken:
-                found.append(SourceText(file=file, first_line=first, lines=taken))
+                inside = [one for one in functions if first <= one.head <= last]
+                found.append(SourceText(file=file, first_line=first, lines=taken, functions=inside))
             left -= len(taken)
     return found
+
+
+def functions_at(text: Sequence[str], lines: Collection[int]) -> list[FunctionLines]:
+    """The innermost functions around some lines; none where the text is no Python of today.
+
+    >>> functions_at(["@cache", "def f():", "    return 1"], [3])
+    [FunctionLines(first=1, head=2, last=3)]
+    """
+    if not lines:
+        return []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the user's program: it tells them itself when it runs
+            tree = ast.parse("\n".join(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    functions = sorted(
+        (_lines_of_function(node) for node in ast.walk(tree) if isinstance(node, FUNCTIONS)),
+        key=lambda one: one.first,
+    )
+    innermost = {
+        next((one for one in reversed(functions) if one.first <= line <= one.last), None) for line in lines
+    }
+    return [one for one in functions if one in innermost]
+
+
+def _lines_of_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionLines:
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return FunctionLines(first=first, head=node.lineno, last=node.end_lineno or node.lineno)
+
+
+def _shown_of(function: FunctionLines, lines: Iterable[int]) -> tuple[int, int]:
+    """The head alone, or more of the function where a place is its head."""
+    named = [line for line in lines if function.first <= line <= function.head]
+    last = min(function.last, max(named) + MOST_OF_FUNCTION) if named else function.head
+    return function.head, last
 
 
 def _named(document: Document) -> Iterator[tuple[str | None, int | None]]:
     report = compile_of(document)
     if report is not None:
         yield from _of_compile(report)
-    if isinstance(document, CheckDocument):
-        yield from ((one.where.file, one.where.line) for one in document.findings)
+    yield from _of_findings(document)
     profiled = document.memory_profile if isinstance(document, CheckDocument) else document
     leak = profiled.leak if isinstance(profiled, (MemoryProfile, MemoryDocument)) else None
     if leak is not None:
         yield from ((one.file, one.line) for one in leak.sites)
+
+
+def _of_findings(document: Document) -> Iterator[tuple[str | None, int | None]]:
+    if isinstance(document, CheckDocument):
+        yield from ((one.where.file, one.where.line) for one in document.findings)
 
 
 def _of_compile(report: CompileReport) -> Iterable[tuple[str | None, int | None]]:
@@ -89,19 +144,19 @@ def _lines_of(path: Path) -> list[str]:
         return []
 
 
-def _stretches(lines: Iterable[int], around: int, length: int) -> Iterator[tuple[int, int]]:
-    """First and last lines of stretches that do not touch.
+def _stretches(wanted: Iterable[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
+    """First and last lines of stretches that do not touch, within a text of so many lines.
 
-    >>> list(_stretches({3, 5, 40, 99}, 2, 50))
-    [(1, 7), (38, 42)]
+    >>> list(_stretches([(3, 7), (1, 5), (38, 99)], 50))
+    [(1, 7), (38, 50)]
     """
     first = last = 0
-    for line in sorted(one for one in lines if one <= length):
-        if last and line - around <= last + 1:
-            last = min(line + around, length)
+    for begin, end in sorted(wanted):
+        if last and begin <= last + 1:
+            last = max(last, min(end, length))
             continue
         if last:
             yield first, last
-        first, last = max(line - around, 1), min(line + around, length)
+        first, last = max(begin, 1), min(end, length)
     if last:
         yield first, last

@@ -8,7 +8,14 @@ import pytest
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.costs.record import Compilation
 from pyrometer.compiler.inspecting.record import GraphRuntime, Runtime
-from pyrometer.compiler.inspecting.runtime import Profiled, Savings, graph_keys, read_runtime
+from pyrometer.compiler.inspecting.running import Plan
+from pyrometer.compiler.inspecting.runtime import (
+    Profiled,
+    Savings,
+    graph_keys,
+    middle_recording,
+    read_runtime,
+)
 from pyrometer.compiler.log import CompileLog, LogEntry
 from pyrometer.compiler.private.profile_regions import Region, Regions
 
@@ -140,3 +147,28 @@ def test_odd_cache_entries_are_passed_over():
     )
 
     assert graph_keys(log) == {}
+
+
+def test_of_several_recordings_the_one_with_the_median_step_is_told():
+    steps_s = [0.09, 0.002, 0.003]
+    found = middle_recording([Profiled(5, Regions({}, {}, None, None), step_s=step_s) for step_s in steps_s])
+
+    assert (found.step_s, found.num_recordings) == (0.003, 3)
+    assert read_runtime(found, log_of(), []).num_recordings == 3
+
+
+@pytest.mark.parametrize(
+    ("step_s", "cycle", "recordings", "num_steps"),
+    [
+        (0.001, 1, 3, 10),
+        (0.001, 4, 3, 12),
+        (0.001, 12, 1, 36),
+        (0.03, 1, 3, 6),
+        (0.05, 1, 1, 10),
+        (2.0, 1, 1, 5),
+    ],
+)
+def test_short_steps_are_recorded_three_times_and_long_ones_once(step_s, cycle, recordings, num_steps):
+    plan = Plan(steps=9, cycle=cycle, budget_s=1.0, progress=lambda _share, _text: None)
+
+    assert plan.profiled_steps(step_s) == (recordings, num_steps)

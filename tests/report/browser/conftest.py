@@ -14,9 +14,12 @@ import pytest
 
 from pyrometer.report.documents import CheckDocument, Document
 from pyrometer.report.exhibits import Exhibits, PastRun, SourceText
+from pyrometer.report.facts.comparison import target as comparison_target
 from pyrometer.report.html import write_report
+from pyrometer.report.run_documents import CompareDocument
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.store.comparison import compare_runs
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.reporting.verdict import judge
@@ -154,6 +157,40 @@ def _rich(plain: CheckDocument, folder: Path, text: str) -> Case:
         history=[PastRun(run_id=f"r{i}", created=f"2026-11-{i:02}", median_s=0.03) for i in range(1, 9)],
     )
     return Case(document, exhibits)
+
+
+@pytest.fixture(scope="session")
+def areas(
+    rich: Callable[[str], Case], measured: ModuleType, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """A document of each verb that has pages of its own, with its drawings, by the name of the verb."""
+    traces, memory, compiled = (
+        _beside(name) for name in ("test_trace_views", "test_memory_views", "test_compile_views")
+    )
+    comparison = compare_runs(measured.measured_run(0.002, age_s=60), measured.measured_run(0.001))
+    compared = CompareDocument(target=comparison_target(comparison), comparison=comparison)
+    return {
+        "compare": (compared, Exhibits(traces=rich("").exhibits.traces * 2)),
+        "ranks": _job(traces, tmp_path_factory.mktemp("job")),
+        "compile": (compiled.document(compiled.report()), Exhibits()),
+        "memory": (memory.document(memory.profile()), Exhibits()),
+        "snapshot": (memory.snapshot_document(memory.snapshot()), Exhibits()),
+    }
+
+
+def _job(traces: ModuleType, folder: Path) -> tuple[Document, Exhibits]:
+    """Three ranks, of which the last one computes for longer between collectives and makes the others wait."""
+    paths = []
+    for rank in range(3):
+        writer = traces.Writer(rank=rank, world=3)
+        for number in range(5):
+            writer.step(number, late_us=60 * (rank == 2))
+        paths.append(writer.write(folder / f"rank{rank}.json"))
+    ranks = [read_trace(path).ranks[0] for path in paths]
+    exhibits = Exhibits(
+        traces=[view_trace(rank) for rank in ranks], tables=[tables_of(rank) for rank in ranks]
+    )
+    return traces.of_files(*paths, target="rank0.json rank1.json rank2.json"), exhibits
 
 
 def _findings(text: str) -> list[Finding]:

@@ -77,3 +77,23 @@ def test_the_file_has_no_more_pages_than_it_needs(open_page, case):
         return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", scale=scale)))
 
     assert pages(1) <= 5 * pages(0.5)
+
+
+def test_a_drawing_stays_with_its_heading(printed):
+    page = printed()
+    heading, facts, figure = (
+        page.locator(f"section[aria-labelledby=tree-0] > {part}") for part in ("h2", ".facts", "figure")
+    )
+    expect(facts.locator("+ figure")).to_have_count(1)
+    for part in (heading, facts):
+        expect(part).to_have_css("break-after", "avoid")
+    for part in (facts, figure):
+        expect(part).to_have_css("break-inside", "avoid")
+
+
+def test_the_lines_of_a_finding_are_printed(printed):
+    page = printed()
+    lines = page.locator("#finding-1 .finding-source, article.finding .finding-source").first
+    expect(lines).to_be_visible()
+    expect(lines).to_have_css("white-space", "pre-wrap")
+    expect(lines.locator(".marked")).to_have_count(1)

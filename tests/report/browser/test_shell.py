@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import pyrometer.report
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.exhibits import Exhibits
+from pyrometer.trace.jobs.stragglers import Suspect
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.view.tables import tables_of
@@ -319,13 +321,50 @@ def test_narrow_and_magnified_pages_fit(open_page, case, width):
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, name
 
 
+WITHOUT_CHAPTER = """() => {
+  const seen = [...document.querySelectorAll("main > section")].filter((section) => section.checkVisibility());
+  return seen.filter((one, i) => one.matches(".part") && (seen[i + 1] === undefined || seen[i + 1].matches(".part"))).length;
+}"""
+
+
+def test_no_page_has_the_heading_of_a_rank_without_a_chapter(open_page, areas):
+    page = open_page(*areas["ranks"])
+    headings = page.locator("section.part:visible")
+    for address in page.locator("nav.pages a").evaluate_all("links => links.map(link => link.hash)"):
+        goes(page, address)
+        expect(page.locator("body")).to_have_attribute("data-shown", address.removeprefix("#/"))
+        assert page.evaluate(WITHOUT_CHAPTER) == 0, address
+    goes(page, "#/flame")
+    expect(headings).to_have_count(0)
+    page.get_by_role("button", name="Also as text").click()
+    expect(headings).to_have_text(["Rank 2", "Rank 0", "Rank 1"])
+
+
+def test_rows_of_stragglers_are_low_on_a_telephone(open_page, areas):
+    document, exhibits = areas["ranks"]
+    (one,) = document.job.stragglers
+    names = (
+        "aten::scaled_dot_product_flash_attention",
+        "void cutlass::Kernel2<cutlass_80_tensorop>",
+        "between operators",
+    )
+    suspects = [Suspect(name=name, side="host", excess_ns=9, own_ns=9) for name in names]
+    job = replace(document.job, stragglers=[replace(one, suspects=suspects)])
+    page = open_page(replace(document, job=job), exhibits, fragment="#/ranks", width=380)
+    row = page.locator("section[aria-labelledby=stragglers] tbody tr")
+    expect(row).to_contain_text("void cutlass")
+    assert row.bounding_box()["height"] < 5 * 21
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
 FOUND_OUT = (
     "script, style, code, pre, kbd, svg, td, dd, tbody th, h1, h3, .brand, .target, .controls, footer, .bound, .subtitle, "
     ".caveat, .trusted, .said, .do, .name, .proof, .finding > p:not(.proofs), .findings > h2, .explained, .legend, .code, "
     ".part > h2, h2.quiet, .card > p, .figures dd, .crumbs, .much, .pieces, .head, .site, .idle-said, .track-names, "
     ".icicle-line dd, .icicle-name, .icicle-trail, .source-lines, .recompiled, .phase-legend, .graph-export, "
-    ".heat th, .widget option, .queue, .lane, .pipeline, #soak, #starts, "
-    "[aria-labelledby=limits] dt, [aria-labelledby=fusions] dt, [aria-labelledby=guards] dt, [aria-labelledby=rejected] dt"
+    ".heat th, .widget option, .rewrite > p:not(.note), .marks, .machine, .what small, .queue, .lane, .pipeline, #soak, #starts, "
+    "[aria-labelledby=limits] dt, [aria-labelledby=fusions] dt, [aria-labelledby=guards] dt, [aria-labelledby=rejected] dt, "
+    "[aria-labelledby=cache] dt, [aria-labelledby=modules] dt"
 )
 """What Pyrometer found out, names, figures and code: they stay as they were written."""
 
@@ -337,8 +376,8 @@ ENGLISH = """([left, same]) => {
     if (!/[a-z]{2}/.test(text) || /[\\u3400-\\u9fff]/.test(text) || element.closest(left) !== null || !element.checkVisibility() || same.includes(text)) continue;
     found.push(`${text} <${element.tagName.toLowerCase()} ${element.className}>`);
   }
-  for (const element of document.querySelectorAll("[placeholder], button[aria-label], input[aria-label]")) {
-    if (!element.checkVisibility() || element.closest(left) !== null) continue;
+  for (const element of document.querySelectorAll("[placeholder], :is(button, input, section, svg.plot:not([aria-label*=compile], [aria-label^=Ratio]))[aria-label]")) {
+    if (!element.checkVisibility() || (element.closest(left) !== null && !element.matches("svg.plot"))) continue;
     for (const name of ["placeholder", "aria-label"]) {
       const text = element.getAttribute(name) ?? "";
       if (/[a-z]{3}/.test(text) && !/[\\u3400-\\u9fff]/.test(text)) found.push(`${text} <@${name}>`);
@@ -348,9 +387,31 @@ ENGLISH = """([left, same]) => {
 }"""
 
 
-@pytest.mark.parametrize("name", ["rich", "traced", "verdict_faster", "soak", "matrix", "gpu"])
-def test_a_chinese_page_has_no_english_of_ours(open_page, case, traced, documents, name):
-    shown = {"rich": case, "traced": traced}.get(name) or (documents[name], Exhibits())
+@pytest.fixture(scope="module")
+def all_pages(case, traced, areas, documents):
+    """What every kind of page shows."""
+    plain = {name: (document, Exhibits()) for name, document in documents.items()}
+    return {**plain, **areas, "rich": case, "traced": traced}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rich",
+        "traced",
+        "verdict_faster",
+        "soak",
+        "matrix",
+        "gpu",
+        "compare",
+        "ranks",
+        "compile",
+        "memory",
+        "snapshot",
+    ],
+)
+def test_a_chinese_page_has_no_english_of_ours(open_page, all_pages, name):
+    shown = all_pages[name]
     page = open_page(*shown, locale="zh-CN")
     expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
     english, chinese = (

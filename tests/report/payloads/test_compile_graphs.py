@@ -16,7 +16,7 @@ from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.compile import blocks
 from pyrometer.report.payloads.compile_graph import GraphContent, Level
 from pyrometer.report.payloads.compile_graphs import distinct, graph_blocks, graph_content
-from pyrometer.report.payloads.compile_levels import MOST_ARRANGED, MOST_BOXES, MOST_PORTS
+from pyrometer.report.payloads.compile_levels import MOST_ARRANGED, MOST_BOXES, PORTS
 from pyrometer.report.payloads.compile_marks import LineMark, line_marks
 from pyrometer.rules.finding import Finding, Place
 
@@ -256,7 +256,7 @@ def test_many_readers_outside_share_the_last_box():
     content = graph_content(Graph(compile_id="0/0", stage="dynamo", nodes=nodes, num_ops=600), flat=False)
     inside = next(level for level in content.levels if level.title == "inside")
     readers = [units for units in inside.outside if units and units != [0]]
-    assert len(readers) == MOST_PORTS
+    assert len(readers) == PORTS.most
     assert sum(map(len, readers)) == 200
 
 

@@ -10,10 +10,10 @@ import pytest
 
 import pyrometer.rules
 from pyrometer.record import from_json
-from pyrometer.report.exhibits import Exhibits, SourceText
+from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.findings_context import SHOWN_ON, WORDS, explanation, finding_parts, shown_in, views
 from pyrometer.report.navigation import PAGES, assemble
-from pyrometer.report.payloads.findings import FindingsPayload, blocks, family_of, source_of
+from pyrometer.report.payloads.findings import FindingsPayload, blocks, family_of
 from pyrometer.rules.finding import Finding, Place
 
 NOT_SHOWN = {"numerics", "predict", "program"}
@@ -35,14 +35,11 @@ def document(documents):
 
 
 def test_one_block_tells_all_findings(document):
-    kept = SourceText(file="train.py", first_line=1, lines=[f"line {i}" for i in range(1, 31)])
-    (block,) = blocks(document, Exhibits(sources=[kept]))
+    (block,) = blocks(document, Exhibits())
     assert block.name == "findings"
     first, _, last = from_json(FindingsPayload, block.content).findings
     assert (first.card, first.family, first.rewrite) == ("finding-1", "data", "num_workers=2")
     assert first.markdown.startswith("### PYR301 data-waits")
-    assert first.source is not None
-    assert first.source.lines[first.source.marked - first.source.first_line] == "line 12"
     assert last.family == "other"
 
 
@@ -88,14 +85,6 @@ def test_words_and_pages_belong_together():
 @pytest.mark.parametrize(("code", "family"), [("PYR101", "host"), ("PYR199", "host"), ("X", "other")])
 def test_family_of_a_rule_that_is_not_known_follows_from_its_code(code, family):
     assert family_of(code) == family
-
-
-@pytest.mark.parametrize(("line", "found"), [(1, None), (5, "a"), (6, "b"), (7, None), (None, None)])
-def test_source_is_shown_only_where_it_was_kept(line, found):
-    kept = SourceText(file="train.py", first_line=5, lines=["a", "b"])
-    shown = source_of(Place(file="train.py", line=line), [kept])
-    assert (shown.lines[(line or 0) - shown.first_line] if shown else None) == found
-    assert source_of(Place(file="other.py", line=5), [kept]) is None
 
 
 def test_links_to_pages_that_are_not_there_are_left_out():

@@ -6,8 +6,8 @@ import { type Language, translated } from "./language";
 
 /** What holds names and findings, or is drawn by the script, which translates for itself. */
 const LEFT_ALONE =
-  "script, style, code, pre, kbd, td:not(.words), dd, tbody th:not([scope=row]), h1:not(.words), h3:not(.words), [data-widget], .controls, .help, .page-title, .masthead .verb, " +
-  ".bound, .subtitle, #link-notice, .said, .do, .name a, .finding p:not(.proofs, .note), .legend strong, .legend span, .explained p, svg :not(tspan, .label)";
+  "script, style, code, pre, kbd, td:not(.words), dd, tbody th:not([scope=row]), h1:not(.words, .failed), h3:not(.words), [data-widget], .controls, .help, .page-title, .masthead .verb, " +
+  ".bound, .subtitle:not(.words), #link-notice, .said, .do, .name a, .finding p:not(.proofs, .note), .legend strong, .legend span, .explained p, svg :not(tspan, .label, .segment, .segment > title)";
 
 /** Headings of columns that hold names out of the program, which may be the same as words of the dictionary. */
 const NAMES = new Set("operator,kernel,module,function,collective,group,node,call,file,setting,variant,allocated at,where,most often,kernels,operators,line,source,target,function,id,value,a,b".split(","));
@@ -51,10 +51,13 @@ function translateNode(node: Node | null, language: Language): void {
 /** Figures with their units, for which one place stands in a key of the dictionary. */
 const FIGURE = /\d[\d,.]*(?: (?:ns|µs|ms|s|min|h|B|[KMGT]iB|%)(?![a-z]))?/g;
 
+/** One part of a list: a name with its figure, or a figure alone. */
+const LISTED = new RegExp(`^(?:(.*?) )?(${FIGURE.source})(,?)$`);
+
 /** A text with its surrounding space, also with its figures; sentence by sentence where only each of them is known. */
 export function inLanguage(english: string, language: Language): string {
   const text = english.trim();
-  const whole = known(text, language) ?? sentences(text.split(/(?<=[.:;?])\s+/), language);
+  const whole = known(text, language) ?? sentences(text.split(/(?<=[.:;?,])\s+/), language);
   return whole === undefined ? english : english.replace(text, () => whole);
 }
 
@@ -70,6 +73,13 @@ function known(text: string, language: Language): string | undefined {
   return undefined;
 }
 
+/** `compute 30 %,`: the name as the dictionary has it, the figure as it is. */
+function listed(part: string, language: Language): string | undefined {
+  const [, name = "", figure = "", comma = ""] = LISTED.exec(part) ?? [];
+  const said = name === "" ? "" : translated(name, language);
+  return figure === "" || said === undefined ? undefined : `${said} ${figure}`.trim() + (comma && "，");
+}
+
 /** The longest parts that are known, one after the other; nothing when one is not. */
 function sentences(parts: readonly string[], language: Language): string | undefined {
   const said: string[] = [];
@@ -77,6 +87,10 @@ function sentences(parts: readonly string[], language: Language): string | undef
     let end = parts.length;
     let found: string | undefined;
     for (; end > first; end--) if ((found = known(parts.slice(first, end).join(" "), language)) !== undefined) break;
+    if (found === undefined) {
+      found = listed(parts[first] ?? "", language);
+      end = first + 1;
+    }
     if (found === undefined) return undefined;
     said.push(found);
     first = end;

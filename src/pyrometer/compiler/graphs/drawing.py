@@ -23,14 +23,14 @@ BEND_WIDTH = 6.0
 _MARGIN = 16.0
 _ROW_GAP = 30.0
 _HEIGHT = 40.0
-_LOW_HEIGHT = 26.0
-_PADDING = 22.0
-_LABEL_LENGTH = 34
+LOW_HEIGHT = 26.0
+PADDING = 22.0
+LABEL_LENGTH = 34
 _DETAIL_LENGTH = 44
 _OWNER_LENGTH = 24
 # Widest common fonts, so that text stays within its box whatever the reader's machine has.
-_BOLD_CHAR = 8.0
-_MONO_CHAR = 6.4
+BOLD_CHAR = 8.0
+MONO_CHAR = 6.4
 _PORT_STEP = 14.0
 
 
@@ -47,11 +47,11 @@ class BoxText(NamedTuple):
 def box_text(nodes: Sequence[GraphNode], shown: Collapsed) -> BoxText:
     """The lines of a box, cut to a length that is legible."""
     label, detail = box_label(nodes, shown.by, shown.saved)
-    label, detail = shortened(label, _LABEL_LENGTH), shortened(detail, _DETAIL_LENGTH)
+    label, detail = shortened(label, LABEL_LENGTH), shortened(detail, _DETAIL_LENGTH)
     owner = shortened(box_owner(nodes)[::-1], _OWNER_LENGTH)[::-1]
-    first = len(label) * _BOLD_CHAR + (len(owner) + 1) * _MONO_CHAR * bool(owner)
-    width = max(first, len(detail) * _MONO_CHAR, 2 * _PADDING) + _PADDING
-    return BoxText(label, detail, owner, round(width), _HEIGHT if detail else _LOW_HEIGHT)
+    first = len(label) * BOLD_CHAR + (len(owner) + 1) * MONO_CHAR * bool(owner)
+    width = max(first, len(detail) * MONO_CHAR, 2 * PADDING) + PADDING
+    return BoxText(label, detail, owner, round(width), _HEIGHT if detail else LOW_HEIGHT)
 
 
 class Drawing:

@@ -60,6 +60,10 @@ class Runtime(Record, frozen=True, kw_only=True):
         Seconds | None,
         doc("mean step under the profiler, which makes steps longer; times of graphs are parts of it"),
     ] = None
+    num_recordings: Annotated[
+        int,
+        doc("recordings of so many steps each; all that is told is of the one whose mean step is the median"),
+    ] = 1
     graphs: list[GraphRuntime] = []
     lookup_s: Annotated[
         Seconds | None, doc("per step: looking for the compilation that fits, guards included")

@@ -16,7 +16,7 @@ from pyrometer.compiler.inspecting.eager import EagerSession, can_force_eager
 from pyrometer.compiler.inspecting.earlier import EarlierCode
 from pyrometer.compiler.inspecting.nothing import why_nothing
 from pyrometer.compiler.inspecting.pairing import Paired, compare_sessions, undecided
-from pyrometer.compiler.inspecting.runtime import Profiled, can_profile, profile_steps
+from pyrometer.compiler.inspecting.runtime import Profiled, can_profile, middle_recording, profile_steps
 from pyrometer.compiler.private.profile_regions import missing
 from pyrometer.compiler.recompiles.silent import GuardWatch
 from pyrometer.errors import PyrometerError, UserProgramError
@@ -27,6 +27,7 @@ from pyrometer.workload.workload import Session, Workload
 QUIET_STEPS = 2
 MOST_STEPS = 20
 PROFILED_STEPS, MOST_PROFILED_STEPS, PROFILED_S = 5, 30, 0.5
+RECORDINGS = 3
 PROFILER_RUNS = (
     "time per compiled graph: another profiler is running in this process, and there can be only one"
 )
@@ -64,10 +65,14 @@ class Plan:
     budget_s: Seconds
     progress: Progress
 
-    def profiled_steps(self, step_s: Seconds) -> int:
-        """Half a second of steps, but 5 at least and 30 at most; every input is met as often as the others."""
+    def profiled_steps(self, step_s: Seconds) -> tuple[int, int]:
+        """How many recordings, and steps in each, where every input is met as often as the others.
+
+        Half a second of steps, but 5 at least and 30 at most; in three recordings where each has enough of them.
+        """
         wanted = min(max(PROFILED_S / max(step_s, 1e-9), PROFILED_STEPS), MOST_PROFILED_STEPS)
-        return math.ceil(wanted / self.cycle) * self.cycle
+        count = RECORDINGS if wanted >= RECORDINGS * max(PROFILED_STEPS, self.cycle) else 1
+        return count, math.ceil(wanted / count / self.cycle) * self.cycle
 
 
 class CompiledRun:
@@ -171,9 +176,9 @@ class CompiledRun:
             return
         self._plan.progress(0.0, "steps under the profiler")
         self.seen.unavailable += missing()
-        num_steps = self._plan.profiled_steps(self._step_s)
-        with self._user_steps(num_steps):
-            self.seen.profiled = profile_steps(session, num_steps)
+        count, num_steps = self._plan.profiled_steps(self._step_s)
+        with self._user_steps(count * num_steps):
+            self.seen.profiled = middle_recording([profile_steps(session, num_steps) for _ in range(count)])
 
     def _pair(self, session: Session) -> None:
         eager = EagerSession(session)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -39,6 +39,8 @@ class Profiled:
     """Share of time with work on a device; `None` where there is none."""
     step_s: Seconds | None = None
     """Mean step, which the profiler makes longer; hiccups of the machine capped."""
+    num_recordings: int = 1
+    """Recordings that were taken; this is the one whose step is the median."""
 
     @property
     def ran_compiled(self) -> bool:
@@ -72,6 +74,12 @@ def profile_steps(session: Session, num_steps: int) -> Profiled:
             profiler.stop()
     step_s = (capped_sum(spent) + waited_s) / num_steps
     return Profiled(num_steps, read_regions(ranges_of(profiler)), busy_share(profiler), step_s)
+
+
+def middle_recording(recordings: Sequence[Profiled]) -> Profiled:
+    """Of several recordings the one whose step is the median: a machine that was busy for a moment spoils no more than one."""
+    ordered = sorted(recordings, key=lambda one: one.step_s or 0.0)
+    return replace(ordered[(len(ordered) - 1) // 2], num_recordings=len(ordered))
 
 
 @dataclass(frozen=True)
@@ -132,6 +140,7 @@ def read_runtime(
     return Runtime(
         num_steps=profiled.num_steps,
         profiled_step_s=profiled.step_s,
+        num_recordings=profiled.num_recordings,
         graphs=sorted(graphs, key=lambda graph: -graph.share),
         lookup_s=None if lookup_s is None else lookup_s / profiled.num_steps,
         wrapper_s=None if wrapper_s is None else wrapper_s / profiled.num_steps,

@@ -12,23 +12,22 @@ from pyrometer.report.charts.icicle import icicle
 from pyrometer.report.charts.tree import boxes
 from pyrometer.trace.reporting.totals import TreeNode
 
+WHOLE, COMPILATION = "whole", "compilation"
 NARROWEST = 0.002
 """Narrower boxes could not be seen."""
 
 
-def steps_chart(report: CompileReport, slots: Mapping[str, int], rest: int) -> Markup | None:
+def steps_chart(report: CompileReport, slots: Mapping[str, int], rest: int, whole: int) -> Markup | None:
     """Each step of the compiler inside of the one around it; `None` where no nesting is known.
 
     Args:
         report: its costs hold the nested steps.
         slots: colours of phases, as everywhere on the page.
-        rest: the colour of all others.
+        rest: the colour of all other phases.
+        whole: the colour of compilations, and of all of them together.
     """
-    placed = [
-        box
-        for box in boxes(_nodes(report), device=False, slots={**slots, "other": rest})
-        if box.width >= NARROWEST
-    ]
+    colours = {**slots, "other": rest, WHOLE: whole, COMPILATION: whole}
+    placed = [box for box in boxes(_nodes(report), device=False, slots=colours) if box.width >= NARROWEST]
     return (
         icicle(placed, "Inside the compiler: each box is as wide as its share of the time")
         if placed
@@ -46,11 +45,11 @@ def _nodes(report: CompileReport) -> list[TreeNode]:
         if tree.parent[row] >= 0:
             total_s[tree.parent[row]] += total_s[row]
     whole_s = sum(spent for spent, parent in zip(total_s, tree.parent, strict=True) if parent < 0)
-    made = [_node(0, None, "all compilations", "whole", calls=1, total_s=whole_s)]
+    made = [_node(0, None, "all compilations", WHOLE, calls=1, total_s=whole_s)]
     for row, above in enumerate(tree.parent):
         name, phase = tree.names[tree.name[row]], tree.phase[row]
         title = functions.get(name, name) if phase < 0 else name
-        kind = tree.phases[phase] if phase >= 0 else "compilation"
+        kind = tree.phases[phase] if phase >= 0 else COMPILATION
         made.append(_node(row + 1, above + 1, title, kind, calls=tree.calls[row], total_s=total_s[row]))
     return made
 

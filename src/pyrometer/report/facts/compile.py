@@ -352,6 +352,8 @@ def _profiled(runtime: Runtime, steady_s: Seconds | None) -> str:
     if step_s is None:
         return "under the profiler"
     told = f"under the profiler, of {format_seconds(step_s)} each"
+    if runtime.num_recordings > 1:
+        told += f"; the median of {runtime.num_recordings} recordings"
     if steady_s is None or step_s < MUCH_SLOWER * steady_s:
         return told
     return f"{told}: {significant(step_s / steady_s)}× the steady step, so that times and shares below may mislead; compile it again"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pyrometer.compiler.costs.phase_names import ORDER
@@ -14,7 +14,7 @@ from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.stack import own_name
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
-from pyrometer.report.compile_context import LARGEST_PHASES, phase_slots
+from pyrometer.report.compile_context import REST, REST_SLOT, phase_slots
 from pyrometer.report.facts.trace_words import short
 
 _VALUE = re.compile(r"((?:==|!=|<=|>=|<|>|\bexpected|\bactual)\s*)-?\d+(?:\.\d+)?")
@@ -80,7 +80,7 @@ class RecompiledFrame(Record, frozen=True, kw_only=True):
 class CompileContent(Record, frozen=True, kw_only=True):
     """What compiling cost."""
 
-    phases: Annotated[list[str], doc("phases that occur, in the order of compiling")]
+    phases: Annotated[list[str], doc("the longest phases in the order of compiling, then all others as one")]
     totals_s: list[float]
     slots: Annotated[list[int], doc("colour of each phase, as everywhere on the page")]
     compile_s: Seconds
@@ -97,12 +97,13 @@ def compile_content(report: CompileReport) -> CompileContent | None:
     if not report.compilations and not report.cost.phases_s and not report.recompiles:
         return None
     held = {name for one in report.compilations for name in one.phases_s} | set(report.cost.phases_s)
-    phases = [name for name in ORDER if name in held] + sorted(held - set(ORDER))
     slots = phase_slots(report.cost.phases_s)
+    phases = [name for name in ORDER if name in slots] + sorted(set(slots) - set(ORDER))
+    phases += [REST] if held - set(slots) else []
     return CompileContent(
         phases=phases,
-        slots=[slots.get(name, LARGEST_PHASES) for name in phases],
-        totals_s=[report.cost.phases_s.get(name, 0.0) for name in phases],
+        slots=[slots.get(name, REST_SLOT) for name in phases],
+        totals_s=_seconds(report.cost.phases_s, phases),
         compile_s=report.cost.compile_s,
         background=report.cost.background_s,
         cache=report.cache.state,
@@ -123,6 +124,16 @@ def recompiled_frames(report: CompileReport) -> list[RecompiledFrame]:
     return sorted(found, key=lambda one: -len(one.columns))
 
 
+def _seconds(phases_s: Mapping[str, Seconds], phases: Sequence[str]) -> list[Seconds]:
+    """Of each phase; those that have no place of their own together.
+
+    >>> _seconds({"guards": 2.0, "a": 0.5, "b": 0.25}, ["guards", REST])
+    [2.0, 0.75]
+    """
+    rest = sum(spent for name, spent in phases_s.items() if name not in phases)
+    return [rest if name == REST else phases_s.get(name, 0.0) for name in phases]
+
+
 def _row(one: Compilation, phases: Sequence[str], report: CompileReport) -> CompilationRow:
     spared = [
         event.saved_s
@@ -137,7 +148,7 @@ def _row(one: Compilation, phases: Sequence[str], report: CompileReport) -> Comp
         reason=short(one.reason, 160),
         total_s=one.total_s,
         backward_s=one.backward_s,
-        phases_s=[one.phases_s.get(name, 0.0) for name in phases],
+        phases_s=_seconds(one.phases_s, phases),
         cache=one.cache,
         spared_s=sum(spared) if spared else None,
         is_resume=one.is_resume,

@@ -80,6 +80,17 @@ class Level(Record, frozen=True, kw_only=True):
     points: Annotated[list[list[float]], doc("x and y in turn")]
 
 
+class PortSizes(Record, frozen=True, kw_only=True):
+    """What stands at the edge of an opened part for the rest of the graph; lengths are CSS pixels."""
+
+    most: Annotated[int, doc("on either side; more share the last one")]
+    label_length: Annotated[int, doc("characters; longer labels are cut")]
+    height: float
+    padding: float
+    label_char: Annotated[float, doc("width of a character of the label")]
+    owner_char: Annotated[float, doc("width of a character of the module whose parameters it reads")]
+
+
 class GraphMark(Record, frozen=True, kw_only=True):
     """A break, a recompilation or a finding at a line that operations come from."""
 
@@ -103,6 +114,7 @@ class GraphContent(Record, frozen=True, kw_only=True):
         doc("the level of all operations; -1: small enough to be arranged there, -2: too large to be drawn"),
     ] = -1
     marks: list[GraphMark] = []
+    ports: PortSizes
 
 
 class GraphEntry(Record, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from pyrometer.report.payloads.compile_graph import (
     NodeColumns,
     PlaceColumns,
 )
-from pyrometer.report.payloads.compile_levels import levels_of, unit_columns, units_of
+from pyrometer.report.payloads.compile_levels import PORTS, levels_of, unit_columns, units_of
 from pyrometer.report.payloads.compile_marks import LineMark, marks_of
 from pyrometer.report.payloads.compile_texts import Texts
 
@@ -77,6 +77,7 @@ def graph_content(graph: Graph, lines: Sequence[LineMark] = (), *, flat: bool = 
         levels=levels,
         flat=flat_level,
         marks=marks_of(graph, units, lines),
+        ports=PORTS,
     )
 
 

@@ -10,12 +10,20 @@ from msgspec.structs import replace
 
 from pyrometer.compiler.graphs.annotation import short_dtype
 from pyrometer.compiler.graphs.collapse import Collapsed, collapse_graph
-from pyrometer.compiler.graphs.drawing import BoxText, box_text
+from pyrometer.compiler.graphs.drawing import (
+    BOLD_CHAR,
+    LABEL_LENGTH,
+    LOW_HEIGHT,
+    MONO_CHAR,
+    PADDING,
+    BoxText,
+    box_text,
+)
 from pyrometer.compiler.graphs.labels import box_kind, common_text, main_nodes
 from pyrometer.compiler.graphs.layout import lay_out
 from pyrometer.compiler.graphs.modules import common_module
 from pyrometer.compiler.graphs.record import Graph, GraphLayout, GraphNode, LayoutBox
-from pyrometer.report.payloads.compile_graph import BoxColumns, Level, Unit
+from pyrometer.report.payloads.compile_graph import BoxColumns, Level, PortSizes, Unit
 from pyrometer.report.payloads.compile_texts import Texts
 
 MOST_BOXES = 120
@@ -24,8 +32,15 @@ MOST_BOXES = 120
 MOST_ARRANGED = 300
 """Boxes that the reader's browser arranges by itself when they are opened."""
 
-MOST_PORTS = 10
-"""Readers outside of an opened part that have a box of their own; the rest share one."""
+PORTS = PortSizes(
+    most=10,
+    label_length=LABEL_LENGTH,
+    height=LOW_HEIGHT,
+    padding=PADDING,
+    label_char=BOLD_CHAR,
+    owner_char=MONO_CHAR,
+)
+"""Of opened parts, whether they are arranged here or in the reader's browser."""
 
 MOST_FLAT = 2_500
 """Operations that are drawn one by one."""
@@ -279,7 +294,7 @@ def _inside(graph: Graph, units: Units, inside: Sequence[int]) -> _Part:
 
 def _ports(readers: Sequence[int]) -> list[list[int]]:
     """Each reader by itself; of many the last ones together."""
-    alone = len(readers) if len(readers) <= MOST_PORTS else MOST_PORTS - 1
+    alone = len(readers) if len(readers) <= PORTS.most else PORTS.most - 1
     rest = list(readers[alone:])
     return [*([unit] for unit in readers[:alone]), *([rest] if rest else [])]
 

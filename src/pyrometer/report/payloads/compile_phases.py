@@ -9,7 +9,7 @@ from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.stack import own_name
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
-from pyrometer.report.compile_context import LARGEST_PHASES, phase_slots
+from pyrometer.report.compile_context import REST_SLOT, WHOLE_SLOT, phase_slots
 from pyrometer.report.facts.trace_words import short_path
 
 COMPILATION = "compilation"
@@ -35,6 +35,7 @@ class PhasesContent(Record, frozen=True, kw_only=True):
     names: list[str]
     kinds: Annotated[list[str], doc("phases; compilation for a whole one")]
     slots: Annotated[list[int], doc("colour of each kind, as everywhere on the page")]
+    rest: Annotated[int, doc("the colour that all phases share which have none of their own")]
     calls: StepColumns
     notice: str
 
@@ -46,12 +47,13 @@ def phases_content(report: CompileReport) -> PhasesContent | None:
         return None
     kinds = [WHOLE, COMPILATION, *tree.phases]
     names = ["all compilations", *_titles(tree, report)]
-    slots = phase_slots(report.cost.phases_s)
+    slots = {WHOLE: WHOLE_SLOT, COMPILATION: WHOLE_SLOT, **phase_slots(report.cost.phases_s)}
     return PhasesContent(
         path=names[0],
         names=names,
         kinds=kinds,
-        slots=[slots.get(kind, LARGEST_PHASES) for kind in kinds],
+        slots=[slots.get(kind, REST_SLOT) for kind in kinds],
+        rest=REST_SLOT,
         calls=StepColumns(
             parent=[-1, *(parent + 1 for parent in tree.parent)],
             name=[0, *(name + 1 for name in tree.name)],

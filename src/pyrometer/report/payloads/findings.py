@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated
 
 from pyrometer.errors import UsageError
 from pyrometer.record import Record, doc
 from pyrometer.report.documents import CheckDocument, Document
-from pyrometer.report.exhibits import Exhibits, SourceText
+from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts.findings import Card
 from pyrometer.report.findings_context import FindingView, views
 from pyrometer.report.markdown import code_block, escape
 from pyrometer.report.payloads.block import Block, block_of
-from pyrometer.rules.finding import Place, Severity
+from pyrometer.rules.finding import Severity
 from pyrometer.rules.registry import find_rule
 from pyrometer.rules.rule import FAMILIES
-
-AROUND = 4
-"""Lines of source shown before and after a finding's own."""
-
-
-class SourceLines(Record, frozen=True, kw_only=True):
-    """The lines of the program around a finding."""
-
-    first_line: int
-    marked: Annotated[int, doc("number of the line that the finding names")]
-    lines: list[str]
 
 
 class FindingEntry(Record, frozen=True, kw_only=True):
@@ -38,7 +27,6 @@ class FindingEntry(Record, frozen=True, kw_only=True):
     family: Annotated[str, doc("of the rule")]
     rewrite: str | None = None
     markdown: Annotated[str, doc("the finding as text for an issue or a review")]
-    source: SourceLines | None = None
 
 
 class FindingsPayload(Record, frozen=True, kw_only=True):
@@ -47,13 +35,13 @@ class FindingsPayload(Record, frozen=True, kw_only=True):
     findings: list[FindingEntry]
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, _: Exhibits) -> Iterator[Block]:
     """One block, where there are findings."""
     if isinstance(document, CheckDocument) and document.findings:
-        yield block_of("findings", findings_payload(document, exhibits))
+        yield block_of("findings", findings_payload(document))
 
 
-def findings_payload(document: CheckDocument, exhibits: Exhibits) -> FindingsPayload:
+def findings_payload(document: CheckDocument) -> FindingsPayload:
     """The content of the block."""
     return FindingsPayload(
         findings=[
@@ -64,7 +52,6 @@ def findings_payload(document: CheckDocument, exhibits: Exhibits) -> FindingsPay
                 family=family_of(view.card.finding.code),
                 rewrite=view.card.finding.rewrite,
                 markdown=markdown_of(view, document.target),
-                source=source_of(view.card.finding.where, exhibits.sources),
             )
             for view in views(document.findings)
         ]
@@ -94,26 +81,3 @@ def markdown_of(view: FindingView, target: str) -> str:
     lines = [f"- {escape(label)}: {escape(value)}" for label, value in facts if value]
     lines += [f"- {escape(remark)}" for remark in card.remarks]
     return "\n\n".join([*parts, "\n".join(lines)]) + "\n"
-
-
-def source_of(where: Place, sources: Sequence[SourceText]) -> SourceLines | None:
-    """The lines around a place, where they were kept.
-
-    >>> kept = SourceText(file="train.py", first_line=10, lines=["a", "b", "c"])
-    >>> source_of(Place(file="train.py", line=11), [kept]).lines
-    ['a', 'b', 'c']
-    >>> source_of(Place(file="train.py", line=13), [kept]) is None
-    True
-    """
-    if where.file is None or where.line is None:
-        return None
-    for text in sources:
-        at = where.line - text.first_line
-        if text.file == where.file and 0 <= at < len(text.lines):
-            begin = max(at - AROUND, 0)
-            return SourceLines(
-                first_line=text.first_line + begin,
-                marked=where.line,
-                lines=text.lines[begin : at + AROUND + 1],
-            )
-    return None

@@ -5,6 +5,7 @@ import { Tooltip } from "../../canvas/Tooltip";
 import { formatSeconds, formatShare } from "../../data/quantity";
 import { t } from "../../i18n/language";
 import { leaveOut } from "../../shell/notice";
+import type { Route } from "../../shell/router";
 import { Figure } from "../Figure";
 import { Loaded } from "../Loaded";
 import type { WidgetProps } from "../widget";
@@ -15,23 +16,28 @@ const MOST_BARS = 12;
 const RECOMPILES = "recompiles";
 
 export function Compile({ blocks, place, route }: WidgetProps): JSX.Element {
-  const see = route.parameters["see"];
-  useEffect(() => {
-    if (see !== undefined && see !== RECOMPILES) leaveOut([`see=${see}`]);
-  }, [route]);
   return (
     <Loaded<CompileContent> blocks={blocks} name={place["block"] ?? "compile"}>
-      {(content) => (
-        <>
-          {content.totals_s.some((seconds) => seconds > 0) && <Phases content={content} />}
-          {content.frames.length > 0 && (
-            <div class={see === RECOMPILES ? "asked" : ""}>
-              <Recompiles frames={content.frames} />
-            </div>
-          )}
-        </>
-      )}
+      {(content) => <Parts content={content} route={route} />}
     </Loaded>
+  );
+}
+
+function Parts({ content, route }: { readonly content: CompileContent; readonly route: Route }): JSX.Element {
+  const see = route.parameters["see"];
+  const isAgain = content.frames.length > 0;
+  useEffect(() => {
+    if (see !== undefined && !(isAgain && see === RECOMPILES)) leaveOut([`see=${see}`]);
+  }, [route]);
+  return (
+    <>
+      {content.totals_s.some((seconds) => seconds > 0) && <Phases content={content} />}
+      {isAgain && (
+        <div class={see === RECOMPILES ? "asked" : ""}>
+          <Recompiles frames={content.frames} />
+        </div>
+      )}
+    </>
   );
 }
 

@@ -10,13 +10,6 @@ import type { WidgetProps } from "../widget";
 import { CardTools } from "./CardTools";
 import { counted, wanted, type Wish } from "./filter";
 
-/** Lines of the program around a finding. */
-export interface SourceLines {
-  readonly first_line: number;
-  readonly marked: number;
-  readonly lines: readonly string[];
-}
-
 /** One finding, as Python wrote it. */
 export interface FindingEntry {
   readonly card: string;
@@ -25,7 +18,6 @@ export interface FindingEntry {
   readonly family: string;
   readonly rewrite: string | null;
   readonly markdown: string;
-  readonly source: SourceLines | null;
 }
 
 interface Payload {

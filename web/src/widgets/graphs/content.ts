@@ -63,6 +63,16 @@ export interface GraphMark {
   readonly code: string;
 }
 
+/** What stands at the edge of an opened part for the rest of the graph: how many on a side at most, and how large. */
+export interface PortSizes {
+  readonly most: number;
+  readonly label_length: number;
+  readonly height: number;
+  readonly padding: number;
+  readonly label_char: number;
+  readonly owner_char: number;
+}
+
 /** One graph. */
 export interface GraphContent {
   readonly title: string;
@@ -74,6 +84,7 @@ export interface GraphContent {
   /** The level of all operations; -1: arranged here, -2: too large. */
   readonly flat: number;
   readonly marks: readonly GraphMark[];
+  readonly ports: PortSizes;
 }
 
 /** A graph that can be opened. */

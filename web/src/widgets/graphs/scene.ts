@@ -121,15 +121,9 @@ export interface Port {
   readonly enters: boolean;
 }
 
-/** More units outside share one port on either side. */
-export const MOST_PORTS = 10;
-const CHARACTER = 8;
-const OWNER_CHARACTER = 6.4;
-const LONGEST = 34;
-const PORT_HEIGHT = 26;
-
 /** The ports of opened units, what they read first. */
 export function portsOf(graph: GraphContent, units: readonly number[]): Port[] {
+  const { most, label_length, padding, label_char, owner_char } = graph.ports;
   const place = new Map(units.map((unit, at) => [unit, at]));
   const near = [new Map<number, Set<number>>(), new Map<number, Set<number>>()] as const;
   graph.units.source.forEach((source, edge) => {
@@ -140,16 +134,16 @@ export function portsOf(graph: GraphContent, units: readonly number[]): Port[] {
   });
   return near.flatMap((side, leaves) => {
     const all = [...side.keys()];
-    const alone = all.length <= MOST_PORTS ? all.length : MOST_PORTS - 1;
+    const alone = all.length <= most ? all.length : most - 1;
     const groups = [...all.slice(0, alone).map((unit) => [unit]), all.slice(alone)].filter((group) => group.length > 0);
     return groups.map((group): Port => {
       const [first = -1, ...more] = group;
       const name = graph.nodes.name[mainNode(graph, first)] ?? "";
       const whole = more.length > 0 ? `${name} +${more.length}` : name;
-      const label = whole.length > LONGEST ? `${whole.slice(0, LONGEST - 1)}…` : whole;
+      const label = whole.length > label_length ? `${whole.slice(0, label_length - 1)}…` : whole;
       const inside = [...new Set(group.flatMap((unit) => [...(side.get(unit) ?? [])]))];
       const owner = more.length > 0 ? "" : (graph.texts[graph.units.boxes.owner[first] ?? 0] ?? "");
-      const width = label.length * CHARACTER + (owner === "" ? 0 : (owner.length + 1) * OWNER_CHARACTER) + 22;
+      const width = label.length * label_char + (owner === "" ? 0 : (owner.length + 1) * owner_char) + padding;
       return { label, owner, units: group, width: Math.round(width), inside, enters: leaves === 0 };
     });
   });
@@ -164,7 +158,7 @@ export function toArrange(graph: GraphContent, units: readonly number[], ports: 
   const before = entering(ports);
   const number = new Map(units.map((unit, place) => [unit, before + place]));
   const inner = units.map((unit) => [graph.units.boxes.width[unit] ?? 60, graph.units.boxes.height[unit] ?? 26] as const);
-  const outer = ports.map(({ width }) => [width, PORT_HEIGHT] as const);
+  const outer = ports.map(({ width }) => [width, graph.ports.height] as const);
   const edges: (readonly [number, number])[] = [];
   graph.units.source.forEach((source, edge) => {
     const from = number.get(source);
@@ -187,7 +181,7 @@ export function sceneOfUnits(graph: GraphContent, units: readonly number[], port
   const inner = units.map((unit) => ({ ...boxOf(graph, graph.units.boxes, unit), units: [unit], outside: [], opens: -1 }));
   const outer = ports.map(({ label, owner, width, units: outside }) => ({
     ...boxOf(graph, graph.units.boxes, outside[0] ?? -1),
-    ...{ label, owner, width, detail: "", height: PORT_HEIGHT },
+    ...{ label, owner, width, detail: "", height: graph.ports.height },
     ...{ units: [], outside, opens: -1 },
   }));
   const all = [...outer.slice(0, before), ...inner, ...outer.slice(before)];

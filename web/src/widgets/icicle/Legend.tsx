@@ -46,5 +46,5 @@ function kindsOf(tree: Tree): [number, string][] {
     const number = slot(tree, node);
     drawn.set(number, (drawn.get(number) ?? new Set()).add(kindText(kind, name)));
   }
-  return [...drawn].map(([number, texts]) => [number, [...texts].join(", ")]);
+  return [...drawn].map(([number, texts]) => [number, (number === tree.rest ? `${t("other phases")}: ` : "") + [...texts].join(", ")]);
 }

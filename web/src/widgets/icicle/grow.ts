@@ -59,8 +59,8 @@ class Growing {
       const own: Columns = { host: column("host"), device: column("device"), calls: column("calls") };
       return sideOf(label, divideBy, Float64Array.from(sums?.calls ?? []), own, parent, up);
     });
-    const { names, kinds, slots } = this.source;
-    return { names, kinds, slots, parent, name: Int32Array.from(this.name), kind: Int32Array.from(this.kind), up, sides };
+    const { names, kinds, slots, rest } = this.source;
+    return { names, kinds, slots, rest, parent, name: Int32Array.from(this.name), kind: Int32Array.from(this.kind), up, sides };
   }
 }
 

@@ -34,6 +34,8 @@ export interface Tree {
   readonly sides: readonly Side[];
   /** Colour of each kind, where the block tells; it is then no tree of calls, but of a compiler's steps. */
   readonly slots: readonly number[] | null;
+  /** The one among these that phases share which have none of their own. */
+  readonly rest?: number | undefined;
 }
 
 /** Columns of a block that holds one tree: `TraceView.calls`. */
@@ -54,6 +56,7 @@ export interface TraceBlock {
   readonly calls: CallColumns;
   /** Of a block `phases/…` only. */
   readonly slots?: readonly number[];
+  readonly rest?: number;
   readonly notice?: string | null;
 }
 
@@ -100,6 +103,7 @@ export function treeOf(block: TraceBlock | DifferenceBlock): Tree | null {
     names: block.names,
     kinds: block.kinds,
     slots: "before" in block ? null : (block.slots ?? null),
+    rest: "before" in block ? undefined : block.rest,
     parent,
     name: Int32Array.from(columns.name),
     kind: Int32Array.from(columns.kind),
