@@ -79,7 +79,7 @@ def test_a_device_trace_gives_the_line_of_the_index(
     evidence = evidence_of(stalling(builder, "aten::index", frame="train.py(1): step"), "train.py", SOURCE)
     finding = only(CODE, evidence)
     assert finding.where.line in {1, 3}  # the mask of an argument without annotation is not certain
-    assert finding.cost.share > 0.5
+    assert finding.cost.share > 0.4
 
 
 def test_indexing_that_does_not_wait_is_not_in_the_trace_s_list(

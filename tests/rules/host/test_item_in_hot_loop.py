@@ -93,7 +93,7 @@ def test_a_device_trace_and_the_source_give_the_line_and_the_idle_time(
     assert (finding.where.file, finding.where.line) == ("train.py", 7)
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert finding.cost.share == pytest.approx(
-        2 * 695 / 2330
+        2 * 695 / 3000
     )  # from the end of each copy to the next step's kernel
     assert finding.predicted_gain.method == "trace what-if: replayed without the waits"
     assert finding.predicted_gain.ratio_high < 0.8

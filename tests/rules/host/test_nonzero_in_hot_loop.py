@@ -69,7 +69,7 @@ def test_a_device_trace_shows_what_waited(
 ) -> None:
     finding = only(CODE, evidence_of(stalling(builder, op), "train.py", SOURCE))
     assert finding.where.line == 5
-    assert finding.cost.share > 0.5
+    assert finding.cost.share > 0.4
 
 
 def test_a_trace_without_waits_says_nothing(

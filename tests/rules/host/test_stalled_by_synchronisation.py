@@ -18,7 +18,7 @@ def test_a_wait_without_a_known_operator_is_told(
 ) -> None:
     evidence = evidence_of(stalling(builder, "mylib::gather_results", copy=None))
     finding = only(CODE, evidence)
-    assert finding.cost.share == pytest.approx(2 * 700 / 2330)
+    assert finding.cost.share == pytest.approx(2 * 700 / 3000)
     assert "set_sync_debug_mode" in finding.advice
     assert finding.links == ["/trace/sync_points/0"]
     assert all(findings(code, evidence) == [] for code in OTHERS)
