@@ -10,7 +10,7 @@ import click
 from pyrometer.cli.checking import check_options, exit_code_of_checkup, observe_target
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION
-from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.printing import print_result
 from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import ExitCode
 
@@ -39,9 +39,7 @@ def command(
     applies.
     """
     from pyrometer.checkup.diagnose import diagnose_checkup
-    from pyrometer.record import to_dict
     from pyrometer.report.documents import AuditDocument
-    from pyrometer.report.terminal import render_document
     from pyrometer.workload.target import parse_target
 
     parsed = parse_target(target, arguments)
@@ -54,9 +52,6 @@ def command(
         document, store_location, kind="audit", target=found.target, environment=found.environment
     )
     write_page(document, page, store_location=store_location)
-    if as_json:
-        print_document(document)
-    else:
-        print_view(render_document("audit", to_dict(document)), stderr=parsed.kind == "script")
+    print_result(document, as_json=as_json, stderr=parsed.kind == "script")
     below = fail_under is not None and document.score is not None and document.score < fail_under
     return exit_code_of_checkup(found) or (ExitCode.FOUND if below else ExitCode.OK)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyrometer.cli.parameters import DURATION
-from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.printing import print_result
 from pyrometer.cli.progress import progress_bar
 from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import UsageError
@@ -42,7 +42,6 @@ def command(
     from pyrometer.bench.calibrate import DEFAULT_BUDGET_S, calibrate
     from pyrometer.bench.clock import usable_device
     from pyrometer.hardware.environment import read_environment
-    from pyrometer.record import to_dict
     from pyrometer.report.documents import CalibrationDocument
     from pyrometer.workload.loading import load_workload
     from pyrometer.workload.output import stdout_to_stderr
@@ -63,12 +62,7 @@ def command(
     shown = target or "built-in programs"
     document = CalibrationDocument(target=shown, calibration=calibration, environment=environment)
     document = stored(document, store_location, kind="calibration", target=shown, environment=environment)
-    if as_json:
-        print_document(document)
-    else:
-        from pyrometer.report.terminal import render_document
-
-        print_view(render_document("calibration", to_dict(document)))
+    print_result(document, as_json=as_json)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -14,6 +15,12 @@ from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyrometer.checkup.checkup import Checkup
+    from pyrometer.checkup.options import CheckOptions
+    from pyrometer.report.exhibits import Exhibits
+    from pyrometer.workload.target import Target
 
 FALLBACK_REPORT = "pyrometer-report.html"
 
@@ -43,10 +50,8 @@ def command(
     A script runs as it would without us: its own stdout stays clean, and our summary goes to stderr. Its arguments
     follow after --.
     """
-    from pyrometer.checkup.explaining import explained
     from pyrometer.report.documents import CheckDocument
-    from pyrometer.report.exhibiting import draw, with_sources
-    from pyrometer.report.exhibits import Exhibits
+    from pyrometer.report.exhibiting import with_sources
     from pyrometer.workload.target import parse_target
 
     parsed = parse_target(target, arguments)
@@ -57,16 +62,11 @@ def command(
         )
     if page is None and store_location is None:
         page = page_place(FALLBACK_REPORT)
-    drawn: list[Exhibits] = []
-    options = dataclasses.replace(
-        check_options(parsed, budget, store_location, compiling=try_compile),
-        on_trace=lambda trace, peaks: drawn.append(draw(trace.ranks, peaks)),
-    )
-    observed = observe_target(parsed, options, quiet=as_json or not is_script)
-    checkup = explained(observed, options)
+    options = check_options(parsed, budget, store_location, compiling=try_compile)
+    checkup, drawn = _explained(parsed, options, quiet=as_json or not is_script)
     fields = {name: getattr(checkup, name) for name in checkup.__struct_fields__}
     document = CheckDocument(**fields, report_path=None)
-    exhibits = with_sources(drawn[0] if drawn else Exhibits(), document)
+    exhibits = with_sources(drawn, document)
     document = stored(
         document,
         store_location,
@@ -85,6 +85,20 @@ def command(
 
         print_view(check_view(document) if full else check_summary(document), stderr=is_script)
     return exit_code_of_checkup(checkup)
+
+
+def _explained(target: Target, options: CheckOptions, *, quiet: bool) -> tuple[Checkup, Exhibits]:
+    """What was observed, with what the rules say of it; and its trace as a page draws it, which the checkup does not keep."""
+    from pyrometer.checkup.explaining import explained
+    from pyrometer.report.exhibiting import draw
+    from pyrometer.report.exhibits import Exhibits
+
+    drawn: list[Exhibits] = []
+    options = dataclasses.replace(
+        options, on_trace=lambda trace, peaks: drawn.append(draw(trace.ranks, peaks))
+    )
+    checkup = explained(observe_target(target, options, quiet=quiet), options)
+    return checkup, drawn[0] if drawn else Exhibits()
 
 
 def _report_path(store_location: str | None, run_id: str | None) -> Path:

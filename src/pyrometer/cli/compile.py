@@ -13,7 +13,7 @@ from pyrometer.cli.inspecting import Inspected, inspect_target, parse_extras
 from pyrometer.cli.limits import parse_limits
 from pyrometer.cli.pages import page_option, require_folder, write_page
 from pyrometer.cli.parameters import DURATION
-from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.printing import print_result
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.errors import ExitCode, UsageError
 
@@ -97,12 +97,7 @@ def command(
             exhibits=exhibits,
         )
     write_page(document, page, exhibits, store_location=store_location)
-    if as_json:
-        print_document(document)
-    else:
-        from pyrometer.report.terminal import VIEWS
-
-        print_view(VIEWS["compile"](document), stderr=found.is_script)
+    print_result(document, as_json=as_json, stderr=found.is_script)
     if flags["export"] is not None:  # last: a folder that cannot be written costs no result
         _export(found, flags["export"])
     if found.exit_code:

@@ -11,7 +11,7 @@ import msgspec
 from pyrometer.cli.memory_flags import parse_memory_limits, parse_sizes, parse_what_if, undecided
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import BYTES, DURATION
-from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.printing import print_result
 from pyrometer.cli.remembering import SNAPSHOT_SUFFIXES, MemoryQuestion, of_script, of_snapshot, of_target
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.errors import ExitCode
@@ -84,13 +84,7 @@ def command(
     exhibits = with_sources(Exhibits(), document)
     document = _saved(document, exhibits, store_location)
     write_page(document, page, exhibits, store_location=store_location)
-    if as_json:
-        print_document(document)
-    else:
-        from pyrometer.report.kinds import kind_of
-        from pyrometer.report.terminal import VIEWS
-
-        print_view(VIEWS[kind_of(document)](document), stderr=code is not None)
+    print_result(document, as_json=as_json, stderr=code is not None)
     if code:
         return code
     if document.over_limit:

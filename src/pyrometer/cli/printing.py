@@ -15,6 +15,8 @@ from pyrometer.record import Record
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from pyrometer.report.documents import Document
+
 _PIPE_WIDTH = 200  # a reader that is a program gets whole lines
 
 
@@ -31,6 +33,17 @@ def document_json(document: Record | dict[str, Any]) -> bytes:
 def print_document(document: Record) -> None:
     """Print a record as JSON."""
     click.echo(document_json(document))
+
+
+def print_result(document: Document, *, as_json: bool, stderr: bool = False) -> None:
+    """Print the result of a verb: as one JSON document, or as people look at it, which a script keeps off its stdout."""
+    if as_json:
+        print_document(document)
+        return
+    from pyrometer.report.kinds import kind_of
+    from pyrometer.report.terminal import VIEWS
+
+    print_view(VIEWS[kind_of(document)](document), stderr=stderr)
 
 
 def print_view(*views: RenderableType, stderr: bool = False) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from pyrometer.cli.capturing import Captured, capture_process, capture_target, parse_extras
 from pyrometer.cli.pages import page_option, write_page
-from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.printing import print_document, print_result, print_view
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.errors import ExitCode, InputError, UsageError
 
@@ -235,12 +235,7 @@ def _show(
     stderr: bool = False,
 ) -> int:
     write_page(document, page, exhibits, store_location=store_location)
-    if as_json:
-        print_document(document)
-    else:
-        from pyrometer.report.terminal import trace_view
-
-        print_view(trace_view(document), stderr=stderr)
+    print_result(document, as_json=as_json, stderr=stderr)
     return ExitCode.OK
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from pyrometer.workload.failure import first_line, user_code
 from pyrometer.workload.importing import TargetImports, import_file, import_root, imports_of, switch_imports
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.inputs import Arguments
-from pyrometer.workload.output import stdout_to_stderr
+from pyrometer.workload.output import stdout_to_stderr, without_log
 from pyrometer.workload.state import preserved_process, preserved_rng
 from pyrometer.workload.surroundings import Surroundings, TorchSettings, preserved_surroundings
 from pyrometer.workload.target import Target, nearest
@@ -203,22 +202,11 @@ def _example_inputs(target: Target, model: nn.Module) -> Any:
     return inputs
 
 
-@contextlib.contextmanager
-def _without_log(name: str) -> Iterator[None]:
-    """Keep a logger quiet: torch logs the traceback of a failure that we tell in one line."""
-    logger = logging.getLogger(name)
-    was, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = was
-
-
 def _exported(target: Target) -> Inference:
     path = Path(target.place)
     with stdout_to_stderr(), preserved_surroundings(), preserved_rng():
         try:
-            with _without_log("torch.export"):
+            with without_log("torch.export"):
                 program = torch.export.load(path)
         except Exception as error:
             raise TargetError(

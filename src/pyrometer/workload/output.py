@@ -1,9 +1,10 @@
-"""Keeping the user's prints out of a machine-readable document on stdout."""
+"""Keeping the user's prints out of a machine-readable document on stdout, and torch's tracebacks off the screen."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,17 @@ def stdout_to_stderr() -> Iterator[None]:
             os.dup2(_STDERR, _STDOUT)
         with contextlib.redirect_stdout(sys.stderr):
             yield
+
+
+@contextlib.contextmanager
+def without_log(name: str) -> Iterator[None]:
+    """Keep a logger quiet: torch logs the traceback of a failure that we tell in one line."""
+    logger = logging.getLogger(name)
+    was, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was
 
 
 def _restore_stdout(kept: int) -> None:

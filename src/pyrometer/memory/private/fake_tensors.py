@@ -7,10 +7,12 @@ order; nothing is computed, and no memory is taken. What depends on values canno
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from pyrometer.workload.output import without_log
 
 
 def missing() -> list[str]:
@@ -70,24 +72,9 @@ def without_data(mode: Any, tensor: torch.Tensor) -> torch.Tensor:
     return double
 
 
-def is_without_data(tensor: Any) -> bool:
-    """Whether a tensor has no data."""
-    from torch._subclasses.fake_tensor import FakeTensor
-
-    return isinstance(tensor, FakeTensor)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def quiet() -> contextlib.AbstractContextManager[None]:
     """Keep torch from logging the traceback of an operator that cannot run without data; the error says it."""
-    import logging
-
-    log = logging.getLogger("torch._subclasses.fake_tensor")
-    was, log.disabled = log.disabled, True
-    try:
-        yield
-    finally:
-        log.disabled = was
+    return without_log("torch._subclasses.fake_tensor")
 
 
 def is_missing_value(error: BaseException, operator: Any) -> bool:
