@@ -73,7 +73,7 @@ def test_help_costs_little_more_than_python_itself():
         (["bench", "no_such.py:work"], 2, "error: no_such.py:work: there is no file no_such.py"),
         (["bench"], 2, "error: Missing argument 'TARGET'; see `pyrometer bench --help`\n"),
         (["compare", "last"], 2, "error: Missing argument 'B'; see `pyrometer compare --help`\n"),
-        (["benhc", "x"], 2, "No such command 'benhc'"),
+        (["benhc", "x"], 2, "No such verb 'benhc'; did you mean 'bench'?"),
         (["bench", "json:dumps", "--margin", "1%"], 2, "error: --margin goes with --vs TARGET"),
         (
             ["bench", "a.py:b", "--vs", "c.py:d", "--soak", "1s"],
