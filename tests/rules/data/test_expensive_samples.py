@@ -20,7 +20,7 @@ def test_the_loaders_advice_is_carried_with_its_gain(
     (found,) = findings("PYR314", Evidence(target="a", loading=report))
     assert found.lever is None
     assert found.predicted_gain is not None
-    assert found.predicted_gain.ratio_low == pytest.approx(0.7)
+    assert found.predicted_gain.ratio_low == pytest.approx(1 - 1.25 * 0.3)  # the model may be a quarter off
 
 
 @pytest.mark.parametrize("slug", ["more-workers", "deeper-queue"])
