@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -120,16 +121,16 @@ def test_in_the_terminal_a_reached_score_is_no_failure(project: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["missing.py:make", "model.py:nothing_here"])
-def test_a_bad_target_is_one_line(project: Path, target: str) -> None:
-    done = pyrometer(project, "audit", target, "--budget", "1s")
+def test_a_bad_target_is_one_line(project: Path, call: Callable[..., Any], target: str) -> None:
+    done = call(project, "audit", target, "--budget", "1s")
     assert done.returncode in {2, 3}
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_score_out_of_range_is_refused(project: Path) -> None:
-    assert pyrometer(project, "audit", "model.py:make", "--fail-under", "101").returncode == 2
+def test_a_score_out_of_range_is_refused(project: Path, call: Callable[..., Any]) -> None:
+    assert call(project, "audit", "model.py:make", "--fail-under", "101").returncode == 2
 
 
 class Tags(HTMLParser):

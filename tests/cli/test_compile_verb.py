@@ -130,18 +130,16 @@ def test_files_asked_for_are_written(broken, folder):
     assert names >= {".svg", ".dot", ".txt", ".log"}
 
 
-def test_a_stored_run_can_be_looked_at_again(broken, folder):
+def test_a_stored_run_can_be_looked_at_again(broken, folder, call):
     _, document = broken
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys; from pyrometer.cli.main import run; run()", "show", document["run_id"]],
-        cwd=folder, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = call(folder, "show", document["run_id"])
+    assert done.returncode == 0, done.stderr
     assert "Data-dependent branching" in done.stdout
 
 
-def test_a_log_tells_the_same_breaks(broken, folder):
+def test_a_log_tells_the_same_breaks(broken, folder, call):
     _, document = broken
-    done = run(folder, "out", "--json", "--no-store")
+    done = call(folder, "compile", "out", "--json", "--no-store")
     found = json.loads(done.stdout)
     assert done.returncode == 0
     assert [(one["id"], one["line"]) for one in found["breaks"]] == [

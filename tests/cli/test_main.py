@@ -13,13 +13,6 @@ from pyrometer.cli.main import VERBS, Verbs, cli, main
 MOST_FLAGS = 12
 
 
-def pyrometer(*arguments, **options):
-    code = "import sys; from pyrometer.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, **options
-    )
-
-
 def verb(name: str) -> click.Command:
     command = Verbs().get_command(click.Context(cli), name)
     assert command is not None
@@ -87,8 +80,8 @@ def test_help_costs_little_more_than_python_itself():
         (["check", "weights.pt"], 2, "error: weights.pt: not a target"),
     ],
 )
-def test_wrong_use_is_one_line(arguments, code, said, tmp_path):
-    done = pyrometer(*arguments, cwd=tmp_path)
+def test_wrong_use_is_one_line(arguments, code, said, call, tmp_path):
+    done = call(tmp_path, *arguments)
     assert done.returncode == code
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
@@ -96,11 +89,25 @@ def test_wrong_use_is_one_line(arguments, code, said, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [("--debug", "bench"), ("bench", "--debug")])
-def test_debug_shows_the_traceback(arguments, tmp_path):
-    done = pyrometer(*arguments, "no_such.py:work", cwd=tmp_path)
+def test_debug_shows_the_traceback(arguments, call, tmp_path):
+    done = call(tmp_path, *arguments, "no_such.py:work")
     assert done.returncode == 2
     assert "Traceback" in done.stderr
     assert done.stderr.rstrip().splitlines()[-1].startswith("error: ")
+
+
+def test_the_exit_code_is_that_of_the_process(tmp_path):
+    code = "from pyrometer.cli.main import run; run()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "bench", "no_such.py:work"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "error: no_such.py:work: there is no file no_such.py\n"
+    assert done.stdout == ""
 
 
 def test_a_fault_of_our_own_is_one_line_too(monkeypatch, capsys):

@@ -155,11 +155,11 @@ def test_growth_that_cannot_be_told_is_no_success(folder):
     assert "could not be decided" in ended.stderr
 
 
-def test_a_page_is_written(folder, tmp_path):
+def test_a_page_is_written(folder, call, tmp_path):
     page = tmp_path / "memory.html"
-    ended = run(
-        folder, "work.py:inference", "--leaks", "0", "--no-store", "-o", str(page), "--limit", "peak=1KiB"
-    )
+    ended = call(
+        folder, "memory", "work.py:inference", "--leaks", "0", "--no-store", "-o", str(page), "--limit", "peak=1KiB"
+    )  # fmt: skip
     assert ended.returncode == 1
     assert "Where the bytes go" in page.read_text()
     assert "1.00 KiB are allowed" in ended.stdout
@@ -179,6 +179,7 @@ def test_a_plan_is_made_for_training_only(folder):
     assert "it goes with a training workload" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_script_runs_unchanged(folder):
     ended = run(folder, "script.py", "--json", "--no-store", "--", "3")
     assert ended.returncode == 3, ended.stderr
@@ -187,15 +188,15 @@ def test_a_script_runs_unchanged(folder):
     assert "loss " in ended.stderr  # its own output, since stdout is the document's
 
 
-def test_a_snapshot_is_read(folder):
-    ended = run(folder, "tiny.pickle", "--json")
+def test_a_snapshot_is_read(folder, call):
+    ended = call(folder, "memory", "tiny.pickle", "--json")
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     jsonschema.validate(found, schema_of("memory-snapshot"))
     assert found["fragmentation"]["at_end"]["reserved_bytes"] == 2097152
     assert found["oom"] == []
-    assert "Fragmentation" in run(folder, "tiny.pickle").stdout
-    assert "Against the other" not in run(folder, "tiny.pickle", "--diff", "tiny.pickle").stderr
+    assert "Fragmentation" in call(folder, "memory", "tiny.pickle").stdout
+    assert "Against the other" not in call(folder, "memory", "tiny.pickle", "--diff", "tiny.pickle").stderr
 
 
 def test_a_hostile_snapshot_is_refused_and_runs_nothing(folder, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,13 @@ from pyrometer.rules.registry import rules
 ENTRY = "from pyrometer.cli.main import run; run()"
 
 
-def pyrometer(
-    *arguments: str, entry: str = ENTRY, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", entry, *arguments], capture_output=True, text=True, check=False, cwd=cwd
-    )
+@pytest.fixture
+def rule(call: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+    """The verb, in this process."""
+    return lambda *arguments: call(tmp_path, "rule", *arguments)
 
 
-def document(*arguments: str) -> Any:
-    done = pyrometer("rule", *arguments, "--json")
+def document(done: Any) -> Any:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     jsonschema.validate(found, schema_of("rule"))
@@ -34,30 +32,30 @@ def document(*arguments: str) -> Any:
 
 
 @pytest.mark.parametrize("which", ["PYR101", "pyr101", "item-in-hot-loop"])
-def test_a_rule_is_found_by_code_and_by_name(which: str) -> None:
-    done = pyrometer("rule", which)
+def test_a_rule_is_found_by_code_and_by_name(rule: Callable[..., Any], which: str) -> None:
+    done = rule(which)
     assert done.returncode == 0, done.stderr
     for part in ("PYR101 item-in-hot-loop", "What it does", "Why it costs", "Use instead", "Fix safety"):
         assert part in done.stdout
 
 
-def test_the_beginning_of_codes_lists_a_family() -> None:
-    listed = [one["code"] for one in document("PYR1")["rules"]]
-    assert listed == [rule.code for rule in rules() if rule.code.startswith("PYR1")]
-    assert "PYR101" in pyrometer("rule", "PYR1").stdout
+def test_the_beginning_of_codes_lists_a_family(rule: Callable[..., Any]) -> None:
+    listed = [one["code"] for one in document(rule("PYR1", "--json"))["rules"]]
+    assert listed == [one.code for one in rules() if one.code.startswith("PYR1")]
+    assert "PYR101" in rule("PYR1").stdout
 
 
-def test_without_a_name_all_are_listed() -> None:
-    assert [one["code"] for one in document()["rules"]] == [rule.code for rule in rules()]
+def test_without_a_name_all_are_listed(rule: Callable[..., Any]) -> None:
+    assert [one["code"] for one in document(rule("--json"))["rules"]] == [one.code for one in rules()]
 
 
-def test_an_unknown_rule_is_one_line_with_near_names() -> None:
-    done = pyrometer("rule", "item-in-hot-lop")
+def test_an_unknown_rule_is_one_line_with_near_names(rule: Callable[..., Any]) -> None:
+    done = rule("item-in-hot-lop")
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1
     assert "item-in-hot-loop" in done.stderr
-    assert pyrometer("rule", "PYR999").returncode == 2
+    assert rule("PYR999").returncode == 2
 
 
 def test_no_torch_is_imported() -> None:
@@ -67,6 +65,7 @@ def test_no_torch_is_imported() -> None:
         f"{ENTRY}"
     )
     for arguments in (["rule"], ["rule", "PYR101", "--json"]):
-        done = pyrometer(*arguments, entry=entry)
+        command = [sys.executable, "-c", entry, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0
         assert done.stderr.strip() == "[]"

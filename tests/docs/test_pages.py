@@ -45,8 +45,17 @@ def anchors_of(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for _, title in headings_of(page)}
 
 
+LONG = {"library.md", "memory.md"}
+"""Pages whose examples take more than ten seconds."""
+
+
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if "```python" in text_of(page)], ids=lambda page: page.name
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in LONG else [])
+        for page in PAGES
+        if "```python" in text_of(page)
+    ],
 )
 def test_python_blocks_run(page):
     namespace: dict[str, object] = {"__name__": "documentation"}

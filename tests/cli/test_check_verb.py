@@ -1,0 +1,94 @@
+"""`check` on real programs, through the real command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pyrometer.report.schema import schema_of
+
+ENTRY = "from pyrometer.cli.main import run; run()"
+MODEL = """
+import time
+import torch
+from torch import nn
+import pyrometer as pm
+
+def small():
+    print("a factory that prints")
+    return pm.Inference(nn.Linear(64, 64), torch.randn(8, 64), unit="frames", per_step=8)
+
+def sleepy():
+    return pm.Call(time.sleep, 0.02)
+"""
+SCRIPT = """
+import sys, torch
+from torch import nn
+m = nn.Linear(8, 2)
+o = torch.optim.SGD(m.parameters(), 0.1)
+for i in range(40):
+    o.zero_grad(); m(torch.randn(4, 8)).sum().backward(); o.step()
+print('done', sys.argv[1:])
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    (tmp_path / "model.py").write_text(MODEL)
+    return tmp_path
+
+
+def pyrometer(project, *arguments):
+    return subprocess.run(
+        [sys.executable, "-c", ENTRY, *arguments], capture_output=True, text=True, check=False, cwd=project
+    )
+
+
+def test_check_writes_a_report(project):
+    done = pyrometer(project, "check", "model.py:small", "--budget", "1s", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema_of("check"))
+    assert document["reading"][0]["question"] == "Is the measurement itself sound?"
+    assert {"measurement", "phases", "memory", "environment", "report_path"} <= set(document)
+    page = (project / document["report_path"]).read_text()
+    assert document["run_id"] in page
+    assert 'data-block="trace/0"' in page
+
+
+@pytest.mark.slow
+def test_check_writes_where_it_is_told(project):
+    done = pyrometer(
+        project, "check", "model.py:sleepy", "--budget", "500ms", "-o", "out/r.html", "--no-store"
+    )
+    assert done.returncode == 0, done.stderr
+    assert (project / "out/r.html").is_file()
+    assert not (project / ".pyrometer").exists()
+    assert "per step" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_script_is_checked_and_its_stdout_is_its_own(project):
+    (project / "train.py").write_text(SCRIPT)
+    done = pyrometer(project, "check", "train.py", "--", "0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "done ['0']\n"
+    assert "per step" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_checked_script_keeps_its_exit_code_beside_one_document(project):
+    (project / "train.py").write_text(SCRIPT)
+    failed = pyrometer(project, "check", "train.py", "--json", "--", "7")
+    assert failed.returncode == 7, "the exit code is the script's own"
+    document = json.loads(failed.stdout)
+    assert document["script"]["exit_code"] == 7
+    assert document["script"]["num_steps"] == 40
+    assert {"forward", "backward", "optimizer"} <= {phase["name"] for phase in document["phases"]}
+    assert sum(phase["share"] for phase in document["phases"]) == pytest.approx(1)
