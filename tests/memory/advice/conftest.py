@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import pytest
 import torch
 from torch import nn
@@ -15,15 +13,6 @@ from pyrometer.memory.profile import MemoryProfile
 from pyrometer.memory.recording.allocator import record_allocator
 from pyrometer.memory.recording.steps import record_steps
 from pyrometer.workload.training import Training
-
-
-@pytest.fixture(scope="package", autouse=True)
-def quick_collections():
-    """What was imported is not looked through again at each of the many garbage collections."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

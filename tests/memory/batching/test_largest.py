@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import pytest
 import torch
 from torch import nn
@@ -17,15 +15,6 @@ from pyrometer.record import from_json, to_json
 from pyrometer.workload.call import Call
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.training import Training
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_collections():
-    """What was imported is not looked through again at each of the many garbage collections."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

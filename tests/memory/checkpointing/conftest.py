@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 from itertools import pairwise
 from types import SimpleNamespace
@@ -22,15 +21,6 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_collections():
-    """Recording a step collects garbage several times, which need not look through all that was ever imported."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 class Attention(nn.Module):

@@ -66,7 +66,7 @@ def language_loss(output, target):
     return functional.cross_entropy(output.flatten(0, 1), target.flatten())
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tokens():
     """A function that makes the training of a language model."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -14,9 +16,10 @@ from pyrometer.memory.prediction.scaling import in_words, laws_of, scaling_laws
 from pyrometer.memory.prediction.settings import Settings
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def growth(tokens):
-    return grow(tokens(), Settings())
+    """Rehearsed however long it takes: on a busy machine the time for sequences would be up."""
+    return grow(tokens(), Settings(), time_limit_s=math.inf)
 
 
 def test_the_peak_at_other_sizes_is_what_a_rehearsal_there_finds(tokens, growth):
@@ -41,13 +44,13 @@ def test_each_category_has_its_law_and_its_remedy(growth):
 
 
 def test_without_a_sequence_only_the_batch_counts(mlp):
-    laws = {law.category: law for law in scaling_laws(mlp())}
+    laws = {law.category: law for law in scaling_laws(mlp(), time_limit_s=math.inf)}
     assert set(laws["activations"].coefficients) <= {"1", "B"}
     assert laws["activations"].worst_error == 0
 
 
 def test_a_loop_over_the_sequence_is_fitted_by_totals(stepping):
-    laws = {law.category: law for law in scaling_laws(stepping)}
+    laws = {law.category: law for law in scaling_laws(stepping, time_limit_s=math.inf)}
     assert "B·T" in laws["activations"].coefficients
     assert laws["activations"].worst_error < 0.05
     assert laws["parameters"].law.startswith("does not grow")
@@ -62,7 +65,7 @@ def test_a_model_of_one_length_is_told_apart():
         def forward(self, x):
             return self.layer(x.flatten(1))
 
-    found = grow(pm.Inference(Fixed(), torch.randn(4, 12, 8)), Settings())
+    found = grow(pm.Inference(Fixed(), torch.randn(4, 12, 8)), Settings(), time_limit_s=math.inf)
     assert found.sequence is None
     assert "may take only 12" in found.notes[-1]
 
@@ -100,7 +103,7 @@ def test_no_term_is_told_that_no_allocation_has():
     work = pm.Training(
         model, lambda output, y: nn.functional.cross_entropy(output, y.flatten()), optimizer, [(ids, ids)]
     )
-    for law in scaling_laws(work):
+    for law in scaling_laws(work, time_limit_s=math.inf):
         assert not {"T²", "B·T²"} & set(law.coefficients), law
         assert law.worst_error < 0.03
 
