@@ -350,9 +350,10 @@ def test_training_with_amp_is_compared_with_float32(filled):
 
 
 @pytest.mark.slow
-def test_a_real_matrix(targets, tmp_path):
+def test_a_real_matrix(targets, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "CELL_S", 2.0)  # of steps that take microseconds
     axes = parse_axes(["mode=eager,default", "batch=4,16"])
-    m = run_matrix(targets("mlp"), axes, resume_dir=tmp_path / "state", budget_s=240)
+    m = run_matrix(targets("mlp"), axes, resume_dir=tmp_path / "state")
     assert [cell.failure for cell in m.cells] == [None] * 4
     eager, default = m.cells[:2]
     assert (eager.is_reference, eager.measurement.compile_s) == (True, None)
@@ -370,11 +371,12 @@ def test_a_real_matrix(targets, tmp_path):
 DRIVER = textwrap.dedent("""
     import sys
     from pathlib import Path
+    from pyrometer.bench.matrix import matrix
     from pyrometer.bench.matrix.axes import parse_axes
-    from pyrometer.bench.matrix.matrix import run_matrix
     from pyrometer.workload.target import parse_target
+    matrix.CELL_S = 1.0
     target = parse_target("targets.py:mlp", cwd=Path(sys.argv[1]))
-    m = run_matrix(target, parse_axes(["batch=1,2,4"]), resume_dir=Path(sys.argv[1], "state"), budget_s=120)
+    m = matrix.run_matrix(target, parse_axes(["batch=1,2,4"]), resume_dir=Path(sys.argv[1], "state"))
     print(m.num_reused, len(m.cells), m.num_missing)
 """)
 
@@ -385,14 +387,13 @@ def test_a_killed_matrix_goes_on_where_it_was(targets, tmp_path):
     command = [sys.executable, "-c", DRIVER, str(tmp_path)]
     state = tmp_path / "state"
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
     while not list(state.glob("*/*.json")):
-        assert time.monotonic() < deadline
         assert first.poll() is None
         time.sleep(0.05)
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
-    second = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
+    second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert second.returncode == 0, second.stderr
     num_reused, num_cells, num_missing = map(int, second.stdout.split())
     assert 1 <= num_reused <= 2
     assert (num_cells, num_missing) == (3, 0)

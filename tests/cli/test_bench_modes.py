@@ -53,8 +53,8 @@ def pyrometer(project, *arguments):
         (["--processes", "5"], "--processes goes with --vs TARGET"),
     ],
 )
-def test_wrong_use_is_one_line(project, arguments, said):
-    done = pyrometer(project, *arguments)
+def test_wrong_use_is_one_line(project, call, arguments, said):
+    done = call(project, "bench", "model.py:work", *arguments)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("error: ")
@@ -91,19 +91,16 @@ def test_an_interrupted_matrix_prints_what_it_has_and_goes_on_later(project):
         "model.py:work",
         "--matrix",
         "batch=1,2,4",
-        "--budget",
-        "60s",
         "--json",
     ]
     first = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=project
     )
-    deadline = time.monotonic() + 120
     while not list(project.glob(".pyrometer/unfinished/*/*.json")):
-        assert time.monotonic() < deadline
+        assert first.poll() is None
         time.sleep(0.05)
     first.send_signal(signal.SIGINT)
-    out, _ = first.communicate(timeout=60)
+    out, _ = first.communicate()
     assert first.returncode == 130
     matrix = json.loads(out)["matrix"]
     assert matrix["interrupted"]
