@@ -24,7 +24,7 @@ from pyrometer.workload.inference import Inference
 def test_the_largest_saving_comes_first_and_nothing_of_another_phase(wide, profiled):
     work = wide(foreach=True)
     before = [parameter.clone() for parameter in work.parts.model.parameters()]
-    found = weigh(profiled(work), work)
+    found = weigh(profiled(work), work, time_limit_s=300)
     savings = [advice.saves_bytes for advice in found.advice]
     assert savings == sorted(savings, reverse=True)
     assert all(advice.proved == "predicted" and "falls in optimizer" in advice.why for advice in found.advice)
@@ -75,7 +75,7 @@ def test_programs_that_need_values_are_advised_without_figures(deep, profiled):
     work = deep()
     model = Looking(work.parts.model)
     work.parts = work.parts._replace(model=model)
-    found = weigh(profiled(work), work)
+    found = weigh(profiled(work), work, time_limit_s=300)
     advice = next(one for one in found.advice if one.slug == "micro-batching")
     assert (advice.saves_bytes, advice.proved) == (None, None)
     assert any("could not be predicted" in note for note in found.notes)
@@ -117,13 +117,13 @@ def test_shorter_lives_never_raise_the_peak(sizes, order, cut):
 def test_compiled_programs_are_advised_without_their_lines(deep):
     work = deep()
     work.parts = work.parts._replace(model=torch.compile(work.parts.model, backend="eager"))
-    slugs = {one.slug for one in profile_memory(work, scaling=False).advice}
+    slugs = {one.slug for one in profile_memory(work, scaling=False, weigh_s=300).advice}
     torch.compiler.reset()
     assert not {"in-place", "let-go-earlier", "offload-saved-tensors"} & slugs
     assert "micro-batching" in slugs
 
 
 def test_a_profile_comes_with_advice(wide):
-    found = profile_memory(wide(foreach=True), scaling=False)
+    found = profile_memory(wide(foreach=True), scaling=False, weigh_s=300)
     assert {"bf16-parameters", "optimizer-implementation"} <= {one.slug for one in found.advice}
     assert from_json(MemoryProfile, to_json(found)) == found
