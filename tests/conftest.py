@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -67,6 +68,17 @@ def unchanged_process() -> Iterator[None]:
     yield
     after = process_state()
     assert {name: after[name] for name in before} == before
+
+
+@pytest.fixture(scope="module")
+def quick_collections() -> Iterator[None]:
+    """What was imported is out of the garbage collector's sight: what collects garbage often takes a third of the time.
+
+    Not for tests that ask who holds a tensor, since that may be what was imported.
+    """
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -22,6 +22,11 @@ def _fresh_dynamo(request: pytest.FixtureRequest) -> Iterator[None]:
     _reset()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _quick_compilations(quick_collections: None) -> None:
+    """Dynamo makes much garbage."""
+
+
 def _reset() -> None:
     if "torch._dynamo" in sys.modules:
         sys.modules["torch._dynamo"].reset()
