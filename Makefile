@@ -7,9 +7,14 @@ TARGET ?= examples/perception.py:workload
 MEASURING := tests/bench tests/checkup tests/hardware tests/loading
 BESIDE := tests/memory tests/compiler
 RULES := tests/rules tests/numerics
+COMMANDS := tests/cli tests/docs tests/examples
+PAGES := tests/report tests/dashboard
+# Slow ones that measure; the other slow tests of the command line do not mind company.
+MEASURING_COMMANDS := tests/cli/test_bench_modes.py tests/cli/test_measuring_verbs.py
 MODULES := web/node_modules/.installed
 
-.PHONY: install demo test test-most test-memory test-rules test-slow slow-most slow-memory lint format docs web web-check clean
+.PHONY: install demo test test-most test-commands test-memory test-compiler test-rules
+.PHONY: test-slow slow-most slow-pages slow-memory slow-compiler lint format docs web web-check clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -23,31 +28,48 @@ install: $(STAMP)
 demo: $(STAMP)
 	$(BIN)/pyrometer check $(TARGET)
 
-# Two processes at a time, since memory is best watched in a process that does little else, with threads that sleep
-# while they wait, or each would spin on the other's cores; then what measures time has the machine to itself.
+# Two processes at a time, the longest first, so that both end at about the same time; with threads that sleep while they
+# wait, or each would spin on the other's cores. Memory and the compiler have processes of their own: many tests of memory
+# look through the whole heap, which the compiler makes twice as large. Then what measures time has the machine to itself.
 test: $(STAMP)
-	OMP_WAIT_POLICY=passive $(MAKE) --no-print-directory --jobs 2 --output-sync=target test-memory test-most test-rules
+	OMP_WAIT_POLICY=passive $(MAKE) --no-print-directory --jobs 2 --output-sync=target \
+		test-most test-memory test-compiler test-rules test-commands
 	$(BIN)/python -m pytest --durations=15 $(MEASURING)
 
 test-most: $(STAMP)
-	$(BIN)/python -m pytest --durations=25 $(BESIDE:%=--ignore=%) $(RULES:%=--ignore=%) $(MEASURING:%=--ignore=%)
+	$(BIN)/python -m pytest --durations=25 \
+		$(BESIDE:%=--ignore=%) $(RULES:%=--ignore=%) $(COMMANDS:%=--ignore=%) $(MEASURING:%=--ignore=%)
+
+test-commands: $(STAMP)
+	$(BIN)/python -m pytest --durations=15 $(COMMANDS)
 
 test-memory: $(STAMP)
-	$(BIN)/python -m pytest --durations=15 $(BESIDE)
+	$(BIN)/python -m pytest --durations=15 tests/memory
+
+test-compiler: $(STAMP)
+	$(BIN)/python -m pytest --durations=15 tests/compiler
 
 test-rules: $(STAMP)
 	$(BIN)/python -m pytest $(RULES)
 
 # Two processes at a time here too; then alone what measures time.
 test-slow: $(STAMP)
-	OMP_WAIT_POLICY=passive $(MAKE) --no-print-directory --jobs 2 --output-sync=target slow-memory slow-most
-	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(MEASURING) tests/cli
+	OMP_WAIT_POLICY=passive $(MAKE) --no-print-directory --jobs 2 --output-sync=target \
+		slow-most slow-memory slow-pages slow-compiler
+	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(MEASURING) $(MEASURING_COMMANDS)
 
 slow-most: $(STAMP)
-	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 --ignore=tests/cli $(BESIDE:%=--ignore=%) $(MEASURING:%=--ignore=%)
+	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(MEASURING_COMMANDS:%=--ignore=%) \
+		$(BESIDE:%=--ignore=%) $(PAGES:%=--ignore=%) $(MEASURING:%=--ignore=%)
+
+slow-pages: $(STAMP)
+	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(PAGES)
 
 slow-memory: $(STAMP)
-	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(BESIDE)
+	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 tests/memory
+
+slow-compiler: $(STAMP)
+	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 tests/compiler
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
