@@ -13,7 +13,7 @@ PAGES := tests/report tests/dashboard
 MEASURING_COMMANDS := tests/cli/test_bench_modes.py tests/cli/test_measuring_verbs.py
 MODULES := web/node_modules/.installed
 
-.PHONY: install demo test test-most test-commands test-memory test-compiler test-rules
+.PHONY: install demo test test-most test-commands test-trace test-memory test-compiler test-rules
 .PHONY: test-slow slow-most slow-pages slow-memory slow-compiler lint format docs web web-check clean
 
 $(STAMP): pyproject.toml constraints.txt
@@ -33,12 +33,15 @@ demo: $(STAMP)
 # look through the whole heap, which the compiler makes twice as large. Then what measures time has the machine to itself.
 test: $(STAMP)
 	OMP_WAIT_POLICY=passive $(MAKE) --no-print-directory --jobs 2 --output-sync=target \
-		test-most test-memory test-compiler test-rules test-commands
+		test-memory test-trace test-compiler test-commands test-rules test-most
 	$(BIN)/python -m pytest --durations=15 $(MEASURING)
 
 test-most: $(STAMP)
-	$(BIN)/python -m pytest --durations=25 \
-		$(BESIDE:%=--ignore=%) $(RULES:%=--ignore=%) $(COMMANDS:%=--ignore=%) $(MEASURING:%=--ignore=%)
+	$(BIN)/python -m pytest --durations=15 \
+		--ignore=tests/trace $(BESIDE:%=--ignore=%) $(RULES:%=--ignore=%) $(COMMANDS:%=--ignore=%) $(MEASURING:%=--ignore=%)
+
+test-trace: $(STAMP)
+	$(BIN)/python -m pytest --durations=15 tests/trace
 
 test-commands: $(STAMP)
 	$(BIN)/python -m pytest --durations=15 $(COMMANDS)
