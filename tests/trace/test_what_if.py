@@ -125,6 +125,16 @@ def test_data_that_is_ready_at_once_saves_exactly_its_time(builder: Any) -> None
     assert (best.kind, best.gain_ns, best.ratio) == ("data", 3000_000, 0.4)
 
 
+def test_a_wait_for_the_loader_is_no_unrecorded_time(builder: Any) -> None:
+    builder.annotate("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 300)
+    builder.op("aten::a", 320, 100)
+    builder.annotate("between", 430, 50)
+    builder.op("aten::b", 490, 100)
+    trace = builder.read()
+    assert gain_us(trace, "gap") == 20 + 70
+    assert gain_us(trace, "data") == 300
+
+
 def test_a_faster_backward_thread_lets_the_main_thread_go_on_earlier(builder: Any) -> None:
     builder.op("aten::linear", 0, 100, **{"Sequence number": 1, "Fwd thread id": 0})
     builder.op("AddmmBackward0", 200, 400, tid=7, **{"Sequence number": 1, "Fwd thread id": 1})

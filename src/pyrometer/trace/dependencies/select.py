@@ -75,7 +75,8 @@ def scales_of(trace: RankTrace, kind: str, pattern: str | None, keep: float) -> 
         scales.event[launching] = keep
         return Scales(scales.event, launch=keep)
     if kind == "gap":
-        scales.event[_mask(trace, _all_of(Kind.USER_ANNOTATION))] = keep
+        known = is_data_loading() if len(graph.device) else is_data_loading() | is_host_communication()
+        scales.event[_mask(trace, _all_of(Kind.USER_ANNOTATION) & ~known)] = keep
         return Scales(scales.event, gap=keep)
     chosen = _mask(trace, (EVENTS[kind] if kind in EVENTS else SUBTREES[kind])() & named)
     if kind == "collective" and not len(graph.device):
