@@ -55,6 +55,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
@@ -64,6 +65,7 @@ from pyrometer.rules.measuring.timers import timers
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
+    from pyrometer.rules.measuring.timed_work import Work
     from pyrometer.rules.source.module import Module
 
 RULE = declare(
@@ -86,35 +88,30 @@ def find(module: Module) -> Iterator[Match]:
     if not module.imports_torch or not speaks_of_devices(module):
         return
     for timing in timings(module):
-        work = work_of(module, timing)
-        first = work.first
-        if first is None or work.waits or work.unclear or work.over_loader:
-            continue
-        yield match(
-            timing.reading,
-            f"the clock is read without waiting for the device, which may not yet have done `{module.source(first)}` "
-            f"(line {first.lineno})",
-            advice=ADVICE,
-            confidence="high" if work.model_calls else "medium",
-        )
+        yield from _unwaited(module, timing.reading, work_of(module, timing), "the clock is read")
     yield from _by_manager(module)
     yield from _by_timeit(module)
 
 
 def _by_manager(module: Module) -> Iterator[Match]:
+    """At most one for each timer, whatever number of blocks it times."""
     for timer in timers(module):
-        for use in timer.uses:
-            work = work_in_block(module, use)
-            if work.first is None or work.waits or work.unclear or work.over_loader:
-                continue
-            yield match(
-                timer.reading,
-                f"`{timer.name}` reads the clock without waiting for the device, which may not yet have done "
-                f"`{module.source(work.first)}` (line {work.first.lineno})",
-                advice=ADVICE,
-                confidence="high" if work.model_calls else "medium",
-            )
-            break
+        uses = (work_in_block(module, use) for use in timer.uses)
+        found = (_unwaited(module, timer.reading, work, f"`{timer.name}` reads the clock") for work in uses)
+        yield from islice(chain.from_iterable(found), 1)
+
+
+def _unwaited(module: Module, reading: ast.Call, work: Work, what: str) -> Iterator[Match]:
+    """A second reading, if devices may still do what it times."""
+    if work.first is None or work.waits or work.unclear or work.over_loader:
+        return
+    yield match(
+        reading,
+        f"{what} without waiting for the device, which may not yet have done `{module.source(work.first)}` "
+        f"(line {work.first.lineno})",
+        advice=ADVICE,
+        confidence="high" if work.model_calls else "medium",
+    )
 
 
 def _by_timeit(module: Module) -> Iterator[Match]:
