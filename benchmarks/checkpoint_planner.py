@@ -25,13 +25,13 @@ from torch.nn import functional
 import pyrometer as pm
 from pyrometer.bench.clock import HostClock
 from pyrometer.bench.comparison.compare import compare_many
-from pyrometer.memory.checkpointing.choosing import Wish
-from pyrometer.memory.checkpointing.every_k import every_k_choices
-from pyrometer.memory.checkpointing.planner import Planner
-from pyrometer.memory.checkpointing.policies import POLICIES
-from pyrometer.memory.checkpointing.solve import Choice, cheapest
-from pyrometer.memory.checkpointing.verify import match_gradients, measured_peak
 from pyrometer.quantity import format_bytes, format_percent, format_seconds
+from pyrometer.tuning.checkpointing.choosing import Wish
+from pyrometer.tuning.checkpointing.every_k import every_k_choices
+from pyrometer.tuning.checkpointing.planner import Planner
+from pyrometer.tuning.checkpointing.policies import POLICIES
+from pyrometer.tuning.checkpointing.solve import Choice, cheapest
+from pyrometer.tuning.checkpointing.verify import match_gradients, measured_peak
 
 
 class CpuClock(HostClock):

@@ -29,8 +29,8 @@ from pyrometer.bench.quantiles import estimate_quantile
 from pyrometer.compiler.costs.record import CacheSummary, CompileCost
 from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.recompiles.record import GuardSummary
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import CompileDocument, TraceDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.html import write_report
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.view.view import view_trace

@@ -22,10 +22,10 @@ from torch import nn
 
 import pyrometer as pm
 from pyrometer.compiler.collecting.collector import collect
-from pyrometer.compiler.shapes.buckets import ShapeBuckets
-from pyrometer.compiler.shapes.isolated import CompileSettings, IsolatedGraph
-from pyrometer.compiler.shapes.planning import padding_share, size_counts
 from pyrometer.quantity import format_percent, format_ratio, format_seconds
+from pyrometer.tuning.shapes.buckets import ShapeBuckets
+from pyrometer.tuning.shapes.isolated import CompileSettings, IsolatedGraph
+from pyrometer.tuning.shapes.planning import padding_share, size_counts
 
 LOW, HIGH = 100, 200
 ROWS = 4

@@ -26,10 +26,10 @@ from torch.utils.data import DataLoader, Dataset
 from pyrometer.hardware.cpu import usable_cpus
 from pyrometer.loading.loader import settings_of
 from pyrometer.loading.settings import LoaderSettings
-from pyrometer.loading.tuning.consumers import open_consumer
-from pyrometer.loading.tuning.running import TurnRunner
-from pyrometer.loading.tuning.tune import tune_loader
 from pyrometer.quantity import format_seconds, significant
+from pyrometer.tuning.loader.consumers import open_consumer
+from pyrometer.tuning.loader.running import TurnRunner
+from pyrometer.tuning.loader.tune import tune_loader
 
 GRID = (0, 1, 2, 3, 4, 6, 8, 12)
 

@@ -30,26 +30,15 @@ if TYPE_CHECKING:
     from pyrometer.compiler.budget import CompileBudget as CompileBudget
     from pyrometer.compiler.budget import assert_compile_budget as assert_compile_budget
     from pyrometer.compiler.difference import diff_compile as diff_compile
-    from pyrometer.compiler.inspecting.evaluation import evaluate_modes as evaluate_modes
-    from pyrometer.compiler.inspecting.inspect import inspect_compile as inspect_compile
-    from pyrometer.compiler.inspecting.observe import observe_compile as observe_compile
+    from pyrometer.compiler.inspection.evaluation import evaluate_modes as evaluate_modes
+    from pyrometer.compiler.inspection.inspect import inspect_compile as inspect_compile
+    from pyrometer.compiler.inspection.observe import observe_compile as observe_compile
     from pyrometer.compiler.report import CompileReport as CompileReport
-    from pyrometer.compiler.shapes.buckets import ShapeBuckets as ShapeBuckets
-    from pyrometer.compiler.shapes.packing import pack_sequences as pack_sequences
-    from pyrometer.compiler.shapes.recommend import recommend_shapes as recommend_shapes
-    from pyrometer.compiler.shapes.sampler import BucketBatchSampler as BucketBatchSampler
     from pyrometer.hardware.environment import Environment as Environment
     from pyrometer.hardware.environment import read_environment as read_environment
     from pyrometer.loading.pipeline import observe_loading as observe_loading
-    from pyrometer.loading.prefetch.prefetcher import DevicePrefetcher as DevicePrefetcher
     from pyrometer.loading.profiling.profile import profile_samples as profile_samples
     from pyrometer.loading.report import LoaderReport as LoaderReport
-    from pyrometer.loading.tuning.tune import tune_loader as tune_loader
-    from pyrometer.memory.batching.largest import largest_batch as largest_batch
-    from pyrometer.memory.batching.micro import micro_batched as micro_batched
-    from pyrometer.memory.checkpointing.adaptive import AdaptiveCheckpoint as AdaptiveCheckpoint
-    from pyrometer.memory.checkpointing.plan import plan_checkpoints as plan_checkpoints
-    from pyrometer.memory.checkpointing.record import CheckpointPlan as CheckpointPlan
     from pyrometer.memory.difference import diff_memory as diff_memory
     from pyrometer.memory.leaks.watch import MemoryWatch as MemoryWatch
     from pyrometer.memory.leaks.watch import assert_no_leak as assert_no_leak
@@ -82,21 +71,32 @@ if TYPE_CHECKING:
     from pyrometer.trace.reading.read import read_trace as read_trace
     from pyrometer.trace.span import span as span
     from pyrometer.trace.trace import Trace as Trace
+    from pyrometer.tuning.batching.largest import largest_batch as largest_batch
+    from pyrometer.tuning.batching.micro import micro_batched as micro_batched
+    from pyrometer.tuning.checkpointing.adaptive import AdaptiveCheckpoint as AdaptiveCheckpoint
+    from pyrometer.tuning.checkpointing.plan import plan_checkpoints as plan_checkpoints
+    from pyrometer.tuning.checkpointing.record import CheckpointPlan as CheckpointPlan
+    from pyrometer.tuning.loader.tune import tune_loader as tune_loader
+    from pyrometer.tuning.prefetch.prefetcher import DevicePrefetcher as DevicePrefetcher
+    from pyrometer.tuning.shapes.buckets import ShapeBuckets as ShapeBuckets
+    from pyrometer.tuning.shapes.packing import pack_sequences as pack_sequences
+    from pyrometer.tuning.shapes.recommend import recommend_shapes as recommend_shapes
+    from pyrometer.tuning.shapes.sampler import BucketBatchSampler as BucketBatchSampler
     from pyrometer.workload.call import Call as Call
     from pyrometer.workload.inference import Inference as Inference
     from pyrometer.workload.training import Training as Training
     from pyrometer.workload.workload import Workload as Workload
 
 _HOMES = {
-    "AdaptiveCheckpoint": "pyrometer.memory.checkpointing.adaptive",
-    "BucketBatchSampler": "pyrometer.compiler.shapes.sampler",
+    "AdaptiveCheckpoint": "pyrometer.tuning.checkpointing.adaptive",
+    "BucketBatchSampler": "pyrometer.tuning.shapes.sampler",
     "Calibration": "pyrometer.bench.calibration",
     "Call": "pyrometer.workload.call",
     "CaptureOptions": "pyrometer.trace.capture.record",
-    "CheckpointPlan": "pyrometer.memory.checkpointing.record",
+    "CheckpointPlan": "pyrometer.tuning.checkpointing.record",
     "CompileBudget": "pyrometer.compiler.budget",
     "CompileReport": "pyrometer.compiler.report",
-    "DevicePrefetcher": "pyrometer.loading.prefetch.prefetcher",
+    "DevicePrefetcher": "pyrometer.tuning.prefetch.prefetcher",
     "Diagnosis": "pyrometer.rules.diagnosis",
     "Environment": "pyrometer.hardware.environment",
     "Finding": "pyrometer.rules.finding",
@@ -107,7 +107,7 @@ _HOMES = {
     "MemoryWatch": "pyrometer.memory.leaks.watch",
     "NumericsReport": "pyrometer.numerics.report",
     "RuleSettings": "pyrometer.rules.settings",
-    "ShapeBuckets": "pyrometer.compiler.shapes.buckets",
+    "ShapeBuckets": "pyrometer.tuning.shapes.buckets",
     "Trace": "pyrometer.trace.trace",
     "Training": "pyrometer.workload.training",
     "Verdict": "pyrometer.bench.comparison.verdict",
@@ -127,32 +127,32 @@ _HOMES = {
     "diff_traces": "pyrometer.trace.difference.compare",
     "disable_attach": "pyrometer.trace.capture.listening",
     "enable_attach": "pyrometer.trace.capture.listening",
-    "evaluate_modes": "pyrometer.compiler.inspecting.evaluation",
+    "evaluate_modes": "pyrometer.compiler.inspection.evaluation",
     "export_trace": "pyrometer.trace.export.formats",
-    "inspect_compile": "pyrometer.compiler.inspecting.inspect",
-    "largest_batch": "pyrometer.memory.batching.largest",
+    "inspect_compile": "pyrometer.compiler.inspection.inspect",
+    "largest_batch": "pyrometer.tuning.batching.largest",
     "largest_batch_that_fits": "pyrometer.memory.prediction.fits",
     "load_rule_settings": "pyrometer.rules.settings",
     "measure": "pyrometer.bench.measure",
-    "micro_batched": "pyrometer.memory.batching.micro",
-    "observe_compile": "pyrometer.compiler.inspecting.observe",
+    "micro_batched": "pyrometer.tuning.batching.micro",
+    "observe_compile": "pyrometer.compiler.inspection.observe",
     "observe_loading": "pyrometer.loading.pipeline",
-    "pack_sequences": "pyrometer.compiler.shapes.packing",
-    "plan_checkpoints": "pyrometer.memory.checkpointing.plan",
+    "pack_sequences": "pyrometer.tuning.shapes.packing",
+    "plan_checkpoints": "pyrometer.tuning.checkpointing.plan",
     "predict_memory": "pyrometer.memory.prediction.predict",
     "profile_memory": "pyrometer.memory.profiling",
     "profile_samples": "pyrometer.loading.profiling.profile",
     "read_environment": "pyrometer.hardware.environment",
     "read_snapshot": "pyrometer.memory.snapshots.read",
     "read_trace": "pyrometer.trace.reading.read",
-    "recommend_shapes": "pyrometer.compiler.shapes.recommend",
+    "recommend_shapes": "pyrometer.tuning.shapes.recommend",
     "record_snapshot": "pyrometer.memory.snapshots.recording",
     "record_trace": "pyrometer.trace.capture.workload",
     "report_snapshot": "pyrometer.memory.snapshots.build",
     "span": "pyrometer.trace.span",
     "trace_script": "pyrometer.trace.capture.script",
     "track_memory": "pyrometer.memory.tracking",
-    "tune_loader": "pyrometer.loading.tuning.tune",
+    "tune_loader": "pyrometer.tuning.loader.tune",
     "watch_memory": "pyrometer.memory.leaks.watch",
     "watch_numerics": "pyrometer.numerics.watch",
 }

@@ -22,9 +22,8 @@ from __future__ import annotations
 import difflib
 import math
 import re
-import sys
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -187,10 +186,8 @@ def read_table(file: Path, name: str | None = None) -> dict[str, Any]:
         InputError: the file cannot be read, or something else than a table stands there; or, where a table within is
             read, a name beside it that nobody knows, as it may be this one misspelled; the message names it.
     """
-    # The standard library has it from 3.11 on.
-    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        table: dict[str, Any] = toml.loads(file.read_text(encoding="utf-8"))
+        table: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file}: cannot be read as TOML: {error}; correct it or move it away") from error
     path = ("tool", "pyrometer") if name is None else ("tool", "pyrometer", name)

@@ -18,7 +18,7 @@ from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule
-from pyrometer.rules.sources import program_modules
+from pyrometer.source.program import program_modules
 from pyrometer.workload.loading import load_workload
 from pyrometer.workload.target import parse_target
 from pyrometer.workload.workload import Workload

@@ -16,9 +16,9 @@ import httpx
 import pytest
 
 from pyrometer.cli import ui
-from pyrometer.cli.announcing import announced, announcement
 from pyrometer.cli.main import main
 from pyrometer.cli.progress import progress_bar
+from pyrometer.cli.running import announced, announcement
 from pyrometer.store.running import list_running
 
 RUN = "import sys; from pyrometer.cli.main import main; sys.exit(main(sys.argv[1:]))"

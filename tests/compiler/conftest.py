@@ -1,32 +1,3 @@
-"""Each test starts with nothing compiled, and leaves nothing behind."""
+from compiler_fixtures import fresh_dynamo, quick_compilations
 
-from __future__ import annotations
-
-import sys
-from collections.abc import Iterator
-
-import pytest
-
-
-@pytest.fixture(autouse=True)
-def _fresh_dynamo(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Forget what was compiled, so that limits and automatic dynamic sizes of one test do not reach the next.
-
-    Modules that share a compiled fixture set `keeps_compiled = True`.
-    """
-    if getattr(request.module, "keeps_compiled", False):
-        yield
-        return
-    _reset()
-    yield
-    _reset()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick_compilations(quick_collections: None) -> None:
-    """Dynamo makes much garbage."""
-
-
-def _reset() -> None:
-    if "torch._dynamo" in sys.modules:
-        sys.modules["torch._dynamo"].reset()
+__all__ = ["fresh_dynamo", "quick_compilations"]

@@ -10,7 +10,7 @@ from pyrometer.compiler.budget import CompileBudget, assert_compile_budget, chec
 from pyrometer.compiler.build import build_report
 from pyrometer.compiler.collecting.collector import collect
 from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCost
-from pyrometer.compiler.inspecting.record import Runtime, SilentEager
+from pyrometer.compiler.inspection.record import Runtime, SilentEager
 from pyrometer.compiler.recompiles.record import ChangedInput, GuardSummary, Recompile, RecompileCause
 from pyrometer.compiler.report import CompileReport
 from pyrometer.errors import BudgetExceededError, ExitCode, InputError

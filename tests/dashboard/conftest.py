@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -131,7 +131,7 @@ def fill(stored: Callable[..., Run]) -> Callable[..., None]:
         columns = ", ".join(plain)
         rows = []
         for number in range(count):
-            now = datetime.now(timezone.utc) - timedelta(minutes=number)
+            now = datetime.now(UTC) - timedelta(minutes=number)
             fresh = {
                 "id": f"{now:%Y%m%d-%H%M%S}-{number:06x}",
                 "created_at": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),

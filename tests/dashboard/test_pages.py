@@ -9,7 +9,7 @@ import time
 import pytest
 
 from pyrometer.dashboard.index import PAGE_SIZE
-from pyrometer.report.exhibits import ARTIFACT, Exhibits, pack
+from pyrometer.report.attachments import ARTIFACT, Exhibits, pack
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
 
@@ -367,7 +367,7 @@ def test_a_damaged_row_costs_its_own_row_only(server, save, folder):
 
 
 def test_an_error_of_our_own_is_one_sentence(server, save, monkeypatch, capfd):
-    from pyrometer.dashboard.shelf import Shelf
+    from pyrometer.dashboard.stored import Shelf
 
     save()
 

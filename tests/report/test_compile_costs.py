@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCost, PhaseTree
-from pyrometer.compiler.inspecting.record import GraphRuntime, Runtime
+from pyrometer.compiler.inspection.record import GraphRuntime, Runtime
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.report import html
 from pyrometer.report.compile_context import REST

@@ -29,7 +29,7 @@ from pyrometer.compiler.costs.record import (
 )
 from pyrometer.compiler.fusion.record import Folding, FusedGroup, MemoryPlan, NotFused
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.inspecting.record import Evaluation, GraphRuntime, ModeResult, Runtime, SilentEager
+from pyrometer.compiler.inspection.record import Evaluation, GraphRuntime, ModeResult, Runtime, SilentEager
 from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompiles.record import (
     ChangedInput,

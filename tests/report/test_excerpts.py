@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from pyrometer.report import html
+from pyrometer.report.attachments import Exhibits, SourceText, pack, unpack
 from pyrometer.report.documents import CheckDocument
 from pyrometer.report.excerpts import AROUND, MOST_OF_FUNCTION, excerpt
-from pyrometer.report.exhibits import Exhibits, SourceText, pack, unpack
 from pyrometer.report.sources import functions_at, read_sources
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding, Place

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
 
 from pyrometer.errors import InputError
 from pyrometer.record import to_dict
-from pyrometer.report.exhibiting import earlier_runs, stored_exhibits
-from pyrometer.report.exhibits import ARTIFACT, Exhibits, SourceText, pack, unpack
+from pyrometer.report.attaching import earlier_runs, stored_exhibits
+from pyrometer.report.attachments import ARTIFACT, Exhibits, SourceText, pack, unpack
 from pyrometer.report.html import page
 from pyrometer.store.run import new_run
 from pyrometer.store.store import Store
@@ -35,9 +37,9 @@ def store(tmp_path):
 
 @pytest.fixture
 def moments():
-    from datetime import datetime, timezone
+    from datetime import datetime
 
-    return [datetime(2026, 11, day, tzinfo=timezone.utc) for day in range(1, 5)]
+    return [datetime(2026, 11, day, tzinfo=UTC) for day in range(1, 5)]
 
 
 def test_the_same_exhibits_give_the_same_bytes_and_come_back():

@@ -15,7 +15,6 @@ from pyrometer.loading.advice import LoaderAdvice
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.memory.advice.record import Advice
-from pyrometer.memory.checkpointing.record import CheckpointPlan, GradientMatch, PlanPoint, StepFigures
 from pyrometer.memory.difference import diff_memory
 from pyrometer.memory.place import HeldBytes
 from pyrometer.memory.profile import (
@@ -45,6 +44,7 @@ from pyrometer.report.charts.stacked_area import stacked_area
 from pyrometer.report.documents import CheckDocument, Document, MemoryDocument, SnapshotDocument
 from pyrometer.report.kinds import kind_of
 from pyrometer.report.memory_context import SLOTS, ledger_shares
+from pyrometer.tuning.checkpointing.record import CheckpointPlan, GradientMatch, PlanPoint, StepFigures
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 CANARY = "</script><img src=x onerror=alert(1)>"

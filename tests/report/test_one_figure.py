@@ -20,15 +20,15 @@ from pyrometer.memory.profile import Fit, MemoryProfile, ProcessLevels
 from pyrometer.memory.timeline import Timeline
 from pyrometer.quantity import format_bytes, format_seconds
 from pyrometer.report import html, markdown, page_context, terminal
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import CheckDocument, TraceDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts.findings import cards, reading_section
 from pyrometer.report.facts.memory import sections
 from pyrometer.report.facts.trace_words import median_step
 from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.rules.data.data_waits import explain
-from pyrometer.rules.data.shares import data_share, measured_share
+from pyrometer.rules.data.patterns.shares import data_share, measured_share
 from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.reading.steps import read_profile

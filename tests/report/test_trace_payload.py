@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pyrometer.record import from_json
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import TraceDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.block import block_of, element
 from pyrometer.report.payloads.trace import blocks
 from pyrometer.trace.difference.record import TimeChange, TraceDiff

@@ -19,7 +19,7 @@ from pyrometer.rules.explain import findings_of
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match
 from pyrometer.rules.registry import find_rule
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 
 ROOT = Path(__file__).parents[2]
 
@@ -172,7 +172,7 @@ def _trace(work: Any, steps: int) -> Any:
 
 
 def _compiled(work: Any, _steps: int) -> Any:
-    from pyrometer.compiler.inspecting.inspect import inspect_compile
+    from pyrometer.compiler.inspection.inspect import inspect_compile
 
     return inspect_compile(work, budget_s=2.0)
 

@@ -11,7 +11,7 @@ from pyrometer.rules.explain import explain, findings_of, missing_kinds, num_ask
 from pyrometer.rules.finding import Finding, Place, Suppressed
 from pyrometer.rules.match import match
 from pyrometer.rules.rule import Rule
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 
 TEXT = "x = 1\ny = 2\n"
 

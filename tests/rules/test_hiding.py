@@ -8,7 +8,7 @@ from typing import Any
 from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.hiding import hidden_by
 from pyrometer.rules.settings import RuleSettings
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 
 TEXT = """\
 import torch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyrometer.rules.finding import Place
 from pyrometer.rules.joining import function_at, lines_within, module_of
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 
 TEXT = """\
 import torch

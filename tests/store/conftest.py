@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def make_run() -> MakeRun:
             environment={"fingerprint": "f00d", "os": "Linux"},
             command=["pyrometer", kind, target],
             commit=("0123456789abcdef", False),
-            now=datetime.now(timezone.utc) - timedelta(seconds=age_s),
+            now=datetime.now(UTC) - timedelta(seconds=age_s),
         )
 
     return make

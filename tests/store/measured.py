@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyrometer.store.run import Run, new_run
@@ -94,5 +94,5 @@ def measured_run(
         environment=taken_on,
         command=["pyrometer", kind, target],
         commit=commit,
-        now=datetime.now(timezone.utc) - timedelta(seconds=age_s),
+        now=datetime.now(UTC) - timedelta(seconds=age_s),
     )

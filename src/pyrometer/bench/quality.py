@@ -13,7 +13,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 
 
-class Doubt(str, enum.Enum):
+class Doubt(enum.StrEnum):
     """Every reservation that can be made about a measurement or a verdict."""
 
     FIRST_CALL_ONLY = "first_call_only"

@@ -11,13 +11,13 @@ import msgspec
 from pyrometer.bench.measure import DEFAULT_BUDGET_S, Progress
 from pyrometer.checkup.checkup import Checkup
 from pyrometer.checkup.explaining import diagnose_evidence, evidence_of, failed
-from pyrometer.checkup.observing import observe
+from pyrometer.checkup.observe import observe
 from pyrometer.checkup.options import CheckOptions
 from pyrometer.quantity import Seconds
 from pyrometer.rules.audit.audit import audit
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.settings import RuleSettings
-from pyrometer.rules.sources import is_library
+from pyrometer.source.program import is_library
 from pyrometer.workload.workload import Workload
 
 

@@ -11,7 +11,7 @@ from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.explain import explain
 from pyrometer.rules.hiding import hidden_by
 from pyrometer.rules.settings import RuleSettings
-from pyrometer.rules.sources import program_modules
+from pyrometer.source.program import program_modules
 
 
 def explained(found: Checkup, options: CheckOptions) -> Checkup:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyrometer.bench.measure import Progress
 from pyrometer.checkup.checkup import Checkup
 from pyrometer.checkup.explaining import explained
-from pyrometer.checkup.observing import observe
+from pyrometer.checkup.observe import observe
 from pyrometer.checkup.options import CheckOptions
 from pyrometer.workload.workload import Workload
 

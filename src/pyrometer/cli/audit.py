@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pyrometer.cli.checking import check_options, exit_code_of_checkup, observe_target
+from pyrometer.cli.observe import check_options, exit_code_of_checkup, observe_target
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_result

@@ -114,7 +114,7 @@ def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: An
     from pyrometer.bench.measure import DEFAULT_BUDGET_S, measure
     from pyrometer.bench.quality import Circumstances
     from pyrometer.bench.soak import soak
-    from pyrometer.checkup.feeding import observe_feeding
+    from pyrometer.checkup.loading import observe_feeding
     from pyrometer.hardware.environment import read_environment
     from pyrometer.report.documents import BenchDocument
     from pyrometer.workload.loading import load_workload

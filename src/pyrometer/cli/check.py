@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from pyrometer.cli.checking import check_options, exit_code_of_checkup, observe_target
+from pyrometer.cli.observe import check_options, exit_code_of_checkup, observe_target
 from pyrometer.cli.pages import page_option, page_place, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
@@ -19,7 +19,7 @@ from pyrometer.errors import UsageError
 if TYPE_CHECKING:
     from pyrometer.checkup.checkup import Checkup
     from pyrometer.checkup.options import CheckOptions
-    from pyrometer.report.exhibits import Exhibits
+    from pyrometer.report.attachments import Exhibits
     from pyrometer.workload.target import Target
 
 FALLBACK_REPORT = "pyrometer-report.html"
@@ -50,8 +50,8 @@ def command(
     A script runs as it would without us: its own stdout stays clean, and our summary goes to stderr. Its arguments
     follow after --.
     """
+    from pyrometer.report.attaching import with_sources
     from pyrometer.report.documents import CheckDocument
-    from pyrometer.report.exhibiting import with_sources
     from pyrometer.workload.target import parse_target
 
     parsed = parse_target(target, arguments)
@@ -90,8 +90,8 @@ def command(
 def _explained(target: Target, options: CheckOptions, *, quiet: bool) -> tuple[Checkup, Exhibits]:
     """What was observed, with what the rules say of it; and its trace as a page draws it, which the checkup does not keep."""
     from pyrometer.checkup.explaining import explained
-    from pyrometer.report.exhibiting import draw
-    from pyrometer.report.exhibits import Exhibits
+    from pyrometer.report.attaching import draw
+    from pyrometer.report.attachments import Exhibits
 
     drawn: list[Exhibits] = []
     options = dataclasses.replace(

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from pyrometer.cli.baseline import read_baseline
-from pyrometer.cli.inspecting import Inspected, inspect_target, parse_extras
+from pyrometer.cli.compile_inspection import Inspected, inspect_target, parse_extras
 from pyrometer.cli.limits import parse_limits
 from pyrometer.cli.pages import page_option, require_folder, write_page
 from pyrometer.cli.parameters import DURATION
@@ -20,8 +20,8 @@ from pyrometer.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from pyrometer.compiler.budget import CompileBudget
     from pyrometer.compiler.report import CompileReport
+    from pyrometer.report.attachments import Exhibits
     from pyrometer.report.documents import CompileDocument
-    from pyrometer.report.exhibits import Exhibits
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -106,8 +106,8 @@ def command(
 
 
 def _exhibits(document: CompileDocument, baseline: CompileReport | None, *, no_source: bool) -> Exhibits:
-    from pyrometer.report.exhibiting import with_sources
-    from pyrometer.report.exhibits import Exhibits
+    from pyrometer.report.attaching import with_sources
+    from pyrometer.report.attachments import Exhibits
 
     before = [] if baseline is None else baseline.graph_records
     return Exhibits() if no_source else with_sources(Exhibits(graphs_before=before), document)

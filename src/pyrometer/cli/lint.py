@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pyrometer.cli.linting import Changes, Known, Shape, lint_named, lint_stdin
+from pyrometer.cli.lint_run import Changes, Known, Shape, lint_named, lint_stdin
 from pyrometer.errors import ExitCode, UsageError
 
 STDIN = "-"

@@ -9,16 +9,16 @@ import click
 import msgspec
 
 from pyrometer.cli.memory_flags import parse_memory_limits, parse_sizes, parse_what_if, undecided
+from pyrometer.cli.memory_profile import SNAPSHOT_SUFFIXES, MemoryQuestion, of_script, of_snapshot, of_target
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import BYTES, DURATION
 from pyrometer.cli.printing import print_result
-from pyrometer.cli.remembering import SNAPSHOT_SUFFIXES, MemoryQuestion, of_script, of_snapshot, of_target
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.errors import ExitCode
 
 if TYPE_CHECKING:
+    from pyrometer.report.attachments import Exhibits
     from pyrometer.report.documents import MemoryDocument, SnapshotDocument
-    from pyrometer.report.exhibits import Exhibits
 
 
 @click.command()
@@ -64,8 +64,8 @@ def command(
     A SCRIPT runs unchanged. SNAPSHOT is a file that torch.cuda.memory._dump_snapshot wrote: why memory ran out, how it
     was fragmented, and which settings of the allocator would have helped.
     """
-    from pyrometer.report.exhibiting import with_sources
-    from pyrometer.report.exhibits import Exhibits
+    from pyrometer.report.attaching import with_sources
+    from pyrometer.report.attachments import Exhibits
 
     question = MemoryQuestion(
         target=target,

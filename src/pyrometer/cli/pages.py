@@ -20,8 +20,8 @@ import click
 from pyrometer.errors import InputError, StoreError, UsageError
 
 if TYPE_CHECKING:
+    from pyrometer.report.attachments import Exhibits
     from pyrometer.report.documents import Document
-    from pyrometer.report.exhibits import Exhibits
     from pyrometer.store.run import Run
     from pyrometer.store.store import Store
 
@@ -174,7 +174,7 @@ def stored_page(store: Store, run: Run) -> str:
         InputError: the run is damaged, or of a kind that has no page.
         StoreError: the store cannot be read.
     """
-    from pyrometer.report.exhibiting import stored_exhibits
+    from pyrometer.report.attaching import stored_exhibits
     from pyrometer.report.html import render_document
 
     return render_document(run.kind, run.document, stored_exhibits(store, run))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from pyrometer.bench.stage import Stage
-from pyrometer.cli.announcing import announcement
+from pyrometer.cli.running import announcement
 
 SHOW_AFTER_S = 2.0
 

@@ -18,21 +18,21 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
-from pyrometer.cli.announcing import announced
+from pyrometer.cli.running import announced
 from pyrometer.errors import StoreError, UsageError
 from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:  # SQLAlchemy takes longer to import than the rest of the command line
     from pyrometer.hardware.environment import Environment
+    from pyrometer.report.attachments import Exhibits
     from pyrometer.report.documents import Document
-    from pyrometer.report.exhibits import Exhibits
     from pyrometer.store.run import Run
 
 D = TypeVar("D", bound="Document")
@@ -77,7 +77,7 @@ def stored(
 
 def _artifacts(exhibits: Exhibits) -> dict[str, bytes | Path]:
     """The files to keep with a run; none where nothing would be drawn."""
-    from pyrometer.report.exhibits import ARTIFACT, Exhibits, pack
+    from pyrometer.report.attachments import ARTIFACT, Exhibits, pack
 
     return {} if exhibits == Exhibits() else {ARTIFACT: pack(exhibits)}
 
@@ -119,7 +119,7 @@ def save_run(
         environment=to_dict(environment),
         command=_command(),
         commit=read_commit(Path.cwd()),
-        now=datetime.now(timezone.utc),
+        now=datetime.now(UTC),
     )
     try:
         return Store.open(store_location).save(run, artifacts)
@@ -134,7 +134,7 @@ def provenance(run: Run | None) -> dict[str, Any]:
         return {"run_id": run.id, "created": run.created_at, "command": run.command}
     return {
         "run_id": None,
-        "created": datetime.now(timezone.utc).isoformat().replace("+00:00", "Z"),
+        "created": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
         "command": _command(),
     }
 

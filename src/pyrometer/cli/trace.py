@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 import msgspec
 
-from pyrometer.cli.capturing import Captured, capture_process, capture_target, parse_extras
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import print_document, print_result, print_view
 from pyrometer.cli.saving import provenance, store_options, stored
+from pyrometer.cli.trace_capture import Captured, capture_process, capture_target, parse_extras
 from pyrometer.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
+    from pyrometer.report.attachments import Exhibits
     from pyrometer.report.documents import TraceDocument
-    from pyrometer.report.exhibits import Exhibits
     from pyrometer.trace.trace import Trace
 
 Asked: TypeAlias = "tuple[str | None, str | None]"
@@ -142,7 +142,7 @@ def _of_files(
             _export(trace, export)
         if _is_asked(asked):
             return _answer(trace, asked, as_json=as_json)
-    from pyrometer.report.exhibits import Exhibits
+    from pyrometer.report.attachments import Exhibits
     from pyrometer.trace.reporting.job_report import report_files
 
     files = find_files(list(inputs))
@@ -156,8 +156,8 @@ def _of_files(
 
 def _drawn(files: Sequence[str | Path], *, strict: bool) -> Exhibits:
     """The first few ranks, as a page draws them; they are read again, since reports do not hold their events."""
-    from pyrometer.report.exhibiting import draw
-    from pyrometer.report.exhibits import MOST_RANKS
+    from pyrometer.report.attaching import draw
+    from pyrometer.report.attachments import MOST_RANKS
     from pyrometer.trace.reading.read import read_trace
 
     return draw(read_trace(list(files[:MOST_RANKS]), strict=strict).ranks)
@@ -175,7 +175,7 @@ def _of_capture(
     if _is_asked(asked):
         return _answer(captured.trace, asked, as_json=as_json) or captured.exit_code
     from pyrometer.hardware.environment import read_environment
-    from pyrometer.report.exhibiting import draw
+    from pyrometer.report.attaching import draw
     from pyrometer.trace.reporting.job_report import report_trace
 
     document = _document(captured.target, report_trace(captured.trace))
@@ -212,8 +212,8 @@ def _document(target: str, found: Any) -> TraceDocument:
 
 
 def _compared(inputs: tuple[str, ...], *, strict: bool) -> tuple[TraceDocument, Exhibits]:
+    from pyrometer.report.attaching import draw
     from pyrometer.report.documents import TraceDocument
-    from pyrometer.report.exhibiting import draw
     from pyrometer.trace.difference.compare import diff_traces
     from pyrometer.trace.reading.read import read_trace
     from pyrometer.trace.reporting.rank_report import report_rank

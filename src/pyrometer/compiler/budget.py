@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Annotated
 
-from pyrometer.compiler.inspecting.silence import silent_texts
+from pyrometer.compiler.inspection.silence import silent_texts
 from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.wording import break_text, frame_text, headline, listed, recompile_text
 from pyrometer.errors import BudgetExceededError, InputError

@@ -23,7 +23,7 @@ from pyrometer.compiler.fusion.read import read_fusion
 from pyrometer.compiler.fusion.record import FusionReport
 from pyrometer.compiler.graphs.groups import with_groups
 from pyrometer.compiler.graphs.read import read_graphs
-from pyrometer.compiler.inspecting.record import Evaluation, Runtime
+from pyrometer.compiler.inspection.record import Evaluation, Runtime
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.recompiles.guards import read_guards
 from pyrometer.compiler.recompiles.read import read_limits, read_recompiles

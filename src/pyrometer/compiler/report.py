@@ -17,7 +17,7 @@ from pyrometer.compiler.costs.record import (
 )
 from pyrometer.compiler.fusion.record import Folding, FusedGroup, MemoryPlan, NotFused
 from pyrometer.compiler.graphs.record import Graph
-from pyrometer.compiler.inspecting.record import Evaluation, Runtime
+from pyrometer.compiler.inspection.record import Evaluation, Runtime
 from pyrometer.compiler.recompiles.record import GuardSummary, LimitReached, Recompile, SymbolicSize
 from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from pyrometer.dashboard.answers import AbsentError, answering, as_json
 from pyrometer.dashboard.documents import History, RunningRuns, RunsPage, running_now
 from pyrometer.dashboard.pages import asked_of, pair_of
-from pyrometer.dashboard.shelf import Shelf
+from pyrometer.dashboard.stored import Shelf
 from pyrometer.errors import InputError
 
 

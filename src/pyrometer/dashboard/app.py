@@ -13,7 +13,7 @@ from pyrometer.dashboard.access import Guard
 from pyrometer.dashboard.api import Api
 from pyrometer.dashboard.events import Events
 from pyrometer.dashboard.pages import Pages
-from pyrometer.dashboard.shelf import Shelf
+from pyrometer.dashboard.stored import Shelf
 
 
 def make_app(

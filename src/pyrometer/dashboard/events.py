@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from pyrometer.dashboard.documents import RunningRuns, running_now
-from pyrometer.dashboard.shelf import Shelf
+from pyrometer.dashboard.stored import Shelf
 from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, to_json

@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from pyrometer.dashboard.answers import AbsentError, EndedError, answering, as_page, as_report, asset
 from pyrometer.dashboard.documents import Series, running_now
 from pyrometer.dashboard.index import Filter
-from pyrometer.dashboard.shelf import Shelf
+from pyrometer.dashboard.stored import Shelf
 from pyrometer.errors import InputError
 from pyrometer.record import to_dict
 from pyrometer.report.payloads.block import block_of, element

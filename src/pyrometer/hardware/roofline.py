@@ -11,7 +11,7 @@ import enum
 from pyrometer.errors import InputError
 
 
-class Bound(str, enum.Enum):
+class Bound(enum.StrEnum):
     """What limits a piece of work on a device."""
 
     MEMORY = "memory"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from pyrometer.loading.board import BatchCost
 from pyrometer.loading.model import LoaderModel
 from pyrometer.loading.report import StageTime, Where
 from pyrometer.loading.settings import LoaderSettings
+from pyrometer.loading.shared_times import BatchCost
 from pyrometer.loading.watched import Pull
 from pyrometer.quantity import Seconds
 

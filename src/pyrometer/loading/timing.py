@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyrometer.loading.board import BatchCost, TimingBoard
 from pyrometer.loading.private import fetching
+from pyrometer.loading.shared_times import BatchCost, TimingBoard
 from pyrometer.quantity import Seconds
 
 _SCHEDSTAT = Path("/proc/thread-self/schedstat")

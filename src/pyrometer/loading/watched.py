@@ -16,11 +16,11 @@ import psutil
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from pyrometer.loading.board import BatchCost, TimingBoard
 from pyrometer.loading.failure import loader_code, starting_workers
 from pyrometer.loading.loader import settings_of, start_method, with_settings
 from pyrometer.loading.private import fetching, loader_queue
 from pyrometer.loading.settings import LoaderSettings
+from pyrometer.loading.shared_times import BatchCost, TimingBoard
 from pyrometer.loading.timing import Timed, TimedCollate, TimedStart
 from pyrometer.loading.worker_memory import own_bytes
 from pyrometer.quantity import Bytes, Seconds

@@ -23,7 +23,7 @@ from pyrometer.quantity import Bytes, Seconds, format_bytes, format_seconds
 from pyrometer.record import Record, doc
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import torch
 
 from pyrometer.numerics.gradients import StepGradients, read_gradients, summarised
-from pyrometer.numerics.ledger import Ledger
 from pyrometer.numerics.modules import ModuleWatch
+from pyrometer.numerics.nonfinite import Ledger
 from pyrometer.numerics.report import Gradients, NonFinite, Scaling
 
 

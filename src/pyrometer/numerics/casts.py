@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from pyrometer.numerics.ledger import Made
+from pyrometer.numerics.nonfinite import Made
 from pyrometer.numerics.operators import Seen
 from pyrometer.numerics.report import IntegerCast
 from pyrometer.numerics.tensors import has_values, memory_key

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import _pytree as pytree
 
-from pyrometer.numerics.ledger import Ledger, Made
+from pyrometer.numerics.nonfinite import Ledger, Made
 from pyrometer.numerics.private.dispatch import DispatchMode, name_of, writes
 from pyrometer.numerics.tensors import has_values, memory_key
 from pyrometer.workload.whereabouts.following import Following

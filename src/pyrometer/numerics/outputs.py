@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pyrometer.numerics.ledger import NAN, Ledger
+from pyrometer.numerics.nonfinite import NAN, Ledger
 from pyrometer.numerics.report import ModuleOutput, NonFinite, StepOutput
 from pyrometer.numerics.statistics import value_statistics
 from pyrometer.numerics.tensors import floating_tensors

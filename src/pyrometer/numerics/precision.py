@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pyrometer.numerics.ledger import Made
+from pyrometer.numerics.nonfinite import Made
 from pyrometer.numerics.operators import Seen
 from pyrometer.numerics.report import PrecisionUse
 from pyrometer.workload.whereabouts.lines import Site

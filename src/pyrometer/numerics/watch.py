@@ -19,8 +19,8 @@ from pyrometer.numerics.activations import ActivationWatch
 from pyrometer.numerics.backward import GradientWatch
 from pyrometer.numerics.casts import CastWatch
 from pyrometer.numerics.comparison import precision_shift
-from pyrometer.numerics.ledger import Ledger, Made
 from pyrometer.numerics.modules import ModuleWatch
+from pyrometer.numerics.nonfinite import Ledger, Made
 from pyrometer.numerics.operators import Operators, Seen
 from pyrometer.numerics.outputs import OutputWatch
 from pyrometer.numerics.precision import PrecisionWatch

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from pyrometer.report.exhibiting import stored_exhibits
-from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.attaching import stored_exhibits
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.facts.comparison import side_names, target
 from pyrometer.report.run_documents import CompareDocument
 from pyrometer.store.comparison import compare_runs

@@ -17,10 +17,8 @@ from pyrometer.bench.stability import Soak
 from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
-from pyrometer.compiler.shapes.record import ShapeAdvice
 from pyrometer.hardware.environment import Environment
 from pyrometer.loading.report import LoaderReport
-from pyrometer.memory.checkpointing.record import CheckpointPlan
 from pyrometer.memory.difference import MemoryDiff
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.difference import SnapshotDiff
@@ -35,6 +33,8 @@ from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.trace.reporting.verdict import TraceVerdict
+from pyrometer.tuning.checkpointing.record import CheckpointPlan
+from pyrometer.tuning.shapes.record import ShapeAdvice
 from pyrometer.version import __version__
 from pyrometer.workload.program.record import Program
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pyrometer.report.attachments import FunctionLines, SourceText
 from pyrometer.report.documents import CheckDocument, Document
-from pyrometer.report.exhibits import FunctionLines, SourceText
 from pyrometer.report.findings_context import views
 from pyrometer.rules.finding import Place
 

@@ -10,7 +10,7 @@ import msgspec
 from pyrometer.bench.measurement import Measurement
 from pyrometer.errors import InputError
 from pyrometer.record import from_dict
-from pyrometer.report.exhibits import PastRun
+from pyrometer.report.attachments import PastRun
 from pyrometer.store.run import Run
 
 

@@ -16,9 +16,9 @@ from markupsafe import Markup
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
 from pyrometer.report import kinds
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import Document
 from pyrometer.report.excerpts import excerpts
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts.layout import percent, spans

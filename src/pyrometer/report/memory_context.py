@@ -17,7 +17,7 @@ from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts import snapshot as of_snapshot
 from pyrometer.report.facts.layout import Section
-from pyrometer.rules.data.shares import measured_share, watched_share
+from pyrometer.rules.data.patterns.shares import measured_share, watched_share
 
 MOST_ROWS = 25
 """Rows of a table on the page; the document holds more."""

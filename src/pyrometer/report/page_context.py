@@ -12,6 +12,7 @@ from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.stability import Soak
 from pyrometer.hardware.environment import Environment
 from pyrometer.memory.profile import MemoryProfile
+from pyrometer.report.attachments import MOST_RANKS
 from pyrometer.report.charts.forest import forest
 from pyrometer.report.charts.histogram import histogram, latency_scale
 from pyrometer.report.charts.line import memory_line
@@ -31,7 +32,6 @@ from pyrometer.report.documents import (
     SnapshotDocument,
     TraceDocument,
 )
-from pyrometer.report.exhibits import MOST_RANKS
 from pyrometer.report.facts import audit as of_audit
 from pyrometer.report.facts import calibration as of_calibration
 from pyrometer.report.facts import cold as of_cold

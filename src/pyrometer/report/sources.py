@@ -11,9 +11,9 @@ from typing import cast
 
 from pyrometer.compiler.report import CompileReport
 from pyrometer.memory.profile import MemoryProfile
+from pyrometer.report.attachments import FunctionLines, SourceText
 from pyrometer.report.documents import CheckDocument, CompileDocument, Document, MemoryDocument
 from pyrometer.report.excerpts import MOST_OF_FUNCTION
-from pyrometer.report.exhibits import FunctionLines, SourceText
 
 MOST_LINES = 2_000
 """Lines that are kept over all files."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyrometer.loading.report import LoaderReport
     from pyrometer.memory.profile import MemoryProfile
     from pyrometer.numerics.report import NumericsReport
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
     from pyrometer.trace.capture.record import Capture
     from pyrometer.trace.jobs.job import Job
     from pyrometer.trace.reporting.rank_report import RankReport

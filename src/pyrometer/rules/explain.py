@@ -17,7 +17,7 @@ from pyrometer.rules.ranking import ranked
 from pyrometer.rules.reading.steps import read_profile
 from pyrometer.rules.registry import rules
 from pyrometer.rules.rule import Kind, Rule
-from pyrometer.rules.sources import shown_path
+from pyrometer.source.program import shown_path
 
 Hide = Callable[[Finding], Suppressed | None]
 """Says why a finding is not to be shown, or null."""

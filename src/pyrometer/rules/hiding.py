@@ -12,7 +12,7 @@ from pyrometer.rules.lint.suppression import ignore_for, ignores_in
 from pyrometer.rules.settings import RuleSettings
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 
 def hidden_by(modules: Sequence[Module], settings: RuleSettings) -> Callable[[Finding], Suppressed | None]:

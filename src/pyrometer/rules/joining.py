@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -10,7 +10,7 @@ import msgspec
 
 from pyrometer.record import Record, doc
 from pyrometer.rules.finding import Confidence, FixClass
-from pyrometer.rules.source.lines import column_of
+from pyrometer.source.lines import column_of
 
 
 class Edit(Record, frozen=True, kw_only=True):

@@ -40,7 +40,7 @@ from pyrometer.rules.match import in_characters
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.match import Match
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 Kind = Literal[
     "measurement",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pyrometer.quantity import Bytes, Seconds
@@ -99,4 +99,4 @@ def new_run(
 
 def created_at(run: RunSummary) -> datetime:
     """When the run was made, in UTC."""
-    return datetime.strptime(run.created_at, _CREATED_AT).replace(tzinfo=timezone.utc)
+    return datetime.strptime(run.created_at, _CREATED_AT).replace(tzinfo=UTC)

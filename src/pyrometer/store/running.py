@@ -17,7 +17,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, final
 
@@ -82,7 +82,7 @@ class Announcement:
         self._credit = float(BURST)
         self._stage: str | None = None
         self._course: list[tuple[Seconds, Seconds]] = []
-        now = datetime.now(timezone.utc)
+        now = datetime.now(UTC)
         self._head = {"kind": kind, "target": _portable(target), "started_at": now.strftime(_STARTED_AT)}
         self._path = self._store / _FOLDER / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}.json"
 
@@ -165,7 +165,7 @@ def list_running(store: Path | str) -> list[Running]:
 
 def elapsed_s(running: Running) -> Seconds:
     """How long it has been going on."""
-    return max(0.0, (datetime.now(timezone.utc) - _started(running)).total_seconds())
+    return max(0.0, (datetime.now(UTC) - _started(running)).total_seconds())
 
 
 def this_machine() -> str:
@@ -228,7 +228,7 @@ def _lives(running: Running, path: Path) -> bool:
 
 
 def _started(running: Running) -> datetime:
-    return datetime.strptime(running.started_at, _STARTED_AT).replace(tzinfo=timezone.utc)
+    return datetime.strptime(running.started_at, _STARTED_AT).replace(tzinfo=UTC)
 
 
 def _age_s(path: Path) -> Seconds:

@@ -14,7 +14,7 @@ at most files that belong to no run, which `prune` removes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +237,7 @@ class Store:
         Raises:
             StoreError: the store cannot be written.
         """
-        everything, now = self.runs(), datetime.now(timezone.utc)
+        everything, now = self.runs(), datetime.now(UTC)
         doomed = [] if keep is None and older_than_s is None else everything[keep or 0 :]
         if older_than_s is not None:
             doomed = [run for run in doomed if (now - created_at(run)).total_seconds() >= older_than_s]

@@ -7,7 +7,7 @@ import enum
 import polars as pl
 
 
-class Kind(str, enum.Enum):
+class Kind(enum.StrEnum):
     """What an event of a trace is, decided by its category and never by its name.
 
     The values are listed from the outermost to the innermost that a host thread nests when two intervals are equal.

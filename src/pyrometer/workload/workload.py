@@ -26,7 +26,7 @@ from pyrometer.workload.surroundings import Surroundings, preserved_surroundings
 from pyrometer.workload.variant import Variant
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 Mark: TypeAlias = Callable[[str], None]
 """Called with a phase's name when that phase ends."""

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from pyrometer.compiler.advice.fitting import fitting_levers
-from pyrometer.compiler.inspecting.observe import observe_compile
+from pyrometer.compiler.inspection.observe import observe_compile
 
 
 class Deep(nn.Module):

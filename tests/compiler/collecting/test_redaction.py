@@ -7,7 +7,7 @@ import torch
 
 from pyrometer.compiler.breaks.record import Break, Rewrite
 from pyrometer.compiler.collecting.redaction import redacted
-from pyrometer.compiler.inspecting.observe import observe_compile
+from pyrometer.compiler.inspection.observe import observe_compile
 from pyrometer.compiler.place import Place
 from pyrometer.record import to_json
 

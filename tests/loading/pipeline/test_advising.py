@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from pyrometer.loading.advising import advise
-from pyrometer.loading.board import BatchCost
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
+from pyrometer.loading.shared_times import BatchCost
 from pyrometer.loading.stages import LoadingPass, StepTimes, WorkerStart
 from pyrometer.loading.watched import Pull
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyrometer.loading.board import BatchCost
 from pyrometer.loading.settings import LoaderSettings
+from pyrometer.loading.shared_times import BatchCost
 from pyrometer.loading.stages import LoadingPass, StepTimes, stage_times
 from pyrometer.loading.watched import Pull
 

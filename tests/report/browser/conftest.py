@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 import pytest
 
+from pyrometer.report.attachments import Exhibits, PastRun, SourceText
 from pyrometer.report.documents import CheckDocument, Document
-from pyrometer.report.exhibits import Exhibits, PastRun, SourceText
 from pyrometer.report.facts.comparison import target as comparison_target
 from pyrometer.report.html import write_report
 from pyrometer.report.run_documents import CompareDocument

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pyrometer.report.exhibits import Exhibits, PastRun
+from pyrometer.report.attachments import Exhibits, PastRun
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.reporting.totals import RoofPoint

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.facts.comparison import target
 from pyrometer.report.run_documents import CompareDocument
 from pyrometer.store.comparison import compare_runs

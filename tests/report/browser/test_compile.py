@@ -11,8 +11,8 @@ from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCo
 from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompiles.record import ChangedInput, GuardSummary, Recompile, RecompileCause
+from pyrometer.report.attachments import Exhibits, SourceText
 from pyrometer.report.documents import CompileDocument
-from pyrometer.report.exhibits import Exhibits, SourceText
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 pytestmark = pytest.mark.slow  # a real browser per test

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import TraceDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.trace.difference.record import TimeChange, TraceDiff
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank

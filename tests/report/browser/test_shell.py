@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 import pyrometer.report
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import TraceDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.trace.jobs.stragglers import Suspect
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank

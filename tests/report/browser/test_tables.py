@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import TraceDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.view.table_record import OperatorColumns, TraceTables

@@ -13,7 +13,7 @@ import msgspec
 import polars as pl
 import pytest
 
-from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.attachments import Exhibits
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.view.record import StepView

@@ -17,8 +17,8 @@ from pyrometer.compiler.recompiles.record import (
     RecompileCause,
 )
 from pyrometer.compiler.report import CompileReport
+from pyrometer.report.attachments import Exhibits, SourceText
 from pyrometer.report.documents import CompileDocument
-from pyrometer.report.exhibits import Exhibits, SourceText
 from pyrometer.report.payloads.compile import blocks
 from pyrometer.report.payloads.compile_breaks import breaks_content
 from pyrometer.report.payloads.compile_cost import compile_content, recompiled_frames

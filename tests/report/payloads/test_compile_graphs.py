@@ -11,8 +11,8 @@ from pyrometer.compiler.costs.record import CacheSummary, CompileCost
 from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.compiler.report import CompileReport
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import CompileDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.compile import blocks
 from pyrometer.report.payloads.compile_graph import GraphContent, Level
 from pyrometer.report.payloads.compile_graphs import distinct, graph_blocks, graph_content

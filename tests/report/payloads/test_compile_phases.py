@@ -7,8 +7,8 @@ import msgspec
 from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCost, PhaseTree
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.compiler.report import CompileReport
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import CompileDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.compile import blocks
 from pyrometer.report.payloads.compile_phases import phases_content
 

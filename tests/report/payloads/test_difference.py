@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from pyrometer.record import from_json
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import BenchDocument, TraceDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.report.payloads.difference import (
     CallDifference,

@@ -10,7 +10,7 @@ import pytest
 
 import pyrometer.rules
 from pyrometer.record import from_json
-from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.findings_context import SHOWN_ON, WORDS, explanation, finding_parts, shown_in, views
 from pyrometer.report.navigation import PAGES, assemble
 from pyrometer.report.payloads.findings import FindingsPayload, blocks, family_of

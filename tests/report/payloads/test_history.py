@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
 
 from pyrometer.record import to_dict
-from pyrometer.report.exhibits import Exhibits, PastRun
+from pyrometer.report.attachments import Exhibits, PastRun
 from pyrometer.report.history import past_runs
 from pyrometer.report.payloads.history import blocks, history_view
 from pyrometer.store.run import Run, new_run
 
-START = datetime(2026, 11, 1, tzinfo=timezone.utc)
+START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 @pytest.fixture

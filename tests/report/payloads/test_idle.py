@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from pyrometer.record import from_json
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import TraceDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts.trace_words import HOST_DOINGS, IDLE_CAUSES
 from pyrometer.report.payloads.idle import CAUSE_MEANINGS, CAUSE_SLOTS, DOING_SLOTS, IdleTables, blocks
 from pyrometer.trace.reading.read import read_trace

@@ -11,8 +11,8 @@ from pyrometer.loading.advice import LoaderAdvice
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.record import from_json
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import BenchDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.loading import (
     NO_CURVE,
     NO_MAKING,

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.payloads.measurement import blocks, ecdf, measurement_view
 from pyrometer.report.payloads.series import MOST_LAGS, correlogram, rounded, thinned, time_blocks
 

@@ -20,8 +20,8 @@ from pyrometer.memory.snapshots.report import (
 )
 from pyrometer.memory.timeline import PhaseSpan, Timeline
 from pyrometer.record import from_json
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import MemoryDocument, SnapshotDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.memory import (
     NO_ALLOCATOR,
     NO_CLOCK,

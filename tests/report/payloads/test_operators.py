@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from pyrometer.record import from_json
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import TraceDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.operators import OperatorTables, blocks
 from pyrometer.trace.difference.compare import diff_traces
 from pyrometer.trace.reading.read import read_trace

@@ -11,8 +11,8 @@ import pytest
 
 from pyrometer.hardware.datasheet import lookup
 from pyrometer.hardware.peaks import Peak, Peaks
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import TraceDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.roofline import blocks, roofline_view
 from pyrometer.trace.analysis.ceilings import Ceiling, ceilings
 from pyrometer.trace.reading.read import read_trace

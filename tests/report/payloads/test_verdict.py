@@ -8,7 +8,7 @@ import statistics
 import msgspec
 import pytest
 
-from pyrometer.report.exhibits import Exhibits
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.payloads.verdict import blocks, verdict_view
 
 

@@ -17,7 +17,7 @@ import pyrometer as pm
 from pyrometer.rules.audit.audit import audit
 from pyrometer.rules.audit.record import AuditItem
 from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 from pyrometer.workload.program.describe import describe
 
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import torch
 
-from pyrometer.compiler.inspecting.observe import observe_compile
+from pyrometer.compiler.inspection.observe import observe_compile
 from pyrometer.compiler.report import CompileReport
 from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 
 _numbers = itertools.count()
 

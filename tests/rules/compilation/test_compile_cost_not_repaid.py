@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import torch
 
-from pyrometer.compiler.inspecting.inspect import inspect_compile
+from pyrometer.compiler.inspection.inspect import inspect_compile
 from pyrometer.compiler.report import CompileReport
 from pyrometer.rules.evidence import Evidence
 from pyrometer.workload.inference import Inference

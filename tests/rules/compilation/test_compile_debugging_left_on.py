@@ -6,7 +6,7 @@ import torch
 
 from pyrometer.hardware.environment import read_environment
 from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.source.edit import apply_edits
+from pyrometer.source.edit import apply_edits
 from pyrometer.workload.program.record import Program
 
 FIRING = [

@@ -5,7 +5,7 @@ import textwrap
 import pytest
 import torch
 
-from pyrometer.rules.source.edit import apply_edits
+from pyrometer.source.edit import apply_edits
 
 PROGRAM = """
 import torch

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from pyrometer.bench.matrix.numerics import TOLERANCES, numeric_error
-from pyrometer.compiler.inspecting.inspect import inspect_compile
-from pyrometer.compiler.inspecting.record import Evaluation, ModeResult
+from pyrometer.compiler.inspection.inspect import inspect_compile
+from pyrometer.compiler.inspection.record import Evaluation, ModeResult
 from pyrometer.compiler.report import CompileReport
 from pyrometer.rules.compilation.compiled_output_drifts import REASONS
 from pyrometer.rules.evidence import Evidence

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from pyrometer.compiler.inspecting.inspect import inspect_compile
-from pyrometer.compiler.inspecting.record import Evaluation, ModeResult
+from pyrometer.compiler.inspection.inspect import inspect_compile
+from pyrometer.compiler.inspection.record import Evaluation, ModeResult
 from pyrometer.compiler.report import CompileReport
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.evidence import Evidence
 from pyrometer.workload.inference import Inference
 

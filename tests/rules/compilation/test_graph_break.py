@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from pyrometer.compiler.advice.apply import apply_rewrite
-from pyrometer.compiler.inspecting.inspect import inspect_compile
-from pyrometer.rules.compilation.certain_breaks import FUNCTIONS, LEFT_IN
+from pyrometer.compiler.inspection.inspect import inspect_compile
 from pyrometer.rules.compilation.graph_break import RULE
+from pyrometer.rules.compilation.patterns.certain_breaks import FUNCTIONS, LEFT_IN
 from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.source.edit import apply_edits
+from pyrometer.source.edit import apply_edits
 from pyrometer.workload.call import Call
 
 PROGRAM = """

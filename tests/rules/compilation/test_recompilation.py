@@ -4,7 +4,7 @@ import msgspec
 import pytest
 import torch
 
-from pyrometer.compiler.inspecting.record import Runtime
+from pyrometer.compiler.inspection.record import Runtime
 from pyrometer.rules.evidence import Evidence
 
 SIZES = """

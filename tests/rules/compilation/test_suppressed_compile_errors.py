@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyrometer.rules.source.edit import apply_edits
+from pyrometer.source.edit import apply_edits
 
 PROGRAM = """
 import torch

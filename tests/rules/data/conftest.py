@@ -11,7 +11,7 @@ from pyrometer.loading.advice import LoaderAdvice
 from pyrometer.loading.report import LoaderReport
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.rules.match import Match
-from pyrometer.rules.source.edit import apply_edits
+from pyrometer.source.edit import apply_edits
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pyrometer.loading
-from pyrometer.rules.data.advised import UNCERTAIN, gain_of
+from pyrometer.rules.data.patterns.advised import UNCERTAIN, gain_of
 from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.registry import select

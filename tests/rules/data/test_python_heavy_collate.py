@@ -10,7 +10,7 @@ import pytest
 from pyrometer.loading.report import StageTime
 from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 
 torch = pytest.importorskip("torch")
 

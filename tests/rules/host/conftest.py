@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 from pyrometer.trace.capture.record import Capture, CaptureOptions
 from pyrometer.trace.reporting.rank_report import report_rank
 

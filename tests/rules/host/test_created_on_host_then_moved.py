@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from pyrometer.rules.source.edit import apply_edits
+from pyrometer.source.edit import apply_edits
 
 CODE = "PYR117"
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 from pyrometer.trace.reporting.rank_report import RankReport, report_rank
 
 BOTTLENECKS = Path(__file__).parents[3] / "examples" / "bottlenecks"

@@ -68,7 +68,7 @@ def test_a_real_program_is_told_the_line_and_the_time(
     observe: Any, only: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # This file speaks of the fused operator, which counts as a reason for the written one.
-    from pyrometer.rules.kernels import attention_pattern
+    from pyrometer.rules.kernels.patterns import attention_pattern
 
     monkeypatch.setattr(attention_pattern, "FUSED", re.compile("(?!)"))
     finding = only(CODE, observe(Inference(Attention(), INPUTS), "trace", sources=[Path(__file__)]))

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pyrometer.rules.source.edit import apply_edits
+from pyrometer.source.edit import apply_edits
 from pyrometer.workload.inference import Inference
 
 CODE = "PYR509"

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from pyrometer.rules.source.edit import apply_edits
+from pyrometer.source.edit import apply_edits
 
 CODE = "PYR515"
 

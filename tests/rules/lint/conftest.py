@@ -18,7 +18,7 @@ from pyrometer.rules.lint.run import lint_paths
 from pyrometer.rules.match import Edit, Fix, match
 from pyrometer.rules.rule import Rule
 from pyrometer.rules.settings import RuleSettings
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 
 DOC = "A call of slow().\n\n## What it does\n\nReports it.\n\n## Why it costs\n\nIt is slow.\n"
 

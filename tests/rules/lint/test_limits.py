@@ -8,7 +8,7 @@ from pyrometer.rules.lint.changing import change_files, excuses
 from pyrometer.rules.lint.files import files_of
 from pyrometer.rules.lint.run import lint_paths
 from pyrometer.rules.settings import RuleSettings
-from pyrometer.rules.sources import program_modules
+from pyrometer.source.program import program_modules
 
 VOCABULARY = "import torch\nhead = torch.nn.Linear(8, 5001)\n"
 BUCKETS = (

@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from pyrometer.rules.lint.suppression import ignore_for, ignores_in
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 
 
 def ignores(text: str):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pyrometer.rules.match import Match
-from pyrometer.rules.source.edit import apply_edits
+from pyrometer.source.edit import apply_edits
 
 torch = pytest.importorskip("torch")
 

@@ -19,8 +19,8 @@ from pyrometer.memory.profile import LeakReport, LeakSite, MemoryProfile
 from pyrometer.memory.profiling import profile_memory
 from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.match import Match
-from pyrometer.rules.source.edit import apply_edits
-from pyrometer.rules.source.module import Module
+from pyrometer.source.edit import apply_edits
+from pyrometer.source.module import Module
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 IN_SIGHT = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 from pyrometer.trace.reporting.rank_report import report_rank
 
 CODE = "PYR205"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from pyrometer.rules.source.edit import apply_edits
+from pyrometer.source.edit import apply_edits
 
 FIRES = {
     "log softmax": "import torch\ny = torch.log(torch.softmax(x, dim=-1))  # <-",

@@ -12,8 +12,8 @@ from polars.testing import assert_frame_equal
 
 from pyrometer.trace.reading.chunks import Document
 from pyrometer.trace.reading.collector import Collector
-from pyrometer.trace.reading.ledger import Ledger
 from pyrometer.trace.reading.load import gc_paused
+from pyrometer.trace.reading.repair_log import Ledger
 from pyrometer.trace.reading.salvage import Salvage
 
 NASTY = [

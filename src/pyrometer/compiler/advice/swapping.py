@@ -16,7 +16,7 @@ from pyrometer.compiler.stack import own_name
 from pyrometer.errors import InputError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 TRIED = frozenset({"exact", "tolerance"})
 """How exact a rewrite must be to be tried without anybody's leave."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pyrometer.compiler.breaks.met import Met
+from pyrometer.compiler.breaks.occurrence import Met
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.user_code import origin_of
 

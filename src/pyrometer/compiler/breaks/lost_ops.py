@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyrometer.compiler.breaks.frames import Compiled, Functions
-from pyrometer.compiler.breaks.met import SOFT_FAILURES, Met
+from pyrometer.compiler.breaks.occurrence import SOFT_FAILURES, Met
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.place import Place
 from pyrometer.compiler.user_code import origin_of

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyrometer.compiler.breaks.chains import roots
 from pyrometer.compiler.breaks.frames import FrameCounts, Functions, compiled_frames
 from pyrometer.compiler.breaks.lost_ops import lost_at, modules, num_sites, passed_by
-from pyrometer.compiler.breaks.met import Met, breaks_met
+from pyrometer.compiler.breaks.occurrence import Met, breaks_met
 from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.breaks.skips import skipped_frames
 from pyrometer.compiler.log import CompileLog

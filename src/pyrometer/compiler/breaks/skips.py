@@ -9,7 +9,7 @@ import msgspec
 
 from pyrometer.compiler.breaks.frames import Compiled
 from pyrometer.compiler.breaks.lost_ops import lost_in
-from pyrometer.compiler.breaks.met import SOFT_FAILURES, Met
+from pyrometer.compiler.breaks.occurrence import SOFT_FAILURES, Met
 from pyrometer.compiler.breaks.record import SkippedFrame
 from pyrometer.compiler.breaks.text import parse_causes
 from pyrometer.compiler.compile_id import CompileId

@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -58,7 +58,7 @@ def rank_of(log: CompileLog) -> int | None:
 
 def _read_file(file: Path) -> CompileLog:
     try:
-        year = datetime.fromtimestamp(file.stat().st_mtime, tz=timezone.utc).year
+        year = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC).year
         with _opened(file) as stream:
             entries, faults = _read_stream(stream, year)
     except OSError as error:

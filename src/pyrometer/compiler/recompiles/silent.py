@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from pyrometer.compiler.inspecting.record import SilentEager
+from pyrometer.compiler.inspection.record import SilentEager
 from pyrometer.compiler.private import cache_entries
 from pyrometer.compiler.recompiles.live import failing_guards, in_short
 from pyrometer.compiler.recompiles.tree import spoken

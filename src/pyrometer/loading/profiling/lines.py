@@ -21,7 +21,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.workload.whereabouts.installed import INSTALLED
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 INTERVAL_S = 0.002
 _OURS = str(Path(__file__).resolve().parents[2])

@@ -27,7 +27,7 @@ from pyrometer.workload.failure import user_code
 from pyrometer.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 DEFAULT_STEPS = FIRST_STRETCH
 NUM_SCANS = 15

@@ -15,8 +15,6 @@ import torch
 from torch import nn
 
 from pyrometer.errors import InputError
-from pyrometer.memory.batching.micro import Parts
-from pyrometer.memory.checkpointing.wrapping import checkpointed
 from pyrometer.memory.prediction.blocks import every
 from pyrometer.memory.prediction.corrections import CpuStorages
 from pyrometer.memory.prediction.doubles import Doubles
@@ -33,6 +31,8 @@ from pyrometer.memory.recording.allocation import Allocation, AllocationLog, Ori
 from pyrometer.memory.recording.steps import record_session
 from pyrometer.memory.recording.unfollowed import UNFOLLOWED, UnfollowedSavedTensorsError
 from pyrometer.quantity import Bytes
+from pyrometer.tuning.batching.micro import Parts
+from pyrometer.tuning.checkpointing.wrapping import checkpointed
 from pyrometer.workload.inference import Inference, InferenceSession, devices_of
 from pyrometer.workload.parts import TrainingParts
 from pyrometer.workload.state import preserved_rng

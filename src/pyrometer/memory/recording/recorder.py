@@ -37,7 +37,7 @@ from pyrometer.workload.whereabouts.following import Following
 from pyrometer.workload.whereabouts.modules import ModuleStack
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 Workspace: TypeAlias = Callable[[str, Sequence[Any], Sequence[Any]], Bytes]
 

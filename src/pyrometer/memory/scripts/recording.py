@@ -25,7 +25,7 @@ from pyrometer.quantity import counted
 from pyrometer.workload.whereabouts.modules import ModuleStack
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 MOST_EVENTS = 600_000
 """Allocations and frees that are recorded, in about 100 MB; a script without steps may go on for ever."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyrometer.memory.checkpointing.record import CheckpointPlan, GradientMatch
 from pyrometer.quantity import format_bytes, format_interval, format_seconds, time_unit
 from pyrometer.report.facts.layout import Fact, Section, Table
+from pyrometer.tuning.checkpointing.record import CheckpointPlan, GradientMatch
 
 MOST_LISTED = 12
 

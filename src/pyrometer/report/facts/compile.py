@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.compiler.costs.record import CompileCost
-from pyrometer.compiler.inspecting.record import ModeResult, Runtime
+from pyrometer.compiler.inspection.record import ModeResult, Runtime
 from pyrometer.compiler.report import CompileReport
 from pyrometer.quantity import (
     Seconds,

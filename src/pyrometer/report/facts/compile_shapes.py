@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pyrometer.compiler.shapes.record import BucketPlan, ShapeAdvice, StrategyResult
 from pyrometer.quantity import counted, format_ratio, format_seconds
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.trace_words import short
+from pyrometer.tuning.shapes.record import BucketPlan, ShapeAdvice, StrategyResult
 
 
 def chapter(advice: ShapeAdvice) -> Section:
@@ -34,7 +34,7 @@ def chapter(advice: ShapeAdvice) -> Section:
 def edges_text(plan: BucketPlan) -> str:
     """The edges of each dimension that varies.
 
-    >>> from pyrometer.compiler.shapes.record import AxisPlan
+    >>> from pyrometer.tuning.shapes.record import AxisPlan
     >>> edges_text(BucketPlan(axes=[AxisPlan(name="length", edges=[128, 160, 200])]))
     'length: 128, 160, 200'
     """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import Document
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads import compile as of_compile
 from pyrometer.report.payloads import difference as of_difference
 from pyrometer.report.payloads import findings as of_findings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import CheckDocument, CompileDocument, Document
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.compile_breaks import breaks_content
 from pyrometer.report.payloads.compile_cost import compile_content

@@ -15,7 +15,7 @@ from pyrometer.compiler.stack import own_name
 from pyrometer.compiler.user_code import origin_of
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
-from pyrometer.report.exhibits import SourceText
+from pyrometer.report.attachments import SourceText
 from pyrometer.report.facts.compile_breaks import EXACTNESS, cards
 from pyrometer.report.facts.trace_words import short, short_path
 from pyrometer.rules.finding import Finding

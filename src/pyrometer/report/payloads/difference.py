@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple
 
 from pyrometer.record import Record, doc
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import Document, TraceDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.run_documents import CompareDocument
 from pyrometer.trace.view.record import TraceView

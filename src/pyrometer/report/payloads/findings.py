@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pyrometer.errors import UsageError
 from pyrometer.record import Record, doc
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import CheckDocument, Document
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts.findings import Card
 from pyrometer.report.findings_context import FindingView, views
 from pyrometer.report.markdown import code_block, escape

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
+from pyrometer.report.attachments import Exhibits, PastRun
 from pyrometer.report.charts.scale import fit
 from pyrometer.report.documents import BenchDocument, CheckDocument, Document
-from pyrometer.report.exhibits import Exhibits, PastRun
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.measurement import AxisView, axis_view
 

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
+from pyrometer.report.attachments import MOST_RANKS, Exhibits
 from pyrometer.report.documents import Document
-from pyrometer.report.exhibits import MOST_RANKS, Exhibits
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import HOST_DOINGS, IDLE_CAUSES, ns
 from pyrometer.report.payloads.block import Block, block_of

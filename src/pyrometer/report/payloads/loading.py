@@ -8,8 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 from pyrometer.loading.report import LoaderReport, LoadingVerdict, StageTime, Where
 from pyrometer.quantity import Ratio, Seconds, counted, format_percent, format_seconds
 from pyrometer.record import Record, doc
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import BenchDocument, CheckDocument, Document
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts.loading import OTHER, stages, watched
 from pyrometer.report.facts.measurement import KNOWN_PHASES
 from pyrometer.report.payloads.block import Block, block_of

@@ -12,12 +12,12 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.stability import HOUR_S, share_drift
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.charts.bins import bin_count, count_bins
 from pyrometer.report.charts.histogram import FEWEST, last_shown, latency_scale
 from pyrometer.report.charts.scale import Scale, fit
 from pyrometer.report.charts.strip import warmup_scale
 from pyrometer.report.documents import BenchDocument, CheckDocument, Document
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.series import (
     Correlogram,

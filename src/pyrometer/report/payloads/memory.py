@@ -10,8 +10,8 @@ from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.report import DeviceReport, Fragmentation, PeakFragmentation, SnapshotReport
 from pyrometer.quantity import Bytes, counted, format_bytes, format_percent
 from pyrometer.record import Record, doc
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import CheckDocument, Document, MemoryDocument, SnapshotDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.memory_context import SLOTS
 from pyrometer.report.payloads.block import Block, block_of

@@ -11,8 +11,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from pyrometer.record import Record, doc
+from pyrometer.report.attachments import MOST_RANKS, Exhibits
 from pyrometer.report.documents import CheckDocument, Document, TraceDocument
-from pyrometer.report.exhibits import MOST_RANKS, Exhibits
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import ns
 from pyrometer.report.payloads.block import Block, block_of

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from pyrometer.record import Record, doc
+from pyrometer.report.attachments import MOST_RANKS, Exhibits
 from pyrometer.report.charts.scale import Scale
 from pyrometer.report.documents import CheckDocument, Document, TraceDocument
-from pyrometer.report.exhibits import MOST_RANKS, Exhibits
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.measurement import AxisView, axis_view
 from pyrometer.trace.analysis.ceilings import MEMORIES, Ceiling

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import Document
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.difference import compares
 

@@ -12,10 +12,10 @@ import numpy as np
 from pyrometer.bench.comparison.verdict import Verdict, sentence
 from pyrometer.quantity import Ratio, Seconds
 from pyrometer.record import Record, doc
+from pyrometer.report.attachments import Exhibits
 from pyrometer.report.charts.forest import ratio_scale
 from pyrometer.report.charts.scale import Scale
 from pyrometer.report.documents import BenchDocument, Document, MatrixDocument
-from pyrometer.report.exhibits import Exhibits
 from pyrometer.report.facts.verdict import METRIC_NAMES, ratio_words
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.measurement import AxisView, axis_view

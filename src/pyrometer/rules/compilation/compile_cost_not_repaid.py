@@ -46,9 +46,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import Seconds, counted, format_seconds, significant
-from pyrometer.rules.compilation.compile_calls import compiled_at
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
-from pyrometer.rules.compilation.spread import RESOURCE
+from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.spread import RESOURCE
 from pyrometer.rules.finding import Cost, Finding, Gain
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

@@ -59,8 +59,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.compilation.compile_calls import CompileCall, compile_calls
-from pyrometer.rules.compilation.debug_settings import (
+from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
+from pyrometer.rules.compilation.patterns.debug_settings import (
     BACKENDS,
     CONFIGS,
     OFF_SWITCHES,
@@ -74,11 +74,11 @@ from pyrometer.rules.compilation.debug_settings import (
 from pyrometer.rules.finding import Finding, FixClass, Place
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.edit import delete_statement
+from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR408", name="compile-debugging-left-on", doc=__doc__, severity="warning", fix_class="semantic"

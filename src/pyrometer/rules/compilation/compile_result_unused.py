@@ -46,13 +46,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.compilation.compile_calls import CompileCall, compile_calls
+from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.edit import replace
+from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR416", name="compile-result-unused", doc=__doc__, severity="warning", fix_class="tolerance"

@@ -52,13 +52,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.compilation.compile_calls import COMPILE, TRACERS, CompileCall, compile_calls
-from pyrometer.rules.compilation.repeating import is_guarded, is_invariant
+from pyrometer.rules.compilation.patterns.compile_calls import COMPILE, TRACERS, CompileCall, compile_calls
+from pyrometer.rules.compilation.patterns.repeating import is_guarded, is_invariant
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR411", name="compiled-inside-loop", doc=__doc__, severity="warning", fix_class="semantic"

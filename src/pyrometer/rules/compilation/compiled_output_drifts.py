@@ -47,13 +47,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import significant
-from pyrometer.rules.compilation.compile_calls import compiled_at
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding, Severity
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.compiler.inspecting.record import ModeResult
+    from pyrometer.compiler.inspection.record import ModeResult
     from pyrometer.rules.evidence import Evidence
 
 RULE = declare(

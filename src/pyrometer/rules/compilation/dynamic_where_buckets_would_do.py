@@ -51,17 +51,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_seconds
-from pyrometer.rules.compilation.compile_calls import compile_calls
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
-from pyrometer.rules.compilation.recompilations import Recompilations, recompilations
-from pyrometer.rules.compilation.spread import RESOURCE
+from pyrometer.rules.compilation.patterns.compile_calls import compile_calls
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations
+from pyrometer.rules.compilation.patterns.spread import RESOURCE
 from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR407",

@@ -43,8 +43,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import counted, format_ratio
-from pyrometer.rules.compilation.compile_calls import compiled_at
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding, Gain
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

@@ -66,8 +66,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_seconds, significant
-from pyrometer.rules.compilation.compile_calls import CompileCall, compile_calls, compiled_at
-from pyrometer.rules.compilation.repeating import is_guarded
+from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls, compiled_at
+from pyrometer.rules.compilation.patterns.repeating import is_guarded
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
@@ -75,7 +75,7 @@ from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR406",

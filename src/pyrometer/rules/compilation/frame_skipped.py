@@ -55,7 +55,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.registry import declare
 

@@ -40,8 +40,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted
-from pyrometer.rules.compilation.compile_calls import CompileCall, compile_calls
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.registry import declare

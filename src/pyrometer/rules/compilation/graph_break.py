@@ -67,18 +67,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted
-from pyrometer.rules.compilation.certain_breaks import certain_breaks
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
-from pyrometer.rules.compilation.spread import one_more_graph
+from pyrometer.rules.compilation.patterns.certain_breaks import certain_breaks
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.spread import one_more_graph
 from pyrometer.rules.finding import Cost, Finding, Place
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.edit import delete_statement
+from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
     from pyrometer.compiler.breaks.record import Break, Rewrite
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(code="PYR401", name="graph-break", doc=__doc__, severity="warning", fix_class="semantic")
 

@@ -45,9 +45,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
-from pyrometer.rules.compilation.recompilations import Recompilations, recompilations
-from pyrometer.rules.compilation.spread import RESOURCE, once_in_a_run
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations
+from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 

@@ -70,17 +70,17 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.compilation.compile_calls import mentions_compile
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
-from pyrometer.rules.compilation.recompilations import Recompilations, recompilations, strict_words
-from pyrometer.rules.compilation.spread import RESOURCE, once_in_a_run
+from pyrometer.rules.compilation.patterns.compile_calls import mentions_compile
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations, strict_words
+from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
 from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR413", name="module-state-guard", doc=__doc__, severity="warning", fix_class="semantic"

@@ -48,9 +48,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
-from pyrometer.rules.compilation.recompilations import Recompilations, recompilations, strict_words
-from pyrometer.rules.compilation.spread import RESOURCE, once_in_a_run
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations, strict_words
+from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 

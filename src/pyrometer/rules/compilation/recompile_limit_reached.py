@@ -47,8 +47,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted
-from pyrometer.rules.compilation.hypothetical import is_hypothetical
-from pyrometer.rules.compilation.spread import RESOURCE, once_in_a_run
+from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
+from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
 from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.registry import declare
 

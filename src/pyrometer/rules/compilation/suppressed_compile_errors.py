@@ -48,13 +48,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.compilation.debug_settings import is_behind_flag
+from pyrometer.rules.compilation.patterns.debug_settings import is_behind_flag
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.edit import delete_statement
+from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR415", name="suppressed-compile-errors", doc=__doc__, severity="warning", fix_class="semantic"

@@ -47,13 +47,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.data.loaders import MISSING_ARGUMENT, LoaderCall, loader_calls, trains
+from pyrometer.rules.data.patterns.loaders import MISSING_ARGUMENT, LoaderCall, loader_calls, trains
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.edit import replace
+from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR311",

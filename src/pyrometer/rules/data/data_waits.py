@@ -57,7 +57,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted, format_percent, format_seconds
-from pyrometer.rules.data.advised import (
+from pyrometer.rules.data.patterns.advised import (
     DATA,
     differing,
     facts,

@@ -45,12 +45,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.data.loaders import is_epoch_loop, is_loader, loader_calls
+from pyrometer.rules.data.patterns.loaders import is_epoch_loop, is_loader, loader_calls
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR312",

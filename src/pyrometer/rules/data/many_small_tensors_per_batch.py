@@ -38,7 +38,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes
-from pyrometer.rules.data.advised import advised
+from pyrometer.rules.data.patterns.advised import advised
 from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

@@ -47,8 +47,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
-from pyrometer.rules.data.advised import advised
-from pyrometer.rules.data.loaders import trains
+from pyrometer.rules.data.patterns.advised import advised
+from pyrometer.rules.data.patterns.loaders import trains
 from pyrometer.rules.finding import Cost, Finding, Gain, Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
@@ -56,7 +56,7 @@ from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR310",

@@ -56,8 +56,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.data.advised import DATA, advised, facts, free_ratio, waiting_cost
-from pyrometer.rules.data.loaders import loader_calls
+from pyrometer.rules.data.patterns.advised import DATA, advised, facts, free_ratio, waiting_cost
+from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.finding import Finding, Gain, Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
@@ -65,7 +65,7 @@ from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR307",

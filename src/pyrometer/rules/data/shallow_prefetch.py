@@ -37,15 +37,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.data.advised import advised
-from pyrometer.rules.data.loaders import loader_calls
+from pyrometer.rules.data.patterns.advised import advised
+from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR306",

@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.distributed.wrapping import DATA_PARALLEL
+from pyrometer.rules.distributed.patterns.wrapping import DATA_PARALLEL
 from pyrometer.rules.finding import Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
@@ -50,7 +50,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR612",

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.distributed.collectives import place_of_collective
+from pyrometer.rules.distributed.patterns.collectives import place_of_collective
 from pyrometer.rules.finding import Gain
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

@@ -36,7 +36,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted
-from pyrometer.rules.distributed.wrapping import distributed_wrappers, is_set, wrappings
+from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, is_set, wrappings
 from pyrometer.rules.finding import Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
@@ -45,7 +45,7 @@ from pyrometer.rules.rule import Limit
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR604",

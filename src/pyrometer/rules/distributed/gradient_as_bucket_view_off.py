@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes
-from pyrometer.rules.distributed.wrapping import distributed_wrappers, gradient_bytes
+from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes
 from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

@@ -53,8 +53,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, significant
-from pyrometer.rules.distributed.accumulation import accumulations
-from pyrometer.rules.distributed.wrapping import distributed_wrappers, gradient_bytes, wrappings
+from pyrometer.rules.distributed.patterns.accumulation import accumulations
+from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes, wrappings
 from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
@@ -63,7 +63,7 @@ from pyrometer.rules.rule import Limit
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR603",

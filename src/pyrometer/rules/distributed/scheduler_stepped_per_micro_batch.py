@@ -47,12 +47,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.distributed.accumulation import accumulations, is_scheduler_step
+from pyrometer.rules.distributed.patterns.accumulation import accumulations, is_scheduler_step
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR611",

@@ -38,8 +38,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
-from pyrometer.rules.distributed.collectives import place_of_collective
-from pyrometer.rules.distributed.wrapping import wrappings
+from pyrometer.rules.distributed.patterns.collectives import place_of_collective
+from pyrometer.rules.distributed.patterns.wrapping import wrappings
 from pyrometer.rules.finding import Cost, Gain
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
@@ -48,7 +48,7 @@ from pyrometer.rules.rule import Limit
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
     from pyrometer.trace.analysis.collectives import CollectiveGroup
 
 RULE = declare(

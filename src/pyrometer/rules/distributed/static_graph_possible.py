@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted
-from pyrometer.rules.distributed.wrapping import distributed_wrappers
+from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers
 from pyrometer.rules.finding import Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

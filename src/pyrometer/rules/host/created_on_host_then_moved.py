@@ -46,12 +46,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.reads import goes_to_cpu, hot_place
+from pyrometer.rules.host.patterns.reads import goes_to_cpu, hot_place
 from pyrometer.rules.match import Edit, Fix, Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR117",

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding, Gain, Place
-from pyrometer.rules.host.starvation import starvation
+from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

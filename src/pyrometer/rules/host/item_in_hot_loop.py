@@ -49,16 +49,16 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.answers import is_answer
-from pyrometer.rules.host.reads import Read, during, scalar_reads, sure_reads
-from pyrometer.rules.host.waits import LIMITS, Stall, Told, loop_share, stall_findings
+from pyrometer.rules.host.patterns.answers import is_answer
+from pyrometer.rules.host.patterns.reads import Read, during, scalar_reads, sure_reads
+from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, loop_share, stall_findings
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR101",

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.finding import Finding, Gain, Place
-from pyrometer.rules.host.starvation import short_share, starvation
+from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

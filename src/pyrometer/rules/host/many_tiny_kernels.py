@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Cost, Finding, Gain, Place
-from pyrometer.rules.host.starvation import short_share, starvation
-from pyrometer.rules.host.waits import OPTIMIZER
+from pyrometer.rules.host.patterns.starvation import short_share, starvation
+from pyrometer.rules.host.patterns.waits import OPTIMIZER
 from pyrometer.rules.places import place_of, shortened, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

@@ -43,8 +43,8 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.host.copying import copied, copy_cost, copy_gain, movers
-from pyrometer.rules.host.reads import goes_to_cpu, hot_place, is_non_blocking
+from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain, movers
+from pyrometer.rules.host.patterns.reads import goes_to_cpu, hot_place, is_non_blocking
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
@@ -52,7 +52,7 @@ from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR114",

@@ -41,16 +41,16 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.reads import Read, during, sure_reads
-from pyrometer.rules.host.sizes import sized_by_data
-from pyrometer.rules.host.waits import LIMITS, Stall, Told, stall_findings
+from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
+from pyrometer.rules.host.patterns.sizes import sized_by_data
+from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR107",

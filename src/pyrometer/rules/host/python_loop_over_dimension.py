@@ -49,10 +49,10 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding, Gain
-from pyrometer.rules.host.loops import ElementLoop, element_loop, element_loops
-from pyrometer.rules.host.reads import hot_place
-from pyrometer.rules.host.rounds import rounds_of
-from pyrometer.rules.host.starvation import starvation
+from pyrometer.rules.host.patterns.loops import ElementLoop, element_loop, element_loops
+from pyrometer.rules.host.patterns.reads import hot_place
+from pyrometer.rules.host.patterns.rounds import rounds_of
+from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.places import place_of, shortened, spoken
@@ -62,7 +62,7 @@ from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
     from pyrometer.trace.program.call_sites import CallSite
 
 RULE = declare(

@@ -45,8 +45,8 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.host.copying import copied, copy_cost, copy_gain
-from pyrometer.rules.host.reads import during, hot_place
+from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain
+from pyrometer.rules.host.patterns.reads import during, hot_place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.places import shortened, spoken
 from pyrometer.rules.registry import declare
@@ -54,7 +54,7 @@ from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR112",

@@ -35,8 +35,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.claims import is_timed
-from pyrometer.rules.host.waits import LIMITS, Stall, Told, stall_findings
+from pyrometer.rules.host.patterns.claims import is_timed
+from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:

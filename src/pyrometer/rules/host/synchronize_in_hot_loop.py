@@ -39,9 +39,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.claims import OF_TIMING
-from pyrometer.rules.host.reads import during, sure_reads, synchronisations
-from pyrometer.rules.host.waits import LIMITS, Stall, Told, stall_findings
+from pyrometer.rules.host.patterns.claims import OF_TIMING
+from pyrometer.rules.host.patterns.reads import during, sure_reads, synchronisations
+from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
@@ -49,7 +49,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR105",

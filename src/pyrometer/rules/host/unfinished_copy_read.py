@@ -39,13 +39,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.reads import copies_to_host, goes_to_cpu, is_non_blocking, scalar_reads
-from pyrometer.rules.host.shown import prints
+from pyrometer.rules.host.patterns.reads import copies_to_host, goes_to_cpu, is_non_blocking, scalar_reads
+from pyrometer.rules.host.patterns.shown import prints
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR119",

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding, Place
-from pyrometer.rules.kernels.operators import cost_of, on_device
+from pyrometer.rules.kernels.patterns.operators import cost_of, on_device
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 

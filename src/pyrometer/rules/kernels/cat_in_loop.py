@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding, Place
-from pyrometer.rules.kernels.operators import (
+from pyrometer.rules.kernels.patterns.operators import (
     callers_of,
     calls_per_step,
     cost_of,
@@ -58,7 +58,7 @@ from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR511",

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.kernels.operators import (
+from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     cost_of,
     on_device,

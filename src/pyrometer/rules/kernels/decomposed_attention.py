@@ -49,8 +49,8 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding, Place
-from pyrometer.rules.kernels.attention_pattern import Attention, written_out
-from pyrometer.rules.kernels.operators import (
+from pyrometer.rules.kernels.patterns.attention_pattern import Attention, written_out
+from pyrometer.rules.kernels.patterns.operators import (
     callers_of,
     cost_of,
     on_device,
@@ -64,7 +64,7 @@ from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
     from pyrometer.trace.reporting.totals import LineTotal
 
 RULE = declare(

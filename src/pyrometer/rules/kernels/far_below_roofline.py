@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.kernels.operators import (
+from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     MATRIX_PRODUCTS,
     POINTWISE,

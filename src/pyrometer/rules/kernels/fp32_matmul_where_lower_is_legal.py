@@ -47,8 +47,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import format_percent, significant
 from pyrometer.rules.finding import Finding, Gain
-from pyrometer.rules.kernels.devices import datasheet, lower_precisions
-from pyrometer.rules.kernels.operators import (
+from pyrometer.rules.kernels.patterns.devices import datasheet, lower_precisions
+from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     MATRIX_PRODUCTS,
     SINGLE,

@@ -50,20 +50,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding, Place
-from pyrometer.rules.kernels.better import Better
-from pyrometer.rules.kernels.operators import callers_of, cost_of, index_of, same_function
-from pyrometer.rules.kernels.wasteful_patterns import PATTERNS, Pattern
+from pyrometer.rules.kernels.patterns.better import Better
+from pyrometer.rules.kernels.patterns.operators import callers_of, cost_of, index_of, same_function
+from pyrometer.rules.kernels.patterns.wasteful_patterns import PATTERNS, Pattern
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.memory.spent import whole_share
+from pyrometer.rules.memory.patterns.spent import whole_share
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
-from pyrometer.rules.source.edit import replace
 from pyrometer.rules.untraced import untraced
+from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
     from pyrometer.trace.reporting.totals import LineTotal
 
 RULE = declare(

@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding, Gain
-from pyrometer.rules.kernels.operators import (
+from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     cost_of,
     index_of,

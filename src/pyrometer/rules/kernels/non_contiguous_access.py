@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.joining import module_of
-from pyrometer.rules.kernels.operators import cost_of, shapes_of
+from pyrometer.rules.kernels.patterns.operators import cost_of, shapes_of
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

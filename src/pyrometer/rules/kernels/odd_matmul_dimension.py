@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding, Gain
-from pyrometer.rules.kernels.operators import (
+from pyrometer.rules.kernels.patterns.operators import (
     MATRIX_PRODUCTS,
     cost_of,
     place_of_operator,
@@ -57,7 +57,7 @@ from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
     from pyrometer.trace.reporting.totals import RoofPoint
 
 RULE = declare(

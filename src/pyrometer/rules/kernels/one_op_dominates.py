@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted, format_percent, format_seconds
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.kernels.operators import (
+from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     MATRIX_PRODUCTS,
     calls_per_step,
@@ -53,7 +53,7 @@ from pyrometer.rules.kernels.operators import (
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
-from pyrometer.rules.source.words import words
+from pyrometer.source.words import words
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.finding import Finding, Place
-from pyrometer.rules.kernels.operators import cost_of, index_of, total_share
+from pyrometer.rules.kernels.patterns.operators import cost_of, index_of, total_share
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced

@@ -51,8 +51,8 @@ import msgspec
 from pyrometer.quantity import counted, format_bytes, format_percent
 from pyrometer.rules.finding import Finding, Gain, Place
 from pyrometer.rules.joining import Spot, function_at, module_of
-from pyrometer.rules.kernels.chains import Chains, chains_of
-from pyrometer.rules.kernels.operators import (
+from pyrometer.rules.kernels.patterns.chains import Chains, chains_of
+from pyrometer.rules.kernels.patterns.operators import (
     POINTWISE,
     callers_of,
     cost_of,
@@ -65,7 +65,7 @@ from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.sequences import drawn, told
-from pyrometer.rules.source.index import last_name
+from pyrometer.source.index import last_name
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence

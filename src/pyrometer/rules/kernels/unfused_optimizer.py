@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.finding import Finding, Gain, Place
-from pyrometer.rules.kernels.operators import cost_of
+from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 

@@ -9,7 +9,7 @@ from pyrometer.rules.lint.judging import judge_ignores
 from pyrometer.rules.lint.suppression import Ignore, ignore_for, ignores_in
 from pyrometer.rules.match import Match
 from pyrometer.rules.rule import Rule
-from pyrometer.rules.source.module import DEFAULTS, Module
+from pyrometer.source.module import DEFAULTS, Module
 
 
 class Found(NamedTuple):

@@ -16,8 +16,8 @@ from pyrometer.rules.match import Edit
 from pyrometer.rules.measuring.ignore_without_reason import RULE as WITHOUT_REASON
 from pyrometer.rules.measuring.unused_ignore import RULE as UNUSED
 from pyrometer.rules.rule import Rule
-from pyrometer.rules.source.edit import apply_edits
-from pyrometer.rules.source.module import DEFAULTS, Module
+from pyrometer.source.edit import apply_edits
+from pyrometer.source.module import DEFAULTS, Module
 
 _ABOUT_COMMENTS = (UNUSED, WITHOUT_REASON)
 

@@ -18,9 +18,9 @@ from pyrometer.rules.lint.document import Document, read_document
 from pyrometer.rules.lint.files import SourceFile
 from pyrometer.rules.match import Edit, Fix
 from pyrometer.rules.rule import Rule
-from pyrometer.rules.source.edit import apply_edits
-from pyrometer.rules.source.lines import split_lines
-from pyrometer.rules.source.module import DEFAULTS
+from pyrometer.source.edit import apply_edits
+from pyrometer.source.lines import split_lines
+from pyrometer.source.module import DEFAULTS
 
 EXACT: frozenset[FixClass] = frozenset({"exact"})
 EVERY_CLASS: frozenset[FixClass] = frozenset({"exact", "tolerance", "semantic"})

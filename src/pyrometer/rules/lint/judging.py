@@ -11,7 +11,7 @@ from pyrometer.rules.measuring.ignore_without_reason import RULE as WITHOUT_REAS
 from pyrometer.rules.measuring.unused_ignore import RULE as UNUSED
 from pyrometer.rules.registry import rules
 from pyrometer.rules.rule import Rule
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 
 
 def judge_ignores(

@@ -14,7 +14,7 @@ from pyrometer.rules.lint.check import Checked, Found
 from pyrometer.rules.lint.document import Document
 from pyrometer.rules.lint.result import FileResult, LintFinding
 from pyrometer.rules.match import Edit, Fix
-from pyrometer.rules.source.module import Module
+from pyrometer.source.module import Module
 
 _EXCERPT_LINES = 4
 _EXCERPT_WIDTH = 300  # lines of generated code are longer than anyone reads

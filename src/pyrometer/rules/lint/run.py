@@ -24,8 +24,8 @@ from pyrometer.rules.lint.result import FileResult, LintFinding, LintResult, com
 from pyrometer.rules.measuring.unreadable_file import RULE as UNREADABLE
 from pyrometer.rules.rule import Rule
 from pyrometer.rules.settings import RuleSettings
-from pyrometer.rules.source.knowledge import TORCH_PACKAGES
-from pyrometer.rules.source.module import DEFAULTS
+from pyrometer.source.knowledge import TORCH_PACKAGES
+from pyrometer.source.module import DEFAULTS
 
 _WORTH_PARSING = re.compile(rf"\b(?:pyrometer\s*:|(?:{'|'.join(TORCH_PACKAGES)})\b)".encode())
 _CHUNK = 8  # files that a process takes at a time: few enough to share the work evenly

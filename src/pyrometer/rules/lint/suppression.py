@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyrometer.errors import UsageError
 from pyrometer.rules.registry import select
-from pyrometer.rules.source.lines import MARK
+from pyrometer.source.lines import MARK
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 _MENTION = re.compile(r"#\s*pyrometer:")
 MARKER = re.compile(

@@ -48,7 +48,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR014",

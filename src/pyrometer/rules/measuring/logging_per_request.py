@@ -55,11 +55,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.measuring.timed_work import is_over_loader
+from pyrometer.rules.measuring.patterns.timed_work import is_over_loader
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Hot, Module
+    from pyrometer.source.module import Hot, Module
 
 RULE = declare(
     code="PYR006",

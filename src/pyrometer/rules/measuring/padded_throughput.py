@@ -51,13 +51,13 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_percent, format_rate
 from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.measuring.timed import Timing, assigned_name, timings
+from pyrometer.rules.measuring.patterns.timed import Timing, assigned_name, timings
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR007",

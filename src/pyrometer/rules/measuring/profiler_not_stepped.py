@@ -44,11 +44,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.measuring.profilers import ProfiledBlock, profiled_blocks
+from pyrometer.rules.measuring.patterns.profilers import ProfiledBlock, profiled_blocks
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR013",

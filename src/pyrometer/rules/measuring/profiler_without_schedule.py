@@ -54,12 +54,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.measuring.profilers import profiled_blocks
-from pyrometer.rules.measuring.timed_work import is_over_loader
+from pyrometer.rules.measuring.patterns.profilers import profiled_blocks
+from pyrometer.rules.measuring.patterns.timed_work import is_over_loader
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR004",

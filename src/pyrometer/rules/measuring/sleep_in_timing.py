@@ -51,12 +51,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.measuring.timed import calls_between, timings
-from pyrometer.rules.measuring.timed_work import work_of
+from pyrometer.rules.measuring.patterns.timed import calls_between, timings
+from pyrometer.rules.measuring.patterns.timed_work import work_of
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR015",

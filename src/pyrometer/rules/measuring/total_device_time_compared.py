@@ -42,10 +42,10 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.edit import replace
+from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR009",

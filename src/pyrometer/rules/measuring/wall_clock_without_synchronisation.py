@@ -59,14 +59,14 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.measuring.timed import speaks_of_devices, timings
-from pyrometer.rules.measuring.timed_work import work_in_block, work_in_lambda, work_of
-from pyrometer.rules.measuring.timers import timers
+from pyrometer.rules.measuring.patterns.timed import speaks_of_devices, timings
+from pyrometer.rules.measuring.patterns.timed_work import work_in_block, work_in_lambda, work_of
+from pyrometer.rules.measuring.patterns.timers import timers
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.measuring.timed_work import Work
-    from pyrometer.rules.source.module import Module
+    from pyrometer.rules.measuring.patterns.timed_work import Work
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR001",

@@ -56,13 +56,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.measuring.models import is_compiled, made_here
-from pyrometer.rules.measuring.timed import Timing, quoted, timings
-from pyrometer.rules.measuring.timed_work import Work, work_of
+from pyrometer.rules.measuring.patterns.models import is_compiled, made_here
+from pyrometer.rules.measuring.patterns.timed import Timing, quoted, timings
+from pyrometer.rules.measuring.patterns.timed_work import Work, work_of
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR002",

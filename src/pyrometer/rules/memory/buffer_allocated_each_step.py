@@ -54,10 +54,10 @@ from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.joining import function_at, module_of
 from pyrometer.rules.kernels.cat_in_loop import growths
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.memory.advised import advised
-from pyrometer.rules.memory.buffers import constants, grown
-from pyrometer.rules.memory.peak import MIN_PEAK, is_large
-from pyrometer.rules.memory.spent import has_device, operators
+from pyrometer.rules.memory.patterns.advised import advised
+from pyrometer.rules.memory.patterns.buffers import constants, grown
+from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large
+from pyrometer.rules.memory.patterns.spent import has_device, operators
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
@@ -67,9 +67,9 @@ if TYPE_CHECKING:
 
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.memory.buffers import Grown
-    from pyrometer.rules.memory.spent import Spent
-    from pyrometer.rules.source.module import Module
+    from pyrometer.rules.memory.patterns.buffers import Grown
+    from pyrometer.rules.memory.patterns.spent import Spent
+    from pyrometer.source.module import Module
     from pyrometer.trace.analysis.memory import AllocationSite
 
 RULE = declare(

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.memory import removable
+from pyrometer.rules.memory.patterns import removable
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
     from pyrometer.rules.match import Match
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR205",

@@ -37,8 +37,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes
-from pyrometer.rules.memory.advised import advised
-from pyrometer.rules.memory.peak import of_advice
+from pyrometer.rules.memory.patterns.advised import advised
+from pyrometer.rules.memory.patterns.peak import of_advice
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 

@@ -45,10 +45,10 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.memory.advised import advised
-from pyrometer.rules.memory.copies import CAUSES, asked_at, needless_copies
-from pyrometer.rules.memory.peak import MIN_PEAK, is_large, of_advice
-from pyrometer.rules.memory.spent import operators
+from pyrometer.rules.memory.patterns.advised import advised
+from pyrometer.rules.memory.patterns.copies import CAUSES, asked_at, needless_copies
+from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large, of_advice
+from pyrometer.rules.memory.patterns.spent import operators
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR213",

@@ -55,20 +55,20 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.finding import Cost, Place
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.memory.accumulating import step_loop
-from pyrometer.rules.memory.advised import advised
-from pyrometer.rules.memory.leaking import last_name
+from pyrometer.rules.memory.patterns.accumulating import step_loop
+from pyrometer.rules.memory.patterns.advised import advised
+from pyrometer.rules.memory.patterns.leaking import last_name
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
-from pyrometer.rules.source.edit import edit
-from pyrometer.rules.source.value import Kind
+from pyrometer.source.edit import edit
+from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import FunctionNode, Module
+    from pyrometer.source.module import FunctionNode, Module
 
 RULE = declare(
     code="PYR201",

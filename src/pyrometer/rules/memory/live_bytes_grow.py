@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_about, format_bytes
 from pyrometer.rules.finding import Cost, Place
-from pyrometer.rules.memory.leaking import rate
+from pyrometer.rules.memory.patterns.leaking import rate
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 

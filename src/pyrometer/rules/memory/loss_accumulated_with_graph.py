@@ -56,24 +56,24 @@ import ast
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.memory.accumulating import (
+from pyrometer.rules.memory.patterns.accumulating import (
     Addition,
     additions,
     begins_empty,
     is_collected,
     is_trimmed,
 )
-from pyrometer.rules.memory.handed import handed
-from pyrometer.rules.memory.leaking import GROWING, last_name, leak_finding, rate, sites
+from pyrometer.rules.memory.patterns.handed import handed
+from pyrometer.rules.memory.patterns.leaking import GROWING, last_name, leak_finding, rate, sites
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.edit import replace
+from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding, FixClass
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR202", name="loss-accumulated-with-graph", doc=__doc__, severity="warning", fix_class="semantic"

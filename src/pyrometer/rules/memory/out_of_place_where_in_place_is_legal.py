@@ -54,18 +54,18 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.memory.advised import advised
-from pyrometer.rules.memory.peak import MIN_PEAK, is_large, is_short, of_advice
+from pyrometer.rules.memory.patterns.advised import advised
+from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large, is_short, of_advice
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
-from pyrometer.rules.source.edit import replace
+from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR214",

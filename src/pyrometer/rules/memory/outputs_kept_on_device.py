@@ -50,14 +50,14 @@ import ast
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.memory.accumulating import additions, is_trimmed
+from pyrometer.rules.memory.patterns.accumulating import additions, is_trimmed
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.value import Kind
+from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR204", name="outputs-kept-on-device", doc=__doc__, severity="warning", fix_class="semantic"

@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.finding import Cost
-from pyrometer.rules.memory.advised import advised
-from pyrometer.rules.memory.peak import LIMITS, is_large, is_short
+from pyrometer.rules.memory.patterns.advised import advised
+from pyrometer.rules.memory.patterns.peak import LIMITS, is_large, is_short
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:

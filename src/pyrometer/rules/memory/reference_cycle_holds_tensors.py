@@ -54,7 +54,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.finding import Place
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.memory.leaking import leak_finding, rate, sites
+from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import FunctionNode, Module
+    from pyrometer.source.module import FunctionNode, Module
 
 RULE = declare(
     code="PYR216", name="reference-cycle-holds-tensors", doc=__doc__, severity="warning", fix_class="semantic"

@@ -56,23 +56,23 @@ import ast
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.memory.accumulating import (
+from pyrometer.rules.memory.patterns.accumulating import (
     Addition,
     additions,
     begins_empty,
     is_collected,
     is_trimmed,
 )
-from pyrometer.rules.memory.leaking import leak_finding, rate, sites
+from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.value import Kind
+from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR203",

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted, significant
 from pyrometer.rules.finding import Cost, Place
-from pyrometer.rules.numerics.spots import cause, cure, story
+from pyrometer.rules.numerics.patterns.spots import cause, cure, story
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

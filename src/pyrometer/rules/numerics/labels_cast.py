@@ -44,15 +44,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.numerics.half import EXACT_UP_TO, cast_to_low, low_dtype
-from pyrometer.rules.numerics.spots import spoken
+from pyrometer.rules.numerics.patterns.half import EXACT_UP_TO, cast_to_low, low_dtype
+from pyrometer.rules.numerics.patterns.spots import spoken
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR707",

@@ -47,18 +47,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.numerics.half import low_dtype, low_value
-from pyrometer.rules.numerics.spots import spoken
+from pyrometer.rules.numerics.patterns.half import low_dtype, low_value
+from pyrometer.rules.numerics.patterns.spots import spoken
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.index import last_name
-from pyrometer.rules.source.value import Kind
+from pyrometer.source.index import last_name
+from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import PrecisionUse
     from pyrometer.rules.evidence import Evidence
     from pyrometer.rules.finding import Finding
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR706",

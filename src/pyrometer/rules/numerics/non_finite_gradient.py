@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import counted
 from pyrometer.rules.finding import Place
-from pyrometer.rules.numerics.spots import NOT_FINITE, cause, cure, story
+from pyrometer.rules.numerics.patterns.spots import NOT_FINITE, cause, cure, story
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 

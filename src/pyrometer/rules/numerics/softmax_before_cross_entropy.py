@@ -39,12 +39,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.numerics.formulas import applied, followed
+from pyrometer.rules.numerics.patterns.formulas import applied, followed
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.value import Kind
+from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR711",

@@ -44,13 +44,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.numerics.formulas import applied, followed, functional, renamed, same
+from pyrometer.rules.numerics.patterns.formulas import applied, followed, functional, renamed, same
 from pyrometer.rules.registry import declare
-from pyrometer.rules.source.edit import replace
-from pyrometer.rules.source.value import Kind
+from pyrometer.source.edit import replace
+from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
-    from pyrometer.rules.source.module import Module
+    from pyrometer.source.module import Module
 
 RULE = declare(
     code="PYR710",

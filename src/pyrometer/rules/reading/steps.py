@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pyrometer.quantity import counted, format_percent, format_seconds, significant
-from pyrometer.rules.data.shares import data_share
+from pyrometer.rules.data.patterns.shares import data_share
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.finding import Finding

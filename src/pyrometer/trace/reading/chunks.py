@@ -21,7 +21,7 @@ from pyrometer.trace.reading.decoding import (
     is_short,
     trailing_from,
 )
-from pyrometer.trace.reading.ledger import Ledger
+from pyrometer.trace.reading.repair_log import Ledger
 from pyrometer.trace.reading.salvage import Salvage, Taken
 from pyrometer.trace.reading.shapes import Event, ExactEvent
 from pyrometer.trace.reading.times import IntArray, nanoseconds, too_coarse

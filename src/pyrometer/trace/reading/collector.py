@@ -24,8 +24,8 @@ from pyrometer.trace.reading.entries import (
     Sorts,
     to_entries,
 )
-from pyrometer.trace.reading.ledger import Ledger
 from pyrometer.trace.reading.pairs import Pairs
+from pyrometer.trace.reading.repair_log import Ledger
 from pyrometer.trace.reading.times import NO_TIME
 from pyrometer.trace.reading.tracks import Tracks
 from pyrometer.trace.reading.whereabouts import Whereabouts

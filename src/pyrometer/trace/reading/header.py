@@ -11,8 +11,8 @@ import msgspec
 
 from pyrometer.trace.info import DeviceInfo, ProcessGroup
 from pyrometer.trace.reading.decoding import DECODE_ERRORS, decoder, is_short
-from pyrometer.trace.reading.ledger import Ledger
 from pyrometer.trace.reading.mending import attempts
+from pyrometer.trace.reading.repair_log import Ledger
 
 DEEPEST = 3
 """How deep `traceEvents` may lie inside other objects."""

@@ -16,9 +16,9 @@ from pyrometer.trace.info import RankInfo
 from pyrometer.trace.reading.chunks import CHUNK_BYTES, Document
 from pyrometer.trace.reading.collector import Collector
 from pyrometer.trace.reading.header import describe, rank_of, read_header
-from pyrometer.trace.reading.ledger import Ledger
 from pyrometer.trace.reading.mistaken import WANTED
 from pyrometer.trace.reading.ranks import FROM_FILE, FROM_ORDER
+from pyrometer.trace.reading.repair_log import Ledger
 from pyrometer.trace.reading.source import Source
 
 

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from pyrometer.trace.reading.decoding import AnyEvent
 from pyrometer.trace.reading.entries import Entries, IntArray
-from pyrometer.trace.reading.ledger import Ledger
+from pyrometer.trace.reading.repair_log import Ledger
 from pyrometer.trace.reading.shapes import Event
 
 

@@ -10,10 +10,10 @@ import msgspec
 import polars as pl
 
 from pyrometer.trace.reading.cache import SMALLEST_RAW, Cache, content_key, default_folder
-from pyrometer.trace.reading.ledger import refuse, renamed
 from pyrometer.trace.reading.load import Loaded
 from pyrometer.trace.reading.paths import find_files
 from pyrometer.trace.reading.ranks import FROM_FILE, number_ranks
+from pyrometer.trace.reading.repair_log import refuse, renamed
 from pyrometer.trace.reading.workers import load_all
 from pyrometer.trace.trace import RankTrace, Trace
 

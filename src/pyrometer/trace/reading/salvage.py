@@ -20,8 +20,8 @@ from pyrometer.trace.reading.decoding import (
     is_short,
     trailing_from,
 )
-from pyrometer.trace.reading.ledger import Ledger
 from pyrometer.trace.reading.mending import Mended, attempts, event_keys
+from pyrometer.trace.reading.repair_log import Ledger
 
 _START = re.compile(
     rb"(?:\A|([,\[}\]]))\s*(?=\{\s*(?:\}|"

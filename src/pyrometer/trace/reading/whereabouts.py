@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyrometer.trace.reading.chunks import Batch
 from pyrometer.trace.reading.decoding import AnyEvent
-from pyrometer.trace.reading.ledger import Ledger
+from pyrometer.trace.reading.repair_log import Ledger
 
 
 class Whereabouts:

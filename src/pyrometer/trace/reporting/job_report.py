@@ -15,8 +15,8 @@ from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.jobs.merge import merge_ranks
 from pyrometer.trace.jobs.reduce import reduce_rank
 from pyrometer.trace.jobs.summary import RankFailure, RankSummary
-from pyrometer.trace.reading.ledger import refuse
 from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.reading.repair_log import refuse
 from pyrometer.trace.reporting.rank_report import RankReport, report_rank
 from pyrometer.trace.trace import RankTrace, Trace
 

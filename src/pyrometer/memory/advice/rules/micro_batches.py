@@ -10,8 +10,8 @@ from torch import nn
 from pyrometer.errors import PyrometerError
 from pyrometer.memory.advice.case import Case
 from pyrometer.memory.advice.record import Advice
-from pyrometer.memory.batching.micro import micro_batched, num_samples
 from pyrometer.memory.prediction.predict import predict_memory
+from pyrometer.tuning.batching.micro import micro_batched, num_samples
 from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.training import Training
 

@@ -1,0 +1,147 @@
+"""Finding out what torch.compile does, for a verb: with a workload, a script, or from logs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from pyrometer.cli.progress import progress_bar
+from pyrometer.errors import ExitCode, UsageError
+from pyrometer.settings import load_settings, with_flags
+
+if TYPE_CHECKING:
+    from pyrometer.compiler.log import CompileLog
+    from pyrometer.compiler.report import CompileReport
+    from pyrometer.tuning.shapes.record import ShapeAdvice
+    from pyrometer.workload.target import Target
+
+EXTRAS = ("deep", "rewrites", "modes")
+"""What `--with` names."""
+
+LOG_SUFFIXES = (".log", ".log.gz", ".txt")
+
+
+class Inspected(NamedTuple):
+    """What was found, and the log that it was found in."""
+
+    target: str
+    report: CompileReport
+    log: CompileLog
+    shapes: ShapeAdvice | None = None
+    divergence: Sequence[str] = ()
+    was_run: bool = True  # here, not somewhere else long ago
+    exit_code: int = ExitCode.OK  # of a script
+    is_script: bool = False
+
+
+def inspect_target(
+    target: str, arguments: tuple[str, ...], flags: dict[str, Any], *, quiet: bool
+) -> Inspected:
+    """Inspect a TARGET, a script or a log.
+
+    Args:
+        target: as it was typed.
+        arguments: of a script.
+        flags: `mode`, `extras`, `shapes` and `budget` of the command line.
+        quiet: keep stdout free of what a script prints.
+
+    Raises:
+        UsageError: a flag that needs a workload, and there is none.
+    """
+    if Path(target).is_dir() or target.endswith(LOG_SUFFIXES):
+        _require_workload(flags, f"{target} is a log")
+        return _of_log(target)
+    from pyrometer.workload.target import parse_target
+
+    parsed = parse_target(target, arguments)
+    if parsed.kind == "script":
+        _require_workload(flags, f"{target} runs as it is")
+        return _of_script([target, *arguments], quiet=quiet)
+    return _of_workload(parsed, flags)
+
+
+def parse_extras(text: str) -> frozenset[str]:
+    """Read `--with deep,modes`.
+
+    >>> sorted(parse_extras("deep, modes"))
+    ['deep', 'modes']
+
+    Raises:
+        UsageError: something else is named.
+    """
+    named = [part.strip() for part in text.split(",") if part.strip()]
+    unknown = [name for name in named if name not in EXTRAS]
+    if unknown:
+        raise UsageError(f"--with: got {unknown[0]!r}; legal are {', '.join(EXTRAS)}, separated by commas")
+    return frozenset(named)
+
+
+def _require_workload(flags: dict[str, Any], why: str) -> None:
+    for flag, given in (("mode", flags["mode"]), ("with", flags["extras"]), ("shapes", flags["shapes"])):
+        if given:
+            raise UsageError(f"--{flag}: {why}; it goes with a workload, as in model.py:workload")
+
+
+def _of_log(place: str) -> Inspected:
+    from pyrometer.compiler.build import build_report
+    from pyrometer.compiler.collecting.files import read_logs
+    from pyrometer.compiler.inspection.ranks import compare_ranks
+
+    logs = read_logs(place)
+    return Inspected(place, build_report(logs[0]), logs[0], divergence=compare_ranks(logs), was_run=False)
+
+
+def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
+    from pyrometer.compiler.inspection.script import inspect_script
+    from pyrometer.workload.output import stdout_to_stderr
+
+    with stdout_to_stderr() if quiet else contextlib.nullcontext():
+        found = inspect_script(argv)
+    code = 130 if found.observed.interrupted else found.observed.exit_code
+    return Inspected(
+        shlex.join(argv),
+        found.report,
+        found.log,
+        divergence=found.divergence,
+        exit_code=code if code >= 0 else 128 - code,
+        is_script=True,
+    )
+
+
+def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
+    from pyrometer.compiler.collecting.collector import collect
+    from pyrometer.compiler.inspection.evaluation import evaluate_modes
+    from pyrometer.compiler.inspection.inspect import DEFAULT_BUDGET_S, inspect_compile
+    from pyrometer.compiler.inspection.trial import try_rewrites
+    from pyrometer.compiler.private.console import without_break_warnings
+    from pyrometer.tuning.shapes.recommend import recommend_shapes
+    from pyrometer.tuning.shapes.sample import read_sample
+    from pyrometer.workload.loading import load_workload
+    from pyrometer.workload.output import stdout_to_stderr
+
+    settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=flags["budget"])
+    budget_s = settings.budget_s or DEFAULT_BUDGET_S
+    sample = None if flags["shapes"] is None else read_sample(flags["shapes"])
+    shapes = None
+    with stdout_to_stderr(), progress_bar() as progress:
+        work = load_workload(target)
+        with collect() as collector, without_break_warnings():
+            report = inspect_compile(
+                work, mode=flags["mode"], deep="deep" in flags["extras"], budget_s=budget_s, progress=progress
+            )
+            log = collector.log()
+            if "rewrites" in flags["extras"]:
+                progress(1.0, "trying the rewrites")
+                trial = try_rewrites(work, report, mode=flags["mode"], budget_s=budget_s)
+                report = msgspec.structs.replace(report, trial=trial)
+        if "modes" in flags["extras"]:
+            report = msgspec.structs.replace(report, evaluation=evaluate_modes(target, progress=progress))
+        if sample is not None:
+            shapes = recommend_shapes(work, sample, mode=flags["mode"], progress=progress)
+    return Inspected(target.text, report, log, shapes)

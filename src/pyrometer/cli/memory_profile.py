@@ -1,0 +1,180 @@
+"""Answering what `pyrometer memory` asks: of a workload, a script, or a snapshot."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from pyrometer.cli.baseline import read_baseline
+from pyrometer.cli.memory_flags import MemoryLimits, over_limits
+from pyrometer.cli.progress import progress_bar
+from pyrometer.errors import UsageError
+from pyrometer.settings import load_settings, with_flags
+
+if TYPE_CHECKING:
+    from pyrometer.memory.profile import MemoryProfile
+    from pyrometer.memory.snapshots.report import SnapshotReport
+    from pyrometer.quantity import Bytes, Seconds
+    from pyrometer.record import Record
+    from pyrometer.report.documents import MemoryDocument, SnapshotDocument
+    from pyrometer.tuning.checkpointing.record import CheckpointPlan
+    from pyrometer.workload.target import Target
+    from pyrometer.workload.workload import Workload
+
+R = TypeVar("R", bound="Record")
+
+SNAPSHOT_SUFFIXES = (".pickle", ".pkl", ".pickle.gz", ".pkl.gz")
+
+DEFAULT_LEAK_STEPS = 60
+
+
+class MemoryQuestion(NamedTuple):
+    """What was asked for on the command line."""
+
+    target: str
+    arguments: tuple[str, ...]
+    what_if: list[dict[str, Any]]
+    sizes: list[Bytes] | None
+    leak_steps: int | None
+    plan_bytes: Bytes | None
+    limits: MemoryLimits
+    baseline: str | None
+    budget_s: Seconds | None
+    store_location: str | None
+
+    def require_workload(self, why: str) -> None:
+        """Refuse flags that need a workload, where there is none.
+
+        Raises:
+            UsageError: such a flag was given.
+        """
+        asked = (("predict", self.what_if), ("fit", self.sizes), ("plan", self.plan_bytes))
+        for flag, given in asked:
+            if given:
+                raise UsageError(f"--{flag}: {why}; it goes with a workload, as in model.py:workload")
+
+
+def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
+    """Profile a workload."""
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.memory.difference import diff_memory
+    from pyrometer.memory.prediction.predict import predict_memory
+    from pyrometer.memory.profile import MemoryProfile
+    from pyrometer.memory.profiling import profile_memory
+    from pyrometer.workload.loading import load_workload
+    from pyrometer.workload.output import stdout_to_stderr
+
+    earlier = None if question.baseline is None else _baseline(question, MemoryProfile)
+    _refuse_illegal(question)
+    steps = DEFAULT_LEAK_STEPS if question.leak_steps is None else question.leak_steps
+    with stdout_to_stderr(), progress_bar() as progress:
+        work = load_workload(parsed)
+        profile = profile_memory(work, budgets_bytes=question.sizes, leak_steps=steps, progress=progress)
+        progress(0.9, "predicting")
+        what_if = [predict_memory(work, **settings) for settings in question.what_if]
+        plan = None if question.plan_bytes is None else _plan(work, question)
+    return _document(
+        question,
+        profile,
+        environment=read_environment(),
+        what_if=what_if,
+        plan=plan,
+        diff=None if earlier is None else diff_memory(earlier, profile),
+    )
+
+
+def _refuse_illegal(question: MemoryQuestion) -> None:
+    """Refuse values that would be refused anyway, before minutes are spent on a profile."""
+    from pyrometer.memory.prediction.settings import settings_of
+
+    with_flags(load_settings(os.environ, Path.cwd()), budget_s=question.budget_s)
+    for changed in question.what_if:
+        settings_of(**changed)
+
+
+def of_script(question: MemoryQuestion, *, quiet: bool) -> tuple[MemoryDocument, int]:
+    """Profile a script as it runs; the second is its exit code."""
+    import contextlib
+
+    from pyrometer.hardware.environment import read_environment
+    from pyrometer.memory.difference import diff_memory
+    from pyrometer.memory.profile import MemoryProfile
+    from pyrometer.memory.scripts.profile import profile_script
+    from pyrometer.workload.output import stdout_to_stderr
+
+    question.require_workload(f"{question.target} runs as it is")
+    earlier = None if question.baseline is None else _baseline(question, MemoryProfile)
+    argv = [question.target, *question.arguments]
+    with stdout_to_stderr() if quiet else contextlib.nullcontext():
+        found = profile_script(argv, leak_steps=question.leak_steps)
+    document = _document(
+        question._replace(target=shlex.join(argv)),
+        found.profile,
+        environment=read_environment(),
+        diff=None if earlier is None else diff_memory(earlier, found.profile),
+    )
+    return document, found.exit_code
+
+
+def of_snapshot(question: MemoryQuestion) -> SnapshotDocument:
+    """Report a snapshot."""
+    from pyrometer.memory.snapshots.build import report_snapshot
+    from pyrometer.memory.snapshots.difference import diff_snapshots
+    from pyrometer.memory.snapshots.read import read_snapshot
+    from pyrometer.report.documents import SnapshotDocument
+
+    question.require_workload(f"{question.target} is a snapshot")
+    if question.leak_steps is not None:
+        raise UsageError(f"--leaks: {question.target} is a snapshot; compare two by --diff to see what grew")
+    if question.limits.growth_bytes_per_step is not None:
+        raise UsageError(
+            f"--limit growth: {question.target} is a snapshot, which has no steps; legal is peak"
+        )
+    earlier = None if question.baseline is None else _earlier_snapshot(question)
+    report = report_snapshot(read_snapshot(question.target))
+    return SnapshotDocument(
+        target=question.target,
+        over_limit=over_limits(question.limits, report.peak_bytes, None),
+        diff=None if earlier is None else diff_snapshots(earlier, report),
+        **{name: getattr(report, name) for name in report.__struct_fields__},
+    )
+
+
+def _document(question: MemoryQuestion, profile: MemoryProfile, **asked: Any) -> MemoryDocument:
+    from pyrometer.report.documents import MemoryDocument
+
+    growth = profile.leak.bytes_per_step if profile.leak is not None else None
+    return MemoryDocument(
+        target=question.target,
+        over_limit=over_limits(question.limits, profile.peak_bytes, growth),
+        **asked,
+        **{name: getattr(profile, name) for name in profile.__struct_fields__},
+    )
+
+
+def _plan(work: Workload, question: MemoryQuestion) -> CheckpointPlan:
+    from pyrometer.tuning.checkpointing.plan import DEFAULT_BUDGET_S, plan_checkpoints
+    from pyrometer.workload.training import Training
+
+    if not isinstance(work, Training):
+        raise UsageError(
+            "--plan: inference keeps nothing for a backward pass; it goes with a training workload"
+        )
+    settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=question.budget_s)
+    return plan_checkpoints(work, budget=question.plan_bytes, budget_s=settings.budget_s or DEFAULT_BUDGET_S)
+
+
+def _earlier_snapshot(question: MemoryQuestion) -> SnapshotReport:
+    from pyrometer.memory.snapshots.build import report_snapshot
+    from pyrometer.memory.snapshots.read import read_snapshot
+    from pyrometer.memory.snapshots.report import SnapshotReport
+
+    if str(question.baseline).endswith(SNAPSHOT_SUFFIXES):
+        return report_snapshot(read_snapshot(str(question.baseline)))
+    return _baseline(question, SnapshotReport)
+
+
+def _baseline(question: MemoryQuestion, kind: type[R]) -> R:
+    return read_baseline(kind, str(question.baseline), kind="memory", store_location=question.store_location)

@@ -1,0 +1,70 @@
+"""What `check` and `audit` share: the options of a check, and observing a target."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyrometer.cli.bench import exit_code_of
+from pyrometer.cli.progress import progress_bar
+from pyrometer.errors import ExitCode
+from pyrometer.settings import load_settings, with_flags
+
+if TYPE_CHECKING:
+    from pyrometer.checkup.checkup import Checkup
+    from pyrometer.checkup.options import CheckOptions
+    from pyrometer.workload.target import Target
+
+
+def check_options(
+    target: Target, budget_s: float | None, store_location: str | None, *, compiling: bool = False
+) -> CheckOptions:
+    """From flags and settings."""
+    from pyrometer.bench.measure import DEFAULT_BUDGET_S
+    from pyrometer.checkup.options import CheckOptions
+    from pyrometer.rules.settings import load_rule_settings
+    from pyrometer.source.program import entries_of
+
+    settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=budget_s)
+    return CheckOptions(
+        budget_s=settings.budget_s or DEFAULT_BUDGET_S,
+        confidence=settings.confidence,
+        peaks_folder=None if store_location is None else Path(store_location) / "peaks",
+        compiling=compiling,
+        entries=entries_of(target),
+        rules=load_rule_settings(Path.cwd()),
+    )
+
+
+def observe_target(target: Target, options: CheckOptions, *, quiet: bool) -> Checkup:
+    """Everything that can be observed of a target.
+
+    Args:
+        target: a script or a workload.
+        options: how much time to take.
+        quiet: keep what the program prints away from stdout.
+    """
+    with ExitStack() as stack:
+        if quiet:
+            from pyrometer.workload.output import stdout_to_stderr
+
+            stack.enter_context(stdout_to_stderr())
+        if target.kind == "script":
+            from pyrometer.checkup.script import observe_script
+
+            return observe_script([target.spec.text, *target.spec.args], options)
+        from pyrometer.checkup.observe import observe
+        from pyrometer.workload.loading import load_workload
+
+        progress: Any = stack.enter_context(progress_bar())
+        return observe(load_workload(target), target.spec.text, options, progress)
+
+
+def exit_code_of_checkup(checkup: Checkup) -> int:
+    """A script's own exit status, as `time` and `coverage run` do; 128 + n when signal n ended it."""
+    if checkup.script is not None:
+        code = checkup.script.exit_code
+        return code if code >= 0 else 128 - code
+    return exit_code_of(checkup.measurement) if checkup.measurement is not None else ExitCode.OK

@@ -1,0 +1,198 @@
+"""Reading one store for the pages: runs, their reports, comparisons, trends and files."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from pyrometer.dashboard.documents import Series
+from pyrometer.dashboard.index import Filter, Found, Index, Listing
+from pyrometer.errors import InputError, StoreError
+from pyrometer.report.attaching import MOST_PAST, stored_exhibits
+from pyrometer.report.attachments import Exhibits
+from pyrometer.report.comparing import compare_stored
+from pyrometer.report.documents import Document
+from pyrometer.report.history import past_runs
+from pyrometer.report.html import page, render_document
+from pyrometer.report.kinds import read_document
+from pyrometer.report.run_documents import CompareDocument
+from pyrometer.store.run import Run, RunSummary
+from pyrometer.store.running import Running, list_running
+from pyrometer.store.store import Store
+
+V = TypeVar("V")
+
+MOST_PAGES = 6
+"""Rendered reports that are kept: going back and forth between a few of them is quick."""
+
+MOST_MEASURED = 200
+
+
+class Shelf:
+    """One store, as the dashboard reads it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._index = Index(folder)
+        self._pages: Kept[tuple[str, ...], str] = Kept(MOST_PAGES)
+        self._measured: Kept[str, Run] = Kept(MOST_MEASURED)
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self._index.folder
+
+    def listing(self) -> Listing:
+        """The summaries of all runs.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return self._index.listing()
+
+    def find(self, asked: Filter, number: int) -> Found:
+        """A page of the list.
+
+        Args:
+            asked: what was asked for.
+            number: of the page, from 1.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return self.listing().find(asked, number, self._index.with_codes(asked.q))
+
+    def running(self) -> list[Running]:
+        """The runs that are going on, the newest first."""
+        return list_running(self.folder)
+
+    def run(self, run_id: str) -> Run:
+        """A run with its document.
+
+        Raises:
+            InputError: it is damaged.
+            StoreError: the store cannot be read.
+        """
+        try:
+            return self._store().load(run_id)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"run {run_id} is damaged in the database: {error}") from error
+
+    def report(self, run_id: str) -> str:
+        """The report of a run, as `pyrometer show` writes it.
+
+        Raises:
+            InputError: it is damaged, or of a kind that has no report.
+            StoreError: the store cannot be read.
+        """
+
+        def render() -> str:
+            run = self.run(run_id)
+            return render_document(run.kind, run.document, stored_exhibits(self._store(), run))
+
+        return self._pages.get((run_id,), render)
+
+    def comparison(self, a: str, b: str) -> CompareDocument:
+        """Two runs beside each other.
+
+        Raises:
+            InputError: one of them is damaged, or holds no measurement.
+            IncomparableError: they were taken under different conditions.
+            StoreError: the store cannot be read.
+        """
+        return self._compared(a, b)[0]
+
+    def comparison_page(self, a: str, b: str) -> str:
+        """The page of two runs beside each other; raises as `comparison` does."""
+        return self._pages.get((a, b), lambda: page(*self._compared(a, b)))
+
+    def history(self, target: str) -> list[Series]:
+        """How a target did, a series for each kind of run that measured it, the most recent kind first.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        newest: dict[str, RunSummary] = {}
+        for run in self.listing().runs:
+            if run.target == target and run.median_s is not None:
+                newest.setdefault(run.kind, run)
+        return [self._series(run) for run in newest.values()]
+
+    def document(self, run_id: str) -> Document:
+        """The document of a run.
+
+        Raises:
+            InputError: it is damaged, or of an unknown kind.
+            StoreError: the store cannot be read.
+        """
+        run = self.run(run_id)
+        return read_document(run.kind, run.document)
+
+    def file(self, run_id: str, name: str) -> Path:
+        """A file that is kept with a run.
+
+        Raises:
+            InputError: the run has no such file, or it lies elsewhere than the files of that run do.
+            StoreError: the store cannot be read.
+        """
+        store = self._store()
+        path = store.artifact_path(store.load(run_id), name).resolve()
+        if path.parent != (self.folder / "artifacts" / run_id).resolve() or not path.is_file():
+            raise InputError(f"{name}: the file of run {run_id} is missing; the store names it all the same")
+        return path
+
+    def _store(self) -> Store:
+        store = self._index.store()
+        if store is None:
+            raise StoreError(f"{self.folder}: no runs are stored here")
+        return store
+
+    def _compared(self, a: str, b: str) -> tuple[CompareDocument, Exhibits]:
+        return compare_stored(self._store(), self.run(a), self.run(b))
+
+    def _series(self, newest: RunSummary) -> Series:
+        alike = [self._measured_run(run.id) for run in self.listing().trend(newest, MOST_PAST)]
+        runs = past_runs([run for run in alike if run is not None])
+        return Series(kind=newest.kind, fingerprint=newest.fingerprint, runs=runs)
+
+    def _measured_run(self, run_id: str) -> Run | None:
+        """A run without all of its document that a history does not ask for; `None` when it is damaged."""
+
+        def load() -> Run:
+            run = self.run(run_id)
+            measured = {"measurement": run.document.get("measurement")}
+            return msgspec.structs.replace(run, document=measured, environment={})
+
+        try:
+            return self._measured.get(run_id, load)
+        except InputError:
+            return None
+
+
+K = TypeVar("K")
+
+
+class Kept(Generic[K, V]):
+    """The last few values that were made; for several threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._values: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of a key, made when it is not kept; what raises is not."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return value

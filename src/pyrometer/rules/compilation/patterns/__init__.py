@@ -1,0 +1,1 @@
+"""What the compilation rules recognise, in source text and in records: shared by several of them, none a rule itself."""

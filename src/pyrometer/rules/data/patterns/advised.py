@@ -1,0 +1,127 @@
+"""What the loader's own advice becomes: findings with a place, a cost and a gain, computed nowhere twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyrometer.quantity import counted
+from pyrometer.rules.data.patterns.loaders import loader_calls
+from pyrometer.rules.data.patterns.shares import DataShare, measured_share, watched_share
+from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.rules.untraced import phase_share
+
+if TYPE_CHECKING:
+    from pyrometer.loading.advice import LoaderAdvice
+    from pyrometer.loading.report import LoaderReport
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Value
+    from pyrometer.rules.rule import Rule
+
+DATA = "data"
+"""The resource that all of them count: the time that a step waits for its data."""
+
+UNCERTAIN = 0.25
+"""Of a predicted saving: the loader's model counts as wrong where it misses the step by more than a quarter."""
+
+APART = 0.1
+"""Of a step, beyond the interval of the measured one: so far apart, the watched steps are other steps."""
+
+
+def advised(rule: Rule, evidence: Evidence, *slugs: str, **fields: object) -> list[Finding]:
+    """One finding per advice with one of these slugs; `fields` replace what follows from the advice."""
+    report = evidence.loading
+    if report is None:
+        return []
+    return [
+        _finding(rule, evidence, report, number, **fields)
+        for number, advice in enumerate(report.advice)
+        if advice.slug in slugs
+    ]
+
+
+def free_ratio(report: LoaderReport, evidence: Evidence) -> float:
+    """The step with data for free over the step, at best: two times it was measured, with the loader watched and before."""
+    return max(0.0, min(report.free_data_ratio, 1 - phase_share(evidence, "data", unknown=0.0)))
+
+
+def gain_of(advice: LoaderAdvice, report: LoaderReport, free: float) -> Gain | None:
+    """What an advice should bring by the loader's model of a step; never more than data for free would, its ratio `free`."""
+    if advice.saves_s is None or report.measured_step_s <= 0:
+        return None
+    ratio = max(report.free_data_ratio, 1 - advice.saves_s / report.measured_step_s)
+    ratio = min(1.0, max(0.0, ratio))
+    return Gain(
+        ratio_low=min(ratio, max(free, ratio - UNCERTAIN * (1 - ratio))),
+        ratio_high=ratio + UNCERTAIN * (1 - ratio),
+        method="model: the slowest of workers, training process and CPUs sets the pace; a quarter more of the saving at best, "
+        "though no more than data for free, and a quarter less at worst",
+    )
+
+
+def waiting_cost(report: LoaderReport, evidence: Evidence) -> Cost:
+    """What waiting for data costs a step."""
+    told = told_share(report, evidence)
+    return Cost(
+        seconds_per_step=told.wait_s,
+        share=told.share,
+        method=f"measured: mean time per step until its batches were there, {_of(told, report)}",
+    )
+
+
+def told_share(report: LoaderReport, evidence: Evidence) -> DataShare:
+    """The share of a step that getting its data is said to take."""
+    return measured_share(evidence.measurement) or watched_share(report)
+
+
+def differing(report: LoaderReport, evidence: Evidence) -> bool:
+    """Whether the watched steps were others than the measured ones, as the time they took tells."""
+    m = evidence.measurement
+    if m is None or not m.complete or m.median_s <= 0:
+        return False
+    return not m.ci_low_s * (1 - APART) <= report.measured_step_s <= m.ci_high_s * (1 + APART)
+
+
+def _of(told: DataShare, report: LoaderReport) -> str:
+    if told.of == "measured":
+        return "of the steps whose phases were timed"
+    steps = f"the {counted(report.num_steps, 'step')}" if report.num_steps else "steps"
+    return f"of {steps} that watched the loader"
+
+
+def loader_place(evidence: Evidence) -> Place:
+    """Where the loader is made, if the sources show just one."""
+    found = [(module.path, one.call.lineno) for module in evidence.modules for one in loader_calls(module)]
+    if len(found) != 1:
+        return Place()
+    return Place(file=found[0][0], line=found[0][1])
+
+
+def facts(report: LoaderReport, evidence: Evidence) -> dict[str, Value]:
+    """The figures that every finding about a loader rests on."""
+    told = told_share(report, evidence)
+    return {
+        "verdict": report.verdict,
+        "settings": report.settings.label,
+        "data_share": told.share,
+        "wait_s": told.wait_s,
+        "step_s": told.step_s,
+        "worker_busy": report.worker_busy,
+        "occupancy": report.occupancy,
+    }
+
+
+def _finding(rule: Rule, evidence: Evidence, report: LoaderReport, number: int, **fields: object) -> Finding:
+    advice = report.advice[number]
+    own: dict[str, object] = {
+        "message": advice.why,
+        "where": loader_place(evidence),
+        "evidence": facts(report, evidence),
+        "links": [f"/loading/advice/{number}", "/loading/data_share"],
+        "cost": waiting_cost(report, evidence),
+        "predicted_gain": gain_of(advice, report, free_ratio(report, evidence)),
+        "confidence": "medium" if advice.saves_s is None or differing(report, evidence) else "high",
+        "advice": f"{advice.title[:1].upper()}{advice.title[1:]}: {advice.effect}.",
+        "rewrite": advice.use,
+        "resource": DATA,
+    }
+    return rule.finding(**{**own, **fields})

@@ -1,0 +1,151 @@
+"""Datasets in source text: their classes, and what they do for every item."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.source.value import Kind
+
+if TYPE_CHECKING:
+    from pyrometer.source.module import Module
+
+DECODERS = {
+    "PIL.Image.open": "PIL.Image.open",
+    "cv2.imread": "cv2.imread",
+    "cv2.imdecode": "cv2.imdecode",
+    "imageio.imread": "imageio.imread",
+    "imageio.v2.imread": "imageio.imread",
+    "imageio.v3.imread": "imageio.imread",
+    "skimage.io.imread": "skimage.io.imread",
+    "torchvision.io.read_image": "torchvision.io.read_image",
+    "torchvision.io.decode_image": "torchvision.io.decode_image",
+    "torchvision.io.decode_jpeg": "torchvision.io.decode_jpeg",
+    "torchvision.io.read_video": "torchvision.io.read_video",
+    "torchaudio.load": "torchaudio.load",
+    "librosa.load": "librosa.load",
+    "soundfile.read": "soundfile.read",
+    "nibabel.load": "nibabel.load",
+    "pydicom.dcmread": "pydicom.dcmread",
+    "numpy.load": "numpy.load",
+    "torch.load": "torch.load",
+    "pandas.read_csv": "pandas.read_csv",
+    "pandas.read_parquet": "pandas.read_parquet",
+}
+"""Functions that open and decode a file, and take milliseconds."""
+
+DECODING_DATASETS = (
+    "torchvision.datasets.ImageFolder",
+    "torchvision.datasets.DatasetFolder",
+    "torchvision.datasets.ImageNet",
+    "torchvision.datasets.CocoDetection",
+    "torchvision.datasets.CocoCaptions",
+    "torchvision.datasets.VOCDetection",
+    "torchvision.datasets.VOCSegmentation",
+    "torchvision.datasets.CelebA",
+    "torchvision.datasets.Places365",
+    "torchvision.datasets.Food101",
+    "torchvision.datasets.Flowers102",
+    "torchvision.datasets.OxfordIIITPet",
+    "torchvision.datasets.Cityscapes",
+)
+"""Datasets of torchvision that decode a file for every item."""
+
+
+def item_getters(module: Module) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
+    """The datasets of a file with their `__getitem__`."""
+    for function in module.nodes(ast.FunctionDef):
+        owner = module.class_of(function)
+        if function.name == "__getitem__" and owner is not None and _is_dataset(module, owner):
+            yield owner, function
+
+
+def dataset_class(module: Module, dataset: ast.expr | None) -> ast.ClassDef | str | None:
+    """The class of a dataset: of this file, or a dotted name; also through the name that holds it."""
+    made = _made(module, dataset)
+    if not isinstance(made, ast.Call):
+        return None
+    if isinstance(made.func, ast.Name):
+        for owner in module.nodes(ast.ClassDef):
+            if owner.name == made.func.id:
+                return owner
+    return module.name_of(made.func)
+
+
+def creation_of(module: Module, dataset: ast.expr | None) -> ast.Call | None:
+    """The call that makes a dataset."""
+    made = _made(module, dataset)
+    return made if isinstance(made, ast.Call) else None
+
+
+def decoding_call(module: Module, dataset: ast.expr | None) -> str | None:
+    """What a dataset calls to decode each item, in words; `None` where it does not, or nothing is known of it."""
+    found = dataset_class(module, dataset)
+    if isinstance(found, str):
+        return f"the decoding by {found.rpartition('.')[2]}" if found in DECODING_DATASETS else None
+    if found is None:
+        return None
+    for owner, function in item_getters(module):
+        if owner is found:
+            return next(
+                (
+                    f"the {name}"
+                    for node in _with_methods(module, owner, function)
+                    if (name := _decoder(module, node))
+                ),
+                None,
+            )
+    return None
+
+
+def _decoder(module: Module, call: ast.Call) -> str | None:
+    return DECODERS.get(module.name_of(call.func) or "")
+
+
+def _with_methods(module: Module, owner: ast.ClassDef, function: ast.FunctionDef) -> Iterator[ast.Call]:
+    """The calls in a method, and in the methods of the same class that it calls."""
+    methods = {one.name: one for one in owner.body if isinstance(one, ast.FunctionDef)}
+    free = {one.name: one for one in module.tree.body if isinstance(one, ast.FunctionDef)}
+    seen: set[str] = set()
+    waiting = [function]
+    while waiting:
+        for node in ast.walk(waiting.pop()):
+            if not isinstance(node, ast.Call):
+                continue
+            yield node
+            called = node.func
+            if (
+                isinstance(called, ast.Attribute)
+                and isinstance(called.value, ast.Name)
+                and called.value.id == "self"
+            ):
+                name, pool = called.attr, methods
+            elif isinstance(called, ast.Name):
+                name, pool = called.id, free
+            else:
+                continue
+            if name in pool and name not in seen:
+                seen.add(name)
+                waiting.append(pool[name])
+
+
+def _made(module: Module, dataset: ast.expr | None) -> ast.expr | None:
+    if isinstance(dataset, ast.Name):
+        values = module.assignments(dataset.id, dataset)
+        return values[0] if len(values) == 1 else None
+    return dataset
+
+
+def _is_dataset(module: Module, owner: ast.ClassDef) -> bool:
+    for base in owner.bases:
+        name = module.name_of(base) or ""
+        if name.startswith(("torch.utils.data.", "torchvision.datasets.")):
+            return True
+        if isinstance(base, ast.Name) and base.id.endswith("Dataset"):
+            return True
+        if isinstance(base, ast.Subscript) and (module.name_of(base.value) or "").startswith(
+            "torch.utils.data."
+        ):
+            return True
+    return module.value_of(owner.bases[0]).kind is Kind.DATASET if owner.bases else False

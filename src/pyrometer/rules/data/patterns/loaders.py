@@ -1,0 +1,217 @@
+"""DataLoaders in source text: where they are made, with which arguments, and who iterates over them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyrometer.rules.match import Edit
+from pyrometer.source.lines import text_between
+from pyrometer.source.value import Kind
+
+if TYPE_CHECKING:
+    from pyrometer.source.module import Module
+
+NAMES = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
+POSITIONS = (
+    "dataset",
+    "batch_size",
+    "shuffle",
+    "sampler",
+    "batch_sampler",
+    "num_workers",
+    "collate_fn",
+    "pin_memory",
+    "drop_last",
+)
+"""Arguments of DataLoader in their order."""
+
+EPOCHS = re.compile(r"epoch", re.IGNORECASE)
+_DEVICE = re.compile(r"cuda(:\d+)?")
+MISSING_ARGUMENT = object()
+
+
+class LoaderCall(NamedTuple):
+    """One `DataLoader(...)`.
+
+    Attributes:
+        module: the file.
+        call: that makes it.
+    """
+
+    module: Module
+    call: ast.Call
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the text shows all of its arguments."""
+        return all(keyword.arg for keyword in self.call.keywords) and not any(
+            isinstance(one, ast.Starred) for one in self.call.args
+        )
+
+    def argument(self, name: str) -> ast.expr | None:
+        """An argument, by keyword or place."""
+        given = self.module.keyword(self.call, name)
+        place = POSITIONS.index(name) if name in POSITIONS else len(self.call.args)
+        return given if given is not None or place >= len(self.call.args) else self.call.args[place]
+
+    def value(self, name: str) -> object:
+        """The constant that an argument is; `MISSING_ARGUMENT` where it is not given."""
+        given = self.argument(name)
+        return MISSING_ARGUMENT if given is None else self.module.literal(given)
+
+    @property
+    def name(self) -> str | None:
+        """The variable that holds it."""
+        statement = self.module.parent(self.call)
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+            return target.id if isinstance(target, ast.Name) else None
+        return None
+
+    @property
+    def has_workers(self) -> bool | None:
+        """Whether there are workers; `None` where the text does not tell."""
+        number = self.value("num_workers")
+        if number is MISSING_ARGUMENT or number == 0:
+            return False
+        return True if isinstance(number, int) else None
+
+    def with_keyword(self, text: str) -> list[Edit]:
+        """Edits that add an argument as the last one."""
+        return add_argument(self.module, self.call, text)
+
+
+@lru_cache(maxsize=4)
+def loader_calls(module: Module) -> tuple[LoaderCall, ...]:
+    """Every DataLoader that a file makes, apart from tests."""
+    return tuple(LoaderCall(module, call) for call in module.calls(*NAMES) if not module.region(call).test)
+
+
+def loops_over(found: LoaderCall) -> list[ast.For]:
+    """The loops over a loader in the scope of its name, also through `enumerate`, `tqdm` and the like."""
+    if found.name is None:
+        return []
+    module = found.module
+    used = set(module.uses(found.name, found.call))
+    return [
+        loop
+        for loop in module.nodes(ast.For)
+        if any(part in used for part in ast.walk(loop.iter) if isinstance(part, ast.Name))
+    ]
+
+
+def is_epoch_loop(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether a loop counts epochs: its variable or its range says so."""
+    if not isinstance(loop, ast.For):
+        return False
+    return bool(EPOCHS.search(ast.unparse(loop.target)) or EPOCHS.search(ast.unparse(loop.iter)))
+
+
+def repeated_in_epochs(found: LoaderCall) -> ast.For | None:
+    """The loop of epochs in which a loader is used again and again, directly or by a function that it is given to."""
+    module = found.module
+    if found.name is None:
+        return None
+    here = module.loops_around(found.call)
+    for use in module.uses(found.name, found.call):
+        iterated = any(use in set(ast.walk(loop.iter)) for loop in loops_over(found)) or _goes_to_loop(
+            module, use
+        )
+        if not iterated:
+            continue
+        for loop in module.loops_around(module.statement_of(use)):
+            if isinstance(loop, ast.For) and loop not in here and is_epoch_loop(loop):
+                return loop
+    return None
+
+
+def _goes_to_loop(module: Module, use: ast.Name) -> bool:
+    """Whether a name is an argument of a function of this file that loops over it."""
+    call = module.parent(use)
+    if isinstance(call, ast.keyword):
+        call = module.parent(call)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return False
+    for function in module.nodes(ast.FunctionDef):
+        if function.name != call.func.id:
+            continue
+        arguments = [one.arg for one in [*function.args.posonlyargs, *function.args.args]]
+        given = {keyword.arg for keyword in call.keywords if keyword.value is use} | {
+            arguments[i] for i, one in enumerate(call.args[: len(arguments)]) if one is use
+        }
+        loops = [node for node in ast.walk(function) if isinstance(node, ast.For)]
+        if any(
+            isinstance(part, ast.Name) and part.id in given for loop in loops for part in ast.walk(loop.iter)
+        ):
+            return True
+    return False
+
+
+def moves_to_cuda(module: Module, loop: ast.For) -> ast.Call | None:
+    """The call in a loop over batches that copies one of them to a device, where the file speaks of CUDA."""
+    if not speaks_of_cuda(module):
+        return None
+    batch = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    for call in module.method_calls("cuda", "to"):
+        if loop not in module.ancestors(call) or not isinstance(call.func, ast.Attribute):
+            continue
+        names = {node.id for node in ast.walk(call.func.value) if isinstance(node, ast.Name)}
+        if names & batch and (call.func.attr == "cuda" or _is_device(call)):
+            return call
+    return None
+
+
+def speaks_of_cuda(module: Module) -> bool:
+    """Whether a file puts anything on a CUDA device."""
+    if any(True for _ in module.method_calls("cuda")):
+        return True
+    return any(
+        isinstance(node.value, str) and _DEVICE.fullmatch(node.value) for node in module.nodes(ast.Constant)
+    )
+
+
+def trains(module: Module) -> bool:
+    """Whether a file trains: it has a backward pass, or a class with a training step."""
+    if any(True for _ in module.method_calls("backward")):
+        return True
+    return any(function.name == "training_step" for function in module.nodes(ast.FunctionDef))
+
+
+def is_loader(module: Module, expression: ast.expr) -> bool:
+    """Whether an expression is a DataLoader."""
+    return module.value_of(expression).kind is Kind.LOADER
+
+
+def add_argument(module: Module, call: ast.Call, text: str) -> list[Edit]:
+    """Edits that add an argument after the last one of a call; none where a comment stands behind that."""
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    last = max(values, key=lambda one: (one.end_lineno or 0, one.end_col_offset or 0))
+    _, _, line, column = module.span(last)
+    _, _, end_line, end_column = module.span(call)
+    rest = text_between(module.lines, (line, column, end_line, end_column - 1))
+    if "#" in rest:
+        return []
+    kept = rest.rstrip()
+    line += kept.count("\n")
+    column = len(kept.rpartition("\n")[2]) + (0 if "\n" in kept else column)
+    begin = module.lines[module.span(last)[0] - 1]
+    apart = "\n" in rest[len(kept) :]
+    indent = begin[: len(begin) - len(begin.lstrip())]
+    comma = "" if kept.endswith(",") else ","
+    added = f"{comma}\n{indent}{text}," if apart else f"{comma} {text}"
+    return [Edit(line=line, column=column, end_line=line, end_column=column, text=added)]
+
+
+def _is_device(call: ast.Call) -> bool:
+    """Whether `.to(...)` names a device: a string, something called so, or by keyword."""
+    given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "device")]
+    for one in given:
+        if isinstance(one, ast.Constant):
+            return isinstance(one.value, str) and bool(_DEVICE.fullmatch(one.value))
+        word = one.attr if isinstance(one, ast.Attribute) else one.id if isinstance(one, ast.Name) else ""
+        if "device" in word.lower() or word in {"rank", "local_rank", "gpu"}:
+            return True
+    return False

@@ -1,0 +1,47 @@
+"""DistributedDataParallel, as source text makes it and as a program holds it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.source.module import Module
+    from pyrometer.workload.program.record import Program, Wrapper
+
+DATA_PARALLEL = (
+    "torch.nn.DataParallel",
+    "torch.nn.parallel.DataParallel",
+    "torch.nn.parallel.data_parallel.DataParallel",
+)
+DISTRIBUTED = (
+    "torch.nn.parallel.DistributedDataParallel",
+    "torch.nn.parallel.distributed.DistributedDataParallel",
+)
+BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def wrappings(module: Module) -> Iterator[ast.Call]:
+    """Calls that make a DistributedDataParallel, outside of tests."""
+    return (call for call in module.calls(*DISTRIBUTED) if not module.region(call).test)
+
+
+def is_set(module: Module, call: ast.Call, name: str) -> bool:
+    """Whether a keyword is the constant True."""
+    given = module.keyword(call, name)
+    return given is not None and module.literal(given) is True
+
+
+def distributed_wrappers(evidence: Evidence) -> list[tuple[int, Wrapper]]:
+    """The DistributedDataParallel modules of a program, with their numbers in its record."""
+    found = evidence.program.wrappers if evidence.program is not None else []
+    return [(index, one) for index, one in enumerate(found) if one.type_name == "DistributedDataParallel"]
+
+
+def gradient_bytes(program: Program) -> int:
+    """Bytes of all gradients: the trainable parameters in their mean element size."""
+    total = sum(program.parameter_dtypes.values())
+    size = sum(BYTES.get(name, 4) * count for name, count in program.parameter_dtypes.items())
+    return round(program.trainable_parameters * size / total) if total else 0

@@ -1,0 +1,228 @@
+"""Python loops over a dimension of a tensor: one round per row, time step or sample, with tensor operations in each.
+
+A loop counts only when its rounds do not depend on each other. What one round hands to the next (the state of a recurrent
+cell, the tensor so far) is found as a name, attribute or element that a round reads before it has written it; sums and
+collecting do not count as such.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyrometer.rules.host.patterns.ragged import is_ragged
+
+if TYPE_CHECKING:
+    from pyrometer.source.module import Module
+
+READING = frozenset({"item", "tolist", "cpu", "numpy", "detach", "size", "dim", "numel", "to", "cuda"})
+"""Methods that read, move or ask about a tensor: a loop of these alone is not work that could be batched."""
+
+FEW_ROUNDS = 16
+"""A loop over a written-out range up to this is a handful of cases, not a dimension."""
+
+
+class ElementLoop(NamedTuple):
+    """A loop over elements of a tensor."""
+
+    loop: ast.For
+    tensor: str
+    """The text of what is walked over."""
+    operations: tuple[str, ...]
+    """The text of calls and operators on tensors in one round."""
+
+
+def element_loops(module: Module) -> Iterator[ElementLoop]:
+    """Loops whose rounds are independent and work on an element of a tensor each."""
+    return (found for loop in module.nodes(ast.For) if (found := element_loop(module, loop)) is not None)
+
+
+def element_loop(module: Module, loop: ast.For) -> ElementLoop | None:
+    """One loop, if its rounds are independent and work on an element of a tensor each."""
+    if _leaves_early(loop):
+        return None
+    tensor = _walked(module, loop)
+    if tensor is None or _is_carried(module, loop) or _picks_modules(loop) or is_ragged(module, loop):
+        return None
+    operations = tuple(_operations(module, loop))
+    return ElementLoop(loop, tensor, operations) if operations else None
+
+
+def _walked(module: Module, loop: ast.For) -> str | None:
+    """What a loop walks over: `for row in x`, or an index into tensors: `for i in range(n): x[:, i]`."""
+    source = loop.iter
+    if isinstance(source, ast.Call) and module.name_of(source.func) == "enumerate" and source.args:
+        source = source.args[0]
+    if module.value_of(source).is_tensor:
+        return module.source(source)
+    is_range = isinstance(source, ast.Call) and module.name_of(source.func) == "range"
+    if not is_range or not isinstance(loop.target, ast.Name):
+        return None
+    assert isinstance(source, ast.Call)
+    bounds = [module.literal(one) for one in source.args]
+    if bounds and all(isinstance(one, int) and one <= FEW_ROUNDS for one in bounds):
+        return None
+    return _indexed(module, loop, loop.target.id)
+
+
+def _indexed(module: Module, loop: ast.For, name: str) -> str | None:
+    """The tensor that the loop's variable picks an element of."""
+    for node in _within(loop):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            picks = any(isinstance(part, ast.Name) and part.id == name for part in parts)
+            if picks and module.value_of(node.value).is_tensor:
+                return module.source(node.value)
+    return None
+
+
+def _operations(module: Module, loop: ast.For) -> Iterator[str]:
+    """Calls and operators in a round that make tensors of tensors."""
+    for node in _within(loop):
+        if isinstance(node, ast.BinOp | ast.UnaryOp):
+            if module.value_of(node).is_tensor:
+                yield module.source(node)
+        elif isinstance(node, ast.Call) and module.value_of(node).is_tensor:
+            method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            if method not in READING:
+                yield module.source(node)
+
+
+def _within(loop: ast.For) -> Iterator[ast.AST]:
+    for statement in loop.body:
+        yield from ast.walk(statement)
+
+
+def _leaves_early(loop: ast.For) -> bool:
+    return any(isinstance(node, ast.Break | ast.Return | ast.Yield | ast.Await) for node in _within(loop))
+
+
+def _picks_modules(loop: ast.For) -> bool:
+    """Whether the rounds run different modules: `self.heads[i](x[i])` cannot be one call."""
+    names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    for node in _within(loop):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
+            if any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node.value.slice)):
+                names |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript | ast.Name):
+            picked = node.func.slice if isinstance(node.func, ast.Subscript) else node.func
+            if any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(picked)):
+                return True
+    return False
+
+
+def _is_carried(module: Module, loop: ast.For) -> bool:
+    """Whether a round reads what the round before has written."""
+    written = _written(loop)
+    seen: set[str] = set()
+    running: set[str] = (
+        set()
+    )  # sums so far: a round that uses one for more than adding to it depends on the round before
+    for node in _in_order(loop.body):
+        key = _key(node)
+        if key is None or key not in written:
+            continue
+        if isinstance(getattr(node, "ctx", None), ast.Store):
+            adds = isinstance(module.parent(node), ast.AugAssign)
+            (running if key not in seen and (adds or key in running) else seen).add(key)
+        elif key not in seen:
+            if not _is_accumulated(module, node, key):
+                return True
+            running.add(key)
+    return _reads_other_elements(loop) or _changes_in_place(loop, seen)
+
+
+def _changes_in_place(loop: ast.For, made_here: set[str]) -> bool:
+    """Whether a round changes, with `x.add_(…)` or `out=x`, what it also reads and did not make itself."""
+    changed = [
+        node.func.value
+        for node in _within(loop)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr.endswith("_")
+        and not node.func.attr.endswith("__")
+    ]
+    changed += [
+        keyword.value
+        for node in _within(loop)
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "out"
+    ]
+    keys = {key for node in changed if (key := _key(node)) is not None} - made_here
+    return any(_key(node) in keys and node not in changed for node in _within(loop))
+
+
+def _written(loop: ast.For) -> set[str]:
+    """Names and attributes that a round assigns, the loop's own variables left out."""
+    own = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    keys = {_key(node) for node in _within(loop) if isinstance(getattr(node, "ctx", None), ast.Store)}
+    return {key for key in keys if key is not None} - own
+
+
+def _key(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return None
+
+
+def _in_order(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Nodes in the order in which they run: of an assignment the value before the targets."""
+    for statement in body:
+        yield from _evaluated(statement)
+
+
+def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        if node.value is not None:
+            yield from _evaluated(node.value)
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            yield from _evaluated(target)
+        return
+    if isinstance(node, ast.AugAssign):  # reads its target as well, which `_is_accumulated` judges
+        yield from _evaluated(node.value)
+        yield node.target
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _evaluated(child)
+
+
+def _is_accumulated(module: Module, node: ast.AST, key: str) -> bool:
+    """Whether a read only serves to add to a sum or the like: `total = total + x`, `worst = max(worst, x)`."""
+    statement = module.statement_of(node)
+    if (
+        not isinstance(statement, ast.Assign)
+        or len(statement.targets) != 1
+        or _key(statement.targets[0]) != key
+    ):
+        return False
+    value = statement.value
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Mult | ast.BitOr | ast.BitAnd):
+        return value.left is node or value.right is node
+    is_extreme = isinstance(value, ast.Call) and (module.name_of(value.func) or "").rpartition(".")[2] in {
+        "max",
+        "min",
+        "maximum",
+        "minimum",
+    }
+    return is_extreme and isinstance(value, ast.Call) and node in value.args
+
+
+def _reads_other_elements(loop: ast.For) -> bool:
+    """Whether a round writes elements of something that it also reads: `out[i] = out[i - 1] + x[i]`."""
+    stored = {
+        ast.unparse(node.value)
+        for node in _within(loop)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    }
+    return any(
+        isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Load)
+        and ast.unparse(node.value) in stored
+        for node in _within(loop)
+    )

@@ -1,0 +1,224 @@
+"""Attention written out: a product with a transposed matrix, softmax, and a product with the values, in one function."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyrometer.source.index import last_name
+
+if TYPE_CHECKING:
+    from pyrometer.source.module import Module
+
+PRODUCTS = frozenset(["matmul", "bmm", "baddbmm", "einsum"])
+TRANSPOSES = frozenset(["transpose", "permute", "swapaxes", "swapdims", "t", "adjoint", "movedim"])
+PASSING = frozenset(
+    ["masked_fill", "masked_fill_", "where", "clamp", "float", "to", "type", "type_as", "dropout", "contiguous", "add", "mul",
+     "div", "half", "bfloat16", "attn_dropout", "drop", "attn_drop"]
+)  # fmt: skip
+"""What may stand between the parts without changing what it is."""
+
+DELIBERATE = re.compile(r"(?i)eager|naive|reference|manual|decompos|explicit|_math")
+"""Names of functions that are written out on purpose, beside a fused one."""
+
+FUSED = re.compile(
+    r"scaled_dot_product_attention|flash_attn|flex_attention|memory_efficient_attention|xformers"
+)
+DEEPEST = 8
+SCORE_OPERANDS = 2
+
+
+class Attention(NamedTuple):
+    """The parts of one attention that is written out."""
+
+    softmax: ast.Call
+    query: str
+    key: str
+    value: str
+    product: ast.expr
+
+
+def written_out(module: Module) -> Iterator[Attention]:
+    """Every attention that is written out and whose weights nothing else reads."""
+    if FUSED.search(module.text):
+        return
+    calls = [*module.calls("torch.softmax", "torch.nn.functional.softmax"), *module.method_calls("softmax")]
+    for call in dict.fromkeys(calls):
+        found = _attention(module, call)
+        if found is not None:
+            yield found
+
+
+def _attention(module: Module, call: ast.Call) -> Attention | None:
+    function = module.function_of(call)
+    if function is None or DELIBERATE.search(function.name) or not _is_along_keys(module, call):
+        return None
+    scores = _softmax_input(module, call)
+    product = None if scores is None else _product_behind(module, scores, 0)
+    if product is None:
+        return None
+    operands = _operands(product)
+    key = None if len(operands) < SCORE_OPERANDS else _untransposed(module, operands[1])
+    if key is None and not _is_einsum(product):
+        return None
+    second = _product_ahead(module, call, 0)
+    if second is None:
+        return None
+    values = _operands(second)
+    if len(values) < SCORE_OPERANDS or len(operands) < SCORE_OPERANDS:
+        return None
+    return Attention(
+        call, module.source(operands[0]), key or module.source(operands[1]), module.source(values[1]), second
+    )
+
+
+def _is_along_keys(module: Module, call: ast.Call) -> bool:
+    """Whether a softmax is along the last dimension, as far as its arguments tell."""
+    is_method = module.name_of(call.func) is None
+    given = call.args[0 if is_method else 1 :][:1]
+    dim = module.keyword(call, "dim") or (given[0] if given else None)
+    number = module.literal(dim) if dim is not None else None
+    return not isinstance(number, int) or number in {-1, 2, 3}
+
+
+def _softmax_input(module: Module, call: ast.Call) -> ast.expr | None:
+    is_function = module.name_of(call.func) is not None
+    if not is_function and isinstance(call.func, ast.Attribute) and not _is_self(call.func.value):
+        return call.func.value
+    return call.args[0] if call.args else module.keyword(call, "input")
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in {"self", "cls"}
+
+
+def _product_behind(module: Module, node: ast.expr, depth: int) -> ast.expr | None:
+    """The product that an expression comes from, through scaling, masking and names."""
+    if depth > DEEPEST:
+        return None
+    if _is_product(node):
+        return node
+    if isinstance(node, ast.BinOp):
+        sides: list[ast.expr] = [node.left, node.right]
+    elif isinstance(node, ast.Call) and last_name(node.func) in PASSING:
+        sides = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        sides += node.args[:2]
+    elif isinstance(node, ast.Name):
+        sides = [
+            one for one in module.assignments(node.id, node) if one.lineno <= node.lineno and one is not node
+        ]
+    else:
+        return None
+    found = (_product_behind(module, side, depth + 1) for side in sides)
+    return next((one for one in found if one is not None), None)
+
+
+def _is_product(node: ast.AST | None) -> bool:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.MatMult)
+    return isinstance(node, ast.Call) and last_name(node.func) in PRODUCTS
+
+
+def _is_einsum(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) == "einsum"
+
+
+def _operands(product: ast.expr) -> list[ast.expr]:
+    if isinstance(product, ast.BinOp):
+        return [product.left, product.right]
+    if not isinstance(product, ast.Call):
+        return []
+    name, arguments = last_name(product.func), list(product.args)
+    if name == "einsum":
+        return arguments[1:]
+    if name == "baddbmm":
+        return arguments[-2:]
+    is_method = isinstance(product.func, ast.Attribute) and len(arguments) == 1
+    return (
+        [product.func.value, *arguments]
+        if is_method and isinstance(product.func, ast.Attribute)
+        else arguments
+    )
+
+
+def _untransposed(module: Module, node: ast.expr) -> str | None:
+    """The text of a matrix without its transpose; None where it is not transposed."""
+    if isinstance(node, ast.Attribute) and node.attr in {"T", "mT", "mH"}:
+        return module.source(node.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TRANSPOSES:
+        if module.name_of(node.func) is None:
+            return module.source(node.func.value)
+        return module.source(node.args[0]) if node.args else None
+    if isinstance(node, ast.Name):
+        # Names of keys that are laid out for the product where they are made; only the last dimensions tell.
+        made = [one for one in module.assignments(node.id, node) if one.lineno <= node.lineno]
+        last = made[-1] if made else None
+        if isinstance(last, ast.Call) and last_name(last.func) in {"transpose", "permute", "t"}:
+            return (
+                f"{node.id}.transpose(-2, -1)"
+                if re.search(r"^(k|key)", node.id) and _swaps_last(module, last)
+                else None
+            )
+    return None
+
+
+def _swaps_last(module: Module, call: ast.Call) -> bool:
+    """Whether a transpose is of the last two of three or four dimensions."""
+    numbers = [module.literal(one) for one in call.args]
+    numbers = [one for one in numbers if isinstance(one, int)]
+    if last_name(call.func) == "t":
+        return True
+    if last_name(call.func) == "transpose":
+        return set(numbers) in ({-2, -1}, {2, 3})
+    return numbers in ([0, 2, 3, 1], [0, 2, 1])
+
+
+def _product_ahead(module: Module, node: ast.expr, depth: int) -> ast.expr | None:
+    """The product that takes an expression as its first operand, if that is all that becomes of it."""
+    parent = module.parent(node)
+    if depth > DEEPEST or parent is None:
+        return None
+    if isinstance(parent, ast.expr) and _is_product(parent):
+        operands = _operands(parent)
+        return parent if operands and operands[0] is node else None
+    taker = module.parent(parent) if isinstance(parent, ast.Attribute) else parent
+    if isinstance(taker, ast.Call):
+        return _taken(module, taker, node, depth)
+    if (
+        isinstance(parent, ast.Assign)
+        and len(parent.targets) == 1
+        and isinstance(parent.targets[0], ast.Name)
+    ):
+        return _product_of_uses(module, parent.targets[0], parent, depth)
+    return None
+
+
+def _taken(module: Module, call: ast.Call, node: ast.expr, depth: int) -> ast.expr | None:
+    """The product that a call is, or that its result goes into, where the expression is what it is called on or with."""
+    is_method = isinstance(call.func, ast.Attribute) and call.func.value is node
+    if is_method and _is_product(call):
+        return call
+    is_first = bool(call.args) and call.args[0] is node
+    passes = last_name(call.func) in PASSING and (is_method or is_first)
+    return _product_ahead(module, call, depth + 1) if passes else None
+
+
+def _product_of_uses(module: Module, name: ast.Name, after: ast.Assign, depth: int) -> ast.expr | None:
+    """The product ahead of the only use of a name before it is assigned anew."""
+    begin, function = after.end_lineno or after.lineno, module.function_of(name)
+    again = [
+        statement.end_lineno or statement.lineno
+        for statement in module.nodes(ast.Assign)
+        if statement.lineno > begin
+        and module.function_of(statement) is function
+        and any(isinstance(target, ast.Name) and target.id == name.id for target in statement.targets)
+    ]
+    end = min(again, default=len(module.lines))
+    uses = [
+        use
+        for use in module.uses(name.id, name)
+        if begin < use.lineno <= end and module.function_of(use) is function
+    ]
+    return _product_ahead(module, uses[0], depth + 1) if len(uses) == 1 else None

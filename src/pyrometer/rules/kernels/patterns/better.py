@@ -1,0 +1,25 @@
+"""A better way to write an expression, and its text."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pyrometer.source.module import Module
+
+
+class Better(NamedTuple):
+    """One place, and what to write there."""
+
+    node: ast.expr
+    text: str
+    """What to write in its place, or a sketch of it where only part of the text is at hand."""
+    exact_place: bool
+    """The text stands for the node as it is."""
+
+
+def bracketed(module: Module, node: ast.expr) -> str:
+    """The text of an operand, in brackets where it is not one word."""
+    text = module.source(node)
+    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"({text})"

@@ -1,0 +1,177 @@
+"""Operators of a trace: their share of the time, their shapes, and the line of the program that calls them."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyrometer.rules.finding import Cost, Place
+from pyrometer.rules.joining import Spot, function_at
+from pyrometer.rules.places import place_of
+from pyrometer.source.index import last_name
+from pyrometer.source.words import words
+
+if TYPE_CHECKING:
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.source.module import Module
+    from pyrometer.trace.reporting.rank_report import RankReport
+    from pyrometer.trace.reporting.totals import LineTotal, OpTotal, RoofPoint
+
+MATRIX_PRODUCTS = frozenset(
+    ["aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::matmul", "aten::linear"]
+)
+CONVOLUTIONS = frozenset(
+    ["aten::convolution", "aten::_convolution", "aten::mkldnn_convolution", "aten::cudnn_convolution",
+     "aten::convolution_backward",
+        "aten::cudnn_convolution_backward",
+        "aten::mkldnn_convolution_backward",
+        "aten::cudnn_convolution_transpose", "aten::cudnn_convolution_relu", "aten::conv1d", "aten::conv2d", "aten::conv3d",
+     "aten::_slow_conv2d_forward", "aten::thnn_conv2d", "aten::miopen_convolution", "aten::conv_transpose2d"]
+)  # fmt: skip
+SINGLE = frozenset(["float"])
+POINTWISE = frozenset(
+    f"aten::{name}{ending}"
+    for name in words("""
+        add sub rsub mul div pow neg abs exp expm1 log log1p sqrt rsqrt reciprocal sin cos tanh sigmoid relu gelu silu
+        leaky_relu elu hardswish hardtanh softplus erf clamp clamp_min clamp_max where maximum minimum lerp addcmul addcdiv
+        square sign floor ceil round logical_and logical_or logical_not eq ne lt le gt ge masked_fill threshold mish
+        """)
+    for ending in ("", "_")
+)
+"""Operators that do a few operations on each element, so that moving it takes most of their time."""
+
+
+def on_device(trace: RankReport) -> bool:
+    """Whether a device did work; shares are then of the span that its kernels take."""
+    return trace.num_kernels > 0
+
+
+def own_share(trace: RankReport, op: OpTotal) -> float:
+    """What an operator itself takes of the span, on the device if there is one, else on the host."""
+    return op.device_share if on_device(trace) else op.host_share
+
+
+def total_share(trace: RankReport, names: Collection[str]) -> float:
+    """What an operator takes of the span with what it calls.
+
+    The names are those of its layers (`batch_norm` calls `native_batch_norm`): the outermost that the table lists counts.
+    """
+    device = on_device(trace)
+    spent = [op.device_total_ns if device else op.host_total_ns for op in trace.top_ops if op.name in names]
+    return min(1.0, max(spent, default=0) / max(trace.span_ns, 1))
+
+
+def self_share(trace: RankReport, names: Collection[str]) -> float:
+    """What operators themselves take of the span, apart from what they call."""
+    return min(1.0, sum(own_share(trace, op) for op in trace.top_ops if op.name in names))
+
+
+def index_of(trace: RankReport, names: Collection[str]) -> str | None:
+    """The pointer to the first of these operators in the stored document."""
+    found = [f"/trace/top_ops/{i}" for i, op in enumerate(trace.top_ops) if op.name in names]
+    return found[0] if found else None
+
+
+def calls_per_step(evidence: Evidence, calls: int) -> float:
+    """Calls in the trace over its steps."""
+    return calls / evidence.num_traced_steps
+
+
+def cost_of(evidence: Evidence, share: float, method: str) -> Cost:
+    """A share of the traced span as a cost; seconds are that share of the measured step."""
+    how = f"{method}; seconds are this share of a step as measured without the profiler"
+    return evidence.cost_of(share, how)
+
+
+def roof_points(trace: RankReport, names: Collection[str]) -> Iterator[tuple[int, RoofPoint]]:
+    """The calls of operators by shape, with their row; the most time first."""
+    return ((i, point) for i, point in enumerate(trace.roofline) if point.op in names)
+
+
+def span_share(trace: RankReport, point: RoofPoint) -> float:
+    """A row of the roofline over the span."""
+    return min(1.0, point.time_ns / max(trace.span_ns, 1))
+
+
+def shapes_of(point: RoofPoint) -> list[list[int]]:
+    """The shapes of the tensors of a call, scalars and lists of tensors left out.
+
+    >>> shapes_of(None)
+    []
+    """
+    return [
+        shape
+        for shape in _list(getattr(point, "shapes", None))
+        if shape and all(isinstance(n, int) for n in shape)
+    ]
+
+
+def dtypes_of(point: RoofPoint) -> set[str]:
+    """The types of its tensors, as torch spells them, such as c10::Half."""
+    return {
+        name
+        for name in _list(point.dtypes)
+        if isinstance(name, str) and name not in {"", "Scalar", "TensorList"}
+    }
+
+
+def _list(text: str | None) -> list[Any]:
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return []
+    return found if isinstance(found, list) else []
+
+
+def callers_of(trace: RankReport, names: Collection[str]) -> Iterator[tuple[LineTotal, int]]:
+    """Functions of the program that these operators take time in, with that time; the most first."""
+    device = on_device(trace)
+    found = [
+        (line, sum(op.device_ns if device else op.host_ns for op in line.top_ops if op.name in names))
+        for line in trace.top_lines
+    ]
+    return iter(sorted(((line, ns) for line, ns in found if ns), key=lambda one: -one[1]))
+
+
+def place_of_operator(evidence: Evidence, op: str) -> Place:
+    """Where an operator is called most: the exact line where the function calls one of that name, else its first."""
+    if evidence.trace is None:
+        return Place(op=op)
+    line, _ = next(callers_of(evidence.trace, {op}), (None, 0))
+    if line is None:
+        return Place(op=op)
+    exact = _calling_line(evidence, line, op.rpartition("::")[2].strip("_"))
+    return place_of(evidence, line, line=exact, op=op)
+
+
+def place_of_point(evidence: Evidence, point: RoofPoint) -> Place:
+    """Where an operator is called with these shapes; where the trace does not say, where it is called most."""
+    op = point.op or ""
+    if point.file is None and point.module is None:
+        return place_of_operator(evidence, op)
+    return place_of(
+        evidence, point, line=_calling_line(evidence, point, op.rpartition("::")[2].strip("_")), op=op
+    )
+
+
+def _calling_line(evidence: Evidence, spot: Spot, name: str) -> int | None:
+    """The line of the only call of that name in a function."""
+    found = function_at(spot, evidence.modules)
+    if found is None:
+        return None
+    lines = [
+        node.lineno
+        for node in ast.walk(found[1])
+        if isinstance(node, ast.Call) and last_name(node.func) in {name, f"{name}_"}
+    ]
+    return lines[0] if len(set(lines)) == 1 else None
+
+
+def same_function(evidence: Evidence, line: LineTotal, module: Module, number: int) -> bool:
+    """Whether a line of a file belongs to the function that a trace names."""
+    found = function_at(line, evidence.modules)
+    if found is None or found[0] is not module:
+        return False
+    return found[1].lineno <= number <= (found[1].end_lineno or found[1].lineno)

@@ -1,0 +1,193 @@
+"""What the peak of memory is made of, and which part of it dominates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyrometer.quantity import Bytes, Ratio, format_bytes, format_percent
+from pyrometer.rules.finding import Cost, Place
+from pyrometer.rules.memory.patterns.advised import Advised, advised
+from pyrometer.rules.rule import Limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrometer.memory.profile import MemoryProfile
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.rule import Rule
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "parameters": ("parameters", "master"),
+    "gradients": ("gradients",),
+    "optimizer state": ("optimizer",),
+    "activations": ("activations",),
+    "temporaries": ("temporaries", "workspace"),
+    "kept references": ("unknown",),
+    "inputs": ("inputs",),
+}
+"""Categories of the profile that one remedy lowers together; what the allocator caches is nobody's."""
+
+MIN_PEAK = Limit(
+    "min_peak_bytes", 32 * 2**20, "a smaller peak fits any device that runs torch many times over"
+)
+LIMITS = (
+    MIN_PEAK,
+    Limit(
+        "min_share", 0.4, "below it more than half of the peak would stay, whatever is done about this part"
+    ),
+    Limit("min_saving", 0.1, "a tenth of the peak does not decide whether a batch or a model fits"),
+    Limit(
+        "short_share", 0.8, "beyond it a longer input, another allocation order or a neighbour ends in an OOM"
+    ),
+)
+
+
+class Held(NamedTuple):
+    """One part of the peak."""
+
+    group: str
+    bytes: Bytes
+    share: Ratio
+    """Of the peak without the allocator's cache."""
+
+
+def parts(memory: MemoryProfile) -> list[Held]:
+    """The parts of the peak, the largest first."""
+    ledger = memory.ledger_bytes
+    total = max(memory.peak_bytes - ledger.get("cache", 0), 1)
+    sums = {group: sum(ledger.get(name, 0) for name in names) for group, names in GROUPS.items()}
+    return sorted(
+        (Held(group, size, size / total) for group, size in sums.items()), key=lambda part: -part.bytes
+    )
+
+
+def dominant(memory: MemoryProfile, min_share: Ratio) -> Held | None:
+    """The one part that the peak is mostly made of, if any; so at most one rule says so."""
+    largest = parts(memory)[0]
+    return largest if largest.share >= min_share else None
+
+
+def is_large(evidence: Evidence, rule: Rule) -> bool:
+    """Whether the peak is worth lowering at all."""
+    memory = evidence.memory
+    return memory is not None and memory.peak_bytes >= evidence.limit(rule, MIN_PEAK.name)
+
+
+def is_short(evidence: Evidence, share: Ratio) -> bool:
+    """Whether the memory that there is nearly ran out."""
+    memory = evidence.memory
+    if memory is None:
+        return False
+    levels = memory.levels
+    there = levels.device_total_bytes
+    if there is None and memory.device.startswith("cpu") and evidence.environment is not None:
+        there = evidence.environment.memory_bytes
+    used = max(memory.peak_bytes, levels.reserved_peak_bytes or 0)
+    return there is not None and used >= share * there
+
+
+def of_advice(rule: Rule, evidence: Evidence, one: Advised, without: str, **fields: Any) -> Finding:
+    """The finding about one rehearsed piece of advice.
+
+    Args:
+        rule: whose finding it is.
+        evidence: with a memory profile.
+        one: the advice.
+        without: what the rehearsed step did without, or how it ran, such as "without the copies".
+        fields: the finding's message, confidence and resource, and what replaces the rest.
+    """
+    memory = evidence.memory
+    assert memory is not None
+    own: dict[str, Any] = {
+        "where": one.place,
+        "evidence": {
+            "peak_bytes": memory.peak_bytes,
+            "saves_bytes": one.saves_bytes,
+            "because": one.advice.why,
+        },
+        "links": [one.link],
+        "cost": Cost(bytes=one.saves_bytes, method=f"peak less that of the same step {without}"),
+        "predicted_gain": one.gain,
+        "advice": one.sentence,
+        "rewrite": one.advice.use,
+    }
+    return rule.finding(**{**own, **fields})
+
+
+def of_peak(
+    rule: Rule, evidence: Evidence, group: str, remedies: tuple[str, ...], faults: tuple[str, ...] = ()
+) -> Iterator[Finding]:
+    """The finding of a rule about one part of the peak.
+
+    Args:
+        rule: whose limits are read.
+        evidence: with a memory profile.
+        group: the part.
+        remedies: advice that lowers it, of which the largest saving is told, where the part dominates the peak.
+        faults: advice that is worth a word even where the part does not dominate.
+    """
+    memory = evidence.memory
+    if memory is None or not is_large(evidence, rule):
+        return
+    held = next(part for part in parts(memory) if part.group == group)
+    most = dominant(memory, evidence.limit(rule, "min_share"))
+    dominates = most is not None and most.group == group
+    least = evidence.limit(rule, "min_saving") * memory.peak_bytes
+    chosen = [
+        one
+        for one in advised(evidence, *faults, *(remedies if dominates else ()))
+        if one.saves_bytes >= least
+    ]
+    if chosen:
+        yield _finding(rule, evidence, held, chosen, dominates=dominates)
+
+
+def _finding(
+    rule: Rule, evidence: Evidence, held: Held, chosen: list[Advised], *, dominates: bool
+) -> Finding:
+    memory, best = evidence.memory, chosen[0]
+    assert memory is not None
+    short = is_short(evidence, evidence.limit(rule, "short_share"))
+    peak = f"the peak of {format_bytes(memory.peak_bytes)}, which falls in {memory.peak_phase or 'an unknown phase'}"
+    first = f"{held.group[:1].upper()}{held.group[1:]} hold {format_bytes(held.bytes)} ({format_percent(held.share, 2)}) of {peak}"
+    fact = f"{first}: they dominate it" if dominates else first
+    return rule.finding(
+        severity="warning" if short else rule.severity,
+        message=f"{fact}; {format_bytes(best.saves_bytes)} of it could go",
+        where=_place(memory, held.group) if dominates else best.place,
+        evidence={
+            "peak_bytes": memory.peak_bytes,
+            "held_bytes": held.bytes,
+            "share_of_peak": round(held.share, 4),
+            "dominates": dominates,
+            "phase": memory.peak_phase,
+            "remedies": [f"{one.advice.slug}: {format_bytes(one.saves_bytes)}" for one in chosen],
+        },
+        links=[*(f"/memory_profile/ledger_bytes/{name}" for name in GROUPS[held.group]), best.link],
+        cost=Cost(bytes=held.bytes, method="held at the recorded peak"),
+        predicted_gain=best.gain,
+        fix_class=best.fix_class,
+        lever=best.lever,
+        confidence="high" if best.advice.proved == "measured" else "medium",
+        advice=best.sentence,
+        rewrite=best.advice.use,
+        resource=f"peak:{held.group.replace(' ', '-')}",
+    )
+
+
+def _place(memory: MemoryProfile, group: str) -> Place:
+    """The line that holds most of a part; a category that is there before the steps has none."""
+    names = GROUPS[group]
+    held = next((one for one in memory.at_peak if one.category in names), None)
+    if held is None:
+        return Place()
+    file, _, line = held.site.rpartition(":")
+    known = bool(file) and line.isdigit()
+    return Place(
+        file=file if known else None,
+        line=int(line) if known else None,
+        function=held.function,
+        module=held.module or None,
+        op=held.operator,
+    )

@@ -1,0 +1,96 @@
+"""Calls in hot code that could just go: where they stand, what they took in a trace, and the finding."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyrometer.quantity import format_percent
+from pyrometer.rules.finding import Place
+from pyrometer.rules.joining import function_at
+from pyrometer.rules.match import Fix, Match, match
+from pyrometer.rules.memory.patterns.spent import Spent, calls_of, has_device
+from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
+from pyrometer.source.edit import delete_statement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.rule import Rule
+    from pyrometer.source.module import Module
+
+MIN_SHARE = Limit("min_share", 0.01, "below one percent of the step no measurement can tell whether it went")
+
+
+class Told(NamedTuple):
+    """How a rule speaks of a call."""
+
+    does: str
+    """What each call does, as a predicate: gives the cached memory back."""
+    advice: str
+
+
+def matches(module: Module, calls: Callable[[Module], Iterator[ast.Call]], told: Told) -> Iterator[Match]:
+    """Calls in code that runs in every step, and not seldom within it."""
+    for call in calls(module):
+        hot, region = module.hot(call), module.region(call)
+        if hot is None or region.test or region.scripted or module.is_rare(call):
+            continue
+        statement = module.statement_of(call)
+        alone = isinstance(statement, ast.Expr) and statement.value is call
+        fix = (
+            Fix(fix_class="semantic", title="Delete it", edits=[delete_statement(module, statement)])
+            if alone
+            else None
+        )
+        message = f"`{module.source(call)}` {told.does}{hot.during}"
+        yield match(call, message, advice=told.advice, fix=fix, hot=hot.why)
+
+
+def findings(
+    rule: Rule, evidence: Evidence, pattern: str, calls: Callable[[Module], Iterator[ast.Call]], told: Told
+) -> Iterator[Finding]:
+    """Calls whose time shows in the call tree of a trace.
+
+    Args:
+        rule: whose finding it is.
+        evidence: with a trace.
+        pattern: of the name of the call in the tree.
+        calls: finds them in source text, for the exact line.
+        told: what to say.
+    """
+    trace = evidence.trace
+    assert trace is not None
+    for spent in calls_of(evidence, pattern):
+        if spent.share < evidence.limit(rule, MIN_SHARE.name) or spent.calls_per_step < 1:
+            continue
+        where = _line(spent, evidence, calls)
+        yield rule.finding(
+            message=f"{spent.calls_per_step:.3g} calls per step take {format_percent(spent.share, 2)} of it: each {told.does}",
+            where=where,
+            evidence={"calls_per_step": spent.calls_per_step, "share": round(spent.share, 4)},
+            links=[f"/trace/call_tree/{spent.node}"],
+            cost=evidence.cost_of(spent.share, "host time of the calls in the trace"),
+            predicted_gain=untraced(evidence, spent.share).gain(
+                "removal of the calls; at worst the device hides them, or half of the work comes back elsewhere",
+                worst=0.0 if has_device(trace) else 0.5,
+            ),
+            confidence="high",
+            advice=told.advice,
+            resource=f"host:{where.file}:{where.line}",
+        )
+
+
+def _line(spent: Spent, evidence: Evidence, calls: Callable[[Module], Iterator[ast.Call]]) -> Place:
+    """The line of the call, where the source of its function is there; else that of the function."""
+    found = function_at(spent.function, evidence.modules)
+    if found is None:
+        return spent.function
+    module, function = found
+    for call in calls(module):
+        if module.function_of(call) is function:
+            return Place(file=module.path, line=call.lineno, function=spent.function.function)
+    return spent.function

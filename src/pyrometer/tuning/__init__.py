@@ -1,0 +1,1 @@
+"""What to change: shape buckets, checkpoint plans, batch sizes, loader settings, prefetching."""

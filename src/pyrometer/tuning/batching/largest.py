@@ -1,0 +1,179 @@
+"""The largest batch within a memory and a latency limit: predicted first, and then run a few times."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any
+
+import torch
+
+from pyrometer.bench.clock import Clock
+from pyrometer.errors import InputError
+from pyrometer.quantity import Bytes, Seconds, counted, format_bytes, format_seconds
+from pyrometer.tuning.batching.largest_record import BatchTrial, LargestBatch
+from pyrometer.tuning.batching.micro import num_samples
+from pyrometer.tuning.batching.resizing import MakeBatch, with_batch
+from pyrometer.tuning.batching.search import Limits, Search
+from pyrometer.tuning.batching.trial import usable
+from pyrometer.workload.batches import BatchStream
+from pyrometer.workload.failure import user_code
+from pyrometer.workload.inference import Inference, devices_of
+from pyrometer.workload.inputs import argument_source, leading_dimension
+from pyrometer.workload.training import Training
+
+DEFAULT_BUDGET_S = 20.0
+MOST = 2**16
+TRIALS = 4
+
+
+def largest_batch(
+    work: Inference | Training,
+    *,
+    memory_bytes: Bytes | None = None,
+    latency_s: Seconds | None = None,
+    make_batch: MakeBatch | None = None,
+    trials: int = TRIALS,
+    budget_s: Seconds = DEFAULT_BUDGET_S,
+    most: int = MOST,
+    clock: Clock | None = None,
+) -> LargestBatch:
+    """Find the largest batch whose peak keeps within a memory limit and whose step keeps within a latency limit.
+
+    How memory grows with the batch is predicted on tensors without data. Then at most a few sizes are run: to verify the
+    prediction, and to find out how the latency grows. Memory and latency are taken to grow with the batch. A size that runs
+    out of memory is stepped back from; on the CPU no size is run that is not expected to fit into what is available.
+
+    Args:
+        work: a training or an inference; its state is restored after each trial.
+        memory_bytes: the most that the peak may be: of torch's tensors on the CPU, of what its allocator reserves on CUDA.
+            By default what is free there, on the CPU less a tenth.
+        latency_s: the most that a step may take; the upper end of the median's interval must keep within it.
+        make_batch: from a number of samples to the inputs of an inference or a batch of a training. By default samples of
+            the present ones are repeated or left out.
+        trials: sizes to run at most; with 0 memory is predicted only.
+        budget_s: time for measuring latencies, of all trials together.
+        most: larger batches are not looked for.
+        clock: by default the right one for the device.
+
+    Returns:
+        With accumulation, `batch` is the micro-batch.
+
+    Raises:
+        InputError: an illegal limit, a workload of another kind, or one whose batch cannot be changed.
+        UserProgramError: a step raised at the present batch, or making a batch raised.
+
+    >>> from torch import nn
+    >>> import pyrometer as pm
+    >>> found = largest_batch(pm.Inference(nn.Linear(256, 256), torch.randn(8, 256)), memory_bytes=2**20)
+    >>> found.batch, found.limited_by, found.verified
+    (383, 'memory', True)
+    """
+    _require(memory_bytes, latency_s, trials, budget_s, most)
+    device = _device_of(work)
+    limits = Limits(memory_bytes if memory_bytes is not None else usable(device), latency_s, most)
+    present = min(_present(work), most)
+    search = Search(
+        lambda batch: with_batch(work, batch, make_batch),
+        limits,
+        device,
+        present,
+        trials=trials,
+        trial_s=budget_s / max(trials, 1),
+        clock=clock,
+    )
+    search.run()
+    return _told(work.name, search)
+
+
+def _told(name: str, search: Search) -> LargestBatch:
+    """What came of a search."""
+    limits, best = search.limits, search.best
+    trial = next((one for one in reversed(search.tried) if one.batch == best and one.outcome == "fits"), None)
+    return LargestBatch(
+        name=name,
+        batch=best or None,
+        limited_by=search.limited_by,
+        memory_limit_bytes=limits.memory_bytes,
+        latency_limit_s=limits.latency_s,
+        most_batch=limits.most,
+        predicted_bytes=search.predicted(best) if best else None,
+        measured_bytes=trial.measured_bytes if trial else None,
+        latency_s=trial.latency_s if trial else None,
+        latency_low_s=trial.latency_low_s if trial else None,
+        latency_high_s=trial.latency_high_s if trial else None,
+        verified=trial is not None,
+        tried=search.tried,
+        sentence=_sentence(search, trial),
+        notes=search.notes,
+    )
+
+
+def _sentence(search: Search, trial: BatchTrial | None) -> str:
+    limits = search.limits
+    within = f"{format_bytes(limits.memory_bytes)}" + (
+        f" and {format_seconds(limits.latency_s)}" if limits.latency_s is not None else ""
+    )
+    if not search.best:
+        return f"not even a batch of 1 keeps within {within}: limited by {search.limited_by}"
+    if trial is None:
+        return f"batch {search.best} is predicted to keep within {within}; it was not run"
+    took = f", {format_seconds(trial.latency_s)} per step" if trial.latency_s is not None else ""
+    limited = {
+        "nothing": f"no limit was reached up to {counted(limits.most, 'sample')}",
+        "trials": "larger ones were not tried",
+    }.get(search.limited_by, f"limited by {search.limited_by}")
+    return f"batch {search.best} keeps within {within}: {format_bytes(trial.measured_bytes)}{took}; {limited}"
+
+
+def _require(memory_bytes: Any, latency_s: Any, trials: Any, budget_s: Seconds, most: Any) -> None:
+    """Raise for what no search can use.
+
+    Raises:
+        InputError: it says what is legal.
+    """
+    _require_whole("memory_bytes", memory_bytes, 1, "bytes")
+    _require_whole("trials", trials, 0, "sizes to run")
+    _require_whole("most", most, 1, "samples")
+    if latency_s is not None and not (latency_s > 0 and math.isfinite(latency_s)):
+        raise InputError(f"latency_s: got {latency_s!r}; it must be positive, such as 0.01 for 10 ms")
+    if latency_s is not None and trials == 0:
+        raise InputError(
+            "trials: got 0 with a latency limit; latencies cannot be predicted, give at least 2 trials"
+        )
+    if not budget_s > 0:
+        raise InputError(f"budget_s: got {budget_s!r}; it must be positive, such as 20")
+
+
+def _require_whole(name: str, value: Any, least: int, what: str) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name}: got {value!r}; it must be a whole number of {what}, at least {least}")
+
+
+def _device_of(work: Any) -> torch.device:
+    if not isinstance(work, (Inference, Training)):
+        raise InputError(
+            f"work: got {type(work).__name__}; its batch cannot be changed, give pm.Inference(…) or pm.Training(…)"
+        )
+    model = work.parts.model if isinstance(work, Training) else work.model
+    return next(iter(devices_of(model)), torch.device("cpu"))
+
+
+def _present(work: Inference | Training) -> int:
+    """The batch as it is now.
+
+    Raises:
+        InputError: it holds no tensor with a leading dimension.
+        UserProgramError: making the inputs raised.
+    """
+    if isinstance(work, Training):
+        with contextlib.closing(BatchStream(work.batches)) as stream, user_code("making the batch"):
+            return max(num_samples(stream.next()), 1)
+    with user_code("making the inputs"):
+        source, _ = argument_source(work.inputs, _device_of(work), work.config)
+        batch = leading_dimension(source())
+    if not batch:
+        raise InputError("inputs: hold no tensor with a leading dimension, so their batch cannot be changed")
+    return batch

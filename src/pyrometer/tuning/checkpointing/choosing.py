@@ -1,0 +1,65 @@
+"""From a model of the step to one choice of modules, by the strategy that was asked for. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pyrometer.quantity import Bytes, Ratio, Seconds
+from pyrometer.tuning.checkpointing.every_k import every_k_choices
+from pyrometer.tuning.checkpointing.model import StepModel
+from pyrometer.tuning.checkpointing.solve import Choice, cheapest, choice_of, lowest
+
+Strategy: TypeAlias = Literal["optimal", "every-k", "adaptive"]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was asked for."""
+
+    budget_bytes: Bytes | None
+    max_slowdown: Ratio | None
+    strategy: Strategy = "optimal"
+
+    def limit_s(self, step_s: Seconds) -> Seconds:
+        """How much longer a step may become."""
+        return math.inf if self.max_slowdown is None else (self.max_slowdown - 1) * step_s
+
+
+def choose(
+    model: StepModel, wish: Wish, blocks: Sequence[int], limit_bytes: Bytes | None, limit_s: Seconds
+) -> Choice:
+    """The choice of a strategy within limits; of those over the limit of bytes the lowest, where none is within it."""
+    if wish.strategy == "optimal":
+        fitting = cheapest(model, limit_bytes, limit_s) if limit_bytes is not None else None
+        return fitting or lowest(model, limit_s)
+    if wish.strategy == "every-k":
+        choices = [choice for _, choice in every_k_choices(model, blocks)]
+    else:
+        order = switching_order(model, blocks)
+        choices = [choice_of(model, order[:number]) for number in range(1, len(order) + 1)]
+    return _best([choice_of(model, ()), *choices], limit_bytes, limit_s)
+
+
+def switching_order(model: StepModel, blocks: Sequence[int]) -> list[int]:
+    """Options of blocks, fully recomputed, by the bytes that a second of recomputation frees alone; the best first.
+
+    Bytes are those under the model's levels, summed over time: a block that frees little at the peak of now may be
+    what frees most once others are switched on.
+    """
+    full = {option.module: index for index, option in enumerate(model.options) if option.policy == "full"}
+    options = [full[block] for block in blocks if block in full]
+    whole = model.levels()
+    freed = {option: float((whole - model.levels([option])).sum()) for option in options}
+    useful = [option for option in options if freed[option] > 0]
+    return sorted(useful, key=lambda option: -freed[option] / model.options[option].seconds)
+
+
+def _best(choices: Sequence[Choice], limit_bytes: Bytes | None, limit_s: Seconds) -> Choice:
+    quick = [choice for choice in choices if choice.seconds <= limit_s]
+    fitting = [choice for choice in quick if limit_bytes is not None and choice.peak_bytes <= limit_bytes]
+    if fitting:
+        return min(fitting, key=lambda one: (one.seconds, one.peak_bytes))
+    return min(quick, key=lambda one: (one.peak_bytes, one.seconds))

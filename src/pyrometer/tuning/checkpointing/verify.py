@@ -1,0 +1,125 @@
+"""Running a plan: does it compute the same, and what does it take?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from pyrometer.bench.comparison.compare import compare
+from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.memory.recording.steps import record_steps
+from pyrometer.quantity import Bytes, Seconds
+from pyrometer.tuning.checkpointing.record import GradientMatch
+from pyrometer.workload.failure import user_code
+from pyrometer.workload.training import TrainingSession
+from pyrometer.workload.workload import Workload
+
+STEPS = 2
+ROUNDING = 64
+"""Differences up to so many units in the last place are rounding: operators may add in another order."""
+
+Tensors = list[dict[str, torch.Tensor]]
+
+
+def measured_peak(work: Workload) -> Bytes:
+    """The most bytes of tensors that are alive at one instant of two steps."""
+    return record_steps(work).peak_bytes
+
+
+def match_gradients(baseline: Workload, planned: Workload, *, seed: int = 0) -> GradientMatch:
+    """Compare gradients and buffers of two steps each, begun with the same random state.
+
+    Raises:
+        UserProgramError: a step raised.
+    """
+    first, second = results_of(baseline, seed), results_of(baseline, seed)
+    return match_results(first, second, results_of(planned, seed))
+
+
+def match_results(first: Tensors, second: Tensors, planned: Tensors) -> GradientMatch:
+    """Compare results with those of two runs as written, of which the second shows what the program itself varies."""
+    own, _, _ = _distance(first, second)
+    error, worst, bitwise = _distance(first, planned)
+    allowed = max(2 * own, ROUNDING * _epsilon(first))
+    return GradientMatch(
+        bitwise=bitwise, max_error=error, worst=worst, baseline_error=own, equal=error <= allowed
+    )
+
+
+def results_of(work: Workload, seed: int = 0) -> Tensors:
+    """Gradients as the optimizer gets them, and the buffers after it, step by step; the same seed before the first."""
+    with work.open() as session:
+        assert isinstance(session, TrainingSession)
+        session.activate()
+        found: Tensors = []
+        handle = session.parts.optimizer.register_step_pre_hook(
+            lambda *_: found.append(dict(_gradients(session)))
+        )
+        try:
+            torch.manual_seed(seed)
+            with user_code("the step"):
+                for _ in range(STEPS):
+                    session.prepare()
+                    session.step()
+                    if found:
+                        found[-1].update(_buffers(session))
+        finally:
+            handle.remove()
+        return found
+
+
+def compare_times(
+    baseline: Workload, planned: Workload, *, budget_s: Seconds, seed: int = 0
+) -> tuple[Verdict, list[Seconds]]:
+    """Paired, interleaved times of planned against baseline steps, and the interval of a planned step."""
+    verdict = compare(baseline, planned, budget_s=budget_s, seed=seed)
+    ends = (verdict.ci_low, verdict.ci_high)
+    interval = [
+        verdict.baseline_s * end for end in ends if verdict.baseline_s is not None and end is not None
+    ]
+    return verdict, interval
+
+
+def _gradients(session: TrainingSession) -> Iterator[tuple[str, torch.Tensor]]:
+    for part in session.parts.modules:
+        for name, parameter in part.named_parameters():
+            if parameter.grad is not None:
+                yield f"{name}.grad", _plain(parameter.grad)
+
+
+def _buffers(session: TrainingSession) -> dict[str, torch.Tensor]:
+    return {name: _plain(buffer) for part in session.parts.modules for name, buffer in part.named_buffers()}
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().to_dense() if tensor.is_sparse else tensor.detach().clone()
+
+
+def _distance(one: Tensors, other: Tensors) -> tuple[float, str | None, bool]:
+    """Largest relative difference, where it is, and whether all is equal to the last bit."""
+    error, worst, bitwise = 0.0, None, len(one) == len(other)
+    for step, (mine, theirs) in enumerate(zip(one, other, strict=False)):
+        for name in dict.fromkeys([*mine, *theirs]):
+            apart = _apart(mine.get(name), theirs.get(name))
+            bitwise = bitwise and apart == 0
+            if apart > error:
+                error, worst = apart, f"{name} in step {step}"
+    return error if len(one) == len(other) else float("inf"), worst, bitwise
+
+
+def _apart(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
+    if a is None or b is None or a.shape != b.shape:
+        return float("inf")
+    if torch.equal(a, b) or (
+        torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num())
+    ):
+        return 0.0
+    largest = float(a.abs().max())
+    difference = float((a.to(torch.float64) - b.to(torch.float64)).abs().max())
+    return difference / largest if largest > 0 else float("inf")
+
+
+def _epsilon(results: Tensors) -> float:
+    kinds = {tensor.dtype for step in results for tensor in step.values() if tensor.is_floating_point()}
+    return max((torch.finfo(kind).eps for kind in kinds), default=0.0)

@@ -1,0 +1,413 @@
+"""Which way of compiling suits varying sizes? Every way is built, run over the sample's sizes in turn, and priced."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from pyrometer.bench.clock import clock_for
+from pyrometer.bench.comparison.conclusion import conclude
+from pyrometer.bench.comparison.decision import Rule
+from pyrometer.bench.comparison.trial import Trial, open_sides
+from pyrometer.bench.comparison.verdict import Verdict
+from pyrometer.bench.measure import Progress
+from pyrometer.errors import InputError
+from pyrometer.quantity import Seconds, format_percent, format_ratio, format_seconds
+from pyrometer.tuning.shapes.axes import Axes, Dims, Sizes, declare_axes
+from pyrometer.tuning.shapes.buckets import DETECT, ShapeBuckets
+from pyrometer.tuning.shapes.checking import CallArguments, PaddingError
+from pyrometer.tuning.shapes.isolated import CompileSettings
+from pyrometer.tuning.shapes.learning import given_plan, learn_plan, volume, with_cells
+from pyrometer.tuning.shapes.masks import NAMES, Mask
+from pyrometer.tuning.shapes.planning import measured_cost, plan_edges
+from pyrometer.tuning.shapes.policy import BucketPolicy
+from pyrometer.tuning.shapes.record import AxisPlan, BucketPlan, EdgePlan, ShapeAdvice, StrategyResult
+from pyrometer.tuning.shapes.sample import Shapes, inputs_like, read_sample, sizes_in, varying_dims
+from pyrometer.tuning.shapes.strategies import (
+    Compiling,
+    Dynamic,
+    Eager,
+    MarkDynamic,
+    Static,
+    Strategy,
+    conditions,
+    make_ready,
+    run_pass,
+    uses_caches,
+    warm_up,
+)
+from pyrometer.workload.call import Call
+from pyrometer.workload.failure import described
+from pyrometer.workload.inference import Inference
+from pyrometer.workload.inputs import as_arguments
+from pyrometer.workload.workload import Workload
+
+STRATEGIES = ("eager", "dynamic", "buckets", "mark_dynamic", "static")
+"""In the order in which they are built."""
+
+SIMPLEST = ("eager", "dynamic", "mark_dynamic", "buckets", "static")
+ALIKE = 1.03
+"""A simpler way is preferred while its total is within this of the best."""
+
+NUM_SIZES = 6
+NUM_ROUNDS = 15
+COMPILE_SHARE = 0.6
+
+
+def recommend_shapes(
+    work: Workload | nn.Module | Callable[..., Any],
+    sample: str | Path | Iterable[Shapes],
+    *,
+    inputs: Any = None,
+    dims: Dims | None = None,
+    mask: Mask | str | None = DETECT,
+    pad_values: Mapping[str, float] | None = None,
+    expected_calls: int = 10_000,
+    max_graphs: int = 8,
+    strategies: Iterable[str] = STRATEGIES,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    budget_s: Seconds = 120.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ShapeAdvice:
+    """Measure eager, static, bucketed and dynamic graphs over the sizes of a sample, and recommend one.
+
+    A pass runs the model once at each of up to six sizes, taken at equal steps of the sample's distribution; passes of all ways
+    are run in turn, in blocks of random mirrored order. What each way costs to compile is measured too, each from an empty
+    Inductor cache of its own and after a small function has warmed the compiler up, so that no way finds what another left; of
+    static graphs, which the sample may need many of, it is extrapolated from those that were compiled.
+
+    Args:
+        work: an `Inference` workload, or a model or function with `inputs`.
+        sample: a file of shapes (`read_sample`), or the shapes.
+        inputs: of one call, where `work` is no workload: a tensor, a tuple or a dict.
+        dims: what varies, as for `ShapeBuckets`; by default what differs within the sample.
+        mask: as for `ShapeBuckets`.
+        pad_values: as for `ShapeBuckets`.
+        expected_calls: over which compiling has to pay.
+        max_graphs: most buckets.
+        strategies: which ways to try; eager is always among them.
+        backend: of torch.compile.
+        mode: of torch.compile.
+        budget_s: no new graph is begun after 60 % of it, and no new block after all of it.
+        seed: of the order of the blocks and of the values in the inputs.
+        progress: told how far it is.
+
+    Raises:
+        InputError: the sample or the workload cannot be used, or nothing varies.
+        UserProgramError: the model raised, not compiled.
+    """
+    unknown = sorted(set(strategies) - set(STRATEGIES))
+    if unknown or not budget_s > 0 or expected_calls < 1:
+        raise InputError(
+            f"strategies {unknown}, budget {budget_s} s, {expected_calls} calls: legal are {', '.join(STRATEGIES)}, a positive "
+            "budget and at least one call"
+        )
+    shapes = read_sample(sample) if isinstance(sample, (str, Path)) else [dict(one) for one in sample]
+    with _opened(work, inputs) as (model, example, device):
+        dims = dims if dims is not None else varying_dims(shapes)
+        if not dims:
+            raise InputError(
+                f"sample: all {len(shapes)} calls have the same shapes; nothing varies, so compile as is"
+            )
+        axes = declare_axes(model, dims, pad_values)
+        request = _Request(
+            model, axes, device, CompileSettings(backend, mode), expected_calls, max_graphs, mask, budget_s
+        )
+        calls = _calls(request, example, shapes, seed)
+        study = _Study(request, sizes_in(axes, shapes), calls, progress or (lambda _share, _what: None))
+        study.build([name for name in STRATEGIES if name == "eager" or name in set(strategies)])
+        study.compare(seed)
+        return study.advice(shapes)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What was asked for."""
+
+    model: Callable[..., Any]
+    axes: Axes
+    device: torch.device
+    settings: CompileSettings
+    expected_calls: int
+    max_graphs: int
+    mask: Mask | str | None
+    budget_s: Seconds
+
+
+class _Buckets:
+    """`ShapeBuckets` as a strategy; all buckets are compiled by its first call."""
+
+    name = "buckets"
+
+    def __init__(self, request: _Request, plan: BucketPlan) -> None:
+        self.buckets = ShapeBuckets(
+            request.model,
+            request.axes.inputs,
+            plan=plan,
+            mask=request.mask,
+            pad_values=request.axes.pad_values,
+            max_graphs=max(request.max_graphs, len(plan.cells)),
+            check_every=0,
+            backend=request.settings.backend,
+            mode=request.settings.mode,
+        )
+        self._ready = False
+
+    def call(self, call: CallArguments) -> Any:
+        """Run the bucket of the call's sizes."""
+        if not self._ready:
+            self.buckets.precompile(*call[0], **call[1])
+            self._ready = True
+        return self.buckets(*call[0], **call[1])
+
+
+@dataclass
+class _Study:
+    """Builds the strategies, times them in turn, and draws the conclusion."""
+
+    request: _Request
+    seen: Counter[Sizes]
+    calls: list[CallArguments]
+    progress: Progress
+    ready: dict[str, tuple[Strategy, Compiling]] = field(default_factory=dict)
+    results: dict[str, StrategyResult] = field(default_factory=dict)
+    plan: BucketPlan | None = None
+    edges: EdgePlan | None = None
+
+    def __post_init__(self) -> None:
+        self._start = time.monotonic()
+
+    def build(self, names: list[str]) -> None:
+        """Compile every strategy; what fails or no longer fits into the budget says so in its result."""
+        warm = not uses_caches(self.request.settings)
+        for number, name in enumerate(names):
+            self.progress(COMPILE_SHARE * number / len(names), f"compiling {name}")
+            if name != "eager" and self._elapsed_s > COMPILE_SHARE * self.request.budget_s:
+                reason = f"not measured: the budget of {format_seconds(self.request.budget_s)} was used up by compiling"
+                self.results[name] = StrategyResult(name=name, failure=reason)
+                continue
+            try:
+                if name != "eager" and not warm:
+                    warm_up(self.request.settings, self.request.device)
+                    warm = True
+                strategy = self._strategy(name)
+                self.ready[name] = (
+                    strategy,
+                    make_ready(strategy, self.calls, self.request.device, self.request.settings),
+                )
+            except Exception as error:
+                if name == "eager":
+                    raise
+                what = str(error) if isinstance(error, PaddingError) else described(error)
+                self.results[name] = StrategyResult(name=name, failure=what)
+
+    def compare(self, seed: int) -> None:
+        """Run passes of all strategies that are ready in turn."""
+        names = list(self.ready)
+        works = [
+            Call(_passing(self.ready[name][0], self.calls), name=name, device=self.request.device)
+            for name in names
+        ]
+        left_s = max(self.request.budget_s - self._elapsed_s, 0.1 * self.request.budget_s)
+        with contextlib.ExitStack() as stack:
+            sides = open_sides(stack, works)
+            rule = Rule(num_comparisons=max(len(works) - 1, 1))
+            trial = Trial(sides, rule, left_s, seed, self._later)
+            trial.run()
+            times = np.concatenate(trial.blocks.times(0)) if trial.blocks.rows else [sides[0].first_call_s]
+            eager_s = float(np.median(times)) / len(self.calls)
+            for place, name in enumerate(names):
+                verdict = conclude(trial, place) if place else None
+                # The ratio is that of paired blocks: steadier than a mean of this side's own times would be.
+                ratio = verdict.ratio if verdict is not None else 1.0
+                self.results[name] = self._result(name, eager_s * ratio, verdict)
+
+    def advice(self, shapes: list[dict[str, tuple[int, ...]]]) -> ShapeAdvice:
+        """The table and the recommendation."""
+        measured = [result for result in self.results.values() if result.total_s is not None]
+        best_s = min(result.total_s for result in measured if result.total_s is not None)
+        close = [one for one in measured if one.total_s is not None and one.total_s <= best_s * ALIKE]
+        chosen = min(close, key=lambda result: SIMPLEST.index(result.name))
+        return ShapeAdvice(
+            strategies=[self.results[name] for name in STRATEGIES if name in self.results],
+            recommended=chosen.name,
+            sentence=recommendation(chosen, list(self.results.values()), self.request.expected_calls),
+            expected_calls=self.request.expected_calls,
+            num_sizes=len(self.seen),
+            num_samples=len(shapes),
+            compiled_how=conditions(self.request.settings),
+            measured_sizes=[
+                {name: [*self.request.axes.get(name, *call).shape] for name in self.request.axes.inputs}
+                for call in self.calls
+            ],
+            plan=self.plan if "buckets" in self.ready else None,
+            pareto=self.edges.pareto if self.edges is not None else [],
+        )
+
+    @property
+    def _elapsed_s(self) -> Seconds:
+        return time.monotonic() - self._start
+
+    def _later(self, share: float, what: str) -> None:
+        self.progress(COMPILE_SHARE + (1 - COMPILE_SHARE) * share, what)
+
+    def _strategy(self, name: str) -> Strategy:
+        request = self.request
+        if name == "eager":
+            return Eager(request.model)
+        if name == "dynamic":
+            return Dynamic(request.model, request.settings)
+        if name == "mark_dynamic":
+            return MarkDynamic(request.model, request.settings, request.axes)
+        if name == "static":
+            return Static(request.model, request.settings, request.axes)
+        self.plan = self._planned()
+        return _Buckets(request, self.plan)
+
+    def _planned(self) -> BucketPlan:
+        """Edges by measured step times, and as many as compiling them pays for."""
+        request, total = self.request, sum(self.seen.values())
+        if request.axes.edges:
+            return given_plan(request.axes, self.seen)
+        if len(request.axes.names) > 1:
+            return learn_plan(request.axes, self.seen, BucketPolicy(max_graphs=request.max_graphs))
+        runner, compiling = self.ready.get("dynamic") or self.ready["eager"]
+        times = self._fastest(runner)
+        self.edges = plan_edges(
+            {sizes[0]: count for sizes, count in self.seen.items()},
+            request.max_graphs,
+            step_cost=measured_cost(times),
+            compile_cost=compiling.seconds / max(compiling.num_graphs, 1) or None,
+            expected_calls=request.expected_calls,
+        )
+        axis = AxisPlan(name=request.axes.names[0], edges=self.edges.edges)
+        return with_cells(BucketPlan(axes=[axis], num_samples=total), self.seen)
+
+    def _fastest(self, strategy: Strategy) -> dict[int, Seconds]:
+        """The fastest of a few calls at each size, in turn, so that no size has the machine's worst moment alone."""
+        clock, times = clock_for(self.request.device), dict[int, Seconds]()
+        for _ in range(NUM_ROUNDS):
+            for call in self.calls:
+                size = self.request.axes.sizes(*call)[0]
+                clock.synchronize()
+                start = clock.host_ns()
+                run_pass(strategy, [call])
+                clock.synchronize()
+                took_s = (clock.host_ns() - start) * 1e-9
+                times[size] = min(times.get(size, took_s), max(took_s, 1e-9))
+        return times
+
+    def _result(self, name: str, step_s: Seconds, verdict: Verdict | None) -> StrategyResult:
+        strategy, compiling = self.ready[name]
+        num_graphs, compile_s, estimated = compiling.num_graphs, compiling.seconds, False
+        padding, notes = 0.0, []
+        if name == "eager":
+            num_graphs, compile_s = 0, 0.0
+        if isinstance(strategy, Static):
+            share = len(self.seen) / max(len(strategy.graphs), 1)
+            estimated = share > 1
+            num_graphs, compile_s = round(num_graphs * share), compile_s * share
+            notes.append(f"torch.compile(dynamic=False) needs recompile_limit={len(self.seen)} for that")
+        if isinstance(strategy, _Buckets) and self.plan is not None:
+            statistics = strategy.buckets.statistics()
+            padding = (self.plan.padding_share or 0.0) if statistics.num_graphs else 0.0
+            notes += statistics.notes
+        if compiling.warm and not uses_caches(self.request.settings):
+            notes.append(f"compile_s is that of a warm cache: {compiling.warm} entries were found")
+        return StrategyResult(
+            name=name,
+            num_graphs=num_graphs,
+            compile_s=compile_s,
+            compile_estimated=estimated,
+            step_s=step_s,
+            padding_share=padding,
+            total_s=compile_s + self.request.expected_calls * step_s,
+            verdict=verdict,
+            note="; ".join(notes),
+        )
+
+
+def recommendation(chosen: StrategyResult, results: list[StrategyResult], expected_calls: int) -> str:
+    """The recommendation with its figures, and what the others would cost.
+
+    >>> fast = StrategyResult(name="buckets", num_graphs=4, compile_s=8.0, step_s=1e-3, total_s=18.0, padding_share=0.1)
+    >>> slow = StrategyResult(name="eager", num_graphs=0, compile_s=0.0, step_s=2e-3, total_s=20.0)
+    >>> recommendation(chosen=fast, results=[slow, fast], expected_calls=10_000)
+    'buckets: 4 graphs in 8.00 s, then 1.00 ms a call (10.0 % padding), 18.0 s for 10000 calls; eager 20.0 s'
+    """
+    parts = [
+        f"{chosen.name}: {chosen.num_graphs} graphs in {format_seconds(chosen.compile_s)}"
+        if chosen.num_graphs
+        else f"{chosen.name}: nothing to compile"
+    ]
+    padding = f" ({format_percent(chosen.padding_share)} padding)" if chosen.padding_share else ""
+    parts.append(f"then {format_seconds(chosen.step_s)} a call{padding}")
+    verdict = chosen.verdict
+    if verdict is not None and verdict.ci_low is not None and verdict.ci_high is not None:
+        parts.append(f"{format_ratio(verdict.ratio, verdict.ci_low, verdict.ci_high)} than eager")
+    parts.append(f"{format_seconds(chosen.total_s)} for {expected_calls} calls")
+    others = [
+        f"{one.name} {format_seconds(one.total_s)}"
+        for one in results
+        if one.name != chosen.name and one.total_s is not None
+    ]
+    return ", ".join(parts) + (f"; {', '.join(others)}" if others else "")
+
+
+def _passing(strategy: Strategy, calls: list[CallArguments]) -> Callable[[], None]:
+    return lambda: run_pass(strategy, calls)
+
+
+@contextlib.contextmanager
+def _opened(work: Any, inputs: Any) -> Iterator[tuple[Callable[..., Any], CallArguments, torch.device]]:
+    """The model in eval mode, the arguments of one call, and their device."""
+    if isinstance(work, Workload) and not isinstance(work, Inference):
+        raise InputError(
+            f"{type(work).__name__}: shapes are compared for a forward pass; give an Inference workload, or a model and inputs"
+        )
+    if isinstance(work, Workload) == (inputs is not None):
+        raise InputError(
+            "inputs: give those of one call with a model, and none with a workload, which has its own"
+        )
+    if isinstance(work, nn.Module):
+        work = Inference(work, inputs)
+    if isinstance(work, Inference):
+        with work.variant(mode="eager").open() as session:
+            session.activate()
+            made = session.prepare()
+            yield session.model, (made.args, made.kwargs), session.device
+        return
+    given = as_arguments(inputs)
+    device = next((tensor.device for tensor in given.tensors()), torch.device("cpu"))
+    yield work, (given.args, given.kwargs), device
+
+
+def _calls(
+    request: _Request, example: CallArguments, shapes: list[dict[str, tuple[int, ...]]], seed: int
+) -> list[CallArguments]:
+    """Calls at a few sizes that stand for the sample: at equal steps of its distribution."""
+    axes = request.axes
+    order = sorted(shapes, key=lambda one: volume(next(iter(sizes_in(axes, [one])))))
+    count = min(NUM_SIZES, len({next(iter(sizes_in(axes, [one]))) for one in shapes}))
+    picked = [order[int((number + 0.5) / count * len(order))] for number in range(count)]
+    given = {name: example[0][place] for name, place in axes.positions.items() if place < len(example[0])}
+    named = {**given, **example[1]}
+    generator = torch.Generator().manual_seed(seed)
+    made: list[CallArguments] = []
+    for one in picked:
+        values = inputs_like(named, one, generator)
+        for name in set(NAMES["lengths"]) & set(one):
+            values[name] = torch.full_like(values[name], max(next(iter(sizes_in(axes, [one])))))
+        made.append(axes.replaced(*example, {name: values[name] for name in one}))
+    return made

@@ -1,0 +1,209 @@
+"""Batches of sequences of like length, so that little is padded; still in a new random order every epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import Sampler
+
+from pyrometer.errors import InputError
+from pyrometer.tuning.shapes.planning import plan_edges
+from pyrometer.tuning.shapes.record import SamplingReport
+
+Batch = list[int]
+T = TypeVar("T")
+
+
+class BucketBatchSampler(Sampler[Batch]):
+    """A `batch_sampler` for a `DataLoader`: every sample once per epoch, in batches from one bucket of lengths.
+
+    Samples are shuffled within their bucket and batches among each other; what is left over at the end of the buckets is
+    put together in order of length. Every rank draws the same order and takes its share, as many batches as the others:
+    without `drop_last` some batches come twice where they cannot be shared out equally.
+
+    Args:
+        lengths: of every sample of the data set.
+        batch_size: samples per batch.
+        max_tokens: most samples of a batch times its longest; instead of `batch_size`.
+        edges: upper ends of the buckets; by default chosen for these lengths (`plan_edges`), `num_buckets` of them.
+        num_buckets: how many.
+        shuffle: whether the order changes with the epoch.
+        drop_last: leave out batches that are not full, and batches that cannot be shared out equally among the ranks.
+        seed: of the order, together with the epoch.
+        rank: of this process.
+        world_size: number of processes.
+
+    Raises:
+        InputError: lengths that are no whole numbers of at least 1, both or neither of `batch_size` and `max_tokens`, a sample longer than `max_tokens` or the last edge, or a
+            rank that does not exist.
+
+    >>> sampler = BucketBatchSampler([5, 90, 6, 91], batch_size=2, num_buckets=2)
+    >>> sorted(sorted(batch) for batch in sampler)
+    [[0, 2], [1, 3]]
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        *,
+        batch_size: int | None = None,
+        max_tokens: int | None = None,
+        edges: Sequence[int] | None = None,
+        num_buckets: int = 8,
+        shuffle: bool = True,
+        drop_last: bool = False,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        self._lengths = whole_lengths(lengths)
+        if (batch_size is None) == (max_tokens is None):
+            raise InputError("batch_size and max_tokens: give one of them, for example batch_size=32")
+        if min(limit for limit in (batch_size, max_tokens) if limit is not None) < 1:
+            raise InputError(f"batch_size, max_tokens: got {batch_size}, {max_tokens}; it must be at least 1")
+        if not 0 <= rank < world_size:
+            raise InputError(f"rank: got {rank} of {world_size}; legal is from 0 to world_size - 1")
+        self._edges = self._chosen_edges(edges, num_buckets)
+        limit = self._edges[-1] if max_tokens is None else min(max_tokens, self._edges[-1])
+        longest = int(self._lengths.argmax())
+        if self._lengths[longest] > limit:
+            raise InputError(
+                f"lengths: sample {longest} has {self._lengths[longest]}, more than {limit}; raise max_tokens or the last "
+                "edge, or cut the sample"
+            )
+        self.batch_size, self.max_tokens = batch_size, max_tokens
+        self.shuffle, self.drop_last, self.seed = shuffle, drop_last, seed
+        self.rank, self.world_size = rank, world_size
+        self.epoch = 0
+
+    @property
+    def edges(self) -> list[int]:
+        """Upper ends of the buckets, rising."""
+        return list(self._edges)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order of another epoch; to be called before each, on every rank alike."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[Batch]:
+        """This rank's batches of the epoch."""
+        return iter(self._own(self._all_batches()))
+
+    def __len__(self) -> int:
+        """Batches of this rank in the present epoch."""
+        return len(self._own(self._all_batches()))
+
+    def report(self) -> SamplingReport:
+        """Padding of this epoch's batches, beside that of batches drawn at random with as many samples each."""
+        batches = self._all_batches()
+        order = np.random.default_rng(self.seed).permutation(len(self._lengths)).tolist()
+        drawn, start = [], 0
+        for batch in batches:
+            drawn.append(order[start : start + len(batch)])
+            start += len(batch)
+        return SamplingReport(
+            num_sequences=len(self._lengths),
+            num_batches=len(batches),
+            padding_before=batch_padding(self._lengths, drawn),
+            padding_after=batch_padding(self._lengths, batches),
+        )
+
+    def _chosen_edges(self, edges: Sequence[int] | None, num_buckets: int) -> list[int]:
+        if edges is not None:
+            return sorted(edges)
+        return plan_edges(self._lengths.tolist(), num_buckets).pareto[-1].edges
+
+    def _all_batches(self) -> list[Batch]:
+        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        batches: list[Batch] = []
+        rest: list[int] = []
+        owner = np.searchsorted(self._edges, self._lengths)
+        for bucket in range(len(self._edges)):
+            members = self._shuffled(np.flatnonzero(owner == bucket).tolist(), generator)
+            full, left = self._cut(members)
+            batches += full
+            rest += left
+        if not self.drop_last:
+            rest.sort(key=lambda sample: self._lengths[sample])
+            full, left = self._cut(rest)
+            batches += [*full, *([left] if left else [])]
+        return self._shuffled(batches, generator)
+
+    def _cut(self, members: list[int]) -> tuple[list[Batch], list[int]]:
+        """Full batches in the order given, and what is left over."""
+        full: list[Batch] = []
+        batch: Batch = []
+        longest = 0
+        for sample in members:
+            longest = max(longest, int(self._lengths[sample]))
+            if batch and not self._fits(len(batch) + 1, longest):
+                full.append(batch)
+                batch, longest = [], int(self._lengths[sample])
+            batch.append(sample)
+        if batch and self.batch_size is not None and len(batch) == self.batch_size:
+            full.append(batch)
+            batch = []
+        return full, batch
+
+    def _fits(self, num_samples: int, longest: int) -> bool:
+        if self.batch_size is not None:
+            return num_samples <= self.batch_size
+        assert self.max_tokens is not None
+        return num_samples * longest <= self.max_tokens
+
+    def _own(self, batches: list[Batch]) -> list[Batch]:
+        """This rank's share: every `world_size`-th batch, as many as the other ranks have."""
+        if self.drop_last:
+            even = batches[: len(batches) // self.world_size * self.world_size]
+        else:
+            missing = -len(batches) % self.world_size
+            repeats = math.ceil(missing / max(len(batches), 1))
+            even = batches + (batches * repeats)[:missing]
+        return even[self.rank :: self.world_size]
+
+    def _shuffled(self, items: list[T], generator: torch.Generator) -> list[T]:
+        if not self.shuffle:
+            return items
+        return [items[place] for place in torch.randperm(len(items), generator=generator).tolist()]
+
+
+def whole_lengths(lengths: Sequence[int] | npt.NDArray[Any] | torch.Tensor) -> npt.NDArray[np.int64]:
+    """Lengths of sequences as an array.
+
+    Raises:
+        InputError: there are none, or one is no whole number of at least 1; says which.
+
+    >>> whole_lengths([3, 4.0]).tolist()
+    [3, 4]
+    >>> whole_lengths([3, 1.5])
+    Traceback (most recent call last):
+    pyrometer.errors.InputError: lengths: number 1 is 1.5; legal are whole numbers of at least 1
+    """
+    given = lengths.detach().cpu().numpy() if isinstance(lengths, torch.Tensor) else lengths
+    values = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    if not isinstance(values, list) or not values:
+        raise InputError("lengths: there must be at least one, and each at least 1")
+    for place, value in enumerate(values):
+        number = value.item() if isinstance(value, (np.generic, torch.Tensor)) and value.ndim == 0 else value
+        whole = type(number) is int or (isinstance(number, float) and number.is_integer())
+        if not whole or number < 1:
+            raise InputError(f"lengths: number {place} is {number!r}; legal are whole numbers of at least 1")
+    return np.array([int(value) for value in values], dtype=np.int64)
+
+
+def batch_padding(lengths: Sequence[int] | npt.NDArray[np.int64], batches: Iterable[Batch]) -> float:
+    """Share of padding when every batch is padded to its longest.
+
+    >>> batch_padding([1, 4], [[0, 1]])
+    0.375
+    """
+    real = padded = 0
+    for batch in batches:
+        own = [int(lengths[sample]) for sample in batch]
+        real, padded = real + sum(own), padded + len(own) * max(own, default=0)
+    return 1 - real / padded if padded else 0.0

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from pyrometer.compiler.inspection.evaluation import EvaluatedMode, conclude_modes, evaluate_modes
+from pyrometer.compiler.inspection.record import Evaluation, ModeResult
+from pyrometer.errors import InputError, UserProgramError
+from pyrometer.record import from_json, to_json
+from pyrometer.workload.inference import Inference
+from pyrometer.workload.target import parse_target
+
+REAL = torch.compile
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Modes that compile without Inductor; `max-autotune` fails, and `reduce-overhead` computes something else."""
+
+    def compile_quickly(model: Any, mode: str) -> Any:
+        def backend(graph, inputs):
+            if mode == "max-autotune":
+                raise ValueError("no such kernel")
+            if mode == "reduce-overhead":
+                return lambda *inputs: [output + 1 for output in graph.forward(*inputs)]
+            return graph.forward
+
+        return REAL(model, backend=backend)
+
+    monkeypatch.setattr(torch, "compile", compile_quickly)
+
+
+def row(mode: str, outcome: str, ratio: float | None = None, **fields: Any) -> EvaluatedMode:
+    words = fields.pop("words", f"{outcome} words")
+    return EvaluatedMode(result=ModeResult(mode=mode, outcome=outcome, ratio=ratio, **fields), words=words)
+
+
+EAGER = row("eager", "reference", 1.0)
+
+
+def test_the_fastest_mode_that_is_right_is_the_best():
+    rows = [
+        EAGER,
+        row("default", "faster", 0.8),
+        row("reduce-overhead", "faster", 0.5, failure="outputs differ"),
+        row("max-autotune", "faster", 0.7, break_even_steps=120, words="1.43× faster (1.4–1.5)"),
+    ]
+    found = conclude_modes(rows)
+
+    assert found.best == "max-autotune"
+    assert found.sentence == "max-autotune: 1.43× faster (1.4–1.5), repaid after 120 steps"
+
+
+def test_eager_is_best_when_nothing_was_shown_to_be_faster():
+    found = conclude_modes([EAGER, row("default", "same", 0.97, words="no change (within ±5 %)")])
+
+    assert found.best == "eager"
+    assert found.sentence == "eager: no mode was shown to be faster; default no change (within ±5 %)"
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.slow
+def test_every_mode_is_a_row_and_a_failing_one_says_why(straight, batch):
+    found = evaluate_modes(Inference(straight, batch), ("default", "max-autotune"), mode_s=0.2)
+    eager, default, failed = found.modes
+
+    assert (eager.mode, eager.outcome) == ("eager", "reference")
+    assert eager.latency_s > 0
+    assert eager.throughput_per_s > 0
+    assert eager.compile_s is None
+    assert default.outcome in {"faster", "slower", "same", "undecided"}
+    assert default.compile_s > 0
+    assert default.max_rel == 0
+    assert default.cosine == 1
+    assert default.device_utilization is None
+    assert default.peak_bytes > 0
+    assert failed.outcome == "failed"
+    assert "no such kernel" in failed.failure or "BackendCompilerFailed" in failed.failure
+    assert from_json(Evaluation, to_json(found)) == found
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.slow
+def test_a_mode_that_computes_something_else_is_not_recommended(straight, batch):
+    found = evaluate_modes(Inference(straight, batch), ("reduce-overhead",), mode_s=0.2)
+
+    assert found.best == "eager"
+    assert "outputs differ" in found.modes[1].failure
+    assert found.modes[1].max_abs == pytest.approx(1, abs=1e-3)
+
+
+def test_unknown_modes_are_refused_with_the_legal_ones(straight, batch):
+    with pytest.raises(InputError, match="legal are eager, default"):
+        evaluate_modes(Inference(straight, batch), ("fastest",))
+
+
+def test_a_model_that_is_compiled_in_place_is_refused(straight, batch):
+    straight.compile(backend="eager")
+    with pytest.raises(InputError, match="already compiled"):
+        evaluate_modes(Inference(straight, batch), ("default",), mode_s=0.1)
+
+
+def test_a_program_that_fails_eagerly_is_the_users_failure(batch):
+    with pytest.raises(UserProgramError):
+        evaluate_modes(Inference(nn.Linear(3, 3), batch), ("default",), mode_s=0.1)
+
+
+@pytest.mark.slow
+def test_a_target_runs_each_mode_in_a_process_of_its_own(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "import torch\n"
+        "def work():\n"
+        "    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.LayerNorm(64))\n"
+        "    return model, torch.randn(32, 64)\n"
+    )
+    told: list[str] = []
+    found = evaluate_modes(
+        parse_target("model.py:work", cwd=tmp_path),
+        ("default",),
+        mode_s=1.0,
+        progress=lambda _share, what: told.append(what),
+    )
+
+    assert told == ["mode eager", "mode default"]
+    default = found.modes[1]
+    assert default.artifact_bytes > 0
+    assert default.compile_s > 0
+    assert default.max_rel < 1e-4
