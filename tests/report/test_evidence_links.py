@@ -14,7 +14,7 @@ import pyrometer.rules
 from pyrometer.numerics.report import Gradients, LayerGradient, NonFinite, NumericsReport, Scaling, Spot
 from pyrometer.report import html
 from pyrometer.report.documents import CheckDocument
-from pyrometer.report.findings_context import SHOWN_ON, WORDS, shown_in
+from pyrometer.report.facts.finding_views import SHOWN_ON, WORDS, shown_in
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding, Place
 from pyrometer.workload.program.record import InputTensor, OptimizerFact, Program

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pyrometer.report.attachments import FunctionLines, SourceText
 from pyrometer.report.documents import CheckDocument, Document
-from pyrometer.report.findings_context import views
+from pyrometer.report.facts.finding_views import views
 from pyrometer.rules.finding import Place
 
 AROUND = 4
