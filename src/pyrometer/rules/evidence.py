@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
 from pyrometer.quantity import Seconds
-from pyrometer.rules.finding import Cost
 from pyrometer.rules.rule import Kind, Rule
 
 if TYPE_CHECKING:

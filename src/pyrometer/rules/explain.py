@@ -8,9 +8,10 @@ from typing import get_args
 
 import msgspec
 
+from pyrometer.place import Place
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.finding import Finding, Place, Suppressed
+from pyrometer.rules.finding import Finding, Suppressed
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.match import Match
 from pyrometer.rules.ranking import ranked

@@ -122,7 +122,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             },
             links=[f"/trace/roofline/{i}"],
             cost=cost_of(evidence, share, "its own time in the trace"),
-            predicted_gain=untraced(evidence, share).gain(
+            gain=untraced(evidence, share).gain(
                 "roofline: at best as fast as the peaks allow, at worst no faster",
                 best=1 - reached,
                 worst=0.0,

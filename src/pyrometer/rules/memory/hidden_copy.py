@@ -119,7 +119,7 @@ def in_trace(evidence: Evidence) -> Iterator[Finding]:
             },
             links=[f"/trace/call_tree/{spent.node}"],
             cost=evidence.cost_of(spent.share, "time of the operator and of what it calls, in the trace"),
-            predicted_gain=untraced(evidence, spent.share).gain(
+            gain=untraced(evidence, spent.share).gain(
                 "removal of the copies; at worst whoever reads the view loses as much", worst=0.0
             ),
             confidence="medium",
