@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pyrometer.rules.audit.audit import GROUPS, audit, band
 from pyrometer.rules.audit.record import Audit, AuditItem
