@@ -47,9 +47,10 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.finding import Cost, Finding, Gain, Place
 from pyrometer.rules.kernels.patterns.operators import cost_of, total_share
-from pyrometer.rules.match import Edit, Fix, Match, match
+from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.source.edit import Edit
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
