@@ -8,10 +8,10 @@ from pyrometer.advice import Advice
 from pyrometer.place import Place
 from pyrometer.rules.audit.audit import band
 from pyrometer.rules.audit.item import Failure, Item
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
-NOTHING = Evidence(target="t")
+NOTHING = Case(target="t")
 
 
 def item(**more: Any) -> Item:
