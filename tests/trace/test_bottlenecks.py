@@ -10,10 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from pyrometer.evidence.evidence import Evidence  # noqa: E402
 from pyrometer.report.documents import TraceDocument  # noqa: E402
 from pyrometer.report.facts import trace as of_rank  # noqa: E402
 from pyrometer.report.facts import trace_document  # noqa: E402
-from pyrometer.rules.evidence import Evidence  # noqa: E402
 from pyrometer.rules.explain import explain  # noqa: E402
 from pyrometer.rules.finding import Finding  # noqa: E402
 from pyrometer.trace.capture.record import CaptureOptions  # noqa: E402
