@@ -15,7 +15,8 @@ from pyrometer.errors import InputError
 from pyrometer.memory.prediction.fits import largest_batch_that_fits
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.memory.recording.steps import record_steps
-from pyrometer.tuning.batching.micro import micro_batched, micro_batches, part_sizes
+from pyrometer.tuning.batching.micro import micro_batched
+from pyrometer.workload.changes.micro_batches import micro_batches, part_sizes
 
 
 def net(*last):
