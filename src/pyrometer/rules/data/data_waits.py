@@ -70,7 +70,7 @@ from pyrometer.rules.data.patterns.advised import (
     waiting_cost,
 )
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.joining import module_of
+from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -200,20 +200,11 @@ def _traced_gain(trace: RankReport) -> Gain | None:
 
 
 def _slow_function(case: Case) -> Place | None:
-    """The function in which the trace spends most of its loading; its path as the sources have it."""
+    """The function in which the trace spends most of its loading."""
     if case.trace is None:
         return None
-    from pyrometer.trace.reporting.causes import find_causes
-
-    cause = next((one for one in find_causes(case.trace) if one.code == "data"), None)
-    if cause is None or cause.where.file is None:
-        return None
-    module = module_of(cause.where.file, case.modules)
-    return Place(
-        file=cause.where.file if module is None else module.path,
-        line=cause.where.line,
-        function=cause.where.function,
-    )
+    loading = case.trace.critical_path.loading
+    return place_of(case, loading) if loading.file is not None else None
 
 
 def _within(place: Place) -> str:
