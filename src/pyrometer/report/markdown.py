@@ -94,7 +94,8 @@ def _rows(block: shapes.Rows) -> list[str]:
 
 def _shares(block: shapes.Shares) -> list[str]:
     rows = [(share.name, percent(share.share), share.said) for share in block.shares]
-    return [table(Table(("part", "share", "size"), rows))]
+    whole = [] if block.in_all is None else [_facts([block.in_all])]
+    return [table(Table(("part", "share", "size"), rows)), *whole]
 
 
 def _caveats(block: shapes.Caveats) -> list[str]:
@@ -108,8 +109,8 @@ def _findings(block: shapes.FindingCards) -> list[str]:
         finding = card.finding
         parts.append(f"#### {escape(card.title)}" + (f": {escape(card.gain)}" if card.gain else ""))
         place = f" At {escape(card.place)}." if card.place else ""
-        parts.append(f"{escape(finding.message)}{place} {escape(finding.advice)}")
-        parts += [code_block(finding.rewrite)] if finding.rewrite else []
+        parts.append(f"{escape(finding.message)}{place} {escape(finding.advice.text)}")
+        parts += [code_block(finding.advice.rewrite)] if finding.advice.rewrite else []
         parts += [_facts(card.facts)] if card.facts else []
     return parts
 

@@ -114,8 +114,10 @@ def attributes(chapter: Chapter, page: PageParts) -> Markup:
     """The pages on which a chapter stands, its looks, and whether an interactive part stands for it."""
     looks = {"split": "split", "findings": "findings"}.get(chapter.slug.removeprefix("traced-"), "")
     looks = chapter.place if chapter.place in {"card", "part"} else looks
-    made = Markup('data-page="{}" data-chapter="{}"').format(chapter.pages, chapter.slug)
+    made = Markup('data-page="{}"').format(chapter.pages)
     made += Markup(' class="{}"').format(looks) if looks else Markup()
+    if chapter.place == "card":
+        return made  # never folded
     if chapter.place == "part" and chapter.rank:
         return made + Markup(' data-static-on="{}"').format(page.folded.get(chapter.rank, ""))
     return made + Markup(replaced(chapter.slug, page.widgets, chapter.rank))  # noqa: S704 - our own words

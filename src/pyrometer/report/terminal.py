@@ -172,7 +172,8 @@ def _shares(block: shapes.Shares) -> RenderableType:
         mark, colour = phase_mark(part.slot)
         name = Text.assemble((mark, colour), " ", part.name)
         grid.add_row(name, Text(percent(part.share)), Text(part.said))
-    return Group(ShareBar([part.share for part in block.shares], [part.slot for part in block.shares]), grid)
+    bar = ShareBar([part.share for part in block.shares], [part.slot for part in block.shares])
+    return Group(bar, grid, *([_facts([block.in_all])] if block.in_all is not None else []))
 
 
 def _histogram(m: Measurement) -> RenderableType:
@@ -253,8 +254,8 @@ def _finding(card: Card) -> RenderableType:
     head = Text.assemble(mark, (card.title, "bold"), (f"  {card.gain}", "green") if card.gain else "")
     parts = [_indented(finding.message)]
     parts += [_indented(f"at {card.place}", "cyan")] if card.place else []
-    parts.append(_indented(finding.advice))
-    parts += [_indented(finding.rewrite, "green", 4)] if finding.rewrite else []
+    parts.append(_indented(finding.advice.text))
+    parts += [_indented(finding.advice.rewrite, "green", 4)] if finding.advice.rewrite else []
     return Group(head, *parts)
 
 

@@ -8,19 +8,10 @@ from typing import Annotated
 
 import msgspec
 
+from pyrometer.advice import Confidence, FixClass
 from pyrometer.record import Record, doc
-from pyrometer.rules.finding import Confidence, FixClass
+from pyrometer.source.edit import Edit
 from pyrometer.source.lines import column_of
-
-
-class Edit(Record, frozen=True, kw_only=True):
-    """Text to put in place of a range; lines count from 1, columns in characters from 0."""
-
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-    text: str
 
 
 class Fix(Record, frozen=True, kw_only=True):

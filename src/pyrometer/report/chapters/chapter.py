@@ -63,6 +63,7 @@ class Shares(NamedTuple):
     shares: Sequence[Share]
     whole: str
     slug: str = ""  # of the interactive part that stands for it
+    in_all: Fact | None = None  # how much the whole is
 
 
 class Chart(NamedTuple):

@@ -8,7 +8,6 @@ from pyrometer.report.chapters.chapter import (
     Block,
     Chapter,
     Chart,
-    Facts,
     Shares,
     Text,
     Told,
@@ -66,7 +65,9 @@ def tell(document: TraceDocument) -> Told:
         if part.title:
             pages = dict.fromkeys(page for one in chapters for page in one.pages.split())
             told.append(Chapter(f"rank-{whose}", part.title, pages=" ".join(pages), rank=whose, place="part"))
-        told += [one._replace(is_brief=one.is_brief and part in {leads, parts[0]}) for one in chapters]
+        told += [
+            one._replace(is_brief=one.is_brief and (part is leads or part is parts[0])) for one in chapters
+        ]
     return Told(answer, told + provenance(document, document.environment))
 
 
@@ -114,7 +115,7 @@ def _chapter(section: Section, report: RankReport | None, pages: str, rank: str 
     if report is None:
         return made
     if section.slug == "breakdown":
-        blocks: list[Block] = [Facts(section.facts), _shares(report), Chart("over-time", report, OVER_TIME)]
+        blocks: list[Block] = [_shares(report), Chart("over-time", report, OVER_TIME)]
         return made._replace(blocks=blocks)
     if section.slug in {"roofline", "tree"}:
         return chapter_of(section, pages, Chart(section.slug, report), rank=rank, is_brief=made.is_brief)
@@ -122,4 +123,6 @@ def _chapter(section: Section, report: RankReport | None, pages: str, rank: str 
 
 
 def _shares(report: RankReport) -> Shares:
-    return Shares(trace_words.part_shares(report.breakdown_ns), "the traced time")
+    return Shares(
+        trace_words.part_shares(report.breakdown_ns), "the traced time", in_all=of_rank.in_all(report)
+    )
