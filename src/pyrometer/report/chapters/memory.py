@@ -91,7 +91,8 @@ def _chapters(
 
 def _warning(found: MemoryProfile | SnapshotReport, sections: Sequence[Section]) -> Section | None:
     """The chapter about a leak where it must not be overlooked, and so stands before all others."""
-    if not isinstance(found, MemoryProfile) or found.leak is None or not found.leak.unbounded:
+    leak = getattr(found, "leak", None)  # of a profile; a snapshot has none
+    if leak is None or not leak.unbounded:
         return None
     return next((section for section in sections if section.slug == "leak"), None)
 
