@@ -60,11 +60,12 @@ def device_gaps(trace: RankTrace) -> pl.DataFrame:
 
 
 def _between_collectives(trace: RankTrace) -> Intervals:
-    """From the end of a collective to the start of the next, where that is soon and less than half of it is computing."""
-    running = trace.activity.communication
+    """From the end of a collective to the start of the next, where that is soon and nothing is computed but one short copy."""
+    running, computing = trace.activity.communication, trace.activity.compute
     start, end = running.end[:-1], running.start[1:]
     pause = end - start
-    alone = (pause <= ISSUING_NS) & (2 * covered(trace.activity.compute, start, end) < pause)
+    num_kernels = np.searchsorted(computing.start, end) - np.searchsorted(computing.end, start, side="right")
+    alone = (pause <= ISSUING_NS) & (num_kernels <= 1) & (2 * covered(computing, start, end) < pause)
     return Intervals(start[alone], end[alone])
 
 
