@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.compiler.compile_id import CompileId
@@ -78,7 +78,6 @@ odd_entries = st.builds(
 
 
 @given(st.lists(events, max_size=40))
-@settings(max_examples=400, deadline=None)
 def test_phases_of_any_events_add_up_and_are_never_negative(entries):
     log = CompileLog(tuple(entries))
     cost = read_cost(log)
@@ -93,7 +92,6 @@ def test_phases_of_any_events_add_up_and_are_never_negative(entries):
 
 
 @given(st.lists(events, max_size=40))
-@settings(max_examples=200, deadline=None)
 def test_a_thread_never_waits_longer_than_its_events_last(entries):
     log = CompileLog(tuple(entries))
     last_s = {
@@ -117,7 +115,6 @@ def trees(depth: int) -> st.SearchStrategy:
 
 
 @given(st.lists(trees(3), min_size=1, max_size=4))
-@settings(max_examples=200, deadline=None)
 def test_own_times_are_those_that_the_spans_were_made_of(forest):
     entries, truth, clock = [], {}, 0
 
@@ -143,7 +140,6 @@ def test_own_times_are_those_that_the_spans_were_made_of(forest):
 
 
 @given(st.lists(odd_entries | events, max_size=12))
-@settings(max_examples=200, deadline=None)
 def test_no_reader_raises_on_odd_entries(entries):
     log = CompileLog(tuple(entries))
     for read in (read_phases, read_compilations, read_cost, read_passes, read_cache, read_code, read_origins):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.rules.audit.audit import GROUPS, audit, band
@@ -62,7 +62,6 @@ def test_without_evidence_nothing_is_judged_and_there_is_no_score() -> None:
     assert {item.status for item in items_of(found).values()} <= {"unknown", "not applicable"}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     gone=st.sets(st.sampled_from([*PARTS, "source"])),
     codes=st.lists(st.sampled_from(CODES), max_size=4),

@@ -26,6 +26,8 @@ from pyrometer.tuning.prefetch.gain import (
 from pyrometer.tuning.prefetch.prefetcher import DevicePrefetcher
 from pyrometer.workload.training import Training
 
+pytestmark = pytest.mark.measuring
+
 GPU = torch.device("cuda:0")
 
 
