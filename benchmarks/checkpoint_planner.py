@@ -29,9 +29,9 @@ from pyrometer.quantity import format_bytes, format_percent, format_seconds
 from pyrometer.tuning.checkpointing.choosing import Wish
 from pyrometer.tuning.checkpointing.every_k import every_k_choices
 from pyrometer.tuning.checkpointing.planner import Planner
-from pyrometer.tuning.checkpointing.policies import POLICIES
 from pyrometer.tuning.checkpointing.solve import Choice, cheapest
 from pyrometer.tuning.checkpointing.verify import match_gradients, measured_peak
+from pyrometer.workload.changes.policies import POLICIES
 
 
 class CpuClock(HostClock):

@@ -16,6 +16,7 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pyrometer.record import NotebookView, show_in_notebooks
 from pyrometer.version import __version__
 
 if TYPE_CHECKING:
@@ -173,6 +174,14 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return __all__
 
+
+def _notebook_view() -> NotebookView:
+    from pyrometer.report.notebook import bundle
+
+    return bundle
+
+
+show_in_notebooks(_notebook_view)
 
 if os.environ.get("PYROMETER_ATTACH", "") not in {"", "0"}:
     from pyrometer.trace.capture.listening import enable_if_asked

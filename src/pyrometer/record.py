@@ -8,8 +8,8 @@ fields are ignored and new fields have defaults.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -30,13 +30,30 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fa
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """What a notebook shows of the record: the part of a report that fits it."""
         del include, exclude  # IPython filters by itself
-        # By name: records lie at the bottom of the house, and pictures of them at its top.
-        bundle: dict[str, str] = import_module("pyrometer.report.notebook.bundle").mime_bundle(self)
-        return bundle
+        return _load_view().mime_bundle(self)
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
         """What IPython shows of the record among others, in a list or a dictionary: one line."""
-        printer.text(import_module("pyrometer.report.notebook.bundle").in_short(self))
+        printer.text(_load_view().in_short(self))
+
+
+class NotebookView(Protocol):
+    """What draws records in notebooks."""
+
+    def mime_bundle(self, record: Record, /) -> dict[str, str]:
+        """The renderings of a record by MIME type, as IPython's `_repr_mimebundle_` returns them."""
+
+    def in_short(self, record: Record, /) -> str:
+        """One line for a record among others."""
+
+
+_load_view: Callable[[], NotebookView]
+
+
+def show_in_notebooks(load: Callable[[], NotebookView]) -> None:
+    """Let records be drawn by what `load` returns; the top package calls it on import."""
+    global _load_view  # noqa: PLW0603 - one view per process
+    _load_view = load
 
 
 def joined(name: str, head: type[Record], body: type[Record], text: str) -> type[Record]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.rules.finding import Cost, Finding, Gain, Place
-from pyrometer.rules.ranking import joint_ratio, promise, ranked
+from pyrometer.rules.ranking import promise, ranked
 
 RATIOS = st.one_of(st.none(), st.floats(0, 1.2))
 
@@ -93,13 +93,6 @@ def test_of_findings_about_the_same_cost_the_later_ones_say_so() -> None:
     assert [one.overlaps for one in ranked([other, second, first])] == [[], ["PYR215"], []]
 
 
-def test_gains_that_overlap_are_not_added() -> None:
-    same = [finding(resource="a", predicted_gain=gain(r, r)) for r in (0.7, 0.8)]
-    assert joint_ratio(same) == pytest.approx(0.7)
-    assert joint_ratio([*same, finding(resource="b", predicted_gain=gain(0.9, 0.9))]) == pytest.approx(0.6)
-    assert joint_ratio([finding(predicted_gain=gain(0.4, 0.4)) for _ in range(3)]) == 0.0
-
-
 @given(st.lists(findings(), max_size=8), st.one_of(st.none(), st.integers(1, 1000)))
 def test_ranking_loses_nothing_and_does_not_depend_on_the_order(
     found: list[Finding], peak: int | None
@@ -112,10 +105,3 @@ def test_ranking_loses_nothing_and_does_not_depend_on_the_order(
     assert [(one.code, one.severity, one.confidence) for one in order] == [
         (one.code, one.severity, one.confidence) for one in again
     ]
-
-
-@given(st.lists(findings(), max_size=8))
-def test_a_joint_ratio_lies_between_nothing_and_the_best_single_one(found: list[Finding]) -> None:
-    joint = joint_ratio(found)
-    assert joint >= 0
-    assert all(joint <= joint_ratio([one]) + 1e-9 for one in found if joint_ratio([one]) <= 1)

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from pyrometer.source import program as sources
-from pyrometer.source.program import entries_of, is_library, program_modules
-from pyrometer.workload.target import parse_target
+from pyrometer.source.program import is_library, program_modules
+from pyrometer.workload.target import entries_of, parse_target
 
 Write = Callable[..., Path]
 

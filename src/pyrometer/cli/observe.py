@@ -25,7 +25,7 @@ def check_options(
     from pyrometer.bench.measure import DEFAULT_BUDGET_S
     from pyrometer.checkup.options import CheckOptions
     from pyrometer.rules.settings import load_rule_settings
-    from pyrometer.source.program import entries_of
+    from pyrometer.workload.target import entries_of
 
     settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=budget_s)
     return CheckOptions(

@@ -10,17 +10,8 @@ import msgspec
 
 from pyrometer.record import Record, doc
 from pyrometer.rules.finding import Confidence, FixClass
+from pyrometer.source.edit import Edit
 from pyrometer.source.lines import column_of
-
-
-class Edit(Record, frozen=True, kw_only=True):
-    """Text to put in place of a range; lines count from 1, columns in characters from 0."""
-
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-    text: str
 
 
 class Fix(Record, frozen=True, kw_only=True):

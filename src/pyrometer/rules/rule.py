@@ -21,7 +21,7 @@ One rule is one file. Its module docstring is its documentation, with fixed head
     def find(module: Module) -> Iterator[Match]: ...
 
     @RULE.in_evidence("trace")
-    def explain(evidence: Evidence) -> Iterator[Finding]:
+    def explain(evidence: Case) -> Iterator[Finding]:
         yield RULE.finding(message=..., where=..., confidence=..., advice=...)
 
 A name reads as "ignore <name>": it names the pattern, not the cure.
@@ -34,33 +34,23 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from pyrometer.evidence.kinds import RecordKind
 from pyrometer.rules.finding import Finding, FixClass, Severity
 from pyrometer.rules.match import in_characters
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.match import Match
     from pyrometer.source.module import Module
 
-Kind = Literal[
-    "measurement",
-    "trace",
-    "job",
-    "compiled",
-    "memory",
-    "loading",
-    "program",
-    "numerics",
-    "environment",
-    "source",
-]
-"""What a rule can read; `job` is the traces of several ranks."""
+Kind = Literal[RecordKind, "source"]
+"""What a rule can read: a part of the evidence, or the source text."""
 
 Stage = Literal["preview", "stable", "deprecated"]
 """preview: may change in any release; stable: only its limits may; deprecated: says what succeeds it."""
 
 SourceCheck = Callable[["Module"], Iterable["Match"]]
-EvidenceCheck = Callable[["Evidence"], Iterable[Finding]]
+EvidenceCheck = Callable[["Case"], Iterable[Finding]]
 
 FAMILIES = {
     "0": "measuring",

@@ -6,11 +6,21 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.match import Edit
+from pyrometer.record import Record
 from pyrometer.source.lines import LINE_END, MARK
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
+
+
+class Edit(Record, frozen=True, kw_only=True):
+    """Text to put in place of a range; lines count from 1, columns in characters from 0."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
 
 
 def edit(line: int, column: int, end_line: int, end_column: int, text: str) -> Edit:

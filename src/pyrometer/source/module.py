@@ -7,7 +7,7 @@ import functools
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import Protocol, TypeVar, overload
 
 from pyrometer.errors import InputError
 from pyrometer.source.classes import Classes
@@ -22,9 +22,6 @@ from pyrometer.source.regions import Region, Regions
 from pyrometer.source.scopes import Scopes
 from pyrometer.source.value import Value
 
-if TYPE_CHECKING:
-    from pyrometer.rules.rule import Rule
-
 A = TypeVar("A", bound=ast.AST)
 B = TypeVar("B", bound=ast.AST)
 C = TypeVar("C", bound=ast.AST)
@@ -34,6 +31,25 @@ DEFAULTS: Mapping[str, float] = MappingProxyType({})
 """No limit that the user set."""
 
 __all__ = ["MISSING", "FunctionNode", "Hot", "Missing", "Module", "Region", "Value"]
+
+
+class Limited(Protocol):
+    """What declares thresholds under a code: a rule."""
+
+    @property
+    def code(self) -> str:
+        """Such as PYR504."""
+
+    def limit(self, name: str, /) -> Threshold:
+        """One of its thresholds by name."""
+
+
+class Threshold(Protocol):
+    """A declared number."""
+
+    @property
+    def value(self) -> float:
+        """What holds unless the user set another."""
 
 
 class Module:
@@ -83,7 +99,7 @@ class Module:
         """Forget everything, after the last question: the tree is freed at once, and need not be searched as garbage."""
         vars(self).clear()
 
-    def limit(self, rule: Rule, name: str) -> float:
+    def limit(self, rule: Limited, name: str) -> float:
         """A threshold of a rule: the user's, or the one it declares.
 
         Raises:

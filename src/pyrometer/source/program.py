@@ -9,28 +9,14 @@ import sysconfig
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyrometer.errors import InputError
 from pyrometer.source.module import DEFAULTS, Module
-
-if TYPE_CHECKING:
-    from pyrometer.workload.target import Target
 
 MOST_FILES = 200
 """Of a program, the nearest to the entry first; more would be a repository, which `pyrometer lint` reads."""
 
 _LIBRARIES = tuple({os.path.realpath(sysconfig.get_paths()[key]) for key in ("stdlib", "purelib", "platlib")})
-
-
-def entries_of(target: Target) -> tuple[Path, ...]:
-    """The file that a target begins with; none for an exported program, which has no source."""
-    if target.kind == "exported":
-        return ()
-    if target.kind != "module":
-        return (Path(target.place),)
-    found = _module_file(target.place, Path(target.spec.cwd))
-    return () if found is None else (found,)
 
 
 def is_library(path: Path) -> bool:
@@ -69,7 +55,7 @@ def program_modules(
     return modules, notes
 
 
-def _module_file(dotted: str, cwd: Path) -> Path | None:
+def module_file(dotted: str, cwd: Path) -> Path | None:
     """A module's file: below the working directory, else where it is installed; nothing is imported but its parents."""
     beside = next(iter(_files(dotted, [cwd])), None)
     if beside is not None:

@@ -87,6 +87,18 @@ def parse_target(text: str, script_args: Sequence[str] = (), *, cwd: Path | None
     return Target(spec=spec, kind=kind, place=place, factory=name)
 
 
+def entries_of(target: Target) -> tuple[Path, ...]:
+    """The file that a target begins with; none for an exported program, which has no source."""
+    if target.kind == "exported":
+        return ()
+    if target.kind != "module":
+        return (Path(target.place),)
+    from pyrometer.source.program import module_file  # what takes a target apart starts fast
+
+    path = module_file(target.place, Path(target.spec.cwd))
+    return () if path is None else (path,)
+
+
 def nearest(name: str, names: Iterable[str], ending: str = "") -> str:
     """`; did you mean …?` with the nearest of some names and their common ending, or nothing.
 

@@ -13,8 +13,8 @@ from pyrometer.memory.advice.rules.in_place import in_place
 from pyrometer.memory.advice.rules.lingering import lingering
 from pyrometer.memory.advice.rules.losses import logits_in_chunks, scalar_with_storage
 from pyrometer.memory.advice.rules.preallocation import preallocation
-from pyrometer.tuning.checkpointing.verify import results_of
 from pyrometer.workload.call import Call
+from pyrometer.workload.changes.results import results_of
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.training import Training
 

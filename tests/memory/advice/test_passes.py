@@ -15,7 +15,7 @@ from pyrometer.memory.advice.rules.micro_batches import micro_batches
 from pyrometer.memory.advice.rules.offloading import offloading
 from pyrometer.memory.advice.rules.padding import padding
 from pyrometer.memory.advice.rules.precision import autocast, low_precision_parameters
-from pyrometer.tuning.checkpointing.verify import results_of
+from pyrometer.workload.changes.results import results_of
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.training import Training
 

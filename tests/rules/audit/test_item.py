@@ -6,10 +6,10 @@ from typing import Any
 
 from pyrometer.rules.audit.audit import band
 from pyrometer.rules.audit.item import Failure, Item
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding, Place
 
-NOTHING = Evidence(target="t")
+NOTHING = Case(target="t")
 
 
 def item(**more: Any) -> Item:

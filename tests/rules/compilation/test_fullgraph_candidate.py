@@ -4,7 +4,7 @@ import msgspec
 import pytest
 import torch
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 PROGRAM = """
 import torch
@@ -81,4 +81,4 @@ def test_what_was_compiled_before_or_for_the_report_only_is_not_told(ran, findin
     evidence = ran(PROGRAM).evidence
     for changed in ({"incomplete": ["f"]}, {"as_written": False}):
         report = msgspec.structs.replace(evidence.compiled, **changed)
-        assert findings("PYR410", Evidence(target="", compiled=report, modules=evidence.modules)) == []
+        assert findings("PYR410", Case(target="", compiled=report, modules=evidence.modules)) == []

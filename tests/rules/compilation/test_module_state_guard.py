@@ -5,7 +5,7 @@ import textwrap
 import pytest
 import torch
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 COUNTER = """
 import torch
@@ -45,7 +45,7 @@ def test_a_counter_is_told_once_with_its_values(ran, findings):
 
 def test_without_the_text_the_function_is_the_place(ran, findings):
     program = ran(COUNTER)
-    (found,) = findings("PYR413", Evidence(target="", compiled=program.report))
+    (found,) = findings("PYR413", Case(target="", compiled=program.report))
     assert found.where.line == program.line_of("def forward")
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pyrometer.compiler.inspection.record import Runtime
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 SIZES = """
 import torch
@@ -127,7 +127,7 @@ def test_near_misses(ran, findings, source):
 
 def test_the_time_is_spread_over_the_run_that_the_report_assumes(ran, findings):
     report = msgspec.structs.replace(ran(STATIC).report, runtime=Runtime(run_steps=100))
-    (found,) = findings("PYR402", Evidence(target="", compiled=report))
+    (found,) = findings("PYR402", Case(target="", compiled=report))
     seconds = sum(one.compile_s for one in report.recompiles)
     assert found.cost.seconds_per_step == pytest.approx(seconds / 100)
     assert "over a run of 100 steps" in found.cost.method

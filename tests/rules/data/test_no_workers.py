@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 torch = pytest.importorskip("torch")
@@ -105,7 +105,7 @@ def work(**settings: Any) -> Any:
 
 
 def test_the_loaders_advice_is_carried_and_takes_the_wait_away(
-    observe: Callable[..., Evidence], findings: Callable[..., list[Finding]]
+    observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
     before = observe(work(), "loading")
     (found,) = findings("PYR302", before)

@@ -11,12 +11,12 @@ def gpipe(load, trace_tests, tmp_path_factory):
     pipelines = load("tests/trace/jobs/test_pipeline.py")
 
     def make(stages, batches):
-        from pyrometer.rules.evidence import Evidence
+        from pyrometer.rules.case import Case
         from pyrometer.trace.jobs.merge import read_job
 
         folder = tmp_path_factory.mktemp("gpipe")
         paths = pipelines.gpipe(folder, trace_tests.TraceBuilder, stages, batches, 3)
-        return Evidence(target="test", job=read_job(paths, workers=1))
+        return Case(target="test", job=read_job(paths, workers=1))
 
     return make
 

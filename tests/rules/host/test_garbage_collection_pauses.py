@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pyrometer import Inference
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 CODE = "PYR118"
@@ -87,7 +87,7 @@ class Collecting(torch.nn.Module):
 
 
 def test_a_real_program_that_collects_in_every_step_is_found(
-    observe: Callable[..., Evidence], findings: Callable[..., list[Finding]]
+    observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
     work = Inference(Collecting(), (torch.randn(4, 8),))
     (finding,) = findings(CODE, observe(work, "trace"))

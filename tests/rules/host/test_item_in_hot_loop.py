@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 from pyrometer.workload.training import Training
 
@@ -119,7 +119,7 @@ def test_a_wait_that_leaves_the_device_busy_costs_nothing(
 
 
 def test_a_program_that_fetches_every_loss_on_a_cpu_is_told_the_line(
-    traced: Callable[[str, str], Evidence], only: Callable[..., Finding]
+    traced: Callable[[str, str], Case], only: Callable[..., Finding]
 ) -> None:
     finding = only(CODE, traced("item_each_step", "workload"))
     assert (finding.where.line, finding.where.function) == (21, "logged_loss")
@@ -133,7 +133,7 @@ def test_a_program_that_fetches_every_loss_on_a_cpu_is_told_the_line(
 
 
 def test_the_mended_program_is_left_alone(
-    traced: Callable[[str, str], Evidence], findings: Callable[..., list[Finding]]
+    traced: Callable[[str, str], Case], findings: Callable[..., list[Finding]]
 ) -> None:
     assert findings(CODE, traced("item_each_step", "fixed")) == []
 
@@ -201,7 +201,7 @@ def test_at_best_all_goes_that_is_done_to_read_the_elements_one_by_one(
 
 
 def test_an_optimizer_that_counts_its_steps_on_the_host_is_left_alone(
-    observe: Callable[..., Evidence], findings: Callable[..., list[Finding]]
+    observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
     model = torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(30)])
     batches = [(torch.randn(2, 2), torch.randn(2, 2)) for _ in range(4)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 CODE = "PYR110"
@@ -110,7 +110,7 @@ def test_the_limit_can_be_set(builder: Any, evidence_of: Any, findings: Callable
 
 @pytest.mark.parametrize("name", ["tiny_ops", "memory_churn"])
 def test_programs_without_a_device_have_no_launches(
-    traced: Callable[[str, str], Evidence], findings: Callable[..., list[Finding]], name: str
+    traced: Callable[[str, str], Case], findings: Callable[..., list[Finding]], name: str
 ) -> None:
     assert findings(CODE, traced(name, "workload")) == []
 

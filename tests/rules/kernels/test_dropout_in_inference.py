@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 import torch
+from msgspec.structs import replace
 from torch import nn
 from torch.nn import functional
 

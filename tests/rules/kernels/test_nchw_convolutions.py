@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 from pyrometer.workload.inference import Inference

@@ -10,7 +10,7 @@ import torch
 
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.environment import read_environment
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.program.record import Program
 
@@ -24,10 +24,10 @@ def measured(observe: Any) -> Any:
 
 def evidence(
     measured: Any, *, threads: int, usable: float, busy: float, competing: float | None = 0.0
-) -> Evidence:
+) -> Case:
     environment = read_environment()
     cpu = msgspec.structs.replace(environment.cpu, usable_cpus=usable)
-    return Evidence(
+    return Case(
         target="test",
         program=Program(
             kind="inference", device="cpu", compiled=False, grad_mode="inference_mode", settings={"threads": threads}

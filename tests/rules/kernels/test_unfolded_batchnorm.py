@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.program.record import Program
 
@@ -28,12 +28,12 @@ LINE = WrittenOut.forward.__code__.co_firstlineno + 2
 
 
 @pytest.fixture(scope="module")
-def seen(observe: Any) -> Evidence:
+def seen(observe: Any) -> Case:
     work = Inference(WrittenOut(), torch.randn(1024, 1024))
     return observe(work, "trace", "program", sources=[Path(__file__)])
 
 
-def test_the_chain_of_a_real_program_is_told_with_its_line(seen: Evidence, only: Any) -> None:
+def test_the_chain_of_a_real_program_is_told_with_its_line(seen: Case, only: Any) -> None:
     finding = only(CODE, seen)
     assert (finding.where.line, finding.where.function) == (LINE, "forward")
     assert finding.cost.share > 0.5
@@ -56,9 +56,9 @@ def test_one_operator_that_does_it_all_is_fine(observe: Any, findings: Any) -> N
     assert findings(CODE, evidence) == []
 
 
-def test_a_compiled_program_is_left_alone(seen: Evidence, findings: Any) -> None:
+def test_a_compiled_program_is_left_alone(seen: Case, findings: Any) -> None:
     program = Program(kind="inference", device="cpu", compiled=True, grad_mode="inference_mode")
-    assert findings(CODE, Evidence(target="test", trace=seen.trace, program=program)) == []
+    assert findings(CODE, Case(target="test", trace=seen.trace, program=program)) == []
 
 
 def test_a_chain_that_takes_little_of_the_step_is_left_alone(
@@ -80,7 +80,7 @@ def test_without_source_the_function_or_operator_is_named(
     assert finding.evidence["operators"] == ["aten::add", "aten::mul", "aten::sub", "aten::tanh"]
 
 
-def test_the_tanh_form_of_gelu_is_recognised(seen: Evidence, only: Any) -> None:
+def test_the_tanh_form_of_gelu_is_recognised(seen: Case, only: Any) -> None:
     assert 'gelu(x, approximate="tanh")' in only(CODE, seen).advice
 
 

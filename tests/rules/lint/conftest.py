@@ -15,9 +15,10 @@ from pyrometer.rules import registry
 from pyrometer.rules.lint import run as running
 from pyrometer.rules.lint.result import LintResult
 from pyrometer.rules.lint.run import lint_paths
-from pyrometer.rules.match import Edit, Fix, match
+from pyrometer.rules.match import Fix, match
 from pyrometer.rules.rule import Rule
 from pyrometer.rules.settings import RuleSettings
+from pyrometer.source.edit import Edit
 from pyrometer.source.module import Module
 
 DOC = "A call of slow().\n\n## What it does\n\nReports it.\n\n## Why it costs\n\nIt is slow.\n"

@@ -14,8 +14,9 @@ from pyrometer.rules.lint.changing import change_files, fixes
 from pyrometer.rules.lint.check import Found, check_text
 from pyrometer.rules.lint.files import SourceFile, files_of
 from pyrometer.rules.lint.fixing import EVERY_CLASS, EXACT, fix_file, fix_text, write_fixed
-from pyrometer.rules.match import Edit, Fix, match
+from pyrometer.rules.match import Fix, match
 from pyrometer.rules.registry import find_rule, rules
+from pyrometer.source.edit import Edit
 
 
 def fixed(text: str, *rules, classes=EXACT):

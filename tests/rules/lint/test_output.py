@@ -12,7 +12,8 @@ from pyrometer.rules.lint.output.json import json_of
 from pyrometer.rules.lint.output.sarif import sarif_of
 from pyrometer.rules.lint.output.text import line_of, statistics_of, statistics_text, summary_of, text_of
 from pyrometer.rules.lint.result import LintFinding, LintResult
-from pyrometer.rules.match import Edit, Fix
+from pyrometer.rules.match import Fix
+from pyrometer.source.edit import Edit
 
 TEXT = "import torch\nif x:\n\ty = 'é', slow()\nrisky(\n    1)\n"
 

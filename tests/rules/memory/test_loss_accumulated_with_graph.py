@@ -9,7 +9,7 @@ from torch import nn
 import pyrometer as pm
 from pyrometer.memory.leaks.watch import watch_memory
 from pyrometer.memory.profile import LeakSite
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 CODE = "PYR202"
 
@@ -375,7 +375,7 @@ def test_a_watched_sum_of_graphs_is_named_and_detached_it_grows_no_more(findings
         sums["let go"] = sums["let go"] + model(torch.randn(4, 16)).pow(2).mean().detach()
 
     profile = pm.profile_memory(pm.Call(keeping), predict=False, leak_steps=25)
-    (found,) = findings(CODE, Evidence(target="t", memory=profile))
+    (found,) = findings(CODE, Case(target="t", memory=profile))
     assert found.evidence["nodes_per_step"] > 0
     assert found.resource.startswith("leak:")
     assert found.rewrite is not None
@@ -393,6 +393,6 @@ def test_sites_without_a_graph_are_of_no_interest(findings, leaking):
     plain = LeakSite(
         file="a.py", line=3, holder="cache[…]", bytes_per_step=10.0, container="dict of 4", graph_state="none"
     )
-    assert findings(CODE, Evidence(target="t", memory=leaking(plain))) == []
+    assert findings(CODE, Case(target="t", memory=leaking(plain))) == []
     stable = leaking(LeakSite(file="a.py", line=3, holder="x", nodes_per_step=2.0), verdict="stable")
-    assert findings(CODE, Evidence(target="t", memory=stable)) == []
+    assert findings(CODE, Case(target="t", memory=stable)) == []

@@ -12,7 +12,7 @@ from torch import nn
 from pyrometer.errors import InputError
 from pyrometer.tuning.checkpointing.adaptive import AdaptiveCheckpoint, FreeMemory
 from pyrometer.tuning.checkpointing.plan import plan_checkpoints
-from pyrometer.tuning.checkpointing.wrapping import CheckpointedForward
+from pyrometer.workload.changes.checkpointing import CheckpointedForward
 
 
 class Told:

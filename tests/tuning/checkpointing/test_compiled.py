@@ -8,9 +8,9 @@ from torch import nn
 
 import pyrometer as pm
 from pyrometer.errors import InputError, UsageError
-from pyrometer.memory.private.checkpoint import current_activation_budget
 from pyrometer.tuning.checkpointing import compiled
 from pyrometer.tuning.checkpointing.plan import plan_checkpoints
+from pyrometer.tuning.checkpointing.private import current_activation_budget
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of the partitioner itself
 

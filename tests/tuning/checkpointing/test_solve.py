@@ -14,10 +14,8 @@ from pyrometer.tuning.checkpointing.choosing import Wish, choose, switching_orde
 from pyrometer.tuning.checkpointing.every_k import every_k_choices
 from pyrometer.tuning.checkpointing.model import Again, Burst, Hold, Kept, Option, StepModel
 from pyrometer.tuning.checkpointing.solve import (
-    _allowed_sets,
     cheapest,
     choice_of,
-    exhaustive,
     frontier,
     lowest,
 )
@@ -62,8 +60,26 @@ def random_model(rng):
 models = st.randoms(use_true_random=False).map(random_model)
 
 
+def exhaustive(model, limit_bytes):
+    """`cheapest` by trying everything; for small models."""
+    best = None
+    for chosen in allowed_sets(model):
+        choice = choice_of(model, chosen)
+        if choice.peak_bytes <= limit_bytes and (best is None or choice.seconds < best.seconds):
+            best = choice
+    return best
+
+
+def allowed_sets(model, chosen=(), start=0):
+    yield chosen
+    for index in range(start, len(model.options)):
+        extended = (*chosen, index)
+        if model.allowed(extended):
+            yield from allowed_sets(model, extended, index + 1)
+
+
 def least_peak(model):
-    return min(model.peak(chosen) for chosen in _allowed_sets(model, (), 0))
+    return min(model.peak(chosen) for chosen in allowed_sets(model))
 
 
 @given(models, st.floats(0, 1))
@@ -90,7 +106,7 @@ def test_the_least_peak_is_that_of_trying_everything_and_nothing_is_below(model)
 def test_a_limit_of_time_is_kept(model, limit_s):
     found = lowest(model, limit_s)
     assert found.seconds <= limit_s + 1e-6
-    quick = [c for c in _allowed_sets(model, (), 0) if model.seconds(c) <= limit_s]
+    quick = [c for c in allowed_sets(model) if model.seconds(c) <= limit_s]
     assert found.peak_bytes == min(model.peak(chosen) for chosen in quick)
 
 

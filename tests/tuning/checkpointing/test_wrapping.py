@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from pyrometer.errors import InputError
-from pyrometer.tuning.checkpointing.wrapping import CheckpointedForward, checkpointed
+from pyrometer.workload.changes.checkpointing import CheckpointedForward, checkpointed
 
 POLICIES = ("full", "keep-matmul", "keep-attention")
 

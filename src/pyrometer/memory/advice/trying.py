@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from pyrometer.errors import UserProgramError
-from pyrometer.tuning.checkpointing.verify import results_of
+from pyrometer.workload.changes.results import results_of
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.training import Training
 from pyrometer.workload.whereabouts.lines import site_of

@@ -31,8 +31,8 @@ from pyrometer.memory.recording.allocation import Allocation, AllocationLog, Ori
 from pyrometer.memory.recording.steps import record_session
 from pyrometer.memory.recording.unfollowed import UNFOLLOWED, UnfollowedSavedTensorsError
 from pyrometer.quantity import Bytes
-from pyrometer.tuning.batching.micro import Parts
-from pyrometer.tuning.checkpointing.wrapping import checkpointed
+from pyrometer.workload.changes.checkpointing import checkpointed
+from pyrometer.workload.changes.micro_batches import Parts
 from pyrometer.workload.inference import Inference, InferenceSession, devices_of
 from pyrometer.workload.parts import TrainingParts
 from pyrometer.workload.state import preserved_rng

@@ -55,7 +55,7 @@ from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR405",
@@ -90,20 +90,20 @@ class Balance(NamedTuple):
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding for the run, where it loses."""
-    report = evidence.compiled
+    report = case.compiled
     balance = None if report is None or is_hypothetical(report) else _balance(report)
     if report is None or balance is None:
         return
     lost = 1 - balance.eager_over_compiled(balance.ratio)
-    if lost < evidence.limit(RULE, "min_share"):
+    if lost < case.limit(RULE, "min_share"):
         return
     ends = sorted(balance.eager_over_compiled(each) for each in (balance.ratio_low, balance.ratio_high))
     repaid = report.cost.break_even_steps
     yield RULE.finding(
         message=_message(report, balance),
-        where=compiled_at(evidence),
+        where=compiled_at(case),
         evidence={
             "break_even_steps": repaid,
             "run_steps": balance.steps,

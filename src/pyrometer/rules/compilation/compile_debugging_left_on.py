@@ -77,7 +77,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -108,9 +108,9 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("environment")
-def in_environment(evidence: Evidence) -> Iterator[Finding]:
+def in_environment(case: Case) -> Iterator[Finding]:
     """Variables whose names a record of the environment holds; their values are nobody's business."""
-    record = evidence.environment
+    record = case.environment
     names = [] if record is None else [name for name in VARIABLES if is_on(record.settings.get(name))]
     for name in names:
         yield RULE.finding(
@@ -125,9 +125,9 @@ def in_environment(evidence: Evidence) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("program")
-def in_program(evidence: Evidence) -> Iterator[Finding]:
+def in_program(case: Case) -> Iterator[Finding]:
     """Anomaly detection that was on while the program was looked at."""
-    program = evidence.program
+    program = case.program
     if program is None or program.settings.get("anomaly") is not True:
         return
     yield RULE.finding(

@@ -51,7 +51,7 @@ from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR414",
@@ -79,11 +79,11 @@ class Faster(NamedTuple):
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding, where compiling was shown to bring something."""
-    report = evidence.compiled
+    report = case.compiled
     found = None if report is None or not is_hypothetical(report) else _evaluated(report) or _tried(report)
-    if report is None or found is None or found.high > 1 - evidence.limit(RULE, "min_gain"):
+    if report is None or found is None or found.high > 1 - case.limit(RULE, "min_gain"):
         return
     steps = report.runtime.run_steps if report.runtime is not None else None
     if found.break_even_steps is None or (steps is not None and found.break_even_steps > steps):
@@ -92,7 +92,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     yield RULE.finding(
         message=f"Compiled{mode} the step is {format_ratio(found.ratio, found.low, found.high)}; compiling is repaid after "
         f"{counted(found.break_even_steps, 'step')}",
-        where=compiled_at(evidence),
+        where=compiled_at(case),
         evidence={
             "compiled_over_eager": found.ratio,
             "break_even_steps": found.break_even_steps,

@@ -62,7 +62,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.compiler.breaks.record import Break, SkippedFrame
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(code="PYR412", name="frame-skipped", doc=__doc__, severity="warning", fix_class="semantic")
 
@@ -70,9 +70,9 @@ KINDS = frozenset({"break", "error"})
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding per function that was given up without anybody's wish."""
-    report = evidence.compiled
+    report = case.compiled
     if report is None:
         return
     would = is_hypothetical(report)

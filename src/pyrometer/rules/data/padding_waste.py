@@ -55,7 +55,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -73,13 +73,13 @@ LEFT_OVER = 0.1
 
 
 @RULE.in_evidence("measurement")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The measured share of padding."""
-    measured = evidence.measurement
+    measured = case.measurement
     if measured is None or measured.padding_ratio is None:
         return
     share = measured.padding_ratio
-    if share < evidence.limit(RULE, "min_padding"):
+    if share < case.limit(RULE, "min_padding"):
         return
     yield RULE.finding(
         message=f"{format_percent(share, 2)} of the places that a step computes are padding",
@@ -105,12 +105,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("loading")
-def explain_samples(evidence: Evidence) -> Iterator[Finding]:
+def explain_samples(case: Case) -> Iterator[Finding]:
     """The advice of the sample profile on lengths, where padding was not measured in the step itself."""
-    if evidence.measurement is None or evidence.measurement.padding_ratio is None:
-        yield from advised(
-            RULE, evidence, "pad-to-longest", "bucket-by-length", cost=None, resource="padding"
-        )
+    if case.measurement is None or case.measurement.padding_ratio is None:
+        yield from advised(RULE, case, "pad-to-longest", "bucket-by-length", cost=None, resource="padding")
 
 
 @RULE.in_source

@@ -37,7 +37,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -52,13 +52,13 @@ RULE = declare(
 
 
 @RULE.in_evidence("program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Wrapped models whose gradients and buckets are apart."""
-    program = evidence.program
+    program = case.program
     size = gradient_bytes(program) if program is not None else 0
-    if size < evidence.limit(RULE, "min_bytes"):
+    if size < case.limit(RULE, "min_bytes"):
         return
-    for index, wrapper in distributed_wrappers(evidence):
+    for index, wrapper in distributed_wrappers(case):
         if wrapper.settings.get("gradient_as_bucket_view") is False:
             yield RULE.finding(
                 message=f"gradients are kept twice, in the parameters and in the buckets: {format_bytes(size)} more",

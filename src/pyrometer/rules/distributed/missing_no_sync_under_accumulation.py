@@ -61,7 +61,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -101,16 +101,16 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace", "program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Steps that reduce their gradients more than once."""
-    report, program = evidence.trace, evidence.program
-    if report is None or program is None or not distributed_wrappers(evidence) or not report.span_ns:
+    report, program = case.trace, case.program
+    if report is None or program is None or not distributed_wrappers(case) or not report.span_ns:
         return
     needed = gradient_bytes(program)
     reduces = [group for group in report.collectives if group.name == "all_reduce" and group.bytes]
-    per_step = sum(group.bytes or 0 for group in reduces) / evidence.num_traced_steps
+    per_step = sum(group.bytes or 0 for group in reduces) / case.num_traced_steps
     times = per_step / needed if needed else 0.0
-    if times < evidence.limit(RULE, "min_times"):
+    if times < case.limit(RULE, "min_times"):
         return
     share = sum(group.exposed_ns for group in reduces) / report.span_ns
     spared = share * (1 - 1 / times)

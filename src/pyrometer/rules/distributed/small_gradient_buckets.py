@@ -46,7 +46,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
     from pyrometer.trace.analysis.collectives import CollectiveGroup
@@ -96,18 +96,18 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Small all-reduces in a trace."""
-    report = evidence.trace
+    report = case.trace
     if report is None or not report.span_ns:
         return
     for index, group in enumerate(report.collectives):
-        per_step = group.num_calls / evidence.num_traced_steps
+        per_step = group.num_calls / case.num_traced_steps
         share = group.exposed_ns / report.span_ns
-        if _is_small(evidence, group) and per_step >= evidence.limit(RULE, "min_calls_per_step"):
-            if share < evidence.limit(RULE, "min_share"):
+        if _is_small(case, group) and per_step >= case.limit(RULE, "min_calls_per_step"):
+            if share < case.limit(RULE, "min_share"):
                 continue
-            mean, saved = (group.bytes or 0) / group.num_calls, _saved(group, evidence.num_traced_steps)
+            mean, saved = (group.bytes or 0) / group.num_calls, _saved(group, case.num_traced_steps)
             yield RULE.finding(
                 message=(
                     f"gradients are reduced in {per_step:.0f} messages of {format_bytes(mean)} per step, which take "
@@ -134,10 +134,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-def _is_small(evidence: Evidence, group: CollectiveGroup) -> bool:
+def _is_small(case: Case, group: CollectiveGroup) -> bool:
     if group.name != "all_reduce" or not group.bytes or not group.num_calls:
         return False
-    return group.bytes / group.num_calls < evidence.limit(RULE, "max_mean_bytes")
+    return group.bytes / group.num_calls < case.limit(RULE, "max_mean_bytes")
 
 
 def _saved(group: CollectiveGroup, num_steps: int) -> float:

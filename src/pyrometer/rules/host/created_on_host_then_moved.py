@@ -47,8 +47,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import goes_to_cpu, hot_place
-from pyrometer.rules.match import Edit, Fix, Match, match
+from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
+from pyrometer.source.edit import Edit
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module

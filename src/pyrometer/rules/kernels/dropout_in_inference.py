@@ -47,12 +47,13 @@ from typing import TYPE_CHECKING
 from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.finding import Cost, Finding, Gain, Place
 from pyrometer.rules.kernels.patterns.operators import cost_of, total_share
-from pyrometer.rules.match import Edit, Fix, Match, match
+from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.source.edit import Edit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -146,9 +147,9 @@ def _fix(module: Module, call: ast.Call) -> Fix:
 
 
 @RULE.in_evidence("program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Dropouts that drew random numbers in an inference, and those that cost something though they are off."""
-    program, trace = evidence.program, evidence.trace
+    program, trace = case.program, case.trace
     if program is None or program.kind != "inference" or program.active_dropouts is None:
         return
     share = 0.0 if trace is None else total_share(trace, DROPOUT)
@@ -160,7 +161,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             where=place,
             evidence={"active_dropouts": program.active_dropouts, "share": share},
             links=["/program/active_dropouts"],
-            cost=cost_of(evidence, share, "time of dropout in the trace") if share else None,
+            cost=cost_of(case, share, "time of dropout in the trace") if share else None,
             predicted_gain=Gain(ratio_low=1 - share, ratio_high=1.0, method="removal of dropout")
             if share
             else None,
@@ -174,10 +175,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     spent_s = IDENTITY_S * sum(one.calls or 0 for one in modules)
     if (
         program.device in {"cpu", "none"}
-        and evidence.step_s
-        and spent_s >= evidence.limit(RULE, "min_identity_share") * evidence.step_s
+        and case.step_s
+        and spent_s >= case.limit(RULE, "min_identity_share") * case.step_s
     ):
-        share = min(1.0, spent_s / evidence.step_s)
+        share = min(1.0, spent_s / case.step_s)
         method = "3.4 µs per call, as measured on one core"
         yield RULE.finding(
             severity="info",

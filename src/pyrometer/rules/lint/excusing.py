@@ -12,11 +12,10 @@ from pyrometer.rules.lint.document import read_document
 from pyrometer.rules.lint.files import SourceFile
 from pyrometer.rules.lint.fixing import Fixed, FixedFile
 from pyrometer.rules.lint.suppression import Ignore, ignores_in
-from pyrometer.rules.match import Edit
 from pyrometer.rules.measuring.ignore_without_reason import RULE as WITHOUT_REASON
 from pyrometer.rules.measuring.unused_ignore import RULE as UNUSED
 from pyrometer.rules.rule import Rule
-from pyrometer.source.edit import apply_edits
+from pyrometer.source.edit import Edit, apply_edits
 from pyrometer.source.module import DEFAULTS, Module
 
 _ABOUT_COMMENTS = (UNUSED, WITHOUT_REASON)

@@ -16,9 +16,9 @@ from pyrometer.rules.finding import FixClass
 from pyrometer.rules.lint.check import Found, check_text
 from pyrometer.rules.lint.document import Document, read_document
 from pyrometer.rules.lint.files import SourceFile
-from pyrometer.rules.match import Edit, Fix
+from pyrometer.rules.match import Fix
 from pyrometer.rules.rule import Rule
-from pyrometer.source.edit import apply_edits
+from pyrometer.source.edit import Edit, apply_edits
 from pyrometer.source.lines import split_lines
 from pyrometer.source.module import DEFAULTS
 

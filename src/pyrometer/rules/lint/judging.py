@@ -6,11 +6,12 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 
 from pyrometer.rules.lint.suppression import Ignore
-from pyrometer.rules.match import Edit, Fix, Match
+from pyrometer.rules.match import Fix, Match
 from pyrometer.rules.measuring.ignore_without_reason import RULE as WITHOUT_REASON
 from pyrometer.rules.measuring.unused_ignore import RULE as UNUSED
 from pyrometer.rules.registry import rules
 from pyrometer.rules.rule import Rule
+from pyrometer.source.edit import Edit
 from pyrometer.source.module import Module
 
 

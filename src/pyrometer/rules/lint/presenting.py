@@ -13,7 +13,8 @@ from pyrometer.rules.finding import Place, Suppressed
 from pyrometer.rules.lint.check import Checked, Found
 from pyrometer.rules.lint.document import Document
 from pyrometer.rules.lint.result import FileResult, LintFinding
-from pyrometer.rules.match import Edit, Fix
+from pyrometer.rules.match import Fix
+from pyrometer.source.edit import Edit
 from pyrometer.source.module import Module
 
 _EXCERPT_LINES = 4

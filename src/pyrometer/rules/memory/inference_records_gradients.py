@@ -66,7 +66,7 @@ from pyrometer.source.value import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import FunctionNode, Module
 
@@ -133,21 +133,21 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """What autograd kept although nothing went backwards."""
-    memory, program = evidence.memory, evidence.program
+    memory, program = case.memory, case.program
     assert memory is not None
-    rehearsed = next(advised(evidence, "no-grad"), None)
+    rehearsed = next(advised(case, "no-grad"), None)
     kept = memory.ledger_bytes.get("activations", 0)
     share = kept / max(memory.peak_bytes, 1)
     records = program is not None and program.kind == "inference" and program.grad_mode == "grad"
-    if rehearsed is None and not (records and share >= evidence.limit(RULE, "min_share")):
+    if rehearsed is None and not (records and share >= case.limit(RULE, "min_share")):
         return
     saves = rehearsed.saves_bytes if rehearsed is not None else kept
     yield RULE.finding(
         message=f"Autograd keeps {format_bytes(kept)} ({format_percent(share, 2)} of the peak of "
         f"{format_bytes(memory.peak_bytes)}) for a backward pass that does not come",
-        where=rehearsed.place if rehearsed is not None else _model_place(evidence),
+        where=rehearsed.place if rehearsed is not None else _model_place(case),
         evidence={
             "activations_bytes": kept,
             "share_of_peak": round(share, 4),
@@ -168,8 +168,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _model_place(evidence: Evidence) -> Place:
-    program = evidence.program
+def _model_place(case: Case) -> Place:
+    program = case.program
     return Place(file=program.model_file, line=program.model_line) if program is not None else Place()
 
 

@@ -54,7 +54,7 @@ from pyrometer.source.edit import replace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding, FixClass
     from pyrometer.source.module import Module
 
@@ -101,16 +101,16 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Gradients that live on into the next forward pass."""
-    assert evidence.memory is not None
-    for one in advised(evidence, "zero-grad-to-none"):
+    assert case.memory is not None
+    for one in advised(case, "zero-grad-to-none"):
         yield RULE.finding(
             message=f"Gradients of one step are held through the forward pass of the next: "
-            f"{format_bytes(one.saves_bytes)} of the peak of {format_bytes(evidence.memory.peak_bytes)}",
+            f"{format_bytes(one.saves_bytes)} of the peak of {format_bytes(case.memory.peak_bytes)}",
             where=one.place,
             evidence={
-                "peak_bytes": evidence.memory.peak_bytes,
+                "peak_bytes": case.memory.peak_bytes,
                 "saves_bytes": one.saves_bytes,
                 "because": one.advice.why,
             },

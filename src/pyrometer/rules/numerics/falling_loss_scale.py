@@ -46,7 +46,7 @@ from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFinite, NumericsReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -68,15 +68,15 @@ RULE = declare(
 
 
 @RULE.in_evidence("numerics")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """A scale that falls in every step, or has fallen too far."""
-    report = evidence.numerics
+    report = case.numerics
     scaling = report.scaling if report is not None else None
     if report is None or scaling is None or not scaling.skipped:
         return
     steps = len(scaling.scales)
-    all_skipped = len(scaling.skipped) == steps >= evidence.limit(RULE, "min_steps")
-    too_small = scaling.final_scale < evidence.limit(RULE, "min_scale") and len(scaling.skipped) > steps / 2
+    all_skipped = len(scaling.skipped) == steps >= case.limit(RULE, "min_steps")
+    too_small = scaling.final_scale < case.limit(RULE, "min_scale") and len(scaling.skipped) > steps / 2
     if not (all_skipped or too_small):
         return
     origin = _origin(report)
@@ -86,7 +86,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             f"{len(scaling.skipped)} of {counted(steps, 'step')} are skipped"
             + (f"; {story(origin)}" if origin is not None else "")
         ),
-        where=place_of(evidence, cause(origin)) if origin is not None else Place(),
+        where=place_of(case, cause(origin)) if origin is not None else Place(),
         evidence={
             "scales": scaling.scales,
             "final_scale": scaling.final_scale,

@@ -12,11 +12,11 @@ from pyrometer.bench.clock import Clock
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Seconds, counted, format_bytes, format_seconds
 from pyrometer.tuning.batching.largest_record import BatchTrial, LargestBatch
-from pyrometer.tuning.batching.micro import num_samples
 from pyrometer.tuning.batching.resizing import MakeBatch, with_batch
 from pyrometer.tuning.batching.search import Limits, Search
 from pyrometer.tuning.batching.trial import usable
 from pyrometer.workload.batches import BatchStream
+from pyrometer.workload.changes.micro_batches import num_samples
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference, devices_of
 from pyrometer.workload.inputs import argument_source, leading_dimension

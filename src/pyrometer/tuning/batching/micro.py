@@ -10,122 +10,23 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
 from pyrometer.errors import InputError, UserProgramError
-from pyrometer.memory.recording.steps import record_steps
-from pyrometer.quantity import Bytes, format_bytes, significant
-from pyrometer.record import Record, doc
-from pyrometer.tuning.checkpointing.verify import results_of
+from pyrometer.quantity import significant
 from pyrometer.workload.batches import BatchStream
-from pyrometer.workload.losses import batch_loss
+from pyrometer.workload.changes.micro_batches import Reduction, in_parts
+from pyrometer.workload.changes.results import results_of
 from pyrometer.workload.training import Training
-
-Reduction: TypeAlias = Literal["mean", "sum"]
 
 ROUNDING = 256
 """Relative differences up to so many units in the last place count as rounding: sums are taken in another order."""
-
-
-class MicroReport(Record, frozen=True, kw_only=True):
-    """What micro-batches bring, and whether they train the same."""
-
-    num_parts: int
-    sizes: Annotated[list[int], doc("samples of the parts of the first batch")]
-    equal: Annotated[bool, doc("gradients agree to rounding")]
-    max_error: Annotated[float, doc("norm of the difference of all gradients over their norm")]
-    why: Annotated[list[str], doc("why gradients cannot be equal; empty when they are")] = []
-    peak_before_bytes: Annotated[Bytes, doc("measured, of steps as written")]
-    peak_after_bytes: Annotated[Bytes, doc("measured, with micro-batches")]
-    sentence: str
-
-
-def micro_batches(batch: Any, num_parts: int, *, batch_dim: int = 0) -> list[Any]:
-    """Split a batch along the samples' dimension into parts as equal as they can be, the last ones smaller.
-
-    Tensors that are as long in that dimension as the first tensor are split, as views; all else is the same in all
-    parts. So are masks `[T, T]` where there are as many positions as samples.
-
-    Args:
-        batch: nested tuples, lists and dicts with tensors.
-        num_parts: how many; fewer are made when there are fewer samples.
-        batch_dim: dimension of the samples: 1 for time-first inputs `[T, B, …]`. Tensors of one dimension, such as
-            labels, are split along it.
-
-    Raises:
-        InputError: no tensor with a leading dimension, or no parts.
-
-    >>> [part.tolist() for part in micro_batches(torch.arange(5), 2)]
-    [[0, 1, 2], [3, 4]]
-    """
-    _require_parts(num_parts)
-    sizes = part_sizes(num_samples(batch, batch_dim), num_parts)
-    leaves, tree = pytree.tree_flatten(batch)
-    first = _first(leaves, batch_dim)
-    cut = [
-        leaf.split(sizes, min(batch_dim, leaf.dim() - 1))
-        if _holds_samples(leaf, leaves[first], batch_dim, is_first=at == first)
-        else [leaf] * len(sizes)
-        for at, leaf in enumerate(leaves)
-    ]
-    return [pytree.tree_unflatten(list(part), tree) for part in zip(*cut, strict=True)]
-
-
-def num_samples(batch: Any, batch_dim: int = 0) -> int:
-    """The length of the samples' dimension, in a batch's first tensor that has one.
-
-    Raises:
-        InputError: there is none.
-    """
-    leaves = pytree.tree_leaves(batch)
-    return int(leaves[_first(leaves, batch_dim)].shape[batch_dim])
-
-
-def _first(leaves: Sequence[Any], batch_dim: Any) -> int:
-    """Where the first tensor with a dimension of samples is."""
-    if isinstance(batch_dim, bool) or not isinstance(batch_dim, int) or batch_dim < 0:
-        raise InputError(f"batch_dim: got {batch_dim!r}; it must be 0, or 1 for time-first inputs [T, B, …]")
-    for at, leaf in enumerate(leaves):
-        if isinstance(leaf, torch.Tensor) and leaf.dim() > batch_dim:
-            return at
-    what = "a leading dimension" if batch_dim == 0 else f"a dimension {batch_dim}"
-    raise InputError(f"batch: holds no tensor with {what}, so it cannot be split into micro-batches")
-
-
-def _holds_samples(leaf: Any, first: torch.Tensor, batch_dim: int, *, is_first: bool) -> bool:
-    """Whether a tensor has a row per sample."""
-    if is_first:
-        return True
-    if not isinstance(leaf, torch.Tensor) or leaf.dim() == 0:
-        return False
-    total = first.shape[batch_dim]
-    return leaf.shape[min(batch_dim, leaf.dim() - 1)] == total and not _is_mask(leaf, first, total)
-
-
-def _is_mask(leaf: torch.Tensor, first: torch.Tensor, total: int) -> bool:
-    """Whether a tensor is `[T, T]` beside inputs with as many positions as samples, and so the same for all samples."""
-    square = leaf.dim() >= 2 and leaf.shape[-2:] == (total, total)
-    both = first.dim() >= 2 and first.shape[:2] == (total, total)
-    whole = not (leaf.is_floating_point() or leaf.dtype == torch.bool)  # such as labels of tokens
-    alike = leaf.shape == first.shape and leaf.dtype == first.dtype
-    return square and both and not whole and not alike
-
-
-def part_sizes(total: int, num_parts: int) -> list[int]:
-    """Sizes of parts that differ by one at most, the larger first.
-
-    >>> part_sizes(10, 4), part_sizes(2, 4)
-    ([3, 3, 2, 2], [1, 1])
-    """
-    parts = max(min(num_parts, total), 1)
-    return [total // parts + (index < total % parts) for index in range(parts)]
 
 
 def micro_batched(
@@ -155,127 +56,10 @@ def micro_batched(
             batch.
         UserProgramError: a step of the whole batch raised.
     """
-    split = _split(work, num_parts, reduction, batch_dim)
+    split = in_parts(work, num_parts, reduction, batch_dim)
     if check and num_parts > 1 and not isinstance(work.batches, Iterator):
         _require_same(work, num_parts, reduction, batch_dim)
     return split
-
-
-def _split(work: Training, num_parts: int, reduction: Reduction, batch_dim: int) -> Training:
-    if not isinstance(work, Training):
-        raise InputError(
-            f"work: got {type(work).__name__}; micro-batches are for training, give pm.Training(…)"
-        )
-    _require_parts(num_parts)
-    if reduction not in get_args(Reduction):
-        raise InputError(f"reduction: got {reduction!r}; legal are {', '.join(get_args(Reduction))}")
-    weight = _Weight()
-    loss = work.parts.loss
-    split = copy.copy(work)
-    weighted = _WeightedModule(loss, weight) if isinstance(loss, nn.Module) else _Weighted(loss, weight)
-    split.parts = work.parts._replace(loss=weighted)
-    split.batches = Parts(work.batches, num_parts, reduction, weight, batch_dim)
-    split.accumulate = work.accumulate * num_parts
-    if isinstance(work.per_step, (int, float)):
-        split.per_step = work.per_step / num_parts
-    split.name = f"{work.name} in {num_parts} micro-batches"
-    return split
-
-
-def check_micro_batches(work: Training, num_parts: int, *, batch_dim: int = 0, seed: int = 0) -> MicroReport:
-    """Run steps with and without micro-batches: are the gradients equal, and what is the peak?
-
-    Raises:
-        InputError: the batches cannot be split.
-        UserProgramError: a step raised.
-    """
-    split = _split(work, num_parts, "mean", batch_dim)
-    error = _distance(work, split, seed)
-    equal = error <= _rounding(work)
-    before, after = record_steps(work).peak_bytes, record_steps(split).peak_bytes
-    with contextlib.closing(BatchStream(work.batches)) as stream:
-        sizes = part_sizes(num_samples(stream.next(), batch_dim), num_parts)
-    return MicroReport(
-        num_parts=num_parts,
-        sizes=sizes,
-        equal=equal,
-        max_error=error,
-        why=[] if equal else _why(work, num_parts, batch_dim, error, seed),
-        peak_before_bytes=before,
-        peak_after_bytes=after,
-        sentence=_sentence(num_parts, before, after, error, equal=equal),
-    )
-
-
-class _Weight:
-    """Share of the present part, times the number of parts; parts are handed out right before they are used."""
-
-    def __init__(self) -> None:
-        self.value = 1.0
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Weight:
-        return self  # a copied model still gets its parts from the same stream
-
-
-class Parts:
-    """The parts of batches, one after another; every iteration starts the batches anew.
-
-    Attributes:
-        whole: the batches.
-        num_parts: of each.
-        batch_dim: dimension of the samples.
-    """
-
-    def __init__(
-        self, batches: Iterable[Any], num_parts: int, reduction: Reduction, weight: _Weight, batch_dim: int
-    ) -> None:
-        self.batch_dim = batch_dim
-        self.num_parts = num_parts
-        self.whole = batches
-        self._reduction = reduction
-        self._weight = weight
-
-    def over(self, batches: Iterable[Any]) -> Parts:
-        """The same parts of other batches, for the same loss."""
-        return Parts(batches, self.num_parts, self._reduction, self._weight, self.batch_dim)
-
-    def __iter__(self) -> Iterator[Any]:
-        with contextlib.closing(BatchStream(self.whole)) as stream:
-            while True:
-                batch = stream.next()
-                total = num_samples(batch, self.batch_dim)
-                parts = micro_batches(batch, self.num_parts, batch_dim=self.batch_dim)
-                sizes = part_sizes(total, self.num_parts)
-                idle = self.num_parts - len(parts)
-                for part, size in zip([*parts, *parts[-1:] * idle], [*sizes, *[0] * idle], strict=True):
-                    share = size / total if self._reduction == "mean" else float(size > 0)
-                    # The training step divides by the number of parts.
-                    self._weight.value = share * self.num_parts
-                    yield part
-
-
-class _Weighted:
-    """A loss function, or the loss in the model's output, times the part's weight."""
-
-    def __init__(self, loss: Callable[..., torch.Tensor] | None, weight: _Weight) -> None:
-        self._loss = loss
-        self._weight = weight
-
-    def __call__(self, model: nn.Module, batch: Any) -> torch.Tensor:
-        return batch_loss(self._loss)(model, batch) * self._weight.value
-
-
-class _WeightedModule(nn.Module):
-    """A loss that is a module, and so may have parameters."""
-
-    def __init__(self, loss: nn.Module, weight: _Weight) -> None:
-        super().__init__()
-        self.loss = loss
-        self._weight = weight
-
-    def forward(self, output: Any, target: Any) -> torch.Tensor:
-        loss: torch.Tensor = self.loss(output, target)
-        return loss * self._weight.value
 
 
 def _flat(results: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -285,9 +69,9 @@ def _flat(results: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.cat(gradients) if gradients else torch.zeros(1, dtype=torch.float64)
 
 
-def _distance(work: Training, split: Training, seed: int) -> float:
+def _distance(work: Training, split: Training) -> float:
     """Norm of the difference of all gradients of the first step, over their norm."""
-    return _apart(_flat(results_of(work, seed)[0]), _flat(results_of(split, seed)[0]))
+    return _apart(_flat(results_of(work)[0]), _flat(results_of(split)[0]))
 
 
 def _apart(whole: torch.Tensor, parts: torch.Tensor) -> float:
@@ -311,7 +95,7 @@ def _require_same(work: Training, num_parts: int, reduction: Reduction, batch_di
     one = copy.copy(work)
     with contextlib.closing(BatchStream(work.batches)) as stream:
         one.batches = [stream.next()]  # the same one, though a loader shuffles
-    parts = _split(one, num_parts, reduction, batch_dim)
+    parts = in_parts(one, num_parts, reduction, batch_dim)
     with _WithoutDropout():
         baseline = _flat(results_of(one)[0])
         try:
@@ -358,7 +142,7 @@ _DROPPING = (
 )
 
 
-def _why(work: Training, num_parts: int, batch_dim: int, error: float, seed: int = 0) -> list[str]:
+def _why(work: Training, num_parts: int, batch_dim: int, error: float) -> list[str]:
     """What makes gradients differ, as far as it shows in the modules, or in trying."""
     figure = f"gradients differ by {significant(100 * error, 2)} % of their norm"
     found = [part for module in work.parts.modules for part in module.modules()]
@@ -371,7 +155,7 @@ def _why(work: Training, num_parts: int, batch_dim: int, error: float, seed: int
     if weighted:
         mean = f"{weighted[0]} with class weights is a mean over weights, of each part for itself"
         return [f"{figure}: {mean}; compute it with reduction='sum' and divide by the batch size"]
-    if _distance(work, _split(work, num_parts, "sum", batch_dim), seed) <= _rounding(work):
+    if _distance(work, in_parts(work, num_parts, "sum", batch_dim)) <= _rounding(work):
         return [f"{figure}: the loss is a sum over samples, not a mean; give reduction='sum'"]
     recurrent = sorted({type(part).__name__ for part in found if isinstance(part, nn.RNNBase)})
     if batch_dim == 0 and any(isinstance(p, nn.RNNBase) and not p.batch_first for p in found):
@@ -386,18 +170,6 @@ def _why(work: Training, num_parts: int, batch_dim: int, error: float, seed: int
     return [f"{figure}: the loss is no mean over samples, or samples see each other; {advice}"]
 
 
-def _require_parts(num_parts: Any) -> None:
-    if isinstance(num_parts, bool) or not isinstance(num_parts, int) or num_parts < 1:
-        raise InputError(f"num_parts: got {num_parts!r}; it must be a whole number of at least 1")
-
-
 _SEES_BATCH = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _WEIGHTED = (nn.CrossEntropyLoss, nn.NLLLoss)
 _DRAWS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
-
-
-def _sentence(num_parts: int, before: Bytes, after: Bytes, error: float, *, equal: bool) -> str:
-    peaks = f"{num_parts} micro-batches: peak {format_bytes(before)} → {format_bytes(after)}"
-    if equal:
-        return f"{peaks}, gradients equal to rounding (difference {error:.1e} of their norm)"
-    return f"{peaks}, gradients DIFFER by {significant(100 * error, 2)} % of their norm"

@@ -11,8 +11,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from pyrometer.errors import InputError
-from pyrometer.tuning.batching.micro import Parts, num_samples
 from pyrometer.workload.batches import BatchStream
+from pyrometer.workload.changes.micro_batches import Parts, num_samples
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.inputs import Arguments, adapted

@@ -12,7 +12,7 @@ from torch import nn
 from pyrometer.errors import InputError
 from pyrometer.quantity import Bytes, Ratio
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
-from pyrometer.tuning.checkpointing.wrapping import Applied, LaidOver, checkpointed, module_at
+from pyrometer.workload.changes.checkpointing import Applied, LaidOver, checkpointed, module_at
 
 if TYPE_CHECKING:
     from typing import Self

@@ -10,8 +10,8 @@ from torch import nn
 
 from pyrometer.errors import UsageError
 from pyrometer.quantity import Bytes
-from pyrometer.tuning.checkpointing.policies import Policy
-from pyrometer.tuning.checkpointing.wrapping import Applied, checkpointed
+from pyrometer.workload.changes.checkpointing import Applied, checkpointed
+from pyrometer.workload.changes.policies import Policy
 from pyrometer.workload.training import Training, TrainingSession
 from pyrometer.workload.workload import Workload
 

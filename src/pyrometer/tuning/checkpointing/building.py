@@ -10,8 +10,8 @@ import numpy as np
 
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.tuning.checkpointing.model import Again, Burst, Hold, Kept, Option, StepModel
-from pyrometer.tuning.checkpointing.policies import Policy, kept_operators
 from pyrometer.tuning.checkpointing.trace import Slot, StepTrace
+from pyrometer.workload.changes.policies import Policy, kept_operators
 
 
 @dataclass(frozen=True)

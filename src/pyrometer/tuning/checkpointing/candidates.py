@@ -9,7 +9,7 @@ from torch import nn
 from pyrometer.errors import InputError
 from pyrometer.tuning.checkpointing.record import ExcludedModule
 from pyrometer.tuning.checkpointing.trace import StepTrace
-from pyrometer.tuning.checkpointing.wrapping import module_at, plain_model
+from pyrometer.workload.changes.checkpointing import module_at, plain_model
 
 GRANULARITIES = ("auto", "blocks", "all")
 SMALL_SHARE = 0.005

@@ -22,17 +22,18 @@ from torch.profiler import ProfilerActivity, profile
 
 from pyrometer.bench.clock import clock_for
 from pyrometer.errors import InputError
-from pyrometer.memory.private.checkpoint import (
+from pyrometer.quantity import Bytes, Seconds, format_percent
+from pyrometer.tuning.checkpointing.choosing import Wish
+from pyrometer.tuning.checkpointing.private import (
     activation_budget,
     current_activation_budget,
     forget_compiled,
     missing,
 )
-from pyrometer.quantity import Bytes, Seconds, format_percent
-from pyrometer.tuning.checkpointing.choosing import Wish
 from pyrometer.tuning.checkpointing.record import CheckpointPlan, GradientMatch, PlanPoint, StepFigures
 from pyrometer.tuning.checkpointing.sentence import plan_sentence
-from pyrometer.tuning.checkpointing.verify import Tensors, match_results, results_of
+from pyrometer.tuning.checkpointing.verify import match_results
+from pyrometer.workload.changes.results import Tensors, results_of
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.state import tensor_bytes
 from pyrometer.workload.training import Training, TrainingSession

@@ -21,9 +21,9 @@ from pyrometer.bench.clock import Clock, clock_for
 from pyrometer.errors import UserProgramError
 from pyrometer.quantity import Seconds
 from pyrometer.tuning.checkpointing.building import OptionCost
-from pyrometer.tuning.checkpointing.policies import Policy, kept_operators
 from pyrometer.tuning.checkpointing.trace import StepTrace
-from pyrometer.tuning.checkpointing.wrapping import Applied, CheckpointedForward, module_at
+from pyrometer.workload.changes.checkpointing import Applied, CheckpointedForward, module_at
+from pyrometer.workload.changes.policies import Policy, kept_operators
 from pyrometer.workload.failure import described, user_code
 from pyrometer.workload.training import Training
 from pyrometer.workload.workload import Session

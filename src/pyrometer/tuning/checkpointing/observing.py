@@ -21,14 +21,14 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from pyrometer.memory.private.checkpoint import version_of
 from pyrometer.memory.private.dispatch import plain_tensors, storage_key
 from pyrometer.memory.recording.allocation import Allocation, AllocationLog
 from pyrometer.memory.recording.recorder import AllocationRecorder
 from pyrometer.memory.recording.steps import know_parts
 from pyrometer.tuning.checkpointing.building import step_model
+from pyrometer.tuning.checkpointing.private import version_of
 from pyrometer.tuning.checkpointing.trace import Call, Slot, StepTrace, Storage
-from pyrometer.tuning.checkpointing.wrapping import Applied, plain_model
+from pyrometer.workload.changes.checkpointing import Applied, plain_model
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.training import TrainingSession
 from pyrometer.workload.variant import is_compiled

@@ -13,8 +13,8 @@ from pyrometer.settings import parse_bytes
 from pyrometer.tuning.checkpointing.choosing import Strategy, Wish
 from pyrometer.tuning.checkpointing.compiled import plan_compiled, runs_compiled
 from pyrometer.tuning.checkpointing.planner import Planner
-from pyrometer.tuning.checkpointing.policies import POLICIES, Policy
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
+from pyrometer.workload.changes.policies import POLICIES, Policy
 from pyrometer.workload.training import Training
 
 DEFAULT_BUDGET_S = 60.0

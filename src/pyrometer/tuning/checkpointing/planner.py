@@ -20,7 +20,6 @@ from pyrometer.tuning.checkpointing.costs import MeasuredCosts, measure_costs, u
 from pyrometer.tuning.checkpointing.every_k import every_k_choices
 from pyrometer.tuning.checkpointing.model import StepModel
 from pyrometer.tuning.checkpointing.observing import observe_step
-from pyrometer.tuning.checkpointing.policies import Policy
 from pyrometer.tuning.checkpointing.record import (
     CheckpointPlan,
     ExcludedModule,
@@ -32,6 +31,7 @@ from pyrometer.tuning.checkpointing.record import (
 from pyrometer.tuning.checkpointing.sentence import plan_sentence
 from pyrometer.tuning.checkpointing.solve import Choice, frontier, lowest, non_dominated
 from pyrometer.tuning.checkpointing.verify import compare_times, match_gradients, measured_peak
+from pyrometer.workload.changes.policies import Policy
 from pyrometer.workload.training import Training
 
 COSTS_SHARE = 0.4

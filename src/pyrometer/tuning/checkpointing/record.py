@@ -11,7 +11,7 @@ from pyrometer.record import Record, doc
 if TYPE_CHECKING:
     from torch import nn
 
-    from pyrometer.tuning.checkpointing.wrapping import Applied
+    from pyrometer.workload.changes.checkpointing import Applied
 
 
 class StepFigures(Record, frozen=True, kw_only=True):

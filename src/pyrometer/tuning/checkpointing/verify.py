@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 
 from pyrometer.bench.comparison.compare import compare
@@ -11,15 +9,11 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.memory.recording.steps import record_steps
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.tuning.checkpointing.record import GradientMatch
-from pyrometer.workload.failure import user_code
-from pyrometer.workload.training import TrainingSession
+from pyrometer.workload.changes.results import Tensors, results_of
 from pyrometer.workload.workload import Workload
 
-STEPS = 2
 ROUNDING = 64
 """Differences up to so many units in the last place are rounding: operators may add in another order."""
-
-Tensors = list[dict[str, torch.Tensor]]
 
 
 def measured_peak(work: Workload) -> Bytes:
@@ -47,28 +41,6 @@ def match_results(first: Tensors, second: Tensors, planned: Tensors) -> Gradient
     )
 
 
-def results_of(work: Workload, seed: int = 0) -> Tensors:
-    """Gradients as the optimizer gets them, and the buffers after it, step by step; the same seed before the first."""
-    with work.open() as session:
-        assert isinstance(session, TrainingSession)
-        session.activate()
-        found: Tensors = []
-        handle = session.parts.optimizer.register_step_pre_hook(
-            lambda *_: found.append(dict(_gradients(session)))
-        )
-        try:
-            torch.manual_seed(seed)
-            with user_code("the step"):
-                for _ in range(STEPS):
-                    session.prepare()
-                    session.step()
-                    if found:
-                        found[-1].update(_buffers(session))
-        finally:
-            handle.remove()
-        return found
-
-
 def compare_times(
     baseline: Workload, planned: Workload, *, budget_s: Seconds, seed: int = 0
 ) -> tuple[Verdict, list[Seconds]]:
@@ -79,21 +51,6 @@ def compare_times(
         verdict.baseline_s * end for end in ends if verdict.baseline_s is not None and end is not None
     ]
     return verdict, interval
-
-
-def _gradients(session: TrainingSession) -> Iterator[tuple[str, torch.Tensor]]:
-    for part in session.parts.modules:
-        for name, parameter in part.named_parameters():
-            if parameter.grad is not None:
-                yield f"{name}.grad", _plain(parameter.grad)
-
-
-def _buffers(session: TrainingSession) -> dict[str, torch.Tensor]:
-    return {name: _plain(buffer) for part in session.parts.modules for name, buffer in part.named_buffers()}
-
-
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().to_dense() if tensor.is_sparse else tensor.detach().clone()
 
 
 def _distance(one: Tensors, other: Tensors) -> tuple[float, str | None, bool]:

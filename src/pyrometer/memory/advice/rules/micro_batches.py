@@ -11,8 +11,8 @@ from pyrometer.errors import PyrometerError
 from pyrometer.memory.advice.case import Case
 from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.prediction.predict import predict_memory
-from pyrometer.tuning.batching.micro import micro_batched, num_samples
 from pyrometer.workload.batches import BatchStream
+from pyrometer.workload.changes.micro_batches import in_parts, num_samples
 from pyrometer.workload.training import Training
 
 PARTS = 4
@@ -30,7 +30,7 @@ def micro_batches(case: Case) -> Iterator[Advice]:
     saving = case.tried(
         "micro-batching",
         ("activations", "temporaries"),
-        lambda: predict_memory(micro_batched(work, parts, check=False)),
+        lambda: predict_memory(in_parts(work, parts)),
     )
     if saving is None:
         return

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.match import Edit
+from pyrometer.source.edit import Edit
 from pyrometer.source.lines import text_between
 from pyrometer.source.value import Kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyrometer.rules.lint.result import LintFinding, LintResult
-from pyrometer.rules.match import Edit
+from pyrometer.source.edit import Edit
 
 
 def json_of(result: LintResult) -> list[dict[str, Any]]:

@@ -11,18 +11,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, TypeAlias, get_args
 
 import torch
-
-from pyrometer.memory.private.checkpoint import selective_contexts as selective
+from torch.utils.checkpoint import create_selective_checkpoint_contexts
 
 Policy: TypeAlias = Literal["full", "keep-matmul", "keep-attention"]
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
-
-MEANING: dict[Policy, str] = {
-    "full": "everything inside is computed again",
-    "keep-matmul": "results of matrix products, convolutions and attention are kept, all else is computed again",
-    "keep-attention": "results of fused attention are kept, all else is computed again",
-}
 
 _ATTENTION = (
     "_scaled_dot_product_flash_attention",
@@ -49,7 +42,7 @@ def selective_contexts(policy: Policy) -> tuple[AbstractContextManager[Any], Abs
     """The contexts under which a module runs at first, and under which it is computed again."""
     if policy == "full":
         return nullcontext(), nullcontext()
-    first, again = selective(list(_overloads(policy)))
+    first, again = create_selective_checkpoint_contexts(list(_overloads(policy)))  # type: ignore[no-untyped-call]
     return first, again
 
 

@@ -19,8 +19,6 @@ def missing() -> list[str]:
     lacking = []
     if not hasattr(torch.Tensor, "_version"):
         lacking.append("versions of tensors: modules that change their inputs or buffers are not recognised")
-    if not hasattr(_checkpoint_module(), "create_selective_checkpoint_contexts"):
-        lacking.append("selective checkpointing: whole modules are computed again")
     if not hasattr(_functorch_config(), "activation_memory_budget"):
         lacking.append("activation_memory_budget: nothing can be planned for compiled models")
     return lacking
@@ -36,11 +34,6 @@ def version_of(tensor: torch.Tensor) -> int:
         return int(getattr(tensor, "_version", 0))
     except RuntimeError:
         return 0
-
-
-def selective_contexts(operators: list[Any]) -> Any:
-    """The pair of contexts under which the results of some operators are kept, and all else is computed again."""
-    return _checkpoint_module().create_selective_checkpoint_contexts(operators)
 
 
 @contextlib.contextmanager
@@ -68,12 +61,6 @@ def forget_compiled(model: nn.Module) -> None:
             code = getattr(getattr(function, "__func__", function), "__code__", None)
             if code is not None:
                 reset_code(code)
-
-
-def _checkpoint_module() -> Any:
-    import torch.utils.checkpoint as module
-
-    return module
 
 
 def _functorch_config() -> Any:

@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from pyrometer.errors import InputError
-from pyrometer.tuning.checkpointing.policies import Policy, selective_contexts
+from pyrometer.workload.changes.policies import Policy, selective_contexts
 
 if TYPE_CHECKING:
     from typing import Self
