@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pyrometer.advice import Advice
+from pyrometer.place import Place
 from pyrometer.rules.audit.audit import GROUPS, audit, band
 from pyrometer.rules.audit.record import Audit, AuditItem
 from pyrometer.rules.case import Case
 from pyrometer.rules.explain import explain
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule
 from pyrometer.rules.rule import Kind
 
@@ -28,9 +30,8 @@ def finding(code: str, severity: Any = "warning") -> Finding:
         severity=severity,
         message="m",
         where=Place(),
-        fix_class="exact",
         confidence="high",
-        advice="a",
+        advice=Advice(slug="a", title="a", fix_class="exact"),
     )
 
 

@@ -37,10 +37,10 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.distributed.patterns.collectives import place_of_collective
 from pyrometer.rules.distributed.patterns.wrapping import wrappings
-from pyrometer.rules.finding import Cost, Gain
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -122,7 +122,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 },
                 links=[f"/trace/collectives/{index}"],
                 cost=Cost(share=share, method="time of these calls in which nothing computes"),
-                predicted_gain=Gain(
+                gain=Gain(
                     ratio_low=1 - min(saved / report.span_ns, share),
                     ratio_high=1.0,
                     method="model: the shortest call is latency, paid once per 25 MiB instead",
