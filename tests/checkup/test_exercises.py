@@ -14,7 +14,7 @@ from pyrometer.bench.comparison.compare import compare
 from pyrometer.checkup.checkup import Checkup
 from pyrometer.checkup.options import CheckOptions
 from pyrometer.checkup.workload import check_workload
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule
@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 BUDGET_S = 3.0
 Check = Callable[[str], Checkup]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.measuring]
 
 
 def load(target: str) -> Workload:
@@ -188,7 +188,7 @@ def faults_of(found: Checkup, file: Path) -> dict[str, set[int | None]]:
 
     A mask costs nothing where no device waits for it: on a CPU only the source is asked about it.
     """
-    source = Evidence(target=str(file), modules=tuple(program_modules([file])[0]))
+    source = Case(target=str(file), modules=tuple(program_modules([file])[0]))
     masks = findings_of(source, [find_rule(MENDS["mask"].code)])
     lines: dict[str, set[int | None]] = {}
     for one in [*found.findings, *masks]:

@@ -15,9 +15,11 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.memory import memory_use
 from pyrometer.bench.quality import Caveat
 from pyrometer.checkup.memory import FEWEST_STEPS, MOST_STEPS, leak_steps_of, profile_workload
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.registry import select
+
+pytestmark = pytest.mark.measuring
 
 BUDGET_S = 5.0
 Measured = Callable[[float, int], Measurement]
@@ -89,7 +91,7 @@ def test_a_model_that_keeps_its_outputs_is_an_error_also_where_its_steps_are_slo
     profile, notes = profile_workload(leaking(), measured(0.05, 10**6), budget_s=BUDGET_S)
     assert notes == []
     assert profile is not None
-    (found,) = findings_of(Evidence(target="t", memory=profile), select(["PYR217"]))
+    (found,) = findings_of(Case(target="t", memory=profile), select(["PYR217"]))
     assert found.severity == "error"
     assert "kept" in found.message
     assert Path(found.where.file or "").name == "test_remembering.py"

@@ -20,7 +20,7 @@ from pyrometer.bench.matrix.recommendation import recommend, rejections
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
 from pyrometer.bench.quality import Caveat
 from pyrometer.bench.stability import Soak, Window, byte_drift, share_drift
-from pyrometer.checkup.checkup import ScriptOutcome
+from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.cpu import Cpu
 from pyrometer.hardware.environment import Environment

@@ -12,12 +12,14 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from pyrometer.advice import Advice
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.loading.verdict import Evidence as LoadingEvidence
 from pyrometer.loading.verdict import retold, sentence
 from pyrometer.memory.profile import Fit, MemoryProfile, ProcessLevels
 from pyrometer.memory.timeline import Timeline
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_seconds
 from pyrometer.report import html, markdown, page_context, terminal
 from pyrometer.report.attachments import Exhibits
@@ -27,10 +29,10 @@ from pyrometer.report.facts.findings import cards, reading_section
 from pyrometer.report.facts.memory import sections
 from pyrometer.report.facts.trace_words import median_step
 from pyrometer.report.payloads.blocks import blocks_of
+from pyrometer.rules.case import Case
 from pyrometer.rules.data.data_waits import explain
 from pyrometer.rules.data.patterns.shares import data_share, measured_share
-from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.reading.steps import read_profile
 from pyrometer.trace.jobs.executor import SerialExecutor
 from pyrometer.trace.reporting.job_report import report_files
@@ -96,7 +98,7 @@ def document(documents: dict[str, CheckDocument], report: Any) -> CheckDocument:
         timeline=Timeline(event=[0, 1], total_bytes=[8 * MIB, 300 * MIB]),
         levels=ProcessLevels(rss_start_bytes=100 * MIB, rss_peak_bytes=777 * MIB),
     )
-    evidence = Evidence(target=steady.target, measurement=steady.measurement, trace=report, loading=loader())
+    evidence = Case(target=steady.target, measurement=steady.measurement, trace=report, loading=loader())
     findings = [waiting(steady)]
     told = data_share(steady.measurement, loader())
     assert told is not None
@@ -115,7 +117,7 @@ def document(documents: dict[str, CheckDocument], report: Any) -> CheckDocument:
 def waiting(document: CheckDocument | None = None) -> Finding:
     measurement = document.measurement if document is not None else None
     limits = {"PYR301.min_share": 0.05}
-    return next(iter(explain(Evidence(target="t", loading=loader(), measurement=measurement, limits=limits))))
+    return next(iter(explain(Case(target="t", loading=loader(), measurement=measurement, limits=limits))))
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +252,7 @@ def test_no_view_shows_names_that_only_the_program_needs(views: dict[str, str], 
 
 
 def test_a_question_with_findings_is_never_fine() -> None:
-    steps = read_profile(Evidence(target="t"), [waiting()])
+    steps = read_profile(Case(target="t"), [waiting()])
     assert [(one.verdict, one.codes) for one in steps if one.codes] == [("look", ["PYR301"])]
     rows = reading_section(steps).table
     assert rows is not None
@@ -259,8 +261,8 @@ def test_a_question_with_findings_is_never_fine() -> None:
 
 def finding(**evidence: Any) -> Finding:
     return Finding(
-        code="PYR503", name="n", severity="info", message="m", where=Place(), fix_class="semantic", confidence="low",
-        advice="a", evidence=evidence,
+        code="PYR503", name="n", severity="info", message="m", where=Place(), confidence="low",
+        advice=Advice(slug="a", title="a", fix_class="semantic"), evidence=evidence,
     )  # fmt: skip
 
 

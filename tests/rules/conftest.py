@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pyrometer.record import from_json, to_json
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match
@@ -123,8 +123,8 @@ def run(documented: Callable[[str, str], str]) -> Callable[..., dict[str, Any]]:
 def findings() -> Callable[..., list[Finding]]:
     """`findings("PYR301", evidence)`: what one rule makes of evidence, and that a stored document can be read again."""
 
-    def look(which: str, evidence: Evidence) -> list[Finding]:
-        found = findings_of(evidence, [find_rule(which)])
+    def look(which: str, case: Case) -> list[Finding]:
+        found = findings_of(case, [find_rule(which)])
         for one in found:
             from_json(Finding, to_json(one))
         return found
@@ -133,11 +133,11 @@ def findings() -> Callable[..., list[Finding]]:
 
 
 @pytest.fixture
-def only(findings: Callable[..., list[Finding]]) -> Callable[[str, Evidence], Finding]:
+def only(findings: Callable[..., list[Finding]]) -> Callable[[str, Case], Finding]:
     """The single finding of one rule about evidence."""
 
-    def look(which: str, evidence: Evidence) -> Finding:
-        found = findings(which, evidence)
+    def look(which: str, case: Case) -> Finding:
+        found = findings(which, case)
         assert len(found) == 1, [one.message for one in found]
         return found[0]
 
@@ -145,13 +145,13 @@ def only(findings: Callable[..., list[Finding]]) -> Callable[[str, Evidence], Fi
 
 
 @pytest.fixture(scope="session")
-def observe() -> Callable[..., Evidence]:
+def observe() -> Callable[..., Case]:
     """`observe(work, "trace", "memory", "program", sources=[path])`: evidence of just these kinds about a workload."""
 
-    def look(work: Any, *kinds: str, sources: list[Path] | None = None, steps: int = 2) -> Evidence:
+    def look(work: Any, *kinds: str, sources: list[Path] | None = None, steps: int = 2) -> Case:
         modules = tuple(Module.parse(str(path), path.read_text(encoding="utf-8")) for path in sources or [])
         found = {kind: _OBSERVERS[kind](work, steps) for kind in kinds}
-        return Evidence(target="test", modules=modules, **found)
+        return Case(target="test", modules=modules, **found)
 
     return look
 

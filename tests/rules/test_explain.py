@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.explain import explain, findings_of, missing_kinds, num_asked
-from pyrometer.rules.finding import Finding, Place, Suppressed
+from pyrometer.place import Place
+from pyrometer.rules.case import Case
+from pyrometer.rules.explain import diagnose_case, findings_of, missing_kinds, num_asked
+from pyrometer.rules.finding import Finding, Suppressed
 from pyrometer.rules.match import match
 from pyrometer.rules.rule import Rule
 from pyrometer.source.module import Module
@@ -43,8 +44,8 @@ def test_a_rule_that_raises_is_told_and_the_others_answer() -> None:
         yield match(_module.tree.body[0], "lost")
         raise ZeroDivisionError("nothing to share")
 
-    evidence = Evidence(target="t", modules=(Module.parse("train.py", TEXT),))
-    found = explain(evidence, [broken, whole])
+    evidence = Case(target="t", modules=(Module.parse("train.py", TEXT),))
+    found = diagnose_case(evidence, [broken, whole])
     assert [one.code for one in found.findings] == ["PYR802", "PYR802"]
     assert found.notes == [
         "PYR801 fault-pyr801 could not answer (ZeroDivisionError: nothing to share); please report it"
@@ -56,12 +57,12 @@ def test_only_rules_with_all_their_evidence_are_asked() -> None:
     asked = []
 
     @rule.in_evidence("trace", "memory")
-    def look(evidence: Evidence) -> list[Finding]:
-        asked.append(evidence)
+    def look(case: Case) -> list[Finding]:
+        asked.append(case)
         return [said(rule)]
 
-    half = Evidence(target="t", trace=object())  # type: ignore[arg-type] - nobody looks into it
-    assert explain(Evidence(target="t"), [rule]).findings == []
+    half = Case(target="t", trace=object())  # type: ignore[arg-type] - nobody looks into it
+    assert diagnose_case(Case(target="t"), [rule]).findings == []
     assert findings_of(half, [rule]) == []
     assert asked == []
     assert num_asked(half, [rule]) == 0
@@ -70,7 +71,7 @@ def test_only_rules_with_all_their_evidence_are_asked() -> None:
 
 
 def test_an_empty_diagnosis_says_what_was_not_observed() -> None:
-    found = explain(Evidence(target="t"))
+    found = diagnose_case(Case(target="t"))
     assert found.findings == []
     assert found.num_rules == 0
     assert {"trace", "memory", "measurement", "source"} <= set(found.missing)
@@ -80,7 +81,7 @@ def test_an_empty_diagnosis_says_what_was_not_observed() -> None:
 def test_what_a_record_and_the_source_both_show_is_told_once_with_its_cost() -> None:
     rule = in_source("PYR801")
     rule.in_evidence("program")(lambda _: [said(rule, line=2, evidence={"from": "record"})])
-    evidence = Evidence(
+    evidence = Case(
         target="t",
         program=object(),  # type: ignore[arg-type] - nobody looks into it
         modules=(Module.parse("src/train.py", TEXT),),  # a record may shorten the path
@@ -90,15 +91,15 @@ def test_what_a_record_and_the_source_both_show_is_told_once_with_its_cost() -> 
 
 
 def test_matches_that_a_record_could_have_confirmed_and_does_not_are_remarks() -> None:
-    alone = Evidence(target="t", modules=(Module.parse("train.py", TEXT),))
-    traced = Evidence(target="t", trace=SimpleNamespace(device_busy_ns=1), modules=alone.modules)  # type: ignore[arg-type] - enough of one
+    alone = Case(target="t", modules=(Module.parse("train.py", TEXT),))
+    traced = Case(target="t", trace=SimpleNamespace(device_busy_ns=1), modules=alone.modules)  # type: ignore[arg-type] - enough of one
 
-    def severities(evidence: Evidence, *, reads: bool, **more: Any) -> set[str]:
+    def severities(case: Case, *, reads: bool, **more: Any) -> set[str]:
         rule = rule_of("PYR801", **more)
         rule.in_source(in_source("PYR802").source_checks[0])
         if reads:
             rule.in_evidence("trace")(lambda _: [])
-        return {one.severity for one in findings_of(evidence, [rule])}
+        return {one.severity for one in findings_of(case, [rule])}
 
     assert severities(alone, reads=True) == {"warning"}
     assert severities(traced, reads=True) == {"info"}
@@ -107,8 +108,8 @@ def test_matches_that_a_record_could_have_confirmed_and_does_not_are_remarks() -
 
 
 def test_a_match_without_advice_of_its_own_gives_the_documented_one() -> None:
-    evidence = Evidence(target="t", modules=(Module.parse("train.py", TEXT),))
-    assert {one.advice for one in findings_of(evidence, [in_source("PYR801")])} == {"Write it once."}
+    evidence = Case(target="t", modules=(Module.parse("train.py", TEXT),))
+    assert {one.advice.text for one in findings_of(evidence, [in_source("PYR801")])} == {"Write it once."}
 
 
 def test_hidden_findings_are_kept_apart_with_their_reason() -> None:
@@ -119,8 +120,8 @@ def test_hidden_findings_are_kept_apart_with_their_reason() -> None:
             code=finding.code, name=finding.name, where=finding.where, reason="once a day", by="comment"
         )
 
-    evidence = Evidence(target="t", modules=(Module.parse("train.py", TEXT),))
-    found = explain(evidence, [in_source("PYR801")], hide)
+    evidence = Case(target="t", modules=(Module.parse("train.py", TEXT),))
+    found = diagnose_case(evidence, [in_source("PYR801")], hide)
     assert [one.where.line for one in found.findings] == [2]
     assert [(one.where.line, one.reason) for one in found.suppressed] == [(1, "once a day")]
 
@@ -129,5 +130,5 @@ def test_limits_are_the_rules_own_unless_the_user_set_them() -> None:
     from pyrometer.rules.rule import Limit
 
     rule = rule_of("PYR801", limits=(Limit("min_share", 0.1, "noise"),))
-    assert Evidence(target="t").limit(rule, "min_share") == 0.1
-    assert Evidence(target="t", limits={"PYR801.min_share": 0.4}).limit(rule, "min_share") == 0.4
+    assert Case(target="t").limit(rule, "min_share") == 0.1
+    assert Case(target="t", limits={"PYR801.min_share": 0.4}).limit(rule, "min_share") == 0.4

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.untraced import Share, phase_share, stretch, untraced
 
 TIMES = st.floats(0.01, 10)
 PRICES = st.floats(0, 5)
 
 
-def seen(*steps_s: float, without_s: float | None, phases: dict[str, float] | None = None) -> Evidence:
-    """Evidence of nothing but lengths of steps: traced, and as measured."""
+def seen(*steps_s: float, without_s: float | None, phases: dict[str, float] | None = None) -> Case:
+    """Case of nothing but lengths of steps: traced, and as measured."""
     starts = range(0, 100 * len(steps_s), 100)
     steps = [
         SimpleNamespace(start_ns=at * 10**9, end_ns=round((at + length) * 10**9))
@@ -30,7 +30,7 @@ def seen(*steps_s: float, without_s: float | None, phases: dict[str, float] | No
     )
     trace: Any = SimpleNamespace(steps=steps)
     measurement: Any = measured
-    return Evidence(target="test", trace=trace, measurement=measurement)
+    return Case(target="test", trace=trace, measurement=measurement)
 
 
 @given(thing=TIMES, rest=TIMES, on_thing=st.floats(0, 1), on_rest=PRICES)
@@ -76,7 +76,7 @@ def test_a_profiler_that_costs_nothing_leaves_a_share_as_it_is() -> None:
 
 def test_where_the_step_without_the_profiler_is_not_known_a_share_is_taken_as_it_is() -> None:
     assert untraced(seen(2.0, without_s=None), 0.3, short=True) == (0.3, 0.3)
-    assert untraced(Evidence(target="test"), 0.3) == (0.3, 0.3)
+    assert untraced(Case(target="test"), 0.3) == (0.3, 0.3)
 
 
 def test_what_lies_in_a_phase_takes_no_more_than_the_phase_did() -> None:
@@ -95,7 +95,7 @@ def test_the_fastest_traced_step_counts_since_other_programs_lengthen_some() -> 
 def test_the_capture_tells_the_step_without_the_profiler_where_nothing_was_measured() -> None:
     capture: Any = SimpleNamespace(step_untraced_s=0.5)
     traced = seen(1.0, without_s=None)
-    assert stretch(Evidence(target="test", trace=traced.trace, capture=capture)) == pytest.approx(2)
+    assert stretch(Case(target="test", trace=traced.trace, capture=capture)) == pytest.approx(2)
 
 
 def test_at_best_the_most_goes_and_at_worst_the_least() -> None:

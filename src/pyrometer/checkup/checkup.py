@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.compiler.report import CompileReport
+from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.environment import Environment
 from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.numerics.report import NumericsReport
-from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding, Suppressed
@@ -18,22 +18,6 @@ from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.trace.reporting.verdict import TraceVerdict
 from pyrometer.workload.program.record import Program
-
-
-class ScriptOutcome(Record, frozen=True, kw_only=True):
-    """How a script under observation ended."""
-
-    argv: list[str]
-    exit_code: Annotated[int, doc("exit status of the script; negative is the signal that ended it")]
-    wall_s: Annotated[Seconds, doc("from starting the interpreter to its end")]
-    import_s: Annotated[Seconds | None, doc("from the start of the script until torch was imported")] = None
-    outside_steps_s: Annotated[Seconds, doc("imports, set-up, validation, checkpoints")] = 0.0
-    num_steps: int
-    steps_from: Annotated[
-        str, doc("what a step was taken to be: optimizer steps, loader iterations or module calls")
-    ]
-    overhead_share: Annotated[float | None, doc("estimated share of a step that the observation cost")] = None
-    notes: Annotated[list[str], doc("what could not be observed, and why")] = []
 
 
 class Checkup(Record, frozen=True, kw_only=True):

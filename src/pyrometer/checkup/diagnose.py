@@ -10,12 +10,12 @@ import msgspec
 
 from pyrometer.bench.measure import DEFAULT_BUDGET_S, Progress
 from pyrometer.checkup.checkup import Checkup
-from pyrometer.checkup.explaining import diagnose_evidence, evidence_of, failed
+from pyrometer.checkup.explaining import evidence_of, failed
 from pyrometer.checkup.observe import observe
 from pyrometer.checkup.options import CheckOptions
 from pyrometer.quantity import Seconds
-from pyrometer.rules.audit.audit import audit
 from pyrometer.rules.diagnosis import Diagnosis
+from pyrometer.rules.explain import explain
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.source.ownership import owner_of
 from pyrometer.workload.workload import Workload
@@ -51,16 +51,10 @@ def diagnose(
 
 def diagnose_checkup(found: Checkup, options: CheckOptions) -> Diagnosis:
     """Explain what was observed, and answer the checklist."""
-    evidence, notes = evidence_of(found, options)
-    diagnosis = diagnose_evidence(evidence, options.rules)
-    told = [*failed(found), *found.notes, *notes, *diagnosis.notes]
-    answered = msgspec.structs.replace(audit(evidence, diagnosis.findings), notes=told)
-    return msgspec.structs.replace(
-        diagnosis,
-        audit=answered,
-        score=answered.score,
-        notes=told,
-    )
+    diagnosis = explain(evidence_of(found), options.entries, options.rules, with_audit=True)
+    notes = [*failed(found), *found.notes, *diagnosis.notes]
+    answered = msgspec.structs.replace(diagnosis.audit, notes=notes) if diagnosis.audit is not None else None
+    return msgspec.structs.replace(diagnosis, audit=answered, notes=notes)
 
 
 def _caller() -> tuple[Path, ...]:

@@ -6,24 +6,19 @@ import msgspec
 
 from pyrometer.checkup.checkup import Checkup
 from pyrometer.checkup.options import CheckOptions
-from pyrometer.rules.diagnosis import Diagnosis
-from pyrometer.rules.evidence import Evidence
+from pyrometer.evidence.evidence import Evidence
 from pyrometer.rules.explain import explain
-from pyrometer.rules.hiding import hidden_by
-from pyrometer.rules.settings import RuleSettings
-from pyrometer.source.program import program_modules
 
 
 def explained(found: Checkup, options: CheckOptions) -> Checkup:
     """The same checkup with its findings and the reading of its profile."""
-    evidence, notes = evidence_of(found, options)
-    diagnosis = diagnose_evidence(evidence, options.rules)
+    diagnosis = explain(evidence_of(found), options.entries, options.rules)
     return msgspec.structs.replace(
         found,
         findings=diagnosis.findings,
         reading=diagnosis.reading,
         suppressed=diagnosis.suppressed,
-        notes=[*failed(found), *found.notes, *notes, *diagnosis.notes],
+        notes=[*failed(found), *found.notes, *diagnosis.notes],
     )
 
 
@@ -36,18 +31,9 @@ def failed(found: Checkup) -> list[str]:
     return []
 
 
-def evidence_of(found: Checkup, options: CheckOptions) -> tuple[Evidence, list[str]]:
-    """A checkup as evidence, with the user's own source files.
-
-    Args:
-        found: what was observed.
-        options: the files that the program begins with, and the limits of the rules.
-
-    Returns:
-        The evidence, and what of the sources could not be read.
-    """
-    modules, notes = program_modules(options.entries, options.rules.limits)
-    evidence = Evidence(
+def evidence_of(found: Checkup) -> Evidence:
+    """A checkup as evidence."""
+    return Evidence(
         target=found.target,
         measurement=found.measurement,
         environment=found.environment,
@@ -59,12 +45,4 @@ def evidence_of(found: Checkup, options: CheckOptions) -> tuple[Evidence, list[s
         loading=found.loading,
         program=found.program,
         numerics=found.numerics,
-        modules=tuple(modules),
-        limits=options.rules.limits,
     )
-    return evidence, notes
-
-
-def diagnose_evidence(evidence: Evidence, settings: RuleSettings) -> Diagnosis:
-    """Ask the rules that the user chose, and leave out what the user does not want to see."""
-    return explain(evidence, settings.chosen(), hidden_by(evidence.modules, settings))

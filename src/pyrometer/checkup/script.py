@@ -16,12 +16,13 @@ from pyrometer.bench.phasing import REST, split
 from pyrometer.bench.quality import Circumstances
 from pyrometer.bench.summary import Observation, summarise
 from pyrometer.bench.warmup import steady_start
-from pyrometer.checkup.checkup import Checkup, ScriptOutcome
+from pyrometer.checkup.checkup import Checkup
 from pyrometer.checkup.compile import compiled_by_script
 from pyrometer.checkup.explaining import explained
 from pyrometer.checkup.options import CheckOptions
 from pyrometer.checkup.trace import OPTIONS, traced_fields
 from pyrometer.compiler.inspection.script import trace_folder
+from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.environment import read_environment
 from pyrometer.trace.capture.script import trace_script

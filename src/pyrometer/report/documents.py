@@ -14,9 +14,9 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.matrix import Matrix
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.bench.stability import Soak
-from pyrometer.checkup.checkup import ScriptOutcome
 from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
+from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.environment import Environment
 from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.difference import MemoryDiff

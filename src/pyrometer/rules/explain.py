@@ -8,40 +8,70 @@ from typing import get_args
 
 import msgspec
 
+from pyrometer.evidence.evidence import Evidence
+from pyrometer.place import Place
+from pyrometer.rules.audit.audit import audit
+from pyrometer.rules.case import Case, case_of
 from pyrometer.rules.diagnosis import Diagnosis
-from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.finding import Finding, Place, Suppressed
+from pyrometer.rules.finding import Finding, Suppressed
+from pyrometer.rules.hiding import hidden_by
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.match import Match
 from pyrometer.rules.ranking import ranked
 from pyrometer.rules.reading.steps import read_profile
 from pyrometer.rules.registry import rules
 from pyrometer.rules.rule import Kind, Rule
-from pyrometer.source.program import shown_path
+from pyrometer.rules.settings import RuleSettings
+from pyrometer.source.program import program_modules, shown_path
 
 Hide = Callable[[Finding], Suppressed | None]
 """Says why a finding is not to be shown, or null."""
 
 
-def explain(evidence: Evidence, chosen: Sequence[Rule] | None = None, hide: Hide | None = None) -> Diagnosis:
+def explain(
+    evidence: Evidence,
+    entries: Iterable[Path] = (),
+    settings: RuleSettings | None = None,
+    *,
+    with_audit: bool = False,
+) -> Diagnosis:
+    """Say what evidence means: the one way from what was observed to findings.
+
+    Args:
+        evidence: what was observed.
+        entries: files that the program begins with; their source, and what they import from beside them, is read too.
+        settings: which rules to ask, with which limits, and what not to show; by default all stable rules.
+        with_audit: answer the checklist as well.
+    """
+    settings = settings or RuleSettings()
+    modules, notes = program_modules(entries, settings.limits)
+    case = case_of(evidence, modules=tuple(modules), limits=settings.limits)
+    diagnosis = diagnose_case(case, settings.chosen(), hidden_by(case.modules, settings))
+    notes += diagnosis.notes
+    answered = audit(case, diagnosis.findings) if with_audit else None
+    score = None if answered is None else answered.score
+    return msgspec.structs.replace(diagnosis, audit=answered, score=score, notes=notes)
+
+
+def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide | None = None) -> Diagnosis:
     """Ask the chosen rules, rank what they find, and read the profile in the order in which an expert does.
 
     A rule that fails is left out and told in the notes: the findings of the others stand.
     """
     pool = rules() if chosen is None else chosen
     notes: list[str] = []
-    found = [finding for rule in pool for finding in _asked(rule, evidence, notes)]
+    found = [finding for rule in pool for finding in _asked(rule, case, notes)]
     found = [_near(finding) for finding in found]
     answers = [(finding, hide(finding) if hide is not None else None) for finding in found]
-    peak_bytes = evidence.memory.peak_bytes if evidence.memory is not None else None
+    peak_bytes = case.memory.peak_bytes if case.memory is not None else None
     shown = ranked((finding for finding, reason in answers if reason is None), peak_bytes=peak_bytes)
     return Diagnosis(
-        target=evidence.target,
+        target=case.target,
         findings=shown,
-        reading=read_profile(evidence, shown),
+        reading=read_profile(case, shown),
         suppressed=[reason for _, reason in answers if reason is not None],
-        num_rules=num_asked(evidence, pool),
-        missing=missing_kinds(evidence),
+        num_rules=num_asked(case, pool),
+        missing=missing_kinds(case),
         notes=notes,
     )
 
@@ -55,38 +85,36 @@ def _near(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, where=where)
 
 
-def _asked(rule: Rule, evidence: Evidence, notes: list[str]) -> list[Finding]:
+def _asked(rule: Rule, case: Case, notes: list[str]) -> list[Finding]:
     try:
-        return findings_of(evidence, [rule])
+        return findings_of(case, [rule])
     except Exception as error:  # noqa: BLE001 - the fault of one rule must not hide what others found
         failed = f"{type(error).__name__}: {error}"
         notes.append(f"{rule.code} {rule.name} could not answer ({failed}); please report it")
         return []
 
 
-def findings_of(evidence: Evidence, chosen: Iterable[Rule] | None = None) -> list[Finding]:
+def findings_of(case: Case, chosen: Iterable[Rule] | None = None) -> list[Finding]:
     """All findings of the chosen rules, unranked; what a record and the source both show is told once."""
     found: list[Finding] = []
     for rule in rules() if chosen is None else chosen:
-        seen = [
-            one for needs, check in rule.readings if all(map(evidence.has, needs)) for one in check(evidence)
-        ]
+        seen = [one for needs, check in rule.readings if all(map(case.has, needs)) for one in check(case)]
         found += seen
-        found += [one for one in in_source(rule, evidence) if not _told(one, seen, evidence)]
+        found += [one for one in in_source(rule, case) if not _told(one, seen, case)]
     return found
 
 
-def in_source(rule: Rule, evidence: Evidence) -> Iterator[Finding]:
+def in_source(rule: Rule, case: Case) -> Iterator[Finding]:
     """A rule's matches in the user's own files, as findings.
 
     Where a record could have confirmed a match and does not, it is a remark: the run shows where time and memory go, and
     not there. What only costs on an accelerator is left out where the program used none.
     """
-    if rule.about_devices and evidence.trace is not None and not evidence.trace.device_busy_ns:
+    if rule.about_devices and case.trace is not None and not case.trace.device_busy_ns:
         return
-    seen = any(all(map(evidence.has, needs)) for needs, _ in rule.readings)
-    measured = rule.family == "measuring" and evidence.measurement is not None
-    for module in evidence.modules:
+    seen = any(all(map(case.has, needs)) for needs, _ in rule.readings)
+    measured = rule.family == "measuring" and case.measurement is not None
+    for module in case.modules:
         for match in rule.matches(module):
             finding = source_finding(rule, module.path, match)
             remark = (seen or measured) and finding.severity == "warning"
@@ -107,25 +135,25 @@ def source_finding(rule: Rule, path: str, match: Match) -> Finding:
     )
 
 
-def missing_kinds(evidence: Evidence) -> list[str]:
+def missing_kinds(case: Case) -> list[str]:
     """Kinds of evidence that were not observed."""
-    return [kind for kind in get_args(Kind) if not evidence.has(kind)]
+    return [kind for kind in get_args(Kind) if not case.has(kind)]
 
 
-def num_asked(evidence: Evidence, chosen: Iterable[Rule] | None = None) -> int:
+def num_asked(case: Case, chosen: Iterable[Rule] | None = None) -> int:
     """Rules that had the evidence which they need."""
     pool = rules() if chosen is None else chosen
     return sum(
-        bool(rule.source_checks and evidence.modules)
-        or any(all(map(evidence.has, needs)) for needs, _ in rule.readings)
+        bool(rule.source_checks and case.modules)
+        or any(all(map(case.has, needs)) for needs, _ in rule.readings)
         for rule in pool
     )
 
 
-def _told(finding: Finding, others: list[Finding], evidence: Evidence) -> bool:
+def _told(finding: Finding, others: list[Finding], case: Case) -> bool:
     """Whether a record already showed what a match in the source says, with its cost."""
-    here = module_of(finding.where.file, evidence.modules)
+    here = module_of(finding.where.file, case.modules)
     return any(
-        other.where.line == finding.where.line and module_of(other.where.file, evidence.modules) is here
+        other.where.line == finding.where.line and module_of(other.where.file, case.modules) is here
         for other in others
     )

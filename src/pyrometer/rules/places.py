@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.finding import Place
+from pyrometer.place import Place
 from pyrometer.rules.joining import Spot, module_of
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 
-def place_of(evidence: Evidence, where: Spot, *, line: int | None = None, op: str | None = None) -> Place:
+def place_of(case: Case, where: Spot, *, line: int | None = None, op: str | None = None) -> Place:
     """The place of a finding; `line` is the exact one where the source told it.
 
     The file is named as the source is, so that comments in it and its path are found again.
     """
-    module = module_of(where.file, evidence.modules)
+    module = module_of(where.file, case.modules)
     return Place(
         file=module.path if module is not None else where.file,
         line=where.line if line is None else line,
         function=getattr(where, "function", None),
         module=getattr(where, "module", None),
         op=op if op is not None else getattr(where, "op", None),
-        rank=evidence.trace.rank if evidence.trace is not None and evidence.ranks else None,
+        rank=case.trace.rank if case.trace is not None and case.ranks else None,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyrometer.rules.places import place_of, shortened, spoken
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.analysis.sequences import Sequence
 
 SHORT_NS = 10_000
@@ -43,6 +43,6 @@ def drawn(one: Sequence) -> str:
     return " → ".join([*shown, *(["…"] if len(parts) > MOST_PARTS else [])])
 
 
-def told(evidence: Evidence, one: Sequence) -> str:
+def told(case: Case, one: Sequence) -> str:
     """A sequence with its number and its place."""
-    return f"{drawn(one)}, {one.count:,} times{spoken(place_of(evidence, one.where))}"
+    return f"{drawn(one)}, {one.count:,} times{spoken(place_of(case, one.where))}"

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio
-from pyrometer.rules.finding import Gain
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 
 class Share(NamedTuple):
@@ -39,43 +39,43 @@ class Share(NamedTuple):
         )
 
 
-def untraced(evidence: Evidence, share: Ratio, *, short: bool = False, phase: str | None = None) -> Share:
+def untraced(case: Case, share: Ratio, *, short: bool = False, phase: str | None = None) -> Share:
     """The range of a share without the profiler.
 
     Args:
-        evidence: with the trace; where the length of a step without the profiler is not known, the share is taken as it is.
+        case: with the trace; where the length of a step without the profiler is not known, the share is taken as it is.
         share: of the trace's span.
         short: the time is made of short calls, so that the profiler may have lengthened it more than the rest.
         phase: of the step in which all of it lies; it takes no more than that phase did without the profiler.
     """
-    longer = stretch(evidence)
-    most = min(1.0, share * longer, phase_share(evidence, phase))
+    longer = stretch(case)
+    most = min(1.0, share * longer, phase_share(case, phase))
     least = max(share / 2, 1 - (1 - share) * longer) if short else share
     return Share(least=min(least, most), most=most)
 
 
-def stretch(evidence: Evidence) -> Ratio:
+def stretch(case: Case) -> Ratio:
     """How much longer a step was under the profiler, at least 1: the fastest traced step over the measured one.
 
     The fastest, because other programs lengthen some steps, and all of a step alike; the lower end of the measured one,
     because a share of a step that may be shorter may be larger.
     """
-    trace = evidence.trace
-    without = _untraced_step_s(evidence)
+    trace = case.trace
+    without = _untraced_step_s(case)
     if trace is None or not trace.steps or not without:
         return 1.0
     fastest_s = min(step.end_ns - step.start_ns for step in trace.steps) * 1e-9
     return max(1.0, fastest_s / without)
 
 
-def phase_share(evidence: Evidence, phase: str | None, *, unknown: Ratio = 1.0) -> Ratio:
+def phase_share(case: Case, phase: str | None, *, unknown: Ratio = 1.0) -> Ratio:
     """The share of a step that a phase takes without the profiler; `unknown` where that was not measured."""
-    phases = evidence.measurement.phases if evidence.measurement is not None else []
+    phases = case.measurement.phases if case.measurement is not None else []
     return next((one.share for one in phases if one.name == phase), unknown)
 
 
-def _untraced_step_s(evidence: Evidence) -> float | None:
-    m = evidence.measurement
+def _untraced_step_s(case: Case) -> float | None:
+    m = case.measurement
     if m is not None and m.complete and m.ci_low_s > 0:
         return m.ci_low_s
-    return evidence.capture.step_untraced_s if evidence.capture is not None else None
+    return case.capture.step_untraced_s if case.capture is not None else None

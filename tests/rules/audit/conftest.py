@@ -1,4 +1,4 @@
-"""Evidence about a real training, a real inference and a device, for the checklist."""
+"""Case about a real training, a real inference and a device, for the checklist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import pyrometer as pm
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.trace.reporting.rank_report import report_rank
 
 SERVICE = """\
@@ -37,7 +37,7 @@ def answer(model, x):
 
 
 @pytest.fixture(scope="session")
-def trained(observe: Callable[..., Evidence], tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+def trained(observe: Callable[..., Case], tmp_path_factory: pytest.TempPathFactory) -> Case:
     """A small training with a loader, everything observed, with a source that says nothing."""
     torch.manual_seed(0)
     model = nn.Sequential(
@@ -58,7 +58,7 @@ def trained(observe: Callable[..., Evidence], tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture(scope="session")
-def served(observe: Callable[..., Evidence], tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+def served(observe: Callable[..., Case], tmp_path_factory: pytest.TempPathFactory) -> Case:
     """A small convolutional model in a service."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.Sigmoid(), nn.Flatten())
@@ -69,7 +69,7 @@ def served(observe: Callable[..., Evidence], tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="session")
-def on_device(trace_tests: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+def on_device(trace_tests: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """Two steps of a device that is busy, with a copy from pinned memory."""
     builder: Any = trace_tests.TraceBuilder(tmp_path_factory.mktemp("trace"))
     for i in range(2):
@@ -78,4 +78,4 @@ def on_device(trace_tests: ModuleType, tmp_path_factory: pytest.TempPathFactory)
         builder.op("aten::mm", start + 5, 20)
         builder.launch("gemm", start + 8, start + 15, 800)
         builder.launch("Memcpy HtoD (Pinned -> Device)", start + 40, start + 850, 20, cat="gpu_memcpy")
-    return Evidence(target="t", trace=report_rank(builder.read()))
+    return Case(target="t", trace=report_rank(builder.read()))

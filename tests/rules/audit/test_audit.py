@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from pyrometer.advice import Advice
+from pyrometer.place import Place
 from pyrometer.rules.audit.audit import GROUPS, audit, band
 from pyrometer.rules.audit.record import Audit, AuditItem
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.explain import explain
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule
 from pyrometer.rules.rule import Kind
 
@@ -28,9 +30,8 @@ def finding(code: str, severity: Any = "warning") -> Finding:
         severity=severity,
         message="m",
         where=Place(),
-        fix_class="exact",
         confidence="high",
-        advice="a",
+        advice=Advice(slug="a", title="a", fix_class="exact"),
     )
 
 
@@ -38,9 +39,9 @@ def items_of(found: Audit) -> dict[str, AuditItem]:
     return {item.code: item for group in found.groups for item in group.items}
 
 
-def without(evidence: Evidence, parts: set[str]) -> Evidence:
+def without(case: Case, parts: set[str]) -> Case:
     gone: dict[str, Any] = {part: None for part in parts if part != "source"}
-    return replace(evidence, **gone, **({"modules": ()} if "source" in parts else {}))
+    return replace(case, **gone, **({"modules": ()} if "source" in parts else {}))
 
 
 def test_codes_are_unique_and_their_first_digit_is_the_group() -> None:
@@ -57,19 +58,18 @@ def test_every_rule_that_an_item_names_exists() -> None:
 
 
 def test_without_evidence_nothing_is_judged_and_there_is_no_score() -> None:
-    found = audit(Evidence(target="t"), [])
+    found = audit(Case(target="t"), [])
     assert (found.score, found.band, found.applicable, found.passed) == (None, None, 0, 0)
     assert {item.status for item in items_of(found).values()} <= {"unknown", "not applicable"}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     gone=st.sets(st.sampled_from([*PARTS, "source"])),
     codes=st.lists(st.sampled_from(CODES), max_size=4),
     which=st.sampled_from(["trained", "served"]),
 )
 def test_nothing_passes_or_fails_without_evidence(
-    trained: Evidence, served: Evidence, gone: set[str], codes: list[str], which: str
+    trained: Case, served: Case, gone: set[str], codes: list[str], which: str
 ) -> None:
     evidence = without(trained if which == "trained" else served, gone)
     found = audit(evidence, [finding(code) for code in codes])
@@ -92,7 +92,7 @@ def test_nothing_passes_or_fails_without_evidence(
 
 
 @pytest.mark.parametrize("which", ["trained", "served"])
-def test_less_evidence_never_lets_more_pass(trained: Evidence, served: Evidence, which: str) -> None:
+def test_less_evidence_never_lets_more_pass(trained: Case, served: Case, which: str) -> None:
     whole = trained if which == "trained" else served
     passed = {code for code, item in items_of(audit(whole, [])).items() if item.status == "pass"}
     for part in [*PARTS, "source"]:
@@ -101,7 +101,7 @@ def test_less_evidence_never_lets_more_pass(trained: Evidence, served: Evidence,
         assert {code for code in more if items_of(audit(whole, []))[code].status == "fail"} == set(), part
 
 
-def test_a_real_training_is_judged_on_what_was_observed(trained: Evidence) -> None:
+def test_a_real_training_is_judged_on_what_was_observed(trained: Case) -> None:
     found = audit(trained, explain(trained).findings)
     items = items_of(found)
     for code in ("A101", "A102", "A103", "A104", "A105", "A106", "A204"):
@@ -118,7 +118,7 @@ def test_a_real_training_is_judged_on_what_was_observed(trained: Evidence) -> No
     assert found.score is not None
 
 
-def test_a_real_service_is_judged_on_its_source(served: Evidence) -> None:
+def test_a_real_service_is_judged_on_its_source(served: Case) -> None:
     items = items_of(audit(served, explain(served).findings))
     for code in ("A201", "A801", "A802", "A803", "A804", "A805", "A806", "A807"):
         assert items[code].status == "pass", (code, items[code].reason)
@@ -126,7 +126,7 @@ def test_a_real_service_is_judged_on_its_source(served: Evidence) -> None:
     assert items["A401"].status == "not applicable"
 
 
-def test_items_about_devices_are_judged_with_a_device(on_device: Evidence) -> None:
+def test_items_about_devices_are_judged_with_a_device(on_device: Case) -> None:
     items = items_of(audit(on_device, []))
     for code in ("A301", "A302", "A303", "A308", "A403"):
         assert items[code].status == "pass", (code, items[code].reason)
@@ -134,7 +134,7 @@ def test_items_about_devices_are_judged_with_a_device(on_device: Evidence) -> No
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_a_finding_fails_the_items_of_its_rule_and_no_other(code: str, on_device: Evidence) -> None:
+def test_a_finding_fails_the_items_of_its_rule_and_no_other(code: str, on_device: Case) -> None:
     quiet, told = items_of(audit(on_device, [])), items_of(audit(on_device, [finding(code)]))
     changed = {item for item in told if told[item].status != quiet[item].status}
     named = {item.code for items in GROUPS.values() for item in items if code in item.rules}

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 import pyrometer as pm
 from pyrometer.rules.audit.audit import audit
 from pyrometer.rules.audit.record import AuditItem
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.source.module import Module
 from pyrometer.workload.program.describe import describe
 
 
-def judged(code: str, evidence: Evidence) -> AuditItem:
-    return next(item for group in audit(evidence, []).groups for item in group.items if item.code == code)
+def judged(code: str, case: Case) -> AuditItem:
+    return next(item for group in audit(case, []).groups for item in group.items if item.code == code)
 
 
-def model_of(*layers: nn.Module, features: int = 8) -> Evidence:
+def model_of(*layers: nn.Module, features: int = 8) -> Case:
     work = pm.Inference(nn.Sequential(*layers), (torch.randn(2, features),))
-    return Evidence(target="t", program=describe(work))
+    return Case(target="t", program=describe(work))
 
 
 def zeroed() -> nn.Linear:
@@ -63,7 +63,7 @@ def test_the_model_itself(code: str, bad: list[nn.Module], good: list[nn.Module]
     assert broken.advice
 
 
-def test_a_layer_in_training_mode_and_a_dropout_that_is_on_fail_inference(served: Evidence) -> None:
+def test_a_layer_in_training_mode_and_a_dropout_that_is_on_fail_inference(served: Case) -> None:
     program = served.program
     assert program is not None
     assert judged("A801", served).status == "pass"
@@ -78,7 +78,7 @@ def test_a_layer_in_training_mode_and_a_dropout_that_is_on_fail_inference(served
     assert judged("A801", replace(served, program=unseen)).status == "unknown"
 
 
-def test_that_whoever_measures_switches_gradients_off_proves_nothing(served: Evidence) -> None:
+def test_that_whoever_measures_switches_gradients_off_proves_nothing(served: Case) -> None:
     assert judged("A201", served).evidence["switched_off_at"]
     silent = replace(served, modules=(Module.parse("app.py", "import torch\n"),))
     assert judged("A201", silent).status == "unknown"
@@ -90,10 +90,10 @@ def test_that_whoever_measures_switches_gradients_off_proves_nothing(served: Evi
 def test_the_width_of_the_median(low: float, high: float, status: str) -> None:
     measured: Any = SimpleNamespace(median_s=1.0, ci_low_s=low, ci_high_s=high, steady=True, warmup_steps=1,
                                     num_samples=9, padding_ratio=None, first_call_s=1.0)  # fmt: skip
-    assert judged("A602", Evidence(target="t", measurement=measured)).status == status
+    assert judged("A602", Case(target="t", measurement=measured)).status == status
 
 
-def test_a_measurement_that_never_gets_steady_proves_no_steady_state(trained: Evidence) -> None:
+def test_a_measurement_that_never_gets_steady_proves_no_steady_state(trained: Case) -> None:
     assert trained.measurement is not None
     never = msgspec.structs.replace(trained.measurement, steady=False)
     assert judged("A601", replace(trained, measurement=never)).status == "unknown"
@@ -102,7 +102,7 @@ def test_a_measurement_that_never_gets_steady_proves_no_steady_state(trained: Ev
 @pytest.mark.parametrize(("unknown", "status"), [(0, "pass"), (40, "pass"), (60, "fail")])
 def test_what_is_known_of_the_peak(unknown: int, status: str) -> None:
     memory: Any = SimpleNamespace(peak_bytes=1000, ledger_bytes={"unknown": unknown}, leak=None, levels=None)
-    assert judged("A204", Evidence(target="t", memory=memory)).status == status
+    assert judged("A204", Case(target="t", memory=memory)).status == status
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_what_is_known_of_the_peak(unknown: int, status: str) -> None:
 def test_only_a_watched_level_proves_that_nothing_grows(verdict: str, status: str) -> None:
     leak = SimpleNamespace(verdict=verdict, num_steps=40)
     memory: Any = SimpleNamespace(peak_bytes=1000, ledger_bytes={}, leak=leak, levels=None)
-    assert judged("A203", Evidence(target="t", memory=memory)).status == status
+    assert judged("A203", Case(target="t", memory=memory)).status == status
 
 
-def service(text: str) -> Evidence:
+def service(text: str) -> Case:
     source = "from fastapi import FastAPI\n" + textwrap.dedent(text)
-    return Evidence(target="t", modules=(Module.parse("app.py", source),))
+    return Case(target="t", modules=(Module.parse("app.py", source),))
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,7 @@ def service(text: str) -> Evidence:
 def test_what_the_source_of_a_service_shows(code: str, text: str, without: str) -> None:
     assert judged(code, service(text)).status == "pass"
     assert judged(code, service("import statistics")).status == without
-    assert (
-        judged(code, Evidence(target="t", modules=(Module.parse("a.py", text),))).status == "not applicable"
-    )
+    assert judged(code, Case(target="t", modules=(Module.parse("a.py", text),))).status == "not applicable"
 
 
 def test_handlers_that_do_not_answer_or_catch_something_else_are_no_fallback() -> None:
@@ -153,12 +151,12 @@ def test_items_about_compiling_need_a_report(code: str) -> None:
     report: Any = SimpleNamespace(
         graphs=1, breaks=[], recompiles=[], evaluation=object(), error=SimpleNamespace(max_abs=1e-6)
     )
-    assert judged(code, Evidence(target="t", compiled=report)).status == "pass"
-    assert judged(code, Evidence(target="t")).status == "not applicable"
+    assert judged(code, Case(target="t", compiled=report)).status == "pass"
+    assert judged(code, Case(target="t")).status == "not applicable"
 
 
 @pytest.mark.parametrize("code", ["A701", "A704"])
 def test_items_about_ranks_need_the_traces_of_all(code: str) -> None:
     job: Any = SimpleNamespace(ranks=[0, 1])
-    assert judged(code, Evidence(target="t", job=job)).status == "pass"
-    assert judged(code, Evidence(target="t")).status == "not applicable"
+    assert judged(code, Case(target="t", job=job)).status == "pass"
+    assert judged(code, Case(target="t")).status == "not applicable"

@@ -17,7 +17,7 @@ import torch
 
 from pyrometer.compiler.inspection.observe import observe_compile
 from pyrometer.compiler.report import CompileReport
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.source.module import Module
 
 _numbers = itertools.count()
@@ -32,7 +32,7 @@ class Ran:
     output: Any
     """What its `run()` returned."""
     report: CompileReport
-    evidence: Evidence
+    evidence: Case
 
     def line_of(self, text: str) -> int:
         """The number of the line that holds a text."""
@@ -83,4 +83,4 @@ def _run(text: str, folder: Path) -> Ran:
     report = seen.report()
     torch._dynamo.reset()
     modules = (Module.parse(str(path), text),)
-    return Ran(path, text, output, report, Evidence(target=str(path), compiled=report, modules=modules))
+    return Ran(path, text, output, report, Case(target=str(path), compiled=report, modules=modules))

@@ -8,7 +8,7 @@ import torch
 
 from pyrometer.compiler.inspection.inspect import inspect_compile
 from pyrometer.compiler.report import CompileReport
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.workload.inference import Inference
 
 replace = msgspec.structs.replace
@@ -22,10 +22,10 @@ def tiny() -> CompileReport:
 
 
 @pytest.fixture
-def timed(tiny) -> Callable[..., Evidence]:
+def timed(tiny) -> Callable[..., Case]:
     """The same with costs and a length of the run."""
 
-    def make(*, run_steps: int = 100, as_written: bool = True, **cost: object) -> Evidence:
+    def make(*, run_steps: int = 100, as_written: bool = True, **cost: object) -> Case:
         given = {
             "first_call_s": 10.0,
             "steady_s": 0.05,
@@ -43,19 +43,19 @@ def timed(tiny) -> Callable[..., Evidence]:
             runtime=replace(tiny.runtime, run_steps=run_steps),
             as_written=as_written,
         )
-        return Evidence(target="", compiled=report)
+        return Case(target="", compiled=report)
 
     return make
 
 
 def test_a_tiny_program_is_slower_compiled_and_running_it_eagerly_is_the_gain(tiny, findings):
-    (found,) = findings("PYR405", Evidence(target="", compiled=tiny))
+    (found,) = findings("PYR405", Case(target="", compiled=tiny))
 
     assert tiny.cost.outcome == "slower"
     assert "times as long as eager ones" in found.message
-    assert found.lever == "compile"
-    assert found.predicted_gain.method == "measured"
-    assert found.predicted_gain.ratio_low <= 1 - found.cost.share <= found.predicted_gain.ratio_high < 1
+    assert found.advice.lever == "compile"
+    assert found.advice.gain.method == "measured"
+    assert found.advice.gain.ratio_low <= 1 - found.cost.share <= found.advice.gain.ratio_high < 1
     assert found.confidence == "high"
 
 
@@ -66,10 +66,10 @@ def test_a_run_that_is_too_short_says_how_many_steps_repay(timed, findings):
     compiled_s, eager_s = 10.0 + 99 * 0.05, 100 * 0.1
     assert found.cost.share == pytest.approx(1 - eager_s / compiled_s)
     assert found.cost.seconds_per_step == pytest.approx((compiled_s - eager_s) / 100)
-    assert found.predicted_gain.ratio_low == pytest.approx(100 * 0.05 / 0.55 / compiled_s)
-    assert found.predicted_gain.ratio_high == pytest.approx(100 * 0.05 / 0.45 / compiled_s)
+    assert found.advice.gain.ratio_low == pytest.approx(100 * 0.05 / 0.55 / compiled_s)
+    assert found.advice.gain.ratio_high == pytest.approx(100 * 0.05 / 0.45 / compiled_s)
     assert found.evidence["break_even_steps"] == 199
-    assert "longer than 199 steps" in found.advice
+    assert "longer than 199 steps" in found.advice.text
 
 
 def test_compiled_steps_that_are_no_faster_are_never_repaid(timed, findings):
@@ -94,5 +94,5 @@ def test_near_misses(timed, findings, given):
 
 def test_the_least_share_can_be_set(timed, findings):
     evidence = timed()
-    strict = Evidence(target="", compiled=evidence.compiled, limits={"PYR405.min_share": 0.9})
+    strict = Case(target="", compiled=evidence.compiled, limits={"PYR405.min_share": 0.9})
     assert findings("PYR405", strict) == []

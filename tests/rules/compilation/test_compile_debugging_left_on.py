@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pyrometer.hardware.environment import read_environment
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.source.edit import apply_edits
 from pyrometer.workload.program.record import Program
 
@@ -106,12 +106,12 @@ def test_a_backend_for_debugging_fuses_nothing(matches):
 def test_variables_are_told_by_name_and_never_with_their_value(findings):
     environment = read_environment()
     settings = {**environment.settings, "TORCH_LOGS": "+secret", "TORCH_COMPILE_DEBUG": "0"}
-    evidence = Evidence(target="", environment=msgspec.structs.replace(environment, settings=settings))
+    evidence = Case(target="", environment=msgspec.structs.replace(environment, settings=settings))
     (found,) = findings("PYR408", evidence)
 
     assert found.message == "The environment sets TORCH_LOGS, which has the compiler write logs"
     assert "secret" not in str(msgspec.to_builtins(found))
-    assert findings("PYR408", Evidence(target="", environment=environment)) == []
+    assert findings("PYR408", Case(target="", environment=environment)) == []
 
 
 @pytest.mark.parametrize(("anomaly", "count"), [(True, 1), (False, 0), (None, 0)])
@@ -119,4 +119,4 @@ def test_anomaly_detection_of_a_program(findings, anomaly, count):
     program = Program(
         kind="training", device="cpu", compiled=False, grad_mode="grad", settings={"anomaly": anomaly}
     )
-    assert len(findings("PYR408", Evidence(target="", program=program))) == count
+    assert len(findings("PYR408", Case(target="", program=program))) == count

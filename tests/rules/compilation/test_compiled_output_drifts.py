@@ -11,8 +11,8 @@ from pyrometer.bench.matrix.numerics import TOLERANCES, numeric_error
 from pyrometer.compiler.inspection.inspect import inspect_compile
 from pyrometer.compiler.inspection.record import Evaluation, ModeResult
 from pyrometer.compiler.report import CompileReport
+from pyrometer.rules.case import Case
 from pyrometer.rules.compilation.compiled_output_drifts import REASONS
-from pyrometer.rules.evidence import Evidence
 from pyrometer.workload.call import Call
 
 replace = msgspec.structs.replace
@@ -39,40 +39,40 @@ def drifting() -> CompileReport:
 
 
 def test_a_backend_that_computes_something_else_is_an_error_with_the_tolerance(drifting, findings):
-    (found,) = findings("PYR409", Evidence(target="", compiled=drifting))
+    (found,) = findings("PYR409", Case(target="", compiled=drifting))
 
     assert found.severity == "error"
     assert "by 0.0100 of the largest value" in found.message
     assert "0.0001 is allowed (float32: another order of summation" in found.message
     assert found.evidence["max_rel"] == pytest.approx(0.01, rel=0.01)
     assert found.links == ["/compiled/error"]
-    assert "aot_eager" in found.advice
+    assert "aot_eager" in found.advice.text
 
 
 def test_another_backend_says_which_part_it_is(drifting, findings):
     exact = _inspected(1.0)
     assert drifting.error.max_rel > 0
     assert exact.error.max_rel == 0
-    assert findings("PYR409", Evidence(target="", compiled=exact)) == []
+    assert findings("PYR409", Case(target="", compiled=exact)) == []
 
 
 def test_a_difference_within_the_tolerance_is_no_drift(drifting, findings):
     error = numeric_error(torch.tensor([1.00001]), torch.ones(1), tolerance=1e-4)
     assert error.max_rel > 0
-    assert findings("PYR409", Evidence(target="", compiled=replace(drifting, error=error))) == []
+    assert findings("PYR409", Case(target="", compiled=replace(drifting, error=error))) == []
 
 
 def test_outputs_that_could_not_be_compared_are_not_judged(drifting, findings):
-    assert findings("PYR409", Evidence(target="", compiled=replace(drifting, error=None))) == []
+    assert findings("PYR409", Case(target="", compiled=replace(drifting, error=None))) == []
 
 
 def test_in_half_precision_the_casts_are_looked_at_first(drifting, findings):
     import torch._inductor.config as inductor
 
     error = replace(drifting.error, tolerance=TOLERANCES["bfloat16"], max_rel=0.1)
-    (found,) = findings("PYR409", Evidence(target="", compiled=replace(drifting, error=error)))
+    (found,) = findings("PYR409", Case(target="", compiled=replace(drifting, error=error)))
     assert "bfloat16" in found.message
-    assert found.rewrite == "torch._inductor.config.emulate_precision_casts = True"
+    assert found.advice.rewrite == "torch._inductor.config.emulate_precision_casts = True"
     assert hasattr(inductor, "emulate_precision_casts")
 
 
@@ -82,13 +82,13 @@ def test_every_tolerance_has_its_reason():
 
 def test_nan_is_told_as_a_mismatch(drifting, findings):
     error = replace(drifting.error, mismatch="NaN at other places")
-    (found,) = findings("PYR409", Evidence(target="", compiled=replace(drifting, error=error)))
+    (found,) = findings("PYR409", Case(target="", compiled=replace(drifting, error=error)))
     assert found.message == "Compiled outputs differ from eager ones: NaN at other places"
 
 
 def test_a_program_that_compiles_nothing_is_only_warned(drifting, findings):
     report = replace(drifting, as_written=False)
-    (found,) = findings("PYR409", Evidence(target="", compiled=report))
+    (found,) = findings("PYR409", Case(target="", compiled=report))
     assert found.severity == "warning"
 
 
@@ -99,6 +99,6 @@ def test_modes_that_drift_are_told_and_modes_that_failed_are_not(drifting, findi
         ModeResult(mode="default", outcome="failed", failure="no compiler"),
     ]
     report = replace(drifting, error=None, evaluation=Evaluation(modes=modes, best="eager", sentence="eager"))
-    (found,) = findings("PYR409", Evidence(target="", compiled=report))
+    (found,) = findings("PYR409", Case(target="", compiled=report))
     assert "max-autotune" in found.message
     assert found.links == ["/compiled/evaluation/modes/1"]

@@ -10,8 +10,8 @@ from torch import nn
 from pyrometer.compiler.inspection.inspect import inspect_compile
 from pyrometer.compiler.inspection.record import Evaluation, ModeResult
 from pyrometer.compiler.report import CompileReport
+from pyrometer.rules.case import Case
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
-from pyrometer.rules.evidence import Evidence
 from pyrometer.workload.inference import Inference
 
 replace = msgspec.structs.replace
@@ -37,8 +37,8 @@ def tried() -> CompileReport:
 
 
 @pytest.fixture
-def timed(tried) -> Callable[..., Evidence]:
-    def make(*, as_written: bool = False, evaluation: Evaluation | None = None, **cost: object) -> Evidence:
+def timed(tried) -> Callable[..., Case]:
+    def make(*, as_written: bool = False, evaluation: Evaluation | None = None, **cost: object) -> Case:
         given = {"outcome": "faster", "ratio": 0.5, "ci_low": 0.48, "ci_high": 0.52, "break_even_steps": 300}
         report = replace(
             tried,
@@ -46,7 +46,7 @@ def timed(tried) -> Callable[..., Evidence]:
             as_written=as_written,
             evaluation=evaluation,
         )
-        return Evidence(target="", compiled=report)
+        return Case(target="", compiled=report)
 
     return make
 
@@ -62,10 +62,10 @@ def test_what_was_measured_faster_is_the_gain(timed, findings):
     assert (
         found.message == "Compiled the step is 2.00× faster (1.92–2.08); compiling is repaid after 300 steps"
     )
-    assert (found.predicted_gain.ratio_low, found.predicted_gain.ratio_high) == (0.48, 0.52)
-    assert found.predicted_gain.method == "measured"
-    assert found.lever == "compile"
-    assert found.rewrite == "model = torch.compile(model)"
+    assert (found.advice.gain.ratio_low, found.advice.gain.ratio_high) == (0.48, 0.52)
+    assert found.advice.gain.method == "measured"
+    assert found.advice.lever == "compile"
+    assert found.advice.rewrite == "model = torch.compile(model)"
 
 
 def test_the_best_evaluated_mode_is_named(timed, findings):
@@ -77,8 +77,8 @@ def test_the_best_evaluated_mode_is_named(timed, findings):
     ]
     evaluation = Evaluation(modes=modes, best="max-autotune", sentence="")
     (found,) = findings("PYR414", timed(evaluation=evaluation))
-    assert found.predicted_gain.ratio_high == 0.41
-    assert found.rewrite == 'model = torch.compile(model, mode="max-autotune")'
+    assert found.advice.gain.ratio_high == 0.41
+    assert found.advice.rewrite == 'model = torch.compile(model, mode="max-autotune")'
     assert found.links == ["/compiled/evaluation/modes/1"]
 
 
@@ -100,7 +100,7 @@ def test_near_misses(timed, findings, given):
 def test_what_computes_something_else_is_not_advised(timed, findings):
     evidence = timed()
     error = replace(evidence.compiled.error, within_tolerance=False)
-    wrong = Evidence(target="", compiled=replace(evidence.compiled, error=error))
+    wrong = Case(target="", compiled=replace(evidence.compiled, error=error))
     assert findings("PYR414", wrong) == []
 
 
@@ -118,10 +118,10 @@ def one_thread() -> Iterator[None]:
 def test_a_chain_of_elementwise_operators_is_faster_compiled(findings):
     x = torch.ones(256, 512)
     report = inspect_compile(Inference(Chain(), x), budget_s=10.0, run_steps=1_000_000)
-    (found,) = findings("PYR414", Evidence(target="", compiled=report))
-    assert found.predicted_gain.ratio_high < 0.95
+    (found,) = findings("PYR414", Case(target="", compiled=report))
+    assert found.advice.gain.ratio_high < 0.95
 
     followed = inspect_compile(Inference(torch.compile(Chain()), x), budget_s=10.0, run_steps=1_000_000)
     assert followed.cost.ratio < 0.95
-    assert findings("PYR414", Evidence(target="", compiled=followed)) == []
-    assert findings("PYR405", Evidence(target="", compiled=followed)) == []
+    assert findings("PYR414", Case(target="", compiled=followed)) == []
+    assert findings("PYR405", Case(target="", compiled=followed)) == []

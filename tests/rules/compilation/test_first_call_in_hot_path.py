@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pyrometer.bench.measure import measure
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.workload.inference import Inference
 
 HANDLER = """
@@ -77,12 +77,12 @@ def test_near_misses_in_source(lines, source):
 
 
 @pytest.fixture(scope="module")
-def measured() -> Evidence:
+def measured() -> Case:
     """A compiled model with a deadline, measured from its first call on."""
     torch._dynamo.reset()
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
     work = Inference(torch.compile(model, backend="aot_eager"), torch.ones(4, 8), deadline_s=0.01)
-    return Evidence(target="", measurement=measure(work, budget_s=0.3, beyond_first_call=True))
+    return Case(target="", measurement=measure(work, budget_s=0.3, beyond_first_call=True))
 
 
 def test_a_first_call_that_compiles_past_the_deadline(measured, findings):
@@ -101,7 +101,7 @@ def test_warmed_up_the_first_call_keeps_the_deadline(findings):
     measure(work, budget_s=0.1)  # the warm-up
     again = measure(work, budget_s=0.1)
     assert again.compile_s in (None, 0.0)
-    assert findings("PYR406", Evidence(target="", measurement=again)) == []
+    assert findings("PYR406", Case(target="", measurement=again)) == []
 
 
 @pytest.mark.parametrize(
@@ -116,4 +116,4 @@ def test_warmed_up_the_first_call_keeps_the_deadline(findings):
 )
 def test_near_misses_in_measurements(measured, findings, changed):
     measurement = msgspec.structs.replace(measured.measurement, **changed)
-    assert findings("PYR406", Evidence(target="", measurement=measurement)) == []
+    assert findings("PYR406", Case(target="", measurement=measurement)) == []

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 import torch
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.ranking import ranked
 from pyrometer.rules.registry import find_rule
@@ -87,7 +87,7 @@ def test_a_suppressed_failure_of_the_compiler(ran, findings):
     (found,) = findings("PYR412", ran(FAILING).evidence)
     assert "no compiler" in found.message
     assert found.evidence["kind"] == "error"
-    assert "suppress_errors = False" in found.advice
+    assert "suppress_errors = False" in found.advice.text
 
 
 def test_near_misses(ran, findings):
@@ -100,5 +100,5 @@ def test_near_misses(ran, findings):
 def test_what_other_rules_or_nobody_should_tell(ran, findings, kind):
     report = ran(LOOP).report
     skips = [msgspec.structs.replace(report.skips[0], kind=kind)]
-    evidence = Evidence(target="", compiled=msgspec.structs.replace(report, skips=skips))
+    evidence = Case(target="", compiled=msgspec.structs.replace(report, skips=skips))
     assert findings("PYR412", evidence) == []

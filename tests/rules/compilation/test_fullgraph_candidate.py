@@ -4,7 +4,7 @@ import msgspec
 import pytest
 import torch
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 PROGRAM = """
 import torch
@@ -39,7 +39,7 @@ def test_a_whole_graph_is_told_at_the_call_that_could_guard_it(ran, findings, so
 
     assert found.where.line == program.line_of("torch.compile(")
     assert found.severity == "info"
-    assert found.rewrite.endswith("fullgraph=True)")
+    assert found.advice.rewrite.endswith("fullgraph=True)")
     assert found.message == "1 graph without a break, and fullgraph=True does not guard that"
 
 
@@ -47,12 +47,12 @@ def test_the_rewrite_changes_no_result_and_makes_a_break_an_error(ran, findings)
     program = ran(PROGRAM)
     (found,) = findings("PYR410", program.evidence)
     given = '@torch.compile(backend="eager")'
-    fixed = ran(program.source.replace(given, f"@{found.rewrite}"))
+    fixed = ran(program.source.replace(given, f"@{found.advice.rewrite}"))
 
     assert torch.equal(fixed.output, program.output)
     assert findings("PYR410", fixed.evidence) == []
     with pytest.raises(Exception, match="Failed to trace builtin operator"):
-        ran(BROKEN.replace(given, f"@{found.rewrite}"))
+        ran(BROKEN.replace(given, f"@{found.advice.rewrite}"))
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_what_was_compiled_before_or_for_the_report_only_is_not_told(ran, findin
     evidence = ran(PROGRAM).evidence
     for changed in ({"incomplete": ["f"]}, {"as_written": False}):
         report = msgspec.structs.replace(evidence.compiled, **changed)
-        assert findings("PYR410", Evidence(target="", compiled=report, modules=evidence.modules)) == []
+        assert findings("PYR410", Case(target="", compiled=report, modules=evidence.modules)) == []

@@ -8,9 +8,9 @@ import torch
 
 from pyrometer.compiler.advice.apply import apply_rewrite
 from pyrometer.compiler.inspection.inspect import inspect_compile
+from pyrometer.rules.case import Case
 from pyrometer.rules.compilation.graph_break import RULE
 from pyrometer.rules.compilation.patterns.certain_breaks import FUNCTIONS, LEFT_IN
-from pyrometer.rules.evidence import Evidence
 from pyrometer.source.edit import apply_edits
 from pyrometer.workload.call import Call
 
@@ -198,9 +198,9 @@ def test_each_site_is_a_finding_with_reason_and_rewrite(ran, findings):
     assert (printed.where.file, printed.where.line) == (str(program.path), program.line_of("print(end"))
     assert branched.where.line == program.line_of("if y.sum()")
     assert "Data-dependent branching" in branched.message
-    assert branched.rewrite == "y = torch.where(y.sum() > 0, y + 1, y)"
+    assert branched.advice.rewrite == "y = torch.where(y.sum() > 0, y + 1, y)"
     assert printed.links == ["/compiled/breaks/0"]
-    assert printed.predicted_gain is None
+    assert printed.advice.gain is None
     assert {printed.severity, branched.severity} == {"warning"}
 
 
@@ -225,12 +225,12 @@ def test_chained_breaks_and_those_inside_torch_are_left_out(ran, findings):
         msgspec.structs.replace(second, inside_torch=True),
     ]
     report = msgspec.structs.replace(program.report, breaks=breaks)
-    assert findings("PYR401", Evidence(target="", compiled=report)) == []
+    assert findings("PYR401", Case(target="", compiled=report)) == []
 
 
 def test_of_a_program_that_does_not_compile_breaks_are_worth_knowing_only(ran, findings):
     report = msgspec.structs.replace(ran(PROGRAM).report, as_written=False)
-    found = findings("PYR401", Evidence(target="", compiled=report))
+    found = findings("PYR401", Case(target="", compiled=report))
     assert {one.severity for one in found} == {"info"}
     assert all("would" in one.message and one.cost is None for one in found)
 
@@ -243,7 +243,7 @@ def test_entering_one_more_graph_is_a_cost_where_steps_were_profiled(findings):
 
     work = Call(torch.compile(breaks, backend="eager"), torch.ones(8))
     report = inspect_compile(work, budget_s=0.2, steps=2)
-    (found,) = findings("PYR401", Evidence(target="", compiled=report))
+    (found,) = findings("PYR401", Case(target="", compiled=report))
 
     assert 0 < found.cost.share <= 1
     assert found.cost.seconds_per_step == pytest.approx(found.cost.share * report.cost.steady_s)

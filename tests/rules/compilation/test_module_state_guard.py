@@ -5,7 +5,7 @@ import textwrap
 import pytest
 import torch
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 COUNTER = """
 import torch
@@ -39,13 +39,13 @@ def test_a_counter_is_told_once_with_its_values(ran, findings):
     assert found.evidence["attribute"] == "self.step"
     assert found.evidence["values"] == ["0", "1", "2", "3"]
     assert found.evidence["recompiles"] == 3
-    assert found.rewrite == "torch._dynamo.config.allow_unspec_int_on_nn_module = True"
+    assert found.advice.rewrite == "torch._dynamo.config.allow_unspec_int_on_nn_module = True"
     assert findings("PYR402", program.evidence) == []
 
 
 def test_without_the_text_the_function_is_the_place(ran, findings):
     program = ran(COUNTER)
-    (found,) = findings("PYR413", Evidence(target="", compiled=program.report))
+    (found,) = findings("PYR413", Case(target="", compiled=program.report))
     assert found.where.line == program.line_of("def forward")
 
 

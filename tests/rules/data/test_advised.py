@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import pyrometer.loading
+from pyrometer.rules.case import Case
 from pyrometer.rules.data.patterns.advised import UNCERTAIN, gain_of
-from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.registry import select
 
@@ -24,10 +24,10 @@ def test_every_advice_of_the_loader_becomes_a_finding(
     slug: str, loading: Callable[..., Any], advice: Callable[..., Any]
 ) -> None:
     report = loading(advice=[advice(slug, 0.02)], shm_free_bytes=10, shm_needed_bytes=8)
-    found = findings_of(Evidence(target="a", loading=report), select(["PYR3"]))
+    found = findings_of(Case(target="a", loading=report), select(["PYR3"]))
     carried = [one for one in found if "/loading/advice/0" in one.links]
     assert len(carried) == 1
-    assert carried[0].rewrite == "DataLoader(...)"
+    assert carried[0].advice.rewrite == "DataLoader(...)"
 
 
 def test_a_gain_is_what_the_loaders_model_says(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.ranking import ranked
@@ -68,8 +68,8 @@ def fixed():
 """
 
 
-def look(observe: Callable[..., Evidence], file: Path, factory: str) -> Evidence:
-    """Evidence of a program, observed on one thread."""
+def look(observe: Callable[..., Case], file: Path, factory: str) -> Case:
+    """Case of a program, observed on one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -87,11 +87,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def seen(observe: Callable[..., Evidence], file: Path) -> Callable[[str], Evidence]:
-    """Evidence of a variant of the program, observed once."""
-    known: dict[str, Evidence] = {}
+def seen(observe: Callable[..., Case], file: Path) -> Callable[[str], Case]:
+    """Case of a variant of the program, observed once."""
+    known: dict[str, Case] = {}
 
-    def once(factory: str) -> Evidence:
+    def once(factory: str) -> Case:
         if factory not in known:
             known[factory] = look(observe, file, factory)
         return known[factory]
@@ -99,32 +99,32 @@ def seen(observe: Callable[..., Evidence], file: Path) -> Callable[[str], Eviden
     return once
 
 
-def assert_decoding_is_on_top(evidence: Evidence, file: Path) -> None:
-    top = ranked(findings_of(evidence, select(["PYR3"])))[0]
+def assert_decoding_is_on_top(case: Case, file: Path) -> None:
+    top = ranked(findings_of(case, select(["PYR3"])))[0]
     line = next(i for i, text in enumerate(file.read_text().splitlines(), 1) if "def decode(" in text)
     assert (top.code, top.severity) == ("PYR301", "warning")
     assert (
         top.confidence != "low"
     )  # medium where a busy machine made the watched steps others than the measured ones
     assert (top.where.file, top.where.line, top.where.function) == (str(file), line, "decode")
-    assert top.lever == "num_workers"
+    assert top.advice.lever == "num_workers"
     assert top.cost is not None
     assert top.cost.share is not None
     assert top.cost.share > 0.5
-    assert top.predicted_gain is not None
-    assert top.predicted_gain.ratio_low == pytest.approx(1 - top.cost.share)
+    assert top.advice.gain is not None
+    assert top.advice.gain.ratio_low == pytest.approx(1 - top.cost.share)
     assert "mostly in decode" in top.message
 
 
 def test_a_slow_loader_is_the_top_finding_with_its_slow_function_and_a_lever(
-    seen: Callable[[str], Evidence], file: Path
+    seen: Callable[[str], Case], file: Path
 ) -> None:
     assert_decoding_is_on_top(seen("workload"), file)
 
 
 @pytest.mark.slow
 def test_the_example_of_a_slow_loader_is_told_and_its_fixed_variant_waits_less(
-    observe: Callable[..., Evidence],
+    observe: Callable[..., Case],
 ) -> None:
     path = EXAMPLES / "slow_loader.py"
     slow, fast = (look(observe, path, factory) for factory in ("workload", "fixed"))
@@ -135,7 +135,7 @@ def test_the_example_of_a_slow_loader_is_told_and_its_fixed_variant_waits_less(
     assert not [one for one in findings_of(fast, select(["PYR3"])) if one.where.function == "decode"]
 
 
-def test_all_findings_about_the_same_wait_overlap(seen: Callable[[str], Evidence]) -> None:
+def test_all_findings_about_the_same_wait_overlap(seen: Callable[[str], Case]) -> None:
     _, *others = ranked(findings_of(seen("workload"), select(["PYR3"])))
     assert others
     assert all("PYR301" in one.overlaps for one in others if one.resource == "data")
@@ -144,13 +144,13 @@ def test_all_findings_about_the_same_wait_overlap(seen: Callable[[str], Evidence
 def test_where_the_loader_knows_nothing_better_only_a_step_that_is_mostly_loading_is_told(
     loading: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
-    assert findings("PYR301", Evidence(target="a", loading=loading(data_share=0.5, advice=[]))) == []
-    (found,) = findings("PYR301", Evidence(target="a", loading=loading(data_share=0.9, advice=[])))
-    assert found.lever == "num_workers"
-    assert found.advice == "Make batches while the step runs."
+    assert findings("PYR301", Case(target="a", loading=loading(data_share=0.5, advice=[]))) == []
+    (found,) = findings("PYR301", Case(target="a", loading=loading(data_share=0.9, advice=[])))
+    assert found.advice.lever == "num_workers"
+    assert found.advice.text == "Make batches while the step runs."
 
 
-def test_faster_decoding_leaves_no_word_of_the_slow_function(seen: Callable[[str], Evidence]) -> None:
+def test_faster_decoding_leaves_no_word_of_the_slow_function(seen: Callable[[str], Case]) -> None:
     slow, fast = seen("workload").loading, seen("fixed").loading
     assert slow is not None
     assert fast is not None
@@ -163,15 +163,15 @@ def test_a_healthy_loader_is_left_alone(
     loading: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(verdict="healthy", data_share=0.04)
-    assert findings("PYR301", Evidence(target="a", loading=report)) == []
+    assert findings("PYR301", Case(target="a", loading=report)) == []
 
 
 def test_the_limit_is_the_users(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(data_share=0.3, advice=[advice("more-workers", 0.01)])
-    assert len(findings("PYR301", Evidence(target="a", loading=report))) == 1
-    assert findings("PYR301", Evidence(target="a", loading=report, limits={"PYR301.min_share": 0.4})) == []
+    assert len(findings("PYR301", Case(target="a", loading=report))) == 1
+    assert findings("PYR301", Case(target="a", loading=report, limits={"PYR301.min_share": 0.4})) == []
 
 
 @pytest.mark.parametrize(("step_s", "confidence"), [(0.1, "high"), (0.07, "medium"), (0.14, "medium")])
@@ -186,7 +186,7 @@ def test_the_measured_share_is_told_and_trusted_less_where_the_watched_steps_wer
         phases=[SimpleNamespace(name="data", share=0.133, mean_s=0.133 * step_s)],
     )
     report = loading(data_share=0.3, advice=[advice("more-workers", 0.01)], num_steps=12)
-    evidence = Evidence(target="a", loading=report, measurement=measured)
+    evidence = Case(target="a", loading=report, measurement=measured)
     (found,) = findings_of(evidence, select(["PYR301"]))
     assert found.confidence == confidence
     assert found.message.startswith("13.3 % of a step, ")
@@ -200,7 +200,7 @@ def test_without_measured_phases_the_share_is_that_of_the_watched_steps(
     loading: Callable[..., Any], advice: Callable[..., Any]
 ) -> None:
     report = loading(data_share=0.3, advice=[advice("more-workers", 0.01)], num_steps=12)
-    (found,) = findings_of(Evidence(target="a", loading=report), select(["PYR301"]))
+    (found,) = findings_of(Case(target="a", loading=report), select(["PYR301"]))
     assert found.message.startswith("30.0 % of a step, 30.0 ms of 100 ms")
     assert found.cost is not None
     assert "of the 12 steps that watched the loader" in found.cost.method
@@ -223,34 +223,34 @@ def test_the_lever_is_that_of_the_advice(
 ) -> None:
     verdict, slug, lever = case
     report = loading(verdict=verdict, advice=[advice(slug, 0.02)])
-    (found,) = findings("PYR301", Evidence(target="a", loading=report))
-    assert found.lever == lever
-    assert found.advice.startswith(f"Do {slug}, which should save 20.0 ms per step")
+    (found,) = findings("PYR301", Case(target="a", loading=report))
+    assert found.advice.lever == lever
+    assert found.advice.text.startswith(f"Do {slug}, which should save 20.0 ms per step")
 
 
 def test_batches_from_no_loader_are_told_what_one_would_bring(
     loading: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
-    (found,) = findings("PYR301", Evidence(target="a", loading=loading(verdict="no-loader")))
-    assert "DataLoader with workers" in found.advice
-    assert found.predicted_gain is not None
-    assert found.predicted_gain.ratio_high == 1.0
+    (found,) = findings("PYR301", Case(target="a", loading=loading(verdict="no-loader")))
+    assert "DataLoader with workers" in found.advice.text
+    assert found.advice.gain is not None
+    assert found.advice.gain.ratio_high == 1.0
 
 
 def test_a_trace_alone_tells_it_as_a_bound(
-    seen: Callable[[str], Evidence], findings: Callable[..., list[Finding]]
+    seen: Callable[[str], Case], findings: Callable[..., list[Finding]]
 ) -> None:
-    (found,) = findings("PYR301", Evidence(target="a", trace=seen("workload").trace))
+    (found,) = findings("PYR301", Case(target="a", trace=seen("workload").trace))
     assert found.confidence == "medium"
     assert found.where.function == "decode"
-    assert found.predicted_gain is not None
-    assert found.predicted_gain.ratio_low is not None
-    assert found.predicted_gain.ratio_low < 0.6
-    assert found.predicted_gain.ratio_high == 1.0
+    assert found.advice.gain is not None
+    assert found.advice.gain.ratio_low is not None
+    assert found.advice.gain.ratio_low < 0.6
+    assert found.advice.gain.ratio_high == 1.0
 
 
 @pytest.mark.parametrize("name", ["item_each_step", "inefficient_op"])
-def test_programs_with_other_faults_are_left_alone(name: str, observe: Callable[..., Evidence]) -> None:
+def test_programs_with_other_faults_are_left_alone(name: str, observe: Callable[..., Case]) -> None:
     work = load_workload(parse_target(f"{EXAMPLES / name}.py:workload", ()))
     kinds = ("loading", "trace") if name == "item_each_step" else ("trace",)
     evidence = observe(work, *kinds, sources=[EXAMPLES / f"{name}.py"], steps=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 torch = pytest.importorskip("torch")
@@ -17,10 +17,10 @@ def test_the_loaders_advice_is_carried_with_its_gain(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(verdict="starved-steady", advice=[advice("cheaper-samples", 0.03)])
-    (found,) = findings("PYR314", Evidence(target="a", loading=report))
-    assert found.lever is None
-    assert found.predicted_gain is not None
-    assert found.predicted_gain.ratio_low == pytest.approx(1 - 1.25 * 0.3)  # the model may be a quarter off
+    (found,) = findings("PYR314", Case(target="a", loading=report))
+    assert found.advice.lever is None
+    assert found.advice.gain is not None
+    assert found.advice.gain.ratio_low == pytest.approx(1 - 1.25 * 0.3)  # the model may be a quarter off
 
 
 @pytest.mark.parametrize("slug", ["more-workers", "deeper-queue"])
@@ -30,7 +30,7 @@ def test_where_workers_help_it_is_silent(
     advice: Callable[..., Any],
     findings: Callable[..., list[Finding]],
 ) -> None:
-    assert findings("PYR314", Evidence(target="a", loading=loading(advice=[advice(slug, 0.03)]))) == []
+    assert findings("PYR314", Case(target="a", loading=loading(advice=[advice(slug, 0.03)]))) == []
 
 
 def test_the_replacement_gives_the_same_in_less_python(run: Callable[..., dict[str, Any]]) -> None:

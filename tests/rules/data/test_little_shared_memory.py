@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyrometer.loading.settings import LoaderSettings
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 
@@ -21,7 +21,7 @@ def test_a_queue_that_may_not_fit_is_told(
     findings: Callable[..., list[Finding]],
 ) -> None:
     report = loading(shm_needed_bytes=1000, shm_free_bytes=free, advice=[advice("shared-memory")])
-    (found,) = findings("PYR316", Evidence(target="a", loading=report))
+    (found,) = findings("PYR316", Case(target="a", loading=report))
     assert found.severity == severity
     assert found.cost is not None
     assert found.cost.bytes == 1000
@@ -32,7 +32,7 @@ def test_without_the_advice_or_a_limit_it_is_silent(
     free: int | None, loading: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(shm_needed_bytes=1000, shm_free_bytes=free)
-    assert findings("PYR316", Evidence(target="a", loading=report)) == []
+    assert findings("PYR316", Case(target="a", loading=report)) == []
 
 
 def test_the_replacement_holds_fewer_batches() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 from pyrometer.workload.program.record import InputTensor, Program
 
@@ -25,7 +25,7 @@ def program(count: int, num_bytes: int, device: str = "cuda") -> Program:
 
 
 def test_many_small_inputs_of_a_device_are_told(findings: Callable[..., list[Finding]]) -> None:
-    (found,) = findings("PYR309", Evidence(target="a", program=program(40, 512)))
+    (found,) = findings("PYR309", Case(target="a", program=program(40, 512)))
     assert "a step is given 40 tensors, the median one of 512 B" in found.message
     assert found.links == ["/program/inputs"]
 
@@ -37,7 +37,7 @@ def test_many_small_inputs_of_a_device_are_told(findings: Callable[..., list[Fin
 def test_few_or_large_ones_and_the_cpu_are_left_alone(
     count: int, num_bytes: int, device: str, findings: Callable[..., list[Finding]]
 ) -> None:
-    assert findings("PYR309", Evidence(target="a", program=program(count, num_bytes, device))) == []
+    assert findings("PYR309", Case(target="a", program=program(count, num_bytes, device))) == []
 
 
 @pytest.mark.parametrize("slug", ["pack-tensors", "arrays-not-lists"])
@@ -47,7 +47,7 @@ def test_the_loaders_advice_replaces_the_rules_own(
     advice: Callable[..., Any],
     findings: Callable[..., list[Finding]],
 ) -> None:
-    evidence = Evidence(target="a", program=program(40, 512), loading=loading(advice=[advice(slug)]))
+    evidence = Case(target="a", program=program(40, 512), loading=loading(advice=[advice(slug)]))
     (found,) = findings("PYR309", evidence)
     assert found.message == f"why {slug}"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 torch = pytest.importorskip("torch")
@@ -105,14 +105,14 @@ def work(**settings: Any) -> Any:
 
 
 def test_the_loaders_advice_is_carried_and_takes_the_wait_away(
-    observe: Callable[..., Evidence], findings: Callable[..., list[Finding]]
+    observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
     before = observe(work(), "loading")
     (found,) = findings("PYR302", before)
-    assert found.lever == "num_workers"
+    assert found.advice.lever == "num_workers"
     assert found.resource == "data"
-    assert found.rewrite is not None
-    settings = dict(one.split("=") for one in found.rewrite[len("DataLoader(..., ") : -1].split(", "))
+    assert found.advice.rewrite is not None
+    settings = dict(one.split("=") for one in found.advice.rewrite[len("DataLoader(..., ") : -1].split(", "))
     after = observe(work(**{name: eval(value) for name, value in settings.items()}), "loading")
     assert before.loading is not None
     assert after.loading is not None

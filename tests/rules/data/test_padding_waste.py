@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 torch = pytest.importorskip("torch")
@@ -83,17 +83,17 @@ def inference(lengths: list[int]) -> Any:
 
 
 def test_measured_padding_is_told_with_a_bound_of_the_gain(
-    observe: Callable[..., Evidence], findings: Callable[..., list[Finding]]
+    observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
     (found,) = findings("PYR310", observe(inference([100, 10, 10, 40]), "measurement"))
     assert found.evidence["padding_ratio"] == pytest.approx(0.6)
-    assert found.predicted_gain is not None
-    assert found.predicted_gain.ratio_low == pytest.approx(0.4 / 0.9)
-    assert found.lever == "shape_buckets"
+    assert found.advice.gain is not None
+    assert found.advice.gain.ratio_low == pytest.approx(0.4 / 0.9)
+    assert found.advice.lever == "shape_buckets"
 
 
 def test_samples_of_like_length_are_left_alone(
-    observe: Callable[..., Evidence], findings: Callable[..., list[Finding]]
+    observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
     assert findings("PYR310", observe(inference([100, 98, 95, 97]), "measurement")) == []
 
@@ -120,5 +120,5 @@ def test_the_advice_of_the_sample_profile_is_carried_where_nothing_was_measured(
     findings: Callable[..., list[Finding]],
 ) -> None:
     report = loading(advice=[advice("bucket-by-length")])
-    (found,) = findings("PYR310", Evidence(target="a", loading=report))
+    (found,) = findings("PYR310", Case(target="a", loading=report))
     assert found.resource == "padding"

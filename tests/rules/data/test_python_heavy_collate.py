@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyrometer.loading.report import StageTime
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 from pyrometer.source.module import Module
 
@@ -93,12 +93,12 @@ def test_a_collate_function_that_the_step_waits_for_is_told(
     loading: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     module = Module.parse("train.py", HEAD + FIRES["two indices"] + TAIL)
-    evidence = Evidence(target="a", loading=loading(stages=stages(0.02, 0.04)), modules=(module,))
+    evidence = Case(target="a", loading=loading(stages=stages(0.02, 0.04)), modules=(module,))
     found = findings("PYR307", evidence)[0]
     assert "67 % of making a batch, 40.0 ms per step" in found.message
     assert (found.where.line, found.where.function) == (4, "collate")
-    assert found.predicted_gain is not None
-    assert found.predicted_gain.ratio_low == pytest.approx(1 - 0.6 * 2 / 3)
+    assert found.advice.gain is not None
+    assert found.advice.gain.ratio_low == pytest.approx(1 - 0.6 * 2 / 3)
 
 
 def test_a_collate_function_that_nobody_waits_for_is_left_alone(
@@ -108,12 +108,12 @@ def test_a_collate_function_that_nobody_waits_for_is_left_alone(
         loading(data_share=0.05, stages=stages(0.001, 0.004)),
         loading(stages=stages(0.06, 0.004)),
     ):
-        assert findings("PYR307", Evidence(target="a", loading=report)) == []
+        assert findings("PYR307", Case(target="a", loading=report)) == []
 
 
 def test_the_advice_of_the_sample_profile_replaces_the_rules_own(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(stages=stages(0.02, 0.04), advice=[advice("default-collate", 0.03)])
-    (found,) = findings("PYR307", Evidence(target="a", loading=report))
+    (found,) = findings("PYR307", Case(target="a", loading=report))
     assert found.message == "why default-collate"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 torch = pytest.importorskip("torch")
@@ -44,9 +44,9 @@ def test_the_loaders_advice_is_carried(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(verdict="bursty", advice=[advice("deeper-queue")])
-    (found,) = findings("PYR306", Evidence(target="a", loading=report))
-    assert (found.severity, found.lever, found.predicted_gain) == ("warning", "prefetch_factor", None)
-    assert findings("PYR306", Evidence(target="a", loading=loading(verdict="bursty"))) == []
+    (found,) = findings("PYR306", Case(target="a", loading=report))
+    assert (found.severity, found.advice.lever, found.advice.gain) == ("warning", "prefetch_factor", None)
+    assert findings("PYR306", Case(target="a", loading=loading(verdict="bursty"))) == []
 
 
 @pytest.mark.parametrize("ahead", [1, 4])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 torch = pytest.importorskip("torch")
@@ -17,8 +17,8 @@ def test_the_loaders_advice_is_carried(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(verdict="starved-steady", advice=[advice("one-thread-per-worker")])
-    (found,) = findings("PYR315", Evidence(target="a", loading=report))
-    assert (found.severity, found.confidence, found.predicted_gain) == ("warning", "high", None)
+    (found,) = findings("PYR315", Case(target="a", loading=report))
+    assert (found.severity, found.confidence, found.advice.gain) == ("warning", "high", None)
 
 
 @pytest.mark.parametrize("slug", ["more-workers", "fewer-workers"])
@@ -28,7 +28,7 @@ def test_other_advice_is_not_its_own(
     advice: Callable[..., Any],
     findings: Callable[..., list[Finding]],
 ) -> None:
-    assert findings("PYR315", Evidence(target="a", loading=loading(advice=[advice(slug)]))) == []
+    assert findings("PYR315", Case(target="a", loading=loading(advice=[advice(slug)]))) == []
 
 
 def test_what_worker_init_fn_limits_holds_in_the_worker() -> None:

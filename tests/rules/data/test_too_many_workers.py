@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 HEAD = """
@@ -56,17 +56,17 @@ def test_idle_workers_are_worth_knowing(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(verdict="healthy", data_share=0.01, advice=[advice("fewer-workers")])
-    (found,) = findings("PYR303", Evidence(target="a", loading=report))
-    assert (found.severity, found.cost, found.predicted_gain) == ("info", None, None)
+    (found,) = findings("PYR303", Case(target="a", loading=report))
+    assert (found.severity, found.cost, found.advice.gain) == ("info", None, None)
 
 
 def test_workers_that_cost_more_than_they_bring_are_a_fault(
-    observe: Callable[..., Evidence], findings: Callable[..., list[Finding]]
+    observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
     torch = pytest.importorskip("torch")
     import pyrometer as pm
 
-    def evidence(num_workers: int) -> Evidence:
+    def evidence(num_workers: int) -> Case:
         model = torch.nn.Linear(4, 1)
         data = torch.utils.data.TensorDataset(torch.randn(2000, 4), torch.randn(2000, 1))
         loader = torch.utils.data.DataLoader(data, batch_size=2, num_workers=num_workers)
@@ -76,7 +76,7 @@ def test_workers_that_cost_more_than_they_bring_are_a_fault(
     with_worker, without = evidence(1), evidence(0)
     (found,) = findings("PYR303", with_worker)
     assert found.severity == "warning"
-    assert found.rewrite == "DataLoader(..., num_workers=0)"
+    assert found.advice.rewrite == "DataLoader(..., num_workers=0)"
     assert with_worker.loading is not None
     assert without.loading is not None
     assert without.loading.measured_step_s < with_worker.loading.measured_step_s

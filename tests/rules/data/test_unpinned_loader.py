@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 torch = pytest.importorskip("torch")
@@ -114,5 +114,5 @@ def test_pinning_changes_no_value() -> None:
 def test_the_loaders_advice_is_carried(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
-    (found,) = findings("PYR304", Evidence(target="a", loading=loading(advice=[advice("pin-memory")])))
-    assert (found.lever, found.resource) == ("pin_memory", "copy:h2d")
+    (found,) = findings("PYR304", Case(target="a", loading=loading(advice=[advice("pin-memory")])))
+    assert (found.advice.lever, found.resource) == ("pin_memory", "copy:h2d")

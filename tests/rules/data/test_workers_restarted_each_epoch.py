@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 torch = pytest.importorskip("torch")
@@ -112,5 +112,5 @@ def test_the_loaders_advice_is_carried(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(verdict="slow-start", data_share=0.02, advice=[advice("persistent-workers", 0.01)])
-    (found,) = findings("PYR305", Evidence(target="a", loading=report))
-    assert (found.severity, found.lever) == ("warning", "persistent_workers")
+    (found,) = findings("PYR305", Case(target="a", loading=report))
+    assert (found.severity, found.advice.lever) == ("warning", "persistent_workers")

@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.trace.jobs.executor import SerialExecutor
 from pyrometer.trace.reporting.job_report import report_files
 
 
-def job_evidence(paths: list[Path], rank: int = 0, **more: Any) -> Evidence:
+def job_evidence(paths: list[Path], rank: int = 0, **more: Any) -> Case:
     """What all ranks' traces say, seen from one of them."""
     report = report_files(paths, executor=SerialExecutor())
-    return Evidence(
-        target="test", ranks=tuple(report.ranks), trace=report.ranks[rank], job=report.job, **more
-    )
+    return Case(target="test", ranks=tuple(report.ranks), trace=report.ranks[rank], job=report.job, **more)
 
 
 @pytest.fixture(scope="session")
@@ -29,10 +27,10 @@ def jobs(load: Callable[[str], ModuleType]) -> ModuleType:
 
 
 @pytest.fixture
-def synthetic(jobs: ModuleType, trace_tests: ModuleType, tmp_path: Path) -> Callable[..., Evidence]:
+def synthetic(jobs: ModuleType, trace_tests: ModuleType, tmp_path: Path) -> Callable[..., Case]:
     """`synthetic(slow_us={2: 500}, rank=0)`: evidence of a synthetic job."""
 
-    def make(*, rank: int = 0, **options: Any) -> Evidence:
+    def make(*, rank: int = 0, **options: Any) -> Case:
         job = jobs.SyntheticJob(tmp_path, trace_tests.TraceBuilder, **options)
         return job_evidence(job.write(), rank)
 
@@ -42,7 +40,7 @@ def synthetic(jobs: ModuleType, trace_tests: ModuleType, tmp_path: Path) -> Call
 @pytest.fixture(scope="session")
 def example_jobs(
     load: Callable[[str], ModuleType], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Evidence]:
+) -> dict[str, Case]:
     """The example's job, `late` with its straggler and `fixed` without."""
     example = load("examples/job_traces.py")
     found = {}
@@ -83,12 +81,12 @@ def collective() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def reducing(builder: Any, collective: Any) -> Callable[..., Evidence]:
+def reducing(builder: Any, collective: Any) -> Callable[..., Case]:
     """`reducing(calls=20, elements=1000, each_us=20)`: one rank whose steps compute, then reduce in the open."""
 
     def make(
         *, calls: int, elements: int, each_us: float, compute_us: float = 1000, steps: int = 2, **more: Any
-    ) -> Evidence:
+    ) -> Case:
         from pyrometer.trace.reporting.rank_report import report_rank
 
         clock, number = 1000.0, 0
@@ -107,6 +105,6 @@ def reducing(builder: Any, collective: Any) -> Callable[..., Evidence]:
                 clock += each_us
             builder.annotate(f"ProfilerStep#{step}", began, clock - began + 10)
             clock += 20
-        return Evidence(target="test", trace=report_rank(builder.read()), **more)
+        return Case(target="test", trace=report_rank(builder.read()), **more)
 
     return make

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.trace.analysis.collectives import CollectiveGroup
 from pyrometer.trace.jobs.waits import JobCollective
 
@@ -44,7 +44,7 @@ def job_with(evidence, *, rate, best, host=None, devices=(), calls=50):
     ranks = [replace(row, host=host) for row in evidence.job.ranks]
     reports = tuple(replace(one, collectives=[group], devices=list(devices)) for one in evidence.ranks)
     job = replace(evidence.job, collectives=[one], ranks=ranks)
-    return Evidence(target="test", job=job, ranks=reports, trace=reports[0])
+    return Case(target="test", job=job, ranks=reports, trace=reports[0])
 
 
 def test_collectives_far_below_their_fastest_call_are_found(findings, synthetic):

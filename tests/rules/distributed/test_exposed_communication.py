@@ -7,10 +7,10 @@ def test_communication_after_the_computing_is_found_with_its_share(findings, red
     (found,) = findings("PYR601", reducing(calls=1, elements=1_000_000, each_us=500))
     assert found.cost.share == pytest.approx(500 / 1560, rel=0.05)
     assert "most of it in all_reduce" in found.message
-    assert found.lever == "bucket_size"
+    assert found.advice.lever == "bucket_size"
     assert found.resource == "comm"
-    assert found.predicted_gain.ratio_low >= 1 - found.cost.share - 1e-9
-    assert found.predicted_gain.ratio_high == 1.0
+    assert found.advice.gain.ratio_low >= 1 - found.cost.share - 1e-9
+    assert found.advice.gain.ratio_high == 1.0
 
 
 def test_a_few_percent_at_the_end_are_silent(findings, reducing):
@@ -18,7 +18,7 @@ def test_a_few_percent_at_the_end_are_silent(findings, reducing):
 
 
 def test_hidden_communication_is_silent(findings, builder, collective):
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.rank_report import report_rank
 
     args = collective("allreduce", 1_000_000, 1)
@@ -26,7 +26,7 @@ def test_hidden_communication_is_silent(findings, builder, collective):
     builder.launch("gemm", 1005, 1030, 2000)
     builder.op("record_param_comms", 1040, 20, **args)
     builder.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1045, 1100, 900, stream=20, **args)
-    assert findings("PYR601", Evidence(target="test", trace=report_rank(builder.read()))) == []
+    assert findings("PYR601", Case(target="test", trace=report_rank(builder.read()))) == []
 
 
 def test_waiting_for_a_straggler_is_not_communication(findings, synthetic):
@@ -38,7 +38,7 @@ def test_waiting_for_a_straggler_is_not_communication(findings, synthetic):
 
 def test_the_advice_hides_it(findings, reducing, builder, collective):
     """The same bytes beside the computing: the exposed share goes as predicted."""
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.rank_report import report_rank
 
     before = reducing(calls=1, elements=1_000_000, each_us=500)
@@ -55,6 +55,6 @@ def test_the_advice_hides_it(findings, reducing, builder, collective):
         )
         builder.annotate(f"ProfilerStep#{step}", clock, 1040)
     after = report_rank(builder.read("after.json"))
-    assert findings("PYR601", Evidence(target="test", trace=after)) == []
+    assert findings("PYR601", Case(target="test", trace=after)) == []
     ratio = after.span_ns / before.trace.span_ns
-    assert found.predicted_gain.ratio_low == pytest.approx(ratio, abs=0.05)
+    assert found.advice.gain.ratio_low == pytest.approx(ratio, abs=0.05)

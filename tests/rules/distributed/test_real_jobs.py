@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.trace.jobs.executor import SerialExecutor
 from pyrometer.trace.reporting.job_report import report_files
 from pyrometer.workload.program.record import Program, Wrapper
@@ -54,7 +54,7 @@ def job(request, tmp_path_factory):
         trainable_parameters=PARAMETERS,
         wrappers=[wrapper],
     )
-    evidence = Evidence(
+    evidence = Case(
         target="test", trace=report.ranks[0], ranks=tuple(report.ranks), job=report.job, program=program
     )
     return request.param, evidence

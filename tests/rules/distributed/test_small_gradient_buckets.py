@@ -52,7 +52,7 @@ def test_one_bucket_with_the_same_bytes_is_silent_and_the_model_of_latency_predi
     builder.events.clear()
     one = reducing(calls=1, elements=400_000, each_us=12)
     assert findings("PYR602", one) == []
-    assert found.predicted_gain.ratio_low == pytest.approx(one.trace.span_ns / many.trace.span_ns, abs=0.03)
+    assert found.advice.gain.ratio_low == pytest.approx(one.trace.span_ns / many.trace.span_ns, abs=0.03)
 
 
 def test_large_messages_are_silent(findings, reducing):

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.source.module import Module
 from pyrometer.trace.capture.record import Capture, CaptureOptions
 from pyrometer.trace.reporting.rank_report import report_rank
@@ -95,13 +95,11 @@ def example(load: Callable[[str], ModuleType]) -> Callable[[str], ModuleType]:
 
 
 @pytest.fixture(scope="session")
-def traced(
-    example: Callable[[str], ModuleType], observe: Callable[..., Evidence]
-) -> Callable[[str, str], Evidence]:
+def traced(example: Callable[[str], ModuleType], observe: Callable[..., Case]) -> Callable[[str, str], Case]:
     """`traced("tiny_ops", "workload")`: evidence of a real trace of an example, with its source; each is traced once."""
-    seen: dict[tuple[str, str], Evidence] = {}
+    seen: dict[tuple[str, str], Case] = {}
 
-    def look(name: str, variant: str) -> Evidence:
+    def look(name: str, variant: str) -> Case:
         if (name, variant) not in seen:
             work = getattr(example(name), variant)()
             threads = torch.get_num_threads()
@@ -116,12 +114,12 @@ def traced(
 
 
 @pytest.fixture
-def evidence_of() -> Callable[..., Evidence]:
+def evidence_of() -> Callable[..., Case]:
     """`evidence_of(builder, "train.py", text)`: evidence of a golden trace, with the source of one file."""
 
-    def read(builder: Any, path: str | None = None, text: str = "", **more: Any) -> Evidence:
+    def read(builder: Any, path: str | None = None, text: str = "", **more: Any) -> Case:
         modules = () if path is None else (Module.parse(path, textwrap.dedent(text)),)
-        return Evidence(target="test", trace=report_rank(builder.read()), modules=modules, **more)
+        return Case(target="test", trace=report_rank(builder.read()), modules=modules, **more)
 
     return read
 

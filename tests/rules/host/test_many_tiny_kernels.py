@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.many_tiny_kernels import FUSED
 from pyrometer.workload.program.record import OptimizerFact, Program
@@ -39,9 +39,9 @@ def test_hundreds_of_tiny_kernels_are_told_with_their_place(
     assert finding.evidence["short_share"] == 1
     assert finding.evidence["sites"] == ["aten::mul_ 800× in forward (net.py:7)"]
     assert finding.evidence["candidates"] == ["mul_ 8×, 100 times in forward (net.py:7)"]
-    assert "one operator on different data" in finding.advice
+    assert "one operator on different data" in finding.advice.text
     assert finding.cost.share > 0.5
-    assert finding.lever == "compile"
+    assert finding.advice.lever == "compile"
 
 
 def test_sequences_that_come_again_and_again_are_the_candidates(
@@ -59,7 +59,9 @@ def test_sequences_that_come_again_and_again_are_the_candidates(
     finding = only(CODE, evidence_of(builder))
     first = finding.evidence["candidates"][0]
     assert re.fullmatch(r"mm → add → mul → tanh, 19\d times in forward \(net.py:7\)", first)
-    assert re.search(r"mm → add → mul → tanh comes 19\d times and can be one kernel each", finding.advice)
+    assert re.search(
+        r"mm → add → mul → tanh comes 19\d times and can be one kernel each", finding.advice.text
+    )
     assert "/trace/sequences/0" in finding.links
 
 
@@ -89,12 +91,12 @@ def test_kernels_that_a_graph_launches_cost_their_own_time_only(
 
 
 def test_a_program_of_tiny_operators_on_a_cpu_is_found(
-    traced: Callable[[str, str], Evidence], only: Callable[..., Finding]
+    traced: Callable[[str, str], Case], only: Callable[..., Finding]
 ) -> None:
     finding = only(CODE, traced("tiny_ops", "workload"))
     assert finding.where.function == "forward"
     assert finding.evidence["short_per_step"] > 1000
-    assert finding.predicted_gain.ratio_low < finding.predicted_gain.ratio_high < 1
+    assert finding.advice.gain.ratio_low < finding.advice.gain.ratio_high < 1
 
 
 @pytest.mark.parametrize(
@@ -126,10 +128,10 @@ def updating(builder: Any) -> Any:
 
 
 @pytest.fixture
-def updated_by(builder: Any, evidence_of: Any) -> Callable[..., Evidence]:
-    """Evidence of such steps with an optimizer of a type."""
+def updated_by(builder: Any, evidence_of: Any) -> Callable[..., Case]:
+    """Case of such steps with an optimizer of a type."""
 
-    def look(type_name: str, fused: bool | None = None) -> Evidence:
+    def look(type_name: str, fused: bool | None = None) -> Case:
         fact = OptimizerFact(
             type_name=type_name, fused=fused, num_groups=1, num_tensors=60, num_parameters=600, state_bytes=0
         )
@@ -140,16 +142,16 @@ def updated_by(builder: Any, evidence_of: Any) -> Callable[..., Evidence]:
 
 
 def test_updates_tensor_by_tensor_are_told_to_fuse(
-    updated_by: Callable[..., Evidence], only: Callable[..., Finding]
+    updated_by: Callable[..., Case], only: Callable[..., Finding]
 ) -> None:
     finding = only(CODE, updated_by("AdamW"))
-    assert (finding.lever, finding.resource) == ("fused_optimizer", "optimizer")
-    assert "fused=True" in finding.advice
+    assert (finding.advice.lever, finding.resource) == ("fused_optimizer", "optimizer")
+    assert "fused=True" in finding.advice.text
 
 
 @pytest.mark.parametrize(("type_name", "fused"), [("Adafactor", None), ("LBFGS", None), ("AdamW", True)])
 def test_an_optimizer_without_a_fused_update_is_not_told_to_use_it(
-    updated_by: Callable[..., Evidence], findings: Callable[..., list[Finding]], type_name: str, fused: Any
+    updated_by: Callable[..., Case], findings: Callable[..., list[Finding]], type_name: str, fused: Any
 ) -> None:
     assert findings(CODE, updated_by(type_name, fused)) == []
 

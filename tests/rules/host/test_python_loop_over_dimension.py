@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 CODE = "PYR109"
@@ -70,7 +70,7 @@ def test_is_silent_about_loops_that_must_stay(silent: Any, body: str) -> None:
 
 
 def test_a_program_of_tiny_operators_is_told_the_loop(
-    traced: Callable[[str, str], Evidence], only: Callable[..., Finding]
+    traced: Callable[[str, str], Case], only: Callable[..., Finding]
 ) -> None:
     finding = only(CODE, traced("tiny_ops", "workload"))
     assert (finding.where.line, finding.where.function) == (18, "forward")

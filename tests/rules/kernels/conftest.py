@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.source.module import Module
 from pyrometer.trace.reporting.rank_report import RankReport, report_rank
 
@@ -79,25 +79,23 @@ def shapes() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def traced() -> Callable[..., Evidence]:
+def traced() -> Callable[..., Case]:
     """`traced(builder, source="…", program=…)`: evidence of a golden trace, with a file `train.py` if there is source."""
 
-    def look(builder: Any, source: str | None = None, peaks: Any = None, **parts: Any) -> Evidence:
+    def look(builder: Any, source: str | None = None, peaks: Any = None, **parts: Any) -> Case:
         report: RankReport = report_rank(builder.read(), peaks=peaks)
         modules = () if source is None else (Module.parse("train.py", source),)
-        return Evidence(target="test", trace=report, modules=modules, **parts)
+        return Case(target="test", trace=report, modules=modules, **parts)
 
     return look
 
 
 @pytest.fixture(scope="session")
-def example(
-    load: Callable[[str], ModuleType], observe: Callable[..., Evidence]
-) -> Callable[[str, str], Evidence]:
+def example(load: Callable[[str], ModuleType], observe: Callable[..., Case]) -> Callable[[str, str], Case]:
     """`example("tiny_ops", "fixed")`: trace, program and source of a bottleneck, seen once per session."""
 
     @functools.cache
-    def look(name: str, which: str = "workload") -> Evidence:
+    def look(name: str, which: str = "workload") -> Case:
         work = getattr(load(f"examples/bottlenecks/{name}.py"), which)()
         return observe(work, "trace", "program", sources=[BOTTLENECKS / f"{name}.py"])
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 import torch
+from msgspec.structs import replace
 from torch import nn
 from torch.nn import functional
 
 from pyrometer.bench.measurement import PhaseTime
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.workload.training import Training
 
 CODE = "PYR512"
@@ -31,9 +31,9 @@ def test_an_adam_that_takes_a_good_part_of_the_step_is_told(observe: Any, only: 
     finding = only(CODE, observe(training(torch.optim.AdamW), "trace", "program"))
     assert finding.evidence["num_tensors"] == 16
     assert finding.cost.share > 0.05
-    assert finding.predicted_gain.ratio_low < finding.predicted_gain.ratio_high < 1
-    assert (finding.lever, finding.resource) == ("fused_optimizer", "optimizer")
-    assert finding.rewrite == "torch.optim.AdamW(…, fused=True)"
+    assert finding.advice.gain.ratio_low < finding.advice.gain.ratio_high < 1
+    assert (finding.advice.lever, finding.resource) == ("fused_optimizer", "optimizer")
+    assert finding.advice.rewrite == "torch.optim.AdamW(…, fused=True)"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_fused_ones_and_those_that_cannot_gain_are_left_alone(observe: Any, find
 def test_an_update_that_is_a_small_part_is_left_alone(observe: Any, only: Any, findings: Any) -> None:
     seen = observe(training(torch.optim.AdamW, layers=1), "program", "measurement")
 
-    def with_share(share: float) -> Evidence:
+    def with_share(share: float) -> Case:
         phases = [PhaseTime(name="optimizer", median_s=share, mean_s=share, share=share)]
         return replace(seen, measurement=msgspec.structs.replace(seen.measurement, phases=phases))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 torch = pytest.importorskip("torch")
@@ -71,7 +71,7 @@ def test_finds_its_example_and_not_the_replacement(speaks_as_documented: Callabl
 
 
 def test_tells_both_throughputs(findings: Callable[..., list[Finding]], measured: Callable[..., Any]) -> None:
-    (found,) = findings("PYR007", Evidence(target="a", measurement=measured(padding_ratio=0.36)))
+    (found,) = findings("PYR007", Case(target="a", measurement=measured(padding_ratio=0.36)))
     assert found.evidence["throughput_by_shape"] == pytest.approx(5000)
     assert (
         "36 % of the places are padding: 5.00 k tokens/s by shape are 3.20 k tokens/s of data"
@@ -83,11 +83,11 @@ def test_tells_both_throughputs(findings: Callable[..., list[Finding]], measured
 def test_little_padding_is_no_matter(
     share: float | None, findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
-    assert findings("PYR007", Evidence(target="a", measurement=measured(padding_ratio=share))) == []
+    assert findings("PYR007", Case(target="a", measurement=measured(padding_ratio=share))) == []
 
 
 def test_a_workload_with_a_mask_is_told(
-    observe: Callable[..., Evidence], findings: Callable[..., list[Finding]]
+    observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
     import pyrometer as pm
 

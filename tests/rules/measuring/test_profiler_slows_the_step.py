@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 from pyrometer.trace.capture.record import Capture, CaptureOptions
 
@@ -54,33 +54,33 @@ def captured(ratio: float | None, **options: bool) -> Capture:
 
 def test_a_light_capture_is_left_alone(findings: Callable[..., list[Finding]], report: Any) -> None:
     for ratio in (None, 1.0, 1.3):
-        assert findings("PYR011", Evidence(target="a", trace=report, capture=captured(ratio))) == []
+        assert findings("PYR011", Case(target="a", trace=report, capture=captured(ratio))) == []
 
 
 def test_a_trace_from_elsewhere_is_left_alone(findings: Callable[..., list[Finding]], report: Any) -> None:
-    assert findings("PYR011", Evidence(target="a", trace=report)) == []
+    assert findings("PYR011", Case(target="a", trace=report)) == []
 
 
 def test_a_heavy_capture_is_told_with_its_dearest_option(
     findings: Callable[..., list[Finding]], report: Any
 ) -> None:
     capture = captured(2.0, with_stack=True, profile_memory=True)
-    (found,) = findings("PYR011", Evidence(target="a", trace=report, capture=capture))
+    (found,) = findings("PYR011", Case(target="a", trace=report, capture=capture))
     assert (found.severity, found.confidence) == ("info", "high")
     assert "2.00× as long (1.80–2.20)" in found.message
     assert "50 %" in found.message
-    assert "without with_stack" in found.advice
+    assert "without with_stack" in found.advice.text
 
 
 def test_a_step_of_long_operators_was_slowed_by_something_else(
     findings: Callable[..., list[Finding]], long_report: Any
 ) -> None:
-    assert findings("PYR011", Evidence(target="a", trace=long_report, capture=captured(13.0))) == []
+    assert findings("PYR011", Case(target="a", trace=long_report, capture=captured(13.0))) == []
 
 
 def test_a_ratio_that_may_be_one_is_left_alone(findings: Callable[..., list[Finding]], report: Any) -> None:
     unsure = msgspec.structs.replace(captured(1.9), overhead_low=0.8, overhead_high=5.3)
-    assert findings("PYR011", Evidence(target="a", trace=report, capture=unsure)) == []
+    assert findings("PYR011", Case(target="a", trace=report, capture=unsure)) == []
 
 
 def test_a_traced_step_as_long_as_the_measured_one_was_not_slowed(
@@ -88,8 +88,8 @@ def test_a_traced_step_as_long_as_the_measured_one_was_not_slowed(
 ) -> None:
     capture = captured(4.0)  # of untraced steps of 10 ms
     slow, fast = measured(median_s=0.039), measured(median_s=0.011)
-    assert findings("PYR011", Evidence(target="a", trace=report, capture=capture, measurement=slow)) == []
-    assert findings("PYR011", Evidence(target="a", trace=report, capture=capture, measurement=fast))
+    assert findings("PYR011", Case(target="a", trace=report, capture=capture, measurement=slow)) == []
+    assert findings("PYR011", Case(target="a", trace=report, capture=capture, measurement=fast))
 
 
 def test_without_the_dearest_option_a_trace_has_fewer_events() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyrometer.bench.quality import Doubt, caveat
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 torch = pytest.importorskip("torch")
@@ -21,24 +21,26 @@ TAIL = caveat(Doubt.TAIL_UNBOUNDED, "P99 has no upper bound yet", "measure longe
 def test_a_sound_measurement_is_left_alone(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
-    assert findings("PYR010", Evidence(target="a", measurement=measured())) == []
+    assert findings("PYR010", Case(target="a", measurement=measured())) == []
 
 
 def test_harmless_reservations_are_left_alone(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
-    assert findings("PYR010", Evidence(target="a", measurement=measured(warnings=[TAIL]))) == []
+    assert findings("PYR010", Case(target="a", measurement=measured(warnings=[TAIL]))) == []
 
 
 def test_one_finding_tells_all_reservations_the_gravest_first(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
     measurement = measured(steady=False, warnings=[BUSY, TAIL, NOT_STEADY])
-    (found,) = findings("PYR010", Evidence(target="a", measurement=measurement))
+    (found,) = findings("PYR010", Case(target="a", measurement=measurement))
     assert found.severity == "warning"
     assert found.message.startswith("no steady state within 30 steps (1 more reservation); ")
     assert found.links == ["/measurement/warnings/2", "/measurement/warnings/0"]
-    assert found.advice == "Run with a larger budget; other processes kept 1.5 of 2 CPUs busy: stop them."
+    assert (
+        found.advice.text == "Run with a larger budget; other processes kept 1.5 of 2 CPUs busy: stop them."
+    )
 
 
 def test_of_several_budgets_the_largest_is_asked_for_once(
@@ -47,8 +49,8 @@ def test_of_several_budgets_the_largest_is_asked_for_once(
     short = caveat(Doubt.NOT_STEADY, "no steady state", "run `pyrometer check net5.py:work --budget 19s`")
     shorter = caveat(Doubt.FEW_SAMPLES, "2 steady samples", "run `pyrometer check net5.py:work --budget 71s`")
     measurement = measured(steady=False, num_samples=2, warnings=[short, shorter])
-    (found,) = findings("PYR010", Evidence(target="a", measurement=measurement))
-    assert found.advice == "Run `pyrometer check net5.py:work --budget 71s`."
+    (found,) = findings("PYR010", Case(target="a", measurement=measurement))
+    assert found.advice.text == "Run `pyrometer check net5.py:work --budget 71s`."
 
 
 def test_how_well_the_median_is_known_is_said_once(
@@ -56,7 +58,7 @@ def test_how_well_the_median_is_known_is_said_once(
 ) -> None:
     wide = caveat(Doubt.WIDE_INTERVAL, "the median is known to ±20 % only", "measure longer")
     measurement = measured(ci_low_s=0.008, ci_high_s=0.012, warnings=[wide])
-    (found,) = findings("PYR010", Evidence(target="a", measurement=measurement))
+    (found,) = findings("PYR010", Case(target="a", measurement=measurement))
     assert found.message == "the median is known to ±20 % only; smaller gains cannot be told from chance"
 
 
@@ -71,26 +73,26 @@ def first_call_only(measured: Callable[..., Any], compile_s: float | None) -> An
 def test_a_single_step_claims_no_precision(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
-    (found,) = findings("PYR010", Evidence(target="a", measurement=first_call_only(measured, None)))
+    (found,) = findings("PYR010", Case(target="a", measurement=first_call_only(measured, None)))
     assert "±" not in found.message
     assert found.evidence["half_width"] is None
-    assert found.advice == "Pass budget_s=682."
+    assert found.advice.text == "Pass budget_s=682."
 
 
 def test_a_first_call_that_compiled_asks_for_little_more_than_the_compilation(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
-    (found,) = findings("PYR010", Evidence(target="a", measurement=first_call_only(measured, 68.1)))
+    (found,) = findings("PYR010", Case(target="a", measurement=first_call_only(measured, 68.1)))
     assert found.message.startswith(
         "the first call compiled for 1 min 8 s, longer than the budget; no step was timed"
     )
-    assert found.advice == "Pass budget_s=77."
+    assert found.advice.text == "Pass budget_s=77."
 
 
 def test_a_busy_machine_alone_is_worth_knowing(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
-    (found,) = findings("PYR010", Evidence(target="a", measurement=measured(warnings=[BUSY])))
+    (found,) = findings("PYR010", Case(target="a", measurement=measured(warnings=[BUSY])))
     assert found.severity == "info"
 
 
@@ -98,9 +100,9 @@ def test_a_wide_interval_is_told_without_a_reservation(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
     measurement = measured(ci_low_s=0.008, ci_high_s=0.012)
-    (found,) = findings("PYR010", Evidence(target="a", measurement=measurement))
+    (found,) = findings("PYR010", Case(target="a", measurement=measurement))
     assert "known to ±20 %" in found.message
-    own = Evidence(target="a", measurement=measurement, limits={"PYR010.max_half_width": 0.3})
+    own = Case(target="a", measurement=measurement, limits={"PYR010.max_half_width": 0.3})
     assert findings("PYR010", own) == []
 
 
@@ -111,7 +113,7 @@ def test_a_program_that_is_stopped_after_one_step_is_told_and_a_longer_run_mends
 
     work = pm.Inference(torch.nn.Linear(64, 64), (torch.randn(8, 64),))
     short = pm.measure(work, budget_s=1e-6)
-    (found,) = findings("PYR010", Evidence(target="a", measurement=short))
+    (found,) = findings("PYR010", Case(target="a", measurement=short))
     assert found.severity == "warning"
     longer = pm.measure(work, budget_s=0.5)
     doubts = {one.code for one in longer.warnings}

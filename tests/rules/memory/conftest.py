@@ -12,12 +12,12 @@ import msgspec
 import pytest
 import torch
 
-from pyrometer.memory.advice.case import Case
+from pyrometer.memory.advice.case import Case as AdviceCase
 from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.category import CATEGORIES
 from pyrometer.memory.profile import LeakReport, LeakSite, MemoryProfile
 from pyrometer.memory.profiling import profile_memory
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.match import Match
 from pyrometer.source.edit import apply_edits
 from pyrometer.source.module import Module
@@ -127,9 +127,9 @@ def recorded() -> Callable[[Any], MemoryProfile]:
 def rehearsed() -> Callable[..., MemoryProfile]:
     """`rehearsed(work, checkpointing)`: a recorded profile with what these rules of advice rehearsed, in any time."""
 
-    def look(work: Any, *rules: Callable[[Case], Iterable[Advice]]) -> MemoryProfile:
+    def look(work: Any, *rules: Callable[[AdviceCase], Iterable[Advice]]) -> MemoryProfile:
         profile = profile_memory(work, predict=False)
-        case = Case(profile, work, time_limit_s=600.0)
+        case = AdviceCase(profile, work, time_limit_s=600.0)
         advice = sorted(
             (one for rule in rules for one in rule(case)), key=lambda one: -(one.saves_bytes or 0)
         )
@@ -139,8 +139,8 @@ def rehearsed() -> Callable[..., MemoryProfile]:
 
 
 @pytest.fixture(scope="session")
-def robot(example: Callable[[str], ModuleType], source: Callable[[str], Module]) -> Evidence:
+def robot(example: Callable[[str], ModuleType], source: Callable[[str], Module]) -> Case:
     """The controller that never forgets, watched for 30 steps."""
     name = "robot_controller.py"
     profile = profile_memory(example(name).workload(), predict=False, leak_steps=30)
-    return Evidence(target=name, memory=profile, modules=(source(name),))
+    return Case(target=name, memory=profile, modules=(source(name),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.source.module import Module
 from pyrometer.trace.reporting.rank_report import report_rank
 
@@ -82,12 +82,12 @@ def traced(builder, took_us: float):
 
 def test_the_time_of_the_calls_in_a_trace_is_told_at_their_line(builder, findings):
     module = Module.parse("train.py", loop("torch.cuda.empty_cache()"))
-    found = findings(CODE, Evidence(target="t", trace=traced(builder, 300.0), modules=(module,)))
+    found = findings(CODE, Case(target="t", trace=traced(builder, 300.0), modules=(module,)))
     assert [(one.where.file, one.where.line) for one in found] == [("train.py", 11)]
     assert found[0].cost.share == pytest.approx(0.3, abs=0.02)
-    assert found[0].predicted_gain.ratio_low == pytest.approx(0.7, abs=0.02)
+    assert found[0].advice.gain.ratio_low == pytest.approx(0.7, abs=0.02)
     assert found[0].evidence["calls_per_step"] == 1
 
 
 def test_calls_that_take_no_time_are_not_told_by_a_trace(builder, findings):
-    assert findings(CODE, Evidence(target="t", trace=traced(builder, 2.0))) == []
+    assert findings(CODE, Case(target="t", trace=traced(builder, 2.0))) == []

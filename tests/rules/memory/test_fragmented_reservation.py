@@ -7,7 +7,7 @@ import pytest
 
 from pyrometer.hardware.environment import read_environment
 from pyrometer.memory.profile import ProcessLevels
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.trace.analysis.memory import DeviceMemory, Memory, MemoryTimeline
 from pyrometer.trace.program.where import Where
 from pyrometer.trace.reporting.rank_report import report_rank
@@ -22,22 +22,22 @@ def levels(reserved: float, allocated: float) -> ProcessLevels:
 
 def test_a_large_gap_is_told_with_the_setting(profile, findings):
     memory = profile({"parameters": 4}, levels=levels(10, 6), device="cuda:0")
-    (found,) = findings(CODE, Evidence(target="t", memory=memory))
+    (found,) = findings(CODE, Case(target="t", memory=memory))
     assert found.cost.bytes == 4 * GIB
     assert found.evidence["unused_share"] == pytest.approx(0.4)
-    assert found.rewrite.endswith("expandable_segments:True")
-    assert found.lever == "expandable_segments"
+    assert found.advice.rewrite.endswith("expandable_segments:True")
+    assert found.advice.lever == "expandable_segments"
     assert found.confidence == "medium"
 
 
 @pytest.mark.parametrize(("reserved", "allocated"), [(10, 9), (0.5, 0.1), (6, 6)])
 def test_a_cache_of_usual_size_is_not_spoken_of(profile, findings, reserved, allocated):
     memory = profile({"parameters": 4}, levels=levels(reserved, allocated), device="cuda:0")
-    assert findings(CODE, Evidence(target="t", memory=memory)) == []
+    assert findings(CODE, Case(target="t", memory=memory)) == []
 
 
 def test_programs_on_the_cpu_have_no_reservation(profile, findings):
-    assert findings(CODE, Evidence(target="t", memory=profile({"parameters": 4}))) == []
+    assert findings(CODE, Case(target="t", memory=profile({"parameters": 4}))) == []
 
 
 def test_a_setting_that_is_on_already_is_not_advised_again(profile, findings):
@@ -45,10 +45,10 @@ def test_a_setting_that_is_on_already_is_not_advised_again(profile, findings):
         read_environment(), settings={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
     )
     memory = profile({"parameters": 4}, levels=levels(10, 6), device="cuda:0")
-    (found,) = findings(CODE, Evidence(target="t", memory=memory, environment=environment))
-    assert found.rewrite is None
-    assert found.lever is None
-    assert "on already" in found.advice
+    (found,) = findings(CODE, Case(target="t", memory=memory, environment=environment))
+    assert found.advice.rewrite is None
+    assert found.advice.lever is None
+    assert "on already" in found.advice.text
 
 
 def in_trace(builder, reserved: float | None):
@@ -74,11 +74,11 @@ def in_trace(builder, reserved: float | None):
 
 def test_a_trace_tells_it_where_the_profile_does_not(builder, profile, findings):
     trace = in_trace(builder, 4.0)
-    (found,) = findings(CODE, Evidence(target="t", trace=trace, memory=profile({"parameters": 1})))
+    (found,) = findings(CODE, Case(target="t", trace=trace, memory=profile({"parameters": 1})))
     assert found.links == ["/trace/memory/devices/0"]
     told = profile({"parameters": 4}, levels=levels(10, 9.9), device="cuda:0")
-    assert findings(CODE, Evidence(target="t", trace=trace, memory=told)) == []
+    assert findings(CODE, Case(target="t", trace=trace, memory=told)) == []
 
 
 def test_a_trace_without_reserved_memory_is_silent(builder, findings):
-    assert findings(CODE, Evidence(target="t", trace=in_trace(builder, None))) == []
+    assert findings(CODE, Case(target="t", trace=in_trace(builder, None))) == []

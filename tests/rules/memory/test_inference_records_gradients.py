@@ -8,7 +8,7 @@ from torch import nn
 
 import pyrometer as pm
 from pyrometer.memory.advice.rules.recording import no_grad
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.workload.program.record import Program
 
 CODE = "PYR201"
@@ -102,13 +102,13 @@ def test_what_a_real_run_recorded_is_told_and_goes_under_no_grad(findings, recor
     model = nn.Sequential(*[nn.Sequential(nn.Linear(32, 32), nn.Tanh()) for _ in range(6)])
     x = torch.randn(256, 32)
     profile = rehearsed(pm.Call(forward, model, x), no_grad)
-    (found,) = findings(CODE, Evidence(target="t", memory=profile))
-    assert found.lever == "inference_mode"
+    (found,) = findings(CODE, Case(target="t", memory=profile))
+    assert found.advice.lever == "inference_mode"
     assert found.confidence == "high"
     assert found.evidence["activations_bytes"] == profile.ledger_bytes["activations"] > 0
     after = recorded(pm.Call(forward_without, model, x))
-    assert profile.peak_bytes - after.peak_bytes == found.predicted_gain.saves_bytes > 0
-    assert findings(CODE, Evidence(target="t", memory=after)) == []
+    assert profile.peak_bytes - after.peak_bytes == found.advice.gain.saves_bytes > 0
+    assert findings(CODE, Case(target="t", memory=after)) == []
     assert torch.equal(forward(model, x), forward_without(model, x))
 
 
@@ -119,9 +119,9 @@ def program(**fields: str) -> Program:
 def test_a_program_in_grad_mode_with_activations_is_told_without_a_rehearsal(findings, profile):
     memory = profile({"activations": 30, "parameters": 30})
     described = program(model_file="/home/user/model.py", model_line=3)
-    (found,) = findings(CODE, Evidence(target="t", memory=memory, program=described))
+    (found,) = findings(CODE, Case(target="t", memory=memory, program=described))
     assert (found.where.file, found.where.line) == ("/home/user/model.py", 3)
-    assert found.predicted_gain is None
+    assert found.advice.gain is None
     assert found.cost.bytes == 30 * 2**20
 
 
@@ -130,4 +130,4 @@ def test_a_program_in_grad_mode_with_activations_is_told_without_a_rehearsal(fin
 )
 def test_trainings_and_programs_without_gradients_are_silent(findings, profile, fields):
     memory = profile({"activations": 30, "parameters": 30})
-    assert findings(CODE, Evidence(target="t", memory=memory, program=program(**fields))) == []
+    assert findings(CODE, Case(target="t", memory=memory, program=program(**fields))) == []

@@ -6,7 +6,7 @@ import pytest
 
 from pyrometer.memory.leaks.watch import watch_memory
 from pyrometer.memory.profile import LeakSite
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.ranking import ranked
 from pyrometer.rules.registry import select
@@ -21,7 +21,7 @@ def test_the_robot_that_never_forgets_is_an_error_with_line_holder_and_rate(robo
     assert "planner(perception)" in robot.modules[0].lines[found.where.line - 1]
     assert found.evidence["bytes_per_step"] == 16 * (128 + 6) * 4
     assert found.evidence["steps_until_full"] > 0
-    assert "detach()" in found.rewrite
+    assert "detach()" in found.advice.rewrite
 
 
 def test_it_comes_first_and_its_cause_is_told_to_overlap(robot):
@@ -34,7 +34,7 @@ def test_it_comes_first_and_its_cause_is_told_to_overlap(robot):
 def test_the_robot_that_forgets_is_silent(example, findings, leaking, robot):
     report = watch_memory(example("robot_controller.py").fixed(), steps=50)
     memory = leaking(verdict=report.verdict, unbounded=report.unbounded, eta_steps=report.eta_steps)
-    assert findings(CODE, Evidence(target="t", memory=memory, modules=robot.modules)) == []
+    assert findings(CODE, Case(target="t", memory=memory, modules=robot.modules)) == []
 
 
 SITE = LeakSite(file="a.py", line=3, holder="losses[…]", container="list of 40", bytes_per_step=1000.0)
@@ -51,19 +51,19 @@ SITE = LeakSite(file="a.py", line=3, holder="losses[…]", container="list of 40
     ],
 )
 def test_it_is_an_error_only_where_it_ends_in_one(findings, leaking, fields, severity):
-    (found,) = findings(CODE, Evidence(target="t", memory=leaking(SITE, **fields)))
+    (found,) = findings(CODE, Case(target="t", memory=leaking(SITE, **fields)))
     assert found.severity == severity
 
 
 @pytest.mark.parametrize("verdict", ["stable", "allocator warm-up", "undecided"])
 def test_other_verdicts_are_silent(findings, leaking, profile, verdict):
-    assert findings(CODE, Evidence(target="t", memory=leaking(verdict=verdict, unbounded=False))) == []
-    assert findings(CODE, Evidence(target="t", memory=profile({"activations": 5}))) == []
+    assert findings(CODE, Case(target="t", memory=leaking(verdict=verdict, unbounded=False))) == []
+    assert findings(CODE, Case(target="t", memory=profile({"activations": 5}))) == []
 
 
 def test_growth_that_no_tensor_explains_has_no_place(findings, leaking):
     memory = leaking(sentence="leak: 3 KiB per step of the process stay, in no tensor that Python sees")
-    (found,) = findings(CODE, Evidence(target="t", memory=memory))
+    (found,) = findings(CODE, Case(target="t", memory=memory))
     assert found.where.file is None
     assert found.resource == "leak"
-    assert "native code" in found.advice
+    assert "native code" in found.advice.text

@@ -9,7 +9,7 @@ from torch import nn
 import pyrometer as pm
 from pyrometer.memory.leaks.watch import watch_memory
 from pyrometer.memory.profile import LeakSite
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 CODE = "PYR202"
 
@@ -375,10 +375,10 @@ def test_a_watched_sum_of_graphs_is_named_and_detached_it_grows_no_more(findings
         sums["let go"] = sums["let go"] + model(torch.randn(4, 16)).pow(2).mean().detach()
 
     profile = pm.profile_memory(pm.Call(keeping), predict=False, leak_steps=25)
-    (found,) = findings(CODE, Evidence(target="t", memory=profile))
+    (found,) = findings(CODE, Case(target="t", memory=profile))
     assert found.evidence["nodes_per_step"] > 0
     assert found.resource.startswith("leak:")
-    assert found.rewrite is not None
+    assert found.advice.rewrite is not None
     assert watch_memory(pm.Call(letting_go), steps=25).verdict == "stable"
 
 
@@ -386,13 +386,13 @@ def test_the_robot_is_told_at_the_line_that_appends(robot, findings):
     (found,) = findings(CODE, robot)
     line = robot.modules[0].lines[found.where.line - 1]
     assert "self.history_buffer.append(" in line
-    assert "detach()" in found.rewrite
+    assert "detach()" in found.advice.rewrite
 
 
 def test_sites_without_a_graph_are_of_no_interest(findings, leaking):
     plain = LeakSite(
         file="a.py", line=3, holder="cache[…]", bytes_per_step=10.0, container="dict of 4", graph_state="none"
     )
-    assert findings(CODE, Evidence(target="t", memory=leaking(plain))) == []
+    assert findings(CODE, Case(target="t", memory=leaking(plain))) == []
     stable = leaking(LeakSite(file="a.py", line=3, holder="x", nodes_per_step=2.0), verdict="stable")
-    assert findings(CODE, Evidence(target="t", memory=stable)) == []
+    assert findings(CODE, Case(target="t", memory=stable)) == []

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 import pyrometer as pm
 from pyrometer.memory.advice.rules.in_place import in_place
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 CODE = "PYR214"
 
@@ -94,8 +94,8 @@ class Net(nn.Module):
 def test_a_dead_operand_at_a_real_peak_is_told_and_in_place_it_goes(findings, rehearsed, recorded):
     x = torch.randn(2048, 64)
     profile = rehearsed(pm.Inference(Net(inplace=False), x), in_place)
-    (found,) = findings(CODE, Evidence(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
+    (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
     assert found.where.file == __file__
     after = recorded(pm.Inference(Net(inplace=True), x))
-    assert profile.peak_bytes - after.peak_bytes == found.predicted_gain.saves_bytes
-    assert findings(CODE, Evidence(target="t", memory=profile)) == []  # a small peak
+    assert profile.peak_bytes - after.peak_bytes == found.advice.gain.saves_bytes
+    assert findings(CODE, Case(target="t", memory=profile)) == []  # a small peak

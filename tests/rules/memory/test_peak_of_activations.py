@@ -13,7 +13,7 @@ import pyrometer as pm
 from pyrometer.hardware.environment import read_environment
 from pyrometer.memory.advice.rules.checkpointing import checkpointing
 from pyrometer.memory.advice.rules.micro_batches import micro_batches
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 CODE = "PYR208"
 ANY_SIZE = {"PYR208.min_peak_bytes": 0.0}
@@ -48,16 +48,16 @@ def profiled(rehearsed) -> Any:
 
 
 def test_the_remedy_of_a_real_peak_is_told_with_its_rehearsed_saving(profiled, findings):
-    (found,) = findings(CODE, Evidence(target="t", memory=profiled, limits=ANY_SIZE))
+    (found,) = findings(CODE, Case(target="t", memory=profiled, limits=ANY_SIZE))
     assert found.evidence["dominates"]
     assert found.evidence["share_of_peak"] > 0.5
     best = max(
         (one for one in profiled.advice if one.slug in str(found.evidence["remedies"])),
         key=lambda a: a.saves_bytes,
     )
-    assert found.predicted_gain.saves_bytes == best.saves_bytes
-    assert found.rewrite == best.use
-    assert found.lever in {"checkpointing", "accumulate", "autocast_bf16"}
+    assert found.advice.gain.saves_bytes == best.saves_bytes
+    assert found.advice.rewrite == best.use
+    assert found.advice.lever in {"checkpointing", "accumulate", "autocast_bf16"}
     assert found.severity == "info"
     assert found.resource == "peak:activations"
 
@@ -69,7 +69,7 @@ def test_checkpointing_lowers_the_peak_by_what_was_rehearsed(profiled, recorded)
 
 
 def test_a_small_peak_is_not_spoken_of(profiled, findings):
-    assert findings(CODE, Evidence(target="t", memory=profiled)) == []
+    assert findings(CODE, Case(target="t", memory=profiled)) == []
 
 
 def test_it_is_silent_where_something_else_dominates_or_nothing_was_rehearsed(profile, findings):
@@ -79,13 +79,13 @@ def test_it_is_silent_where_something_else_dominates_or_nothing_was_rehearsed(pr
     even = profile({"activations": 35, "parameters": 33, "inputs": 32}, advice=saving)
     hardly = profile({"activations": 80, "parameters": 20}, advice={"activation-checkpointing": 5})
     for memory in (others, without, even, hardly):
-        assert findings(CODE, Evidence(target="t", memory=memory)) == []
+        assert findings(CODE, Case(target="t", memory=memory)) == []
 
 
 def test_it_is_a_warning_where_memory_is_short(profile, findings):
     free = read_environment()
     memory = profile({"activations": free.memory_bytes / 2**20}, advice={"activation-checkpointing": 2**20})
-    (found,) = findings(CODE, Evidence(target="t", memory=memory, environment=free))
+    (found,) = findings(CODE, Case(target="t", memory=memory, environment=free))
     assert found.severity == "warning"
 
 
@@ -98,6 +98,6 @@ def test_only_one_rule_says_that_its_part_dominates(profile):
         {"activations": 45, "optimizer": 25, "temporaries": 20, "parameters": 10},
         advice=dict.fromkeys(slugs, 15),
     )
-    found = findings_of(Evidence(target="t", memory=memory), select(["PYR2"]))
+    found = findings_of(Case(target="t", memory=memory), select(["PYR2"]))
     assert [one.code for one in found] == ["PYR208", "PYR210"]
     assert [one.evidence["dominates"] for one in found] == [True, False]

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import pyrometer as pm
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 CODE = "PYR218"
 
@@ -19,7 +19,7 @@ def model() -> nn.Module:
 
 def test_updating_within_the_backward_pass_keeps_fewer_gradients_and_the_same_weights(findings, profile):
     memory = profile({"gradients": 50, "parameters": 50}, advice={"step-in-backward": 40})
-    found = findings(CODE, Evidence(target="t", memory=memory, limits={f"{CODE}.min_share": 0.4}))
+    found = findings(CODE, Case(target="t", memory=memory, limits={f"{CODE}.min_share": 0.4}))
     x, y = torch.randn(4, 128), torch.randn(4, 128)
     at_end, within = model(), model()
     optimizer = torch.optim.SGD(at_end.parameters(), lr=0.1)
@@ -39,14 +39,14 @@ def test_updating_within_the_backward_pass_keeps_fewer_gradients_and_the_same_we
     nn.functional.mse_loss(within(x), y).backward()
     assert max(alive) <= 2 < held
     assert all(torch.equal(p, q) for p, q in zip(at_end.parameters(), within.parameters(), strict=True))
-    assert all(one.fix_class == "semantic" for one in found)
+    assert all(one.advice.fix_class == "semantic" for one in found)
 
 
 def test_it_speaks_where_gradients_are_the_largest_part(findings, profile):
     memory = profile({"gradients": 60, "parameters": 40}, advice={"step-in-backward": 40})
-    (found,) = findings(CODE, Evidence(target="t", memory=memory))
+    (found,) = findings(CODE, Case(target="t", memory=memory))
     assert found.evidence["dominates"]
-    assert found.predicted_gain.saves_bytes == 40 * 2**20
+    assert found.advice.gain.saves_bytes == 40 * 2**20
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_it_speaks_where_gradients_are_the_largest_part(findings, profile):
     ],
 )
 def test_it_is_silent_where_they_are_not_or_nothing_was_rehearsed(findings, profile, ledger, advice):
-    assert findings(CODE, Evidence(target="t", memory=profile(ledger, advice=advice))) == []
+    assert findings(CODE, Case(target="t", memory=profile(ledger, advice=advice))) == []
 
 
 def test_the_workload_that_has_no_gradients_is_silent(findings, recorded):
     memory = recorded(pm.Inference(model(), torch.randn(2, 128)))
-    assert findings(CODE, Evidence(target="t", memory=memory, limits={f"{CODE}.min_peak_bytes": 0})) == []
+    assert findings(CODE, Case(target="t", memory=memory, limits={f"{CODE}.min_peak_bytes": 0})) == []

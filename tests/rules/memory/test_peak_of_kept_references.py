@@ -6,7 +6,7 @@ import torch
 
 import pyrometer as pm
 from pyrometer.memory.advice.rules.lingering import lingering
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 CODE = "PYR211"
 
@@ -29,12 +29,12 @@ def test_a_variable_kept_for_a_figure_is_named_and_letting_it_go_brings_what_was
 ):
     x = torch.randn(10_000)
     profile = rehearsed(pm.Call(step_that_logs, x), lingering)
-    (found,) = findings(CODE, Evidence(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
-    assert "del wide" in found.rewrite
-    assert found.fix_class == "exact"
+    (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
+    assert "del wide" in found.advice.rewrite
+    assert found.advice.fix_class == "exact"
     assert found.where.file == __file__
     after = recorded(pm.Call(step_that_lets_go, x))
-    assert profile.peak_bytes - after.peak_bytes == found.predicted_gain.saves_bytes
+    assert profile.peak_bytes - after.peak_bytes == found.advice.gain.saves_bytes
     assert torch.equal(step_that_logs(x), step_that_lets_go(x))
 
 
@@ -43,4 +43,4 @@ def test_it_is_silent_without_such_variables_on_small_peaks_and_for_small_saving
     small = profile({"activations": 8}, advice={"let-go-earlier": 4})
     hardly = profile({"activations": 80}, advice={"let-go-earlier": 4})
     for memory in (without, small, hardly):
-        assert findings(CODE, Evidence(target="t", memory=memory)) == []
+        assert findings(CODE, Case(target="t", memory=memory)) == []

@@ -10,7 +10,7 @@ from torch import nn
 
 import pyrometer as pm
 from pyrometer.memory.advice.rules.optimizers import less_state
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 CODE = "PYR209"
 
@@ -26,11 +26,11 @@ def training(make: Any) -> pm.Training:
 def test_another_optimizer_lowers_a_real_peak_by_what_was_rehearsed(findings, recorded, rehearsed):
     adam = training(lambda tensors: torch.optim.AdamW(tensors, lr=1e-3, fused=True))
     profile = rehearsed(adam, less_state)
-    evidence = Evidence(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0})
+    evidence = Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0})
     (found,) = findings(CODE, evidence)
     assert found.evidence["dominates"]
-    assert found.fix_class == "semantic"
-    name, saves = found.rewrite, found.predicted_gain.saves_bytes
+    assert found.advice.fix_class == "semantic"
+    name, saves = found.advice.rewrite, found.advice.gain.saves_bytes
     assert "Adafactor" in name or "SGD" in name
     advice = next(one for one in profile.advice if one.slug == "optimizer-sgd")
     after = recorded(training(lambda tensors: torch.optim.SGD(tensors, lr=0.1, momentum=0.9)))
@@ -40,7 +40,7 @@ def test_another_optimizer_lowers_a_real_peak_by_what_was_rehearsed(findings, re
 
 def test_stale_state_is_told_even_where_it_does_not_dominate(profile, findings):
     memory = profile({"activations": 80, "optimizer": 20}, advice={"stale-optimizer-state": 20})
-    (found,) = findings(CODE, Evidence(target="t", memory=memory))
+    (found,) = findings(CODE, Case(target="t", memory=memory))
     assert not found.evidence["dominates"]
     assert (found.where.file, found.where.line) == ("/home/user/train.py", 7)
 
@@ -49,4 +49,4 @@ def test_it_is_silent_where_the_state_is_a_smaller_part_or_nothing_remembers_les
     smaller = profile({"activations": 80, "optimizer": 20}, advice={"optimizer-adafactor": 15})
     without = profile({"optimizer": 80, "parameters": 40})
     for memory in (smaller, without):
-        assert findings(CODE, Evidence(target="t", memory=memory)) == []
+        assert findings(CODE, Case(target="t", memory=memory)) == []

@@ -8,7 +8,7 @@ from torch import nn
 
 import pyrometer as pm
 from pyrometer.memory.advice.rules.precision import low_precision_parameters
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 CODE = "PYR219"
 
@@ -22,13 +22,13 @@ def inference(dtype: torch.dtype) -> pm.Inference:
 @pytest.mark.slow
 def test_half_of_a_real_peak_goes_with_two_bytes_per_weight(findings, recorded, rehearsed):
     profile = rehearsed(inference(torch.float32), low_precision_parameters)
-    (found,) = findings(CODE, Evidence(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
+    (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
     assert found.evidence["dominates"]
     after = recorded(inference(torch.bfloat16))
     scratch_bytes = 2 * 256 * 256  # a product in bfloat16 on the CPU may copy a weight
     saved = profile.peak_bytes - after.peak_bytes
-    assert saved == pytest.approx(found.predicted_gain.saves_bytes, abs=scratch_bytes)
-    assert found.fix_class == "semantic"
+    assert saved == pytest.approx(found.advice.gain.saves_bytes, abs=scratch_bytes)
+    assert found.advice.fix_class == "semantic"
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_half_of_a_real_peak_goes_with_two_bytes_per_weight(findings, recorded, 
     ],
 )
 def test_it_is_silent_elsewhere(findings, profile, ledger, advice):
-    assert findings(CODE, Evidence(target="t", memory=profile(ledger, advice=advice))) == []
+    assert findings(CODE, Case(target="t", memory=profile(ledger, advice=advice))) == []

@@ -8,7 +8,7 @@ from torch import nn
 
 import pyrometer as pm
 from pyrometer.memory.advice.rules.optimizers import implementation
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 CODE = "PYR210"
 
@@ -23,18 +23,18 @@ def training(**options: bool) -> pm.Training:
 @pytest.mark.slow
 def test_a_fused_optimizer_lowers_a_real_peak_by_what_was_rehearsed(findings, recorded, rehearsed):
     profile = rehearsed(training(foreach=True), implementation)
-    (found,) = findings(CODE, Evidence(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
-    assert found.lever == "fused_optimizer"
-    assert "fused=True" in found.rewrite
+    (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
+    assert found.advice.lever == "fused_optimizer"
+    assert "fused=True" in found.advice.rewrite
     after = recorded(training(fused=True))
-    assert profile.peak_bytes - after.peak_bytes == pytest.approx(found.predicted_gain.saves_bytes, rel=0.2)
+    assert profile.peak_bytes - after.peak_bytes == pytest.approx(found.advice.gain.saves_bytes, rel=0.2)
 
 
 @pytest.mark.parametrize("slug", ["chunked-cross-entropy", "clone-scalar-loss"])
 def test_a_wasteful_loss_is_told_where_temporaries_do_not_dominate(profile, findings, slug):
     memory = profile({"activations": 80, "temporaries": 20}, advice={slug: 30})
-    (found,) = findings(CODE, Evidence(target="t", memory=memory))
-    assert found.predicted_gain.saves_bytes == 30 * 2**20
+    (found,) = findings(CODE, Case(target="t", memory=memory))
+    assert found.advice.gain.saves_bytes == 30 * 2**20
     assert found.links[-1] == "/memory_profile/advice/0"
 
 
@@ -42,4 +42,4 @@ def test_it_is_silent_about_smaller_parts_and_small_savings(profile, findings):
     general = profile({"activations": 80, "temporaries": 20}, advice={"micro-batching": 50})
     hardly = profile({"temporaries": 90, "parameters": 10}, advice={"optimizer-implementation": 2})
     for memory in (general, hardly):
-        assert findings(CODE, Evidence(target="t", memory=memory)) == []
+        assert findings(CODE, Case(target="t", memory=memory)) == []

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import pyrometer as pm
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 CODE = "PYR203"
 
@@ -98,15 +98,15 @@ def test_a_watched_cache_is_named_and_with_a_bound_it_grows_no_more(findings):
         cache[len(cache)] = model(torch.randn(4, 16))
 
     profile = pm.profile_memory(pm.Call(remembering), predict=False, leak_steps=25)
-    (found,) = findings(CODE, Evidence(target="t", memory=profile))
+    (found,) = findings(CODE, Case(target="t", memory=profile))
     assert "dict of" in found.evidence["container"]
     assert found.cost.bytes == 4 * 16 * 4
 
     def forgetting() -> None:
         remembering()
-        exec(found.rewrite, {"cache": cache})
+        exec(found.advice.rewrite, {"cache": cache})
 
     for _ in range(100):
         forgetting()
     after = pm.profile_memory(pm.Call(forgetting), predict=False, leak_steps=25)
-    assert findings(CODE, Evidence(target="t", memory=after)) == []
+    assert findings(CODE, Case(target="t", memory=after)) == []

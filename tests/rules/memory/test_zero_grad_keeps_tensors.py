@@ -10,7 +10,7 @@ from torch import nn
 
 import pyrometer as pm
 from pyrometer.memory.advice.rules.gradients import kept_gradients
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 CODE = "PYR212"
 
@@ -110,11 +110,10 @@ def test_gradients_that_a_real_loop_keeps_are_told_and_letting_them_go_lowers_it
     findings, rehearsed, recorded
 ):
     profile = rehearsed(stepping(set_to_none=False), kept_gradients)
-    (found,) = findings(CODE, Evidence(target="t", memory=profile))
-    assert found.lever == "set_to_none"
+    (found,) = findings(CODE, Case(target="t", memory=profile))
+    assert found.advice.lever == "set_to_none"
     after = recorded(stepping(set_to_none=True))
-    assert profile.peak_bytes - after.peak_bytes == pytest.approx(found.predicted_gain.saves_bytes, rel=0.2)
+    assert profile.peak_bytes - after.peak_bytes == pytest.approx(found.advice.gain.saves_bytes, rel=0.2)
     assert (
-        findings(CODE, Evidence(target="t", memory=rehearsed(stepping(set_to_none=True), kept_gradients)))
-        == []
+        findings(CODE, Case(target="t", memory=rehearsed(stepping(set_to_none=True), kept_gradients))) == []
     )

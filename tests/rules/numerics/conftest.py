@@ -12,7 +12,7 @@ import torch
 import pyrometer as pm
 from pyrometer.numerics.report import NumericsReport
 from pyrometer.numerics.watch import watch_numerics
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +28,11 @@ def training(load: Callable[[str], ModuleType]) -> Callable[..., pm.Training]:
 
 
 @pytest.fixture
-def watched() -> Callable[..., Evidence]:
+def watched() -> Callable[..., Case]:
     """`watched(workload or report, steps=5, **other evidence)`: evidence with the numerics of a workload."""
 
-    def look(what: Any, steps: int = 5, **more: Any) -> Evidence:
+    def look(what: Any, steps: int = 5, **more: Any) -> Case:
         report = what if isinstance(what, NumericsReport) else watch_numerics(what, steps=steps)
-        return Evidence(target="test", numerics=report, **more)
+        return Case(target="test", numerics=report, **more)
 
     return look

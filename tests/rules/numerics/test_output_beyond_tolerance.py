@@ -8,12 +8,12 @@ import pyrometer as pm
 from pyrometer.bench.matrix.numerics import numeric_error
 from pyrometer.compiler.report import CompileReport
 from pyrometer.numerics.comparison import shift_of
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 
 def compiled(error):
     report = msgspec.structs.replace(msgspec.convert(smallest(CompileReport), CompileReport), error=error)
-    return Evidence(target="test", compiled=report)
+    return Case(target="test", compiled=report)
 
 
 def smallest(kind):

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 import torch
 
+from pyrometer.advice import Advice, Cost
+from pyrometer.place import Place
+from pyrometer.rules.case import Case
 from pyrometer.rules.diagnosis import ReadingStep
-from pyrometer.rules.evidence import Evidence
-from pyrometer.rules.finding import Cost, Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.reading.steps import QUESTIONS, read_profile
 from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.workload.loading import load_workload
@@ -25,14 +27,19 @@ STEPS = {"slow_loader": 1, "tiny_ops": 1}
 KEYS = [key for key, _ in QUESTIONS]
 
 
-def answers(evidence: Evidence, findings: list[Finding] | None = None) -> dict[str, ReadingStep]:
-    return dict(zip(KEYS, read_profile(evidence, findings or []), strict=True))
+def answers(case: Case, findings: list[Finding] | None = None) -> dict[str, ReadingStep]:
+    return dict(zip(KEYS, read_profile(case, findings or []), strict=True))
 
 
 def found(code: str, line: int | None = None, **more: Any) -> Finding:
-    fields: dict[str, Any] = {"severity": "warning", "fix_class": "exact", "confidence": "high", **more}
+    fields: dict[str, Any] = {"severity": "warning", "confidence": "high", **more}
     return Finding(
-        code=code, name="n", message="m", where=Place(file="a.py", line=line), advice="a", **fields
+        code=code,
+        name="n",
+        message="m",
+        where=Place(file="a.py", line=line),
+        advice=Advice(slug="a", title="a", fix_class="exact"),
+        **fields,
     )
 
 
@@ -50,7 +57,7 @@ def measured(**more: Any) -> Any:
 
 
 def test_without_evidence_every_answer_is_unknown_and_says_why() -> None:
-    for step in read_profile(Evidence(target="t"), []):
+    for step in read_profile(Case(target="t"), []):
         assert step.verdict == "unknown"
         assert step.answer
 
@@ -71,24 +78,24 @@ def test_the_questions_stand_in_the_order_of_asking() -> None:
 def test_what_was_measured_decides_whether_the_rest_can_be_believed(
     how: dict[str, Any], verdict: str
 ) -> None:
-    assert answers(Evidence(target="t", measurement=measured(**how)))["sound"].verdict == verdict
+    assert answers(Case(target="t", measurement=measured(**how)))["sound"].verdict == verdict
 
 
 def test_one_sample_does_not_make_the_median_known() -> None:
-    step = answers(Evidence(target="t", measurement=measured(num_samples=1)))["sound"]
+    step = answers(Case(target="t", measurement=measured(num_samples=1)))["sound"]
     assert "a single sample does not tell how far it is off" in step.answer
     assert "±" not in step.answer
 
 
 def test_a_heavy_profiler_is_told() -> None:
     capture: Any = SimpleNamespace(overhead_ratio=3.0)
-    step = answers(Evidence(target="t", measurement=measured(), capture=capture))["sound"]
+    step = answers(Case(target="t", measurement=measured(), capture=capture))["sound"]
     assert step.verdict == "look"
     assert "3.00×" in step.answer
     assert "small operators look larger" in step.answer
 
 
-def busy_device(builder: Any) -> Evidence:
+def busy_device(builder: Any) -> Case:
     """Three steps of 1 ms in which one long kernel runs for 0.9 ms."""
     for i in range(3):
         start = i * 1000
@@ -96,7 +103,7 @@ def busy_device(builder: Any) -> Evidence:
         builder.python("train.py(4): step", start + 1, 990)
         builder.op("aten::mm", start + 5, 20)
         builder.launch("gemm", start + 8, start + 15, 900)
-    return Evidence(target="t", trace=report_rank(builder.read()))
+    return Case(target="t", trace=report_rank(builder.read()))
 
 
 def test_a_busy_device_is_where_to_look_first(builder: Any) -> None:
@@ -119,7 +126,7 @@ def test_a_device_that_waits_for_many_small_launches_is_seen(builder: Any) -> No
             at = start + 5 + 25 * k
             builder.op("aten::sub", at, 20)
             builder.launch("sub_kernel", at + 8, at + 15, 3)
-    read = answers(Evidence(target="t", trace=report_rank(builder.read())))
+    read = answers(Case(target="t", trace=report_rank(builder.read())))
     assert read["host"].verdict == "look"
     assert read["host"].answer.startswith("the host, the device idle")
     assert read["size"].evidence["per_step"] == 150
@@ -131,7 +138,7 @@ def test_without_a_roof_the_shapes_of_the_largest_operator_are_named(builder: An
     builder.annotate("ProfilerStep#0", 0, 1000)
     seen = {"Input Dims": [[8, 4], [4, 2]], "Input type": ["float", "float"]}
     builder.op("aten::mm", 5, 900, **seen)
-    step = answers(Evidence(target="t", trace=report_rank(builder.read())))["shapes"]
+    step = answers(Case(target="t", trace=report_rank(builder.read())))["shapes"]
     assert step.verdict == "unknown"
     assert "aten::mm on 8×4, 4×2" in step.answer
 
@@ -143,7 +150,7 @@ def test_findings_are_put_to_the_questions_that_they_answer() -> None:
         found("PYR109", 7),
         found("PYR501"),
     ]
-    read = answers(Evidence(target="t"), some)
+    read = answers(Case(target="t"), some)
     assert read["sound"].codes == ["PYR010"]
     assert read["host"].codes == ["PYR301", "PYR109"]
     assert read["size"].codes == ["PYR109"]
@@ -152,7 +159,7 @@ def test_findings_are_put_to_the_questions_that_they_answer() -> None:
 
 
 @pytest.fixture(scope="module")
-def of_program(observe: Callable[..., Evidence]) -> Callable[[str], dict[str, ReadingStep]]:
+def of_program(observe: Callable[..., Case]) -> Callable[[str], dict[str, ReadingStep]]:
     """The reading of one of the five classic bottlenecks, really traced."""
     seen: dict[str, dict[str, ReadingStep]] = {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from pyrometer.checkup.checkup import ScriptOutcome
+from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.gpu import Gpu
 from pyrometer.quantity import counted, format_bytes, format_seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 
 TIMERS = ("perf_counter", "time.time", "timeit", "monotonic", "elapsed_time")
 PROFILERS = ("torch.profiler", "autograd.profiler", "import profiler")
@@ -12,76 +12,76 @@ COMPILERS = ("torch.compile", "torch._dynamo", "TORCH_LOGS", "set_detect_anomaly
 CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d", "ConvTranspose3d")
 
 
-def on_device(evidence: Evidence) -> bool | None:
+def on_device(case: Case) -> bool | None:
     """Whether the program computes on an accelerator; null when that is not known."""
-    if evidence.trace is not None:
-        return evidence.trace.device_busy_ns > 0
-    return evidence.program.device not in {"cpu", "none"} if evidence.program is not None else None
+    if case.trace is not None:
+        return case.trace.device_busy_ns > 0
+    return case.program.device not in {"cpu", "none"} if case.program is not None else None
 
 
-def needs_device(evidence: Evidence) -> str | None:
+def needs_device(case: Case) -> str | None:
     """For items about accelerators."""
-    return "the program computes on the CPU" if on_device(evidence) is False else None
+    return "the program computes on the CPU" if on_device(case) is False else None
 
 
-def needs_training(evidence: Evidence) -> str | None:
+def needs_training(case: Case) -> str | None:
     """For items about training."""
-    program = evidence.program
+    program = case.program
     if program is None or program.kind == "script":
-        return needs_words((".backward(", "zero_grad", "Trainer("), "the program does not train")(evidence)
+        return needs_words((".backward(", "zero_grad", "Trainer("), "the program does not train")(case)
     return "the workload does not train" if program.kind == "inference" else None
 
 
-def needs_inference(evidence: Evidence) -> str | None:
+def needs_inference(case: Case) -> str | None:
     """For items about inference."""
-    program = evidence.program
+    program = case.program
     return "the workload trains" if program is not None and program.kind == "training" else None
 
 
-def needs_loader(evidence: Evidence) -> str | None:
+def needs_loader(case: Case) -> str | None:
     """For items about a loader of data."""
-    if evidence.loading is not None and evidence.loading.verdict == "no-loader":
+    if case.loading is not None and case.loading.verdict == "no-loader":
         return "the workload has no loader"
-    return needs_training(evidence)
+    return needs_training(case)
 
 
-def needs_compiled(evidence: Evidence) -> str | None:
+def needs_compiled(case: Case) -> str | None:
     """For items about torch.compile."""
-    if evidence.compiled is not None:
+    if case.compiled is not None:
         return None
-    compiles = evidence.program is not None and evidence.program.compiled
+    compiles = case.program is not None and case.program.compiled
     return None if compiles else "the program compiles nothing"
 
 
-def needs_convolutions(evidence: Evidence) -> str | None:
+def needs_convolutions(case: Case) -> str | None:
     """For items about convolutions."""
-    program = evidence.program
+    program = case.program
     if program is None:
-        return needs_words(CONVOLUTIONS, "the program has no convolutions")(evidence)
+        return needs_words(CONVOLUTIONS, "the program has no convolutions")(case)
     known = any(one.type_name.startswith(CONVOLUTIONS) for one in program.modules)
     return None if known else "the model has no convolutions"
 
 
-def needs_ranks(evidence: Evidence) -> str | None:
+def needs_ranks(case: Case) -> str | None:
     """For items about several ranks."""
-    if evidence.job is not None or len(evidence.ranks) > 1:
+    if case.job is not None or len(case.ranks) > 1:
         return None
-    wrapped = evidence.program is not None and evidence.program.wrappers
+    wrapped = case.program is not None and case.program.wrappers
     return None if wrapped else "the program runs in one process"
 
 
-def needs_service(evidence: Evidence) -> str | None:
+def needs_service(case: Case) -> str | None:
     """For items about production: the source imports a server, or runs a loop without end."""
-    if not evidence.modules:
+    if not case.modules:
         return None
-    return None if any(serves(module.text) for module in evidence.modules) else "the program does not serve"
+    return None if any(serves(module.text) for module in case.modules) else "the program does not serve"
 
 
-def needs_words(words: tuple[str, ...], why_not: str) -> Callable[[Evidence], str | None]:
+def needs_words(words: tuple[str, ...], why_not: str) -> Callable[[Case], str | None]:
     """For items about what a source does at all: none of its files holds any of the words."""
 
-    def look(evidence: Evidence) -> str | None:
-        if not evidence.modules or any(word in module.text for module in evidence.modules for word in words):
+    def look(case: Case) -> str | None:
+        if not case.modules or any(word in module.text for module in case.modules for word in words):
             return None
         return why_not
 

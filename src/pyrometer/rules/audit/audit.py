@@ -14,7 +14,7 @@ from pyrometer.rules.audit.items.distributed import DISTRIBUTED
 from pyrometer.rules.audit.items.measuring import MEASURING
 from pyrometer.rules.audit.items.memory import MEMORY
 from pyrometer.rules.audit.record import Audit, AuditGroup
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 GROUPS = {
@@ -32,20 +32,20 @@ GROUPS = {
 LOW, HIGH = 70.0, 90.0
 
 
-def audit(evidence: Evidence, findings: Sequence[Finding]) -> Audit:
+def audit(case: Case, findings: Sequence[Finding]) -> Audit:
     """Answer every item from the evidence and from what the rules found in it.
 
     The score is 100 · passed / (passed + failed): what does not apply or is not known counts neither way.
     """
     groups = [
-        AuditGroup(name=name, items=[item.answer(evidence, findings) for item in items])
+        AuditGroup(name=name, items=[item.answer(case, findings) for item in items])
         for name, items in GROUPS.items()
     ]
     statuses = [item.status for group in groups for item in group.items]
     passed, applicable = statuses.count("pass"), statuses.count("pass") + statuses.count("fail")
     score = 100 * passed / applicable if applicable else None
     return Audit(
-        target=evidence.target,
+        target=case.target,
         groups=groups,
         score=score,
         band=band(score),

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pyrometer.rules.audit.record import AuditItem, Status
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding, Value
 
-Proof = Callable[[Evidence], dict[str, Value] | None]
+Proof = Callable[[Case], dict[str, Value] | None]
 """Figures that show that the item holds; null where they are not known."""
 
-Fault = Callable[[Evidence], "Failure | None"]
+Fault = Callable[[Case], "Failure | None"]
 """What is wrong beyond what the rules say; null when nothing is."""
 
-Applies = Callable[[Evidence], str | None]
+Applies = Callable[[Case], str | None]
 """Why the item does not apply; null when it does."""
 
 
@@ -54,19 +54,19 @@ class Item:
     fault: Fault | None = None
     applies: Applies | None = None
 
-    def answer(self, evidence: Evidence, findings: Iterable[Finding]) -> AuditItem:
+    def answer(self, case: Case, findings: Iterable[Finding]) -> AuditItem:
         """The item's status for one program."""
-        why_not = self.applies(evidence) if self.applies is not None else None
+        why_not = self.applies(case) if self.applies is not None else None
         if why_not is not None:
             return self._item("not applicable", why_not)
         broken = next((one for one in findings if one.code in self.rules and one.severity != "info"), None)
         if broken is not None:
-            return self._item("fail", broken.message, _figures(broken), broken.advice)
-        failure = self.fault(evidence) if self.fault is not None else None
+            return self._item("fail", broken.message, _figures(broken), broken.advice.text)
+        failure = self.fault(case) if self.fault is not None else None
         if failure is not None:
             return self._item("fail", failure.reason, failure.evidence, failure.advice)
         proved: dict[str, Value] = {
-            name: value for name, value in (self.proof(evidence) or {}).items() if value is not None
+            name: value for name, value in (self.proof(case) or {}).items() if value is not None
         }
         if not proved:
             return self._item("unknown", f"not observed: {self.needed}")

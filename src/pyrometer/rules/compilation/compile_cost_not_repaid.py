@@ -45,17 +45,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Cost, Gain
 from pyrometer.quantity import Seconds, counted, format_seconds, significant
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import RESOURCE
-from pyrometer.rules.finding import Cost, Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR405",
@@ -90,20 +91,20 @@ class Balance(NamedTuple):
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding for the run, where it loses."""
-    report = evidence.compiled
+    report = case.compiled
     balance = None if report is None or is_hypothetical(report) else _balance(report)
     if report is None or balance is None:
         return
     lost = 1 - balance.eager_over_compiled(balance.ratio)
-    if lost < evidence.limit(RULE, "min_share"):
+    if lost < case.limit(RULE, "min_share"):
         return
     ends = sorted(balance.eager_over_compiled(each) for each in (balance.ratio_low, balance.ratio_high))
     repaid = report.cost.break_even_steps
     yield RULE.finding(
         message=_message(report, balance),
-        where=compiled_at(evidence),
+        where=compiled_at(case),
         evidence={
             "break_even_steps": repaid,
             "run_steps": balance.steps,
@@ -119,7 +120,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             share=lost,
             method=f"the compiled run of {counted(balance.steps, 'step')} less the eager one, both from steps timed in turn",
         ),
-        predicted_gain=Gain(ratio_low=ends[0], ratio_high=ends[1], method="measured"),
+        gain=Gain(ratio_low=ends[0], ratio_high=ends[1], method="measured"),
         confidence="medium" if repaid is not None else "high",
         advice=_advice(report, balance),
         resource=RESOURCE,

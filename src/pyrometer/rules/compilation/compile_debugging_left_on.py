@@ -59,6 +59,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import FixClass
+from pyrometer.place import Place
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
 from pyrometer.rules.compilation.patterns.debug_settings import (
     BACKENDS,
@@ -71,13 +73,13 @@ from pyrometer.rules.compilation.patterns.debug_settings import (
     matters,
     set_variables,
 )
-from pyrometer.rules.finding import Finding, FixClass, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -108,9 +110,9 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("environment")
-def in_environment(evidence: Evidence) -> Iterator[Finding]:
+def in_environment(case: Case) -> Iterator[Finding]:
     """Variables whose names a record of the environment holds; their values are nobody's business."""
-    record = evidence.environment
+    record = case.environment
     names = [] if record is None else [name for name in VARIABLES if is_on(record.settings.get(name))]
     for name in names:
         yield RULE.finding(
@@ -125,9 +127,9 @@ def in_environment(evidence: Evidence) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("program")
-def in_program(evidence: Evidence) -> Iterator[Finding]:
+def in_program(case: Case) -> Iterator[Finding]:
     """Anomaly detection that was on while the program was looked at."""
-    program = evidence.program
+    program = case.program
     if program is None or program.settings.get("anomaly") is not True:
         return
     yield RULE.finding(

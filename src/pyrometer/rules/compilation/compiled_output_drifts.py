@@ -54,7 +54,7 @@ from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.inspection.record import ModeResult
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR409", name="compiled-output-drifts", doc=__doc__, severity="error", fix_class="semantic"
@@ -76,16 +76,16 @@ HALF_ADVICE = "Let fused code round where eager code does and compare again; if 
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The program as it is compiled, and each evaluated mode that drifts."""
-    report = evidence.compiled
+    report = case.compiled
     if report is None:
         return
     severity: Severity = "warning" if is_hypothetical(report) else "error"
     error = report.error
     if error is not None and not error.within_tolerance:
         yield _finding(
-            evidence,
+            case,
             f"Compiled outputs differ from eager ones{_by_how_much(error.max_rel, error.tolerance, error.mismatch)}",
             {
                 "max_rel": error.max_rel,
@@ -101,7 +101,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     for number, mode in enumerate(report.evaluation.modes if report.evaluation is not None else ()):
         if _drifts(mode):
             yield _finding(
-                evidence,
+                case,
                 f"Outputs in mode {mode.mode} differ from eager ones: {mode.failure}",
                 {"mode": mode.mode, "max_rel": mode.max_rel, "max_abs": mode.max_abs, "cosine": mode.cosine},
                 severity="warning",
@@ -110,7 +110,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _finding(
-    evidence: Evidence,
+    case: Case,
     message: str,
     figures: dict[str, float | str | None],
     *,
@@ -122,7 +122,7 @@ def _finding(
     return RULE.finding(
         message=message,
         severity=severity,
-        where=compiled_at(evidence),
+        where=compiled_at(case),
         evidence=figures,
         links=[link],
         confidence="high",

@@ -50,17 +50,18 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_seconds
 from pyrometer.rules.compilation.patterns.compile_calls import compile_calls
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations
 from pyrometer.rules.compilation.patterns.spread import RESOURCE
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -93,14 +94,14 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("compiled", "source")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """A batch dimension that was opened for the last batch of an epoch."""
-    report = evidence.compiled
+    report = case.compiled
     if report is None or is_hypothetical(report):
         return
     for group in recompilations(report, "other"):
         sizes = _two_batch_sizes(group)
-        found = None if sizes is None else _loader(evidence, max(sizes))
+        found = None if sizes is None else _loader(case, max(sizes))
         if sizes is None or found is None:
             continue
         module, call = found
@@ -147,11 +148,11 @@ def _two_batch_sizes(group: Recompilations) -> tuple[int, int] | None:
     return int(texts[0]), int(texts[1])
 
 
-def _loader(evidence: Evidence, batch_size: int) -> tuple[Module, ast.Call] | None:
+def _loader(case: Case, batch_size: int) -> tuple[Module, ast.Call] | None:
     """The only loader of the user's files with this batch size, if it keeps the last batch."""
     found = [
         (module, call)
-        for module in evidence.modules
+        for module in case.modules
         for call in module.calls(LOADER)
         if (size := _argument(module, call)) is not None and module.literal(size) == batch_size
     ]

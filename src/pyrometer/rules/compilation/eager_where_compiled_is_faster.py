@@ -42,16 +42,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import counted, format_ratio
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
-from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR414",
@@ -79,11 +80,11 @@ class Faster(NamedTuple):
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding, where compiling was shown to bring something."""
-    report = evidence.compiled
+    report = case.compiled
     found = None if report is None or not is_hypothetical(report) else _evaluated(report) or _tried(report)
-    if report is None or found is None or found.high > 1 - evidence.limit(RULE, "min_gain"):
+    if report is None or found is None or found.high > 1 - case.limit(RULE, "min_gain"):
         return
     steps = report.runtime.run_steps if report.runtime is not None else None
     if found.break_even_steps is None or (steps is not None and found.break_even_steps > steps):
@@ -92,7 +93,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     yield RULE.finding(
         message=f"Compiled{mode} the step is {format_ratio(found.ratio, found.low, found.high)}; compiling is repaid after "
         f"{counted(found.break_even_steps, 'step')}",
-        where=compiled_at(evidence),
+        where=compiled_at(case),
         evidence={
             "compiled_over_eager": found.ratio,
             "break_even_steps": found.break_even_steps,
@@ -100,7 +101,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             "max_rel": found.max_rel,
         },
         links=[found.link],
-        predicted_gain=Gain(ratio_low=found.low, ratio_high=found.high, method="measured"),
+        gain=Gain(ratio_low=found.low, ratio_high=found.high, method="measured"),
         confidence="high",
         advice="Pass the model to torch.compile once, before the first step, and warm it up with each shape.",
         rewrite="model = torch.compile(model)"

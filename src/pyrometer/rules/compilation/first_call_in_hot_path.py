@@ -74,7 +74,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -120,19 +120,19 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("measurement")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """A first call that misses the deadline for its compilation."""
-    measured = evidence.measurement
+    measured = case.measurement
     if measured is None or measured.deadline_s is None or not measured.compile_s or measured.median_s <= 0:
         return
     first_s, ratio = measured.first_call_s, measured.first_call_s / measured.median_s
-    compiles = measured.compile_s >= evidence.limit(RULE, "min_compile_share") * first_s
-    if first_s <= measured.deadline_s or ratio < evidence.limit(RULE, "min_ratio") or not compiles:
+    compiles = measured.compile_s >= case.limit(RULE, "min_compile_share") * first_s
+    if first_s <= measured.deadline_s or ratio < case.limit(RULE, "min_ratio") or not compiles:
         return
     yield RULE.finding(
         message=f"The first call takes {format_seconds(first_s)}, {significant(first_s / measured.deadline_s)} times the deadline "
         f"of {format_seconds(measured.deadline_s)}; {format_seconds(measured.compile_s)} of it is compiling",
-        where=compiled_at(evidence),
+        where=compiled_at(case),
         evidence={
             "first_call_s": first_s,
             "compile_s": measured.compile_s,

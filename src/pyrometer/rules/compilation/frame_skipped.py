@@ -54,15 +54,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.breaks.record import Break, SkippedFrame
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(code="PYR412", name="frame-skipped", doc=__doc__, severity="warning", fix_class="semantic")
 
@@ -70,9 +71,9 @@ KINDS = frozenset({"break", "error"})
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding per function that was given up without anybody's wish."""
-    report = evidence.compiled
+    report = case.compiled
     if report is None:
         return
     would = is_hypothetical(report)

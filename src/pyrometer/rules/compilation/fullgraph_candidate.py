@@ -48,7 +48,7 @@ from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(code="PYR410", name="fullgraph-candidate", doc=__doc__, severity="info", fix_class="exact")
 
@@ -56,12 +56,12 @@ COMPILED = frozenset({"compiled", "empty"})
 
 
 @RULE.in_evidence("compiled", "source")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The calls of torch.compile that could say so."""
-    report = evidence.compiled
+    report = case.compiled
     if report is None or is_hypothetical(report) or not _is_whole(report):
         return
-    calls = [call for module in evidence.modules for call in compile_calls(module)]
+    calls = [call for module in case.modules for call in compile_calls(module)]
     for call in calls:
         if _says(call) or not (len(calls) == 1 or _was_compiled(call, report)):
             continue

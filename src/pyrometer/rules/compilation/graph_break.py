@@ -66,18 +66,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.certain_breaks import certain_breaks
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import one_more_graph
-from pyrometer.rules.finding import Cost, Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
     from pyrometer.compiler.breaks.record import Break, Rewrite
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(code="PYR401", name="graph-break", doc=__doc__, severity="warning", fix_class="semantic")
@@ -108,9 +110,9 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding per line at which graphs ended."""
-    report = evidence.compiled
+    report = case.compiled
     if report is None:
         return
     would = is_hypothetical(report)
@@ -131,7 +133,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 "left_eager": [place.text for place in found.left_eager],
             },
             links=[f"/compiled/breaks/{number}"],
-            cost=None if would else _cost(found, evidence),
+            cost=None if would else _cost(found, case),
             fix_class=first.exactness if first is not None else RULE.fix_class,
             confidence="high",
             advice=f"{_sentence(first.title)}. {first.why}" if first is not None else OTHERWISE,
@@ -150,11 +152,11 @@ def _message(found: Break, *, would: bool) -> str:
     return f"{ends}: {reason}{lost}{times}"
 
 
-def _cost(found: Break, evidence: Evidence) -> Cost | None:
+def _cost(found: Break, case: Case) -> Cost | None:
     """Of a break behind which a graph follows; what an uncompiled function costs was not measured."""
-    if evidence.compiled is None or found.skips_frame or found.skips_rest:
+    if case.compiled is None or found.skips_frame or found.skips_rest:
         return None
-    return one_more_graph(found.sites, evidence, evidence.compiled)
+    return one_more_graph(found.sites, case, case.compiled)
 
 
 def _code(rewrite: Rewrite | None) -> str | None:

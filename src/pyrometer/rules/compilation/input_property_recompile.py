@@ -52,7 +52,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR403", name="input-property-recompile", doc=__doc__, severity="warning", fix_class="semantic"
@@ -76,9 +76,9 @@ GENERAL = "Give the input the same properties in all calls"
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding per function and property."""
-    report = evidence.compiled
+    report = case.compiled
     if report is None:
         return
     would = is_hypothetical(report)
@@ -94,7 +94,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 "called_from": group.callers,
             },
             links=group.links,
-            cost=None if would else once_in_a_run(group.compile_s, evidence, report),
+            cost=None if would else once_in_a_run(group.compile_s, case, report),
             confidence="high",
             advice=f"{advice}.",
             rewrite=rewrite,

@@ -70,16 +70,17 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.rules.compilation.patterns.compile_calls import mentions_compile
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.recompilations import Recompilations, recompilations, strict_words
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -102,9 +103,9 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding per module and attribute."""
-    report = evidence.compiled
+    report = case.compiled
     if report is None:
         return
     would = is_hypothetical(report)
@@ -116,10 +117,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         yield RULE.finding(
             message=f"{group.told(would=would)} for an integer that changes: {group.what}",
             severity="info" if would else "warning",
-            where=_place(group, changed.name.rpartition(".")[2], evidence),
+            where=_place(group, changed.name.rpartition(".")[2], case),
             evidence={**group.figures, "attribute": changed.name},
             links=group.links,
-            cost=None if would else once_in_a_run(group.compile_s, evidence, report),
+            cost=None if would else once_in_a_run(group.compile_s, case, report),
             confidence="high",
             advice=f"{ADVICE} Where it must stay an integer, let torch open it.",
             rewrite=f"{SETTING} = True" if SETTING in words else None,
@@ -142,11 +143,11 @@ def _counters(module: Module) -> Iterator[tuple[ast.AugAssign, ast.Attribute]]:
             yield statement, target
 
 
-def _place(group: Recompilations, attribute: str, evidence: Evidence) -> Place:
+def _place(group: Recompilations, attribute: str, case: Case) -> Place:
     """The only line of the user's files that counts the attribute, else the function that was compiled again."""
     lines = [
         Place(file=module.path, line=statement.lineno, function=group.last.function)
-        for module in evidence.modules
+        for module in case.modules
         for statement, target in _counters(module)
         if target.attr == attribute
     ]

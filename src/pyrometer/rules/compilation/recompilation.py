@@ -57,7 +57,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from pyrometer.compiler.recompiles.record import ChangedInput
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR402",
@@ -94,9 +94,9 @@ GENERAL = "Keep what the guard names the same in all calls, or take what depends
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding per function and input."""
-    report = evidence.compiled
+    report = case.compiled
     if report is None:
         return
     for group in recompilations(report, "other"):
@@ -110,7 +110,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             where=group.place,
             evidence={**group.figures, "called_from": group.callers},
             links=group.links,
-            cost=None if would else once_in_a_run(group.compile_s, evidence, report),
+            cost=None if would else once_in_a_run(group.compile_s, case, report),
             lever=remedy.lever,
             confidence="high",
             advice=remedy.advice,

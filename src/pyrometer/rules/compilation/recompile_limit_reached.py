@@ -46,16 +46,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import RESOURCE, once_in_a_run
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.compiler.recompiles.record import LimitReached
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR404",
@@ -72,9 +73,9 @@ OF_VALUES = "Keep what the guard names the same in all calls, pass it as a tenso
 
 
 @RULE.in_evidence("compiled")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding per function."""
-    report = evidence.compiled
+    report = case.compiled
     if report is None:
         return
     would = is_hypothetical(report)
@@ -100,7 +101,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 "failing_guards": [cause.guard for cause in found.causes],
             },
             links=[f"/compiled/limits/{number}"],
-            cost=None if would else once_in_a_run(seconds, evidence, report),
+            cost=None if would else once_in_a_run(seconds, case, report),
             lever="shape_buckets" if by_size else None,
             confidence="high",
             advice=OF_SIZES if by_size else OF_VALUES,

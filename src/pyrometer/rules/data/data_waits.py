@@ -56,6 +56,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, format_seconds
 from pyrometer.rules.data.patterns.advised import (
     DATA,
@@ -67,14 +69,14 @@ from pyrometer.rules.data.patterns.advised import (
     told_share,
     waiting_cost,
 )
-from pyrometer.rules.finding import Finding, Gain, Place
-from pyrometer.rules.joining import module_of
+from pyrometer.rules.finding import Finding
+from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.loading.report import LoaderReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.rank_report import RankReport
 
 RULE = declare(
@@ -112,26 +114,26 @@ REMEDIES = {
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The wait as the loader was observed, with the place from the trace."""
-    report = evidence.loading
+    report = case.loading
     if report is None:
         return
     enough = "min_share_unadvised" if _nothing_helps(report) else "min_share"
-    told = told_share(report, evidence)
-    if told.share < evidence.limit(RULE, enough):
+    told = told_share(report, case)
+    if told.share < case.limit(RULE, enough):
         return
-    place = _slow_function(evidence) or loader_place(evidence)
+    place = _slow_function(case) or loader_place(case)
     yield RULE.finding(
         message=f"{format_percent(told.share)} of a step, {format_seconds(told.wait_s)} of "
         f"{format_seconds(told.step_s)}, go to getting its data{_within(place)}",
         where=place,
-        evidence=facts(report, evidence),
+        evidence=facts(report, case),
         links=["/loading/data_share", "/loading/stages"],
-        cost=waiting_cost(report, evidence),
-        predicted_gain=_gain(report, evidence),
+        cost=waiting_cost(report, case),
+        gain=_gain(report, case),
         lever=_lever(report),
-        confidence="medium" if differing(report, evidence) else "high",
+        confidence="medium" if differing(report, case) else "high",
         advice=_advice(report, place),
         rewrite=report.advice[0].use if report.advice else None,
         resource=DATA,
@@ -139,22 +141,22 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("trace")
-def explain_trace(evidence: Evidence) -> Iterator[Finding]:
+def explain_trace(case: Case) -> Iterator[Finding]:
     """The wait as a trace shows it, where no loader was observed."""
-    trace = evidence.trace
-    if trace is None or evidence.loading is not None or not trace.span_ns:
+    trace = case.trace
+    if trace is None or case.loading is not None or not trace.span_ns:
         return
     share = trace.breakdown_ns.data / trace.span_ns
-    if share < evidence.limit(RULE, "min_share"):
+    if share < case.limit(RULE, "min_share"):
         return
-    place = _slow_function(evidence) or Place()
+    place = _slow_function(case) or Place()
     yield RULE.finding(
         message=f"{format_percent(share)} of the traced time the step only waits for its data{_within(place)}",
         where=place,
         evidence={"data_share": share, "num_steps": len(trace.steps)},
         links=["/trace/breakdown_ns/data"],
-        cost=evidence.cost_of(share, "trace: time in which only the loading ran"),
-        predicted_gain=_traced_gain(trace),
+        cost=case.cost_of(share, "trace: time in which only the loading ran"),
+        gain=_traced_gain(trace),
         confidence="medium",
         advice=f"Make batches while the step runs (num_workers of the DataLoader){_first_look(place)}.",
         resource=DATA,
@@ -172,9 +174,9 @@ def _lever(report: LoaderReport) -> str | None:
     return next(advised, "num_workers" if report.verdict == "serial" else None)
 
 
-def _gain(report: LoaderReport, evidence: Evidence) -> Gain:
+def _gain(report: LoaderReport, case: Case) -> Gain:
     """From data for free to the best single advice; to nothing where none is predicted."""
-    free = free_ratio(report, evidence)
+    free = free_ratio(report, case)
     gains = [gain_of(one, report, free) for one in report.advice]
     highs = [gain.ratio_high for gain in gains if gain is not None]
     known = [high for high in highs if high is not None]
@@ -197,21 +199,12 @@ def _traced_gain(trace: RankReport) -> Gain | None:
     )
 
 
-def _slow_function(evidence: Evidence) -> Place | None:
-    """The function in which the trace spends most of its loading; its path as the sources have it."""
-    if evidence.trace is None:
+def _slow_function(case: Case) -> Place | None:
+    """The function in which the trace spends most of its loading."""
+    if case.trace is None:
         return None
-    from pyrometer.trace.reporting.causes import find_causes
-
-    cause = next((one for one in find_causes(evidence.trace) if one.code == "data"), None)
-    if cause is None or cause.where.file is None:
-        return None
-    module = module_of(cause.where.file, evidence.modules)
-    return Place(
-        file=cause.where.file if module is None else module.path,
-        line=cause.where.line,
-        function=cause.where.function,
-    )
+    loading = case.trace.critical_path.loading
+    return place_of(case, loading) if loading.file is not None else None
 
 
 def _within(place: Place) -> str:

@@ -48,7 +48,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR314",
@@ -60,6 +60,6 @@ RULE = declare(
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The loader's advice to make samples cheaper."""
-    yield from advised(RULE, evidence, "cheaper-samples", "constant-time-access")
+    yield from advised(RULE, case, "cheaper-samples", "constant-time-access")

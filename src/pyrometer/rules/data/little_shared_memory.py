@@ -34,12 +34,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
 from pyrometer.rules.data.patterns.advised import advised
-from pyrometer.rules.finding import Cost, Finding
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR316",
@@ -51,21 +52,21 @@ RULE = declare(
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The loader's advice to give more shared memory; an error where a full queue does not fit at all."""
-    report = evidence.loading
+    report = case.loading
     if report is None or report.shm_free_bytes is None:
         return
     yield from advised(
         RULE,
-        evidence,
+        case,
         "shared-memory",
         severity="error" if report.shm_needed_bytes > report.shm_free_bytes else "warning",
         cost=Cost(
             bytes=report.shm_needed_bytes,
             method="size of one batch, times the batches of a full queue and the one in use",
         ),
-        predicted_gain=None,
+        gain=None,
         confidence="high",
         resource="peak:shared",
     )

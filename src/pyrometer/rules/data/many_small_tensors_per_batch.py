@@ -37,14 +37,15 @@ from collections.abc import Iterator
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.data.patterns.advised import advised
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR309",
@@ -64,22 +65,22 @@ RULE = declare(
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The advice to pack tensors, or lists of numbers."""
-    yield from advised(RULE, evidence, "pack-tensors", "arrays-not-lists", cost=None)
+    yield from advised(RULE, case, "pack-tensors", "arrays-not-lists", cost=None)
 
 
 @RULE.in_evidence("program")
-def explain_inputs(evidence: Evidence) -> Iterator[Finding]:
+def explain_inputs(case: Case) -> Iterator[Finding]:
     """Many small inputs of a model that is on a device."""
-    program = evidence.program
-    if program is None or program.device in {"cpu", "none"} or _is_advised(evidence):
+    program = case.program
+    if program is None or program.device in {"cpu", "none"} or _is_advised(case):
         return
     sizes = [one.num_bytes for one in program.inputs]
-    if len(sizes) < evidence.limit(RULE, "min_tensors"):
+    if len(sizes) < case.limit(RULE, "min_tensors"):
         return
     typical = median(sizes)
-    if typical > evidence.limit(RULE, "max_median_bytes"):
+    if typical > case.limit(RULE, "max_median_bytes"):
         return
     yield RULE.finding(
         message=f"a step is given {len(sizes)} tensors, the median one of {format_bytes(typical)}",
@@ -93,5 +94,5 @@ def explain_inputs(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _is_advised(evidence: Evidence) -> bool:
-    return bool(advised(RULE, evidence, "pack-tensors", "arrays-not-lists"))
+def _is_advised(case: Case) -> bool:
+    return bool(advised(RULE, case, "pack-tensors", "arrays-not-lists"))

@@ -81,7 +81,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -95,9 +95,9 @@ RULE = declare(
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The loader's advice to use workers, or more of them."""
-    yield from advised(RULE, evidence, "more-workers")
+    yield from advised(RULE, case, "more-workers")
 
 
 @RULE.in_source

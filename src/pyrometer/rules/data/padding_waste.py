@@ -46,16 +46,18 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.data.patterns.advised import advised
 from pyrometer.rules.data.patterns.loaders import trains
-from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -73,13 +75,13 @@ LEFT_OVER = 0.1
 
 
 @RULE.in_evidence("measurement")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The measured share of padding."""
-    measured = evidence.measurement
+    measured = case.measurement
     if measured is None or measured.padding_ratio is None:
         return
     share = measured.padding_ratio
-    if share < evidence.limit(RULE, "min_padding"):
+    if share < case.limit(RULE, "min_padding"):
         return
     yield RULE.finding(
         message=f"{format_percent(share, 2)} of the places that a step computes are padding",
@@ -91,7 +93,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             share=share,
             method="share of padded places, as if each place took the same time",
         ),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=(1 - share) / (1 - LEFT_OVER),
             ratio_high=1.0,
             method="bound: time in proportion to the places, a tenth of padding left; nothing where shapes do not matter",
@@ -105,12 +107,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("loading")
-def explain_samples(evidence: Evidence) -> Iterator[Finding]:
+def explain_samples(case: Case) -> Iterator[Finding]:
     """The advice of the sample profile on lengths, where padding was not measured in the step itself."""
-    if evidence.measurement is None or evidence.measurement.padding_ratio is None:
-        yield from advised(
-            RULE, evidence, "pad-to-longest", "bucket-by-length", cost=None, resource="padding"
-        )
+    if case.measurement is None or case.measurement.padding_ratio is None:
+        yield from advised(RULE, case, "pad-to-longest", "bucket-by-length", cost=None, resource="padding")
 
 
 @RULE.in_source

@@ -62,7 +62,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -92,9 +92,9 @@ DETERMINISTIC = frozenset(
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The advice to keep what came out the same whenever it was asked for."""
-    yield from advised(RULE, evidence, "cache-repeated-work", severity="warning")
+    yield from advised(RULE, case, "cache-repeated-work", severity="warning")
 
 
 @RULE.in_source

@@ -55,16 +55,18 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.advised import DATA, advised, facts, free_ratio, waiting_cost
 from pyrometer.rules.data.patterns.loaders import loader_calls
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -83,30 +85,30 @@ MAKING = ("fetch", "decode", "collate")
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """A collate function that takes much of the time that the step waits for."""
-    report = evidence.loading
-    found = advised(RULE, evidence, "default-collate", "vectorise-collate")
+    report = case.loading
+    found = advised(RULE, case, "default-collate", "vectorise-collate")
     yield from found
     if report is None or found:
         return
     times = {stage.name: stage.per_step_s for stage in report.stages if stage.name in MAKING}
     whole_s, collate_s = sum(times.values()), times.get("collate", 0.0)
-    if not whole_s or report.data_share < evidence.limit(RULE, "min_wait_share"):
+    if not whole_s or report.data_share < case.limit(RULE, "min_wait_share"):
         return
     share = collate_s / whole_s
-    if share < evidence.limit(RULE, "min_collate_share"):
+    if share < case.limit(RULE, "min_collate_share"):
         return
-    place = _collate_place(evidence)
+    place = _collate_place(case)
     yield RULE.finding(
         message=f"putting samples together takes {format_percent(share, 2)} of making a batch, "
         f"{format_seconds(collate_s)} per step",
         where=place,
-        evidence={**facts(report, evidence), "collate_s": collate_s, "collate_share": share},
+        evidence={**facts(report, case), "collate_s": collate_s, "collate_share": share},
         links=["/loading/stages"],
-        cost=waiting_cost(report, evidence),
-        predicted_gain=Gain(
-            ratio_low=1 - share * (1 - free_ratio(report, evidence)),
+        cost=waiting_cost(report, case),
+        gain=Gain(
+            ratio_low=1 - share * (1 - free_ratio(report, case)),
             ratio_high=1.0,
             method="bound: the wait falls by the collate function's share of making a batch, if that took no time",
         ),
@@ -156,8 +158,8 @@ def _element(module: Module, statement: ast.Assign) -> ast.Subscript | None:
     return target if single and sum(bool(used & names) for names in counters) >= 2 else None
 
 
-def _collate_place(evidence: Evidence) -> Place:
-    for module in evidence.modules:
+def _collate_place(case: Case) -> Place:
+    for module in case.modules:
         for function in _collate_functions(module):
             return Place(file=module.path, line=function.lineno, function=function.name)
     return Place()

@@ -44,7 +44,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -58,9 +58,9 @@ RULE = declare(
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The loader's advice to prepare more batches."""
-    yield from advised(RULE, evidence, "deeper-queue", severity="warning")
+    yield from advised(RULE, case, "deeper-queue", severity="warning")
 
 
 @RULE.in_source

@@ -46,7 +46,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR315",
@@ -58,6 +58,6 @@ RULE = declare(
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The loader's advice to decode with one thread per worker."""
-    yield from advised(RULE, evidence, "one-thread-per-worker", confidence="high")
+    yield from advised(RULE, case, "one-thread-per-worker", confidence="high")

@@ -54,7 +54,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -78,10 +78,10 @@ RANKS = (
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The loader's advice to use fewer workers; idle ones cost memory, not time."""
-    yield from advised(RULE, evidence, "no-workers")
-    yield from advised(RULE, evidence, "fewer-workers", severity="info", cost=None, confidence="high")
+    yield from advised(RULE, case, "no-workers")
+    yield from advised(RULE, case, "fewer-workers", severity="info", cost=None, confidence="high")
 
 
 @RULE.in_source

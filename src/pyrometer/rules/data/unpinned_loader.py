@@ -57,7 +57,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -72,9 +72,9 @@ RULE = declare(
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The loader's advice to pin, which it gives from the time that the copy to the device takes."""
-    yield from advised(RULE, evidence, "pin-memory", resource="copy:h2d", cost=None)
+    yield from advised(RULE, case, "pin-memory", resource="copy:h2d", cost=None)
 
 
 @RULE.in_source

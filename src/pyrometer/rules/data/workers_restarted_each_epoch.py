@@ -61,7 +61,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -75,9 +75,9 @@ RULE = declare(
 
 
 @RULE.in_evidence("loading")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The loader's advice to keep its workers."""
-    yield from advised(RULE, evidence, "persistent-workers", severity="warning")
+    yield from advised(RULE, case, "persistent-workers", severity="warning")
 
 
 @RULE.in_source

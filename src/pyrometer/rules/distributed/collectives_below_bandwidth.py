@@ -35,13 +35,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_percent, format_rate
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.trace.jobs.job import Job
     from pyrometer.trace.jobs.waits import JobCollective
@@ -79,20 +80,20 @@ class Reachable(NamedTuple):
 
 
 @RULE.in_evidence("job")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Large collectives far below what is known to be possible."""
-    job = evidence.job
+    job = case.job
     span = sum(row.span_ns for row in job.ranks) if job is not None else 0
     if job is None or not span:
         return
     for index, one in enumerate(job.collectives):
-        if (one.bytes or 0) < evidence.limit(RULE, "min_bytes") or not one.bus_bandwidth:
+        if (one.bytes or 0) < case.limit(RULE, "min_bytes") or not one.bus_bandwidth:
             continue
-        if one.num_matched < evidence.limit(RULE, "min_calls"):
+        if one.num_matched < case.limit(RULE, "min_calls"):
             continue
-        slow = [each for each in _reachable(evidence, job, one) if one.bus_bandwidth < each.least * each.rate]
+        slow = [each for each in _reachable(case, job, one) if one.bus_bandwidth < each.least * each.rate]
         share = max(0, one.duration_ns - one.wait_ns) / span
-        if not slow or share < evidence.limit(RULE, "min_share"):
+        if not slow or share < case.limit(RULE, "min_share"):
             continue
         best = max(slow, key=lambda each: each.rate)
         spared = share * (1 - one.bus_bandwidth / best.rate)
@@ -113,7 +114,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             cost=Cost(
                 share=spared, method="time of the calls, without waiting, beyond what that bandwidth takes"
             ),
-            predicted_gain=Gain(
+            gain=Gain(
                 ratio_low=1 - spared,
                 ratio_high=1.0,
                 method=f"bound: {best.why}, and nothing of it hidden so far",
@@ -127,22 +128,22 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _reachable(evidence: Evidence, job: Job, one: JobCollective) -> Iterator[Reachable]:
+def _reachable(case: Case, job: Job, one: JobCollective) -> Iterator[Reachable]:
     fastest = max(
         (
             group.best_bus_bandwidth or 0.0
-            for report in evidence.ranks
+            for report in case.ranks
             for group in report.collectives
             if (group.name, group.group, group.dtype) == (one.name, one.group, one.dtype)
         ),
         default=0.0,
     )
     if fastest:
-        yield Reachable(fastest, evidence.limit(RULE, "min_of_fastest"), "its fastest call")
+        yield Reachable(fastest, case.limit(RULE, "min_of_fastest"), "its fastest call")
     hosts = {row.host for row in job.ranks}
     if len(hosts) == 1 and None not in hosts:
-        names = {name for report in evidence.ranks for name in report.devices}
+        names = {name for report in case.ranks for name in report.devices}
         rates = [next((rate for known, rate in NVLINK if known.search(name)), 0.0) for name in names]
         slowest = min(rates, default=0.0)
         if slowest:
-            yield Reachable(slowest, evidence.limit(RULE, "min_of_link"), "NVLink's bandwidth")
+            yield Reachable(slowest, case.limit(RULE, "min_of_link"), "NVLink's bandwidth")

@@ -42,13 +42,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.rules.distributed.patterns.wrapping import DATA_PARALLEL
-from pyrometer.rules.finding import Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -76,9 +76,9 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """A DataParallel in a program."""
-    for index, wrapper in enumerate(evidence.program.wrappers if evidence.program is not None else []):
+    for index, wrapper in enumerate(case.program.wrappers if case.program is not None else []):
         if wrapper.type_name == "DataParallel":
             yield RULE.finding(
                 message="the model is wrapped in DataParallel, which copies it to every device in each step, from one process",

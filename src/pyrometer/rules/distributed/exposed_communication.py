@@ -39,14 +39,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.distributed.patterns.collectives import place_of_collective
-from pyrometer.rules.finding import Gain
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.trace.analysis.collectives import CollectiveGroup
     from pyrometer.trace.reporting.rank_report import RankReport
@@ -69,17 +69,17 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Communication in the open, on the rank that is looked at."""
-    report = evidence.trace
+    report = case.trace
     if report is None or not report.span_ns or not report.collectives:
         return
-    exposed, waited = report.breakdown_ns.exposed_comm, _waited(evidence, report)
+    exposed, waited = report.breakdown_ns.exposed_comm, _waited(case, report)
     share = max(0, exposed - (waited or 0)) / report.span_ns
-    if share < evidence.limit(RULE, "min_share"):
+    if share < case.limit(RULE, "min_share"):
         return
     worst = report.collectives[0]
-    step_s = evidence.step_s
+    step_s = case.step_s
     yield RULE.finding(
         message=(
             f"communication that nothing hides takes {format_percent(share)} of the time, "
@@ -97,12 +97,12 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             else None,
         },
         links=["/trace/collectives/0", "/trace/breakdown_ns"],
-        cost=evidence.cost_of(
+        cost=case.cost_of(
             share,
             "time in which a collective runs and no computing does"
             + ("" if waited is None else ", without waiting for other ranks"),
         ),
-        predicted_gain=_gain(report, share),
+        gain=_gain(report, share),
         lever="bucket_size" if worst.name == "all_reduce" else None,
         confidence="high" if waited is not None else "medium",
         advice=_advice(worst),
@@ -110,9 +110,9 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _waited(evidence: Evidence, report: RankReport) -> int | None:
+def _waited(case: Case, report: RankReport) -> int | None:
     """Waiting of this rank for others, ns; `None` where only one rank's trace is known."""
-    rows = evidence.job.ranks if evidence.job is not None else []
+    rows = case.job.ranks if case.job is not None else []
     return next((row.waited_ns for row in rows if row.rank == report.rank), None)
 
 

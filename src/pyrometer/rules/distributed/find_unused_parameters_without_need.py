@@ -35,15 +35,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, is_set, wrappings
-from pyrometer.rules.finding import Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -70,14 +70,14 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("program", "numerics")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The setting is on, and every parameter was used."""
-    gradients = evidence.numerics.gradients if evidence.numerics is not None else None
-    if gradients is None or len(gradients.norms) < evidence.limit(RULE, "min_steps"):
+    gradients = case.numerics.gradients if case.numerics is not None else None
+    if gradients is None or len(gradients.norms) < case.limit(RULE, "min_steps"):
         return
     if gradients.never or gradients.sometimes:
         return
-    for index, wrapper in distributed_wrappers(evidence):
+    for index, wrapper in distributed_wrappers(case):
         if wrapper.settings.get("find_unused_parameters") is True:
             steps = counted(len(gradients.norms), "step")
             yield RULE.finding(

@@ -30,14 +30,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -52,13 +53,13 @@ RULE = declare(
 
 
 @RULE.in_evidence("program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Wrapped models whose gradients and buckets are apart."""
-    program = evidence.program
+    program = case.program
     size = gradient_bytes(program) if program is not None else 0
-    if size < evidence.limit(RULE, "min_bytes"):
+    if size < case.limit(RULE, "min_bytes"):
         return
-    for index, wrapper in distributed_wrappers(evidence):
+    for index, wrapper in distributed_wrappers(case):
         if wrapper.settings.get("gradient_as_bucket_view") is False:
             yield RULE.finding(
                 message=f"gradients are kept twice, in the parameters and in the buckets: {format_bytes(size)} more",
@@ -66,7 +67,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 evidence={"gradient_bytes": size},
                 links=[f"/program/wrappers/{index}"],
                 cost=Cost(bytes=size, method="size of the trainable parameters"),
-                predicted_gain=Gain(saves_bytes=size, method="model: one copy of each gradient less"),
+                gain=Gain(saves_bytes=size, method="model: one copy of each gradient less"),
                 confidence="high",
                 advice="Set `gradient_as_bucket_view=True`; do not keep gradients from one step to the next.",
                 rewrite="DistributedDataParallel(model, gradient_as_bucket_view=True)",

@@ -32,13 +32,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.trace.jobs.job import Job
 
@@ -56,17 +57,15 @@ RULE = declare(
 
 
 @RULE.in_evidence("job")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The rank that computes most, beside the mean."""
-    job = evidence.job
+    job = case.job
     if job is None or job.compute_imbalance is None or len(job.ranks) < 2 or _stages(job):
         return
     worst = max(job.ranks, key=lambda row: row.compute_ns)
     mean = sum(row.compute_ns for row in job.ranks) / len(job.ranks)
     share = (worst.compute_ns - mean) / max(row.span_ns for row in job.ranks)
-    if job.compute_imbalance < evidence.limit(RULE, "min_imbalance") or share < evidence.limit(
-        RULE, "min_share"
-    ):
+    if job.compute_imbalance < case.limit(RULE, "min_imbalance") or share < case.limit(RULE, "min_share"):
         return
     more = job.compute_imbalance - 1
     yield RULE.finding(
@@ -79,8 +78,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             "num_ranks": len(job.ranks),
         },
         links=["/job/ranks"],
-        cost=evidence.cost_of(share, "computing of the busiest rank above the mean"),
-        predicted_gain=Gain(ratio_low=1 - share, ratio_high=1.0, method="bound: all ranks at the mean"),
+        cost=case.cost_of(share, "computing of the busiest rank above the mean"),
+        gain=Gain(ratio_low=1 - share, ratio_high=1.0, method="bound: all ranks at the mean"),
         confidence="medium",
         advice=(
             "Even out what ranks get: batches by number of tokens or pixels instead of samples, experts and layers by their cost. "

@@ -52,16 +52,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, significant
 from pyrometer.rules.distributed.patterns.accumulation import accumulations
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes, wrappings
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -101,16 +102,16 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace", "program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Steps that reduce their gradients more than once."""
-    report, program = evidence.trace, evidence.program
-    if report is None or program is None or not distributed_wrappers(evidence) or not report.span_ns:
+    report, program = case.trace, case.program
+    if report is None or program is None or not distributed_wrappers(case) or not report.span_ns:
         return
     needed = gradient_bytes(program)
     reduces = [group for group in report.collectives if group.name == "all_reduce" and group.bytes]
-    per_step = sum(group.bytes or 0 for group in reduces) / evidence.num_traced_steps
+    per_step = sum(group.bytes or 0 for group in reduces) / case.num_traced_steps
     times = per_step / needed if needed else 0.0
-    if times < evidence.limit(RULE, "min_times"):
+    if times < case.limit(RULE, "min_times"):
         return
     share = sum(group.exposed_ns for group in reduces) / report.span_ns
     spared = share * (1 - 1 / times)
@@ -130,7 +131,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         },
         links=["/trace/collectives", "/program/wrappers"],
         cost=Cost(share=spared, method="exposed time of the reductions beyond one per step"),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - spared, ratio_high=1.0, method="removal of the reductions beyond one per step"
         ),
         confidence="medium",

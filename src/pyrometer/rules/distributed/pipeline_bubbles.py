@@ -34,13 +34,14 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.trace.jobs.pipeline import Pipeline
 
@@ -59,14 +60,14 @@ RULE = declare(
 
 
 @RULE.in_evidence("job")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Pipelines that stand still longer than they should."""
-    for index, one in enumerate(evidence.job.pipelines if evidence.job is not None else []):
-        if one.bubble <= evidence.limit(RULE, "max_bubble"):
+    for index, one in enumerate(case.job.pipelines if case.job is not None else []):
+        if one.bubble <= case.limit(RULE, "max_bubble"):
             continue
         excess = one.bubble - one.theoretical_bubble
-        uneven = excess > evidence.limit(RULE, "max_excess")
-        wanted = micro_batches_for(evidence.limit(RULE, "wanted_bubble"), one.num_stages)
+        uneven = excess > case.limit(RULE, "max_excess")
+        wanted = micro_batches_for(case.limit(RULE, "wanted_bubble"), one.num_stages)
         slowest = max(one.stages, key=lambda stage: stage.compute_ns)
         yield RULE.finding(
             message=(
@@ -88,7 +89,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 share=one.bubble,
                 method="time without computing, mean of stages",
             ),
-            predicted_gain=_gain(one, wanted, excess),
+            gain=_gain(one, wanted, excess),
             confidence="high",
             advice=_advice(one, wanted, slowest.stage if uneven else None),
             resource="pipeline",

@@ -37,16 +37,16 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
 from pyrometer.quantity import format_bytes, format_percent
 from pyrometer.rules.distributed.patterns.collectives import place_of_collective
 from pyrometer.rules.distributed.patterns.wrapping import wrappings
-from pyrometer.rules.finding import Cost, Gain
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
     from pyrometer.trace.analysis.collectives import CollectiveGroup
@@ -96,18 +96,18 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Small all-reduces in a trace."""
-    report = evidence.trace
+    report = case.trace
     if report is None or not report.span_ns:
         return
     for index, group in enumerate(report.collectives):
-        per_step = group.num_calls / evidence.num_traced_steps
+        per_step = group.num_calls / case.num_traced_steps
         share = group.exposed_ns / report.span_ns
-        if _is_small(evidence, group) and per_step >= evidence.limit(RULE, "min_calls_per_step"):
-            if share < evidence.limit(RULE, "min_share"):
+        if _is_small(case, group) and per_step >= case.limit(RULE, "min_calls_per_step"):
+            if share < case.limit(RULE, "min_share"):
                 continue
-            mean, saved = (group.bytes or 0) / group.num_calls, _saved(group, evidence.num_traced_steps)
+            mean, saved = (group.bytes or 0) / group.num_calls, _saved(group, case.num_traced_steps)
             yield RULE.finding(
                 message=(
                     f"gradients are reduced in {per_step:.0f} messages of {format_bytes(mean)} per step, which take "
@@ -122,7 +122,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 },
                 links=[f"/trace/collectives/{index}"],
                 cost=Cost(share=share, method="time of these calls in which nothing computes"),
-                predicted_gain=Gain(
+                gain=Gain(
                     ratio_low=1 - min(saved / report.span_ns, share),
                     ratio_high=1.0,
                     method="model: the shortest call is latency, paid once per 25 MiB instead",
@@ -134,10 +134,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-def _is_small(evidence: Evidence, group: CollectiveGroup) -> bool:
+def _is_small(case: Case, group: CollectiveGroup) -> bool:
     if group.name != "all_reduce" or not group.bytes or not group.num_calls:
         return False
-    return group.bytes / group.num_calls < evidence.limit(RULE, "max_mean_bytes")
+    return group.bytes / group.num_calls < case.limit(RULE, "max_mean_bytes")
 
 
 def _saved(group: CollectiveGroup, num_steps: int) -> float:

@@ -30,14 +30,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers
-from pyrometer.rules.finding import Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -52,14 +52,14 @@ RULE = declare(
 
 
 @RULE.in_evidence("program", "numerics")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The same parameters are left out in every step."""
-    gradients = evidence.numerics.gradients if evidence.numerics is not None else None
-    if gradients is None or len(gradients.norms) < evidence.limit(RULE, "min_steps"):
+    gradients = case.numerics.gradients if case.numerics is not None else None
+    if gradients is None or len(gradients.norms) < case.limit(RULE, "min_steps"):
         return
     if gradients.sometimes or not gradients.never:
         return
-    for index, wrapper in distributed_wrappers(evidence):
+    for index, wrapper in distributed_wrappers(case):
         searches = wrapper.settings.get("find_unused_parameters") is True
         if searches and wrapper.settings.get("static_graph") is False:
             yield RULE.finding(

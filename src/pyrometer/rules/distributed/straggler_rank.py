@@ -36,13 +36,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.finding import Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.trace.jobs.stragglers import Straggler, Suspect
 
@@ -60,16 +61,16 @@ RULE = declare(
 
 
 @RULE.in_evidence("job")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Ranks whose delay lengthens the step of all."""
-    job = evidence.job
+    job = case.job
     span = max((row.span_ns for row in job.ranks), default=0) if job is not None else 0
     if job is None or not span:
         return
     for index, one in enumerate(job.stragglers):
         share = one.gain_ns / span
-        steady = one.persistence is None or one.persistence >= evidence.limit(RULE, "min_persistence")
-        if share < evidence.limit(RULE, "min_share") or not steady:
+        steady = one.persistence is None or one.persistence >= case.limit(RULE, "min_persistence")
+        if share < case.limit(RULE, "min_share") or not steady:
             continue
         suspect = one.suspects[0] if one.suspects else None
         yield RULE.finding(
@@ -83,8 +84,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 "suspects": [each.name for each in one.suspects],
             },
             links=[f"/job/stragglers/{index}"],
-            cost=evidence.cost_of(share, "its delay, up to what the others wait in the open beyond itself"),
-            predicted_gain=Gain(
+            cost=case.cost_of(share, "its delay, up to what the others wait in the open beyond itself"),
+            gain=Gain(
                 ratio_low=1 - share, ratio_high=1 - share / 2, method="model: half to all of its delay gone"
             ),
             confidence="high" if one.persistence is not None else "medium",

@@ -54,7 +54,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -92,7 +92,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Indexing that a trace shows to wait, with what it costs."""
 
     def tell(stall: Stall) -> Told:
@@ -100,7 +100,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             return Told(KEEP_SHAPE)
         return Told(*advise(stall.module, stall.read))
 
-    return stall_findings(RULE, evidence, tell)
+    return stall_findings(RULE, case, tell)
 
 
 def advise(module: Module, read: Read) -> tuple[str, str | None]:

@@ -48,7 +48,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR115",
@@ -64,17 +64,17 @@ WORDS = {"H2D": "to the device", "D2H": "to the host"}
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Copies of pinned memory that nothing runs beside."""
-    report = evidence.trace
+    report = case.trace
     for direction, words in WORDS.items():
-        for found in copied(evidence, direction, "pinned"):
+        for found in copied(case, direction, "pinned"):
             assert report is not None
             kind = found.kind
             share = kind.exposed_ns / report.span_ns
-            if share < evidence.limit(RULE, "min_share"):
+            if share < case.limit(RULE, "min_share"):
                 continue
-            per_step = kind.total_bytes / evidence.num_traced_steps
+            per_step = kind.total_bytes / case.num_traced_steps
             hidden = 1 - kind.exposed_ns / max(kind.busy_ns, 1)
             yield RULE.finding(
                 message=(
@@ -84,8 +84,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 where=found.place,
                 evidence={"bytes_per_step": per_step, "hidden_share": hidden, "gb_per_s": kind.gb_per_s},
                 links=[f"/trace/copies/kinds/{found.row}"],
-                cost=copy_cost(evidence, share, "copies of pinned memory beside no kernel"),
-                predicted_gain=copy_gain(evidence, share, direction),
+                cost=copy_cost(case, share, "copies of pinned memory beside no kernel"),
+                gain=copy_gain(case, share, direction),
                 confidence="high",
                 advice=(
                     "Copy the next batch on a stream of its own while this one is worked on, and let the computing stream wait "

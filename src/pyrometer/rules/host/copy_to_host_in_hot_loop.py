@@ -49,7 +49,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -98,7 +98,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Copies that a trace shows, with what they cost."""
 
     def tell(stall: Stall) -> Told:
@@ -107,7 +107,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         )
         return Told(LATER if is_needed else f"{ADVICE} {LATER}")
 
-    return stall_findings(RULE, evidence, tell)
+    return stall_findings(RULE, case, tell)
 
 
 def is_result(module: Module, read: Read) -> bool:

@@ -41,15 +41,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR118",
@@ -62,34 +63,32 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Idle time in the garbage collector."""
-    report = evidence.trace
+    report = case.trace
     if report is None or not report.span_ns:
         return
     paused = report.idle.host_ns.get("garbage_collection", 0) / max(len(report.devices), 1)
     share = min(1.0, paused / report.span_ns)
-    if share < evidence.limit(RULE, "min_share"):
+    if share < case.limit(RULE, "min_share"):
         return
     gaps = [one for one in report.idle.gaps if one.host.kind == "garbage_collection"]
     explicit = next((one for one in gaps if one.host.name == "<built-in function collect>"), None)
     idle_of = "the device" if report.device_busy_ns else "the program"
     yield RULE.finding(
         message=f"{idle_of} stands idle for {format_percent(share)} of the time while Python collects garbage",
-        where=Place() if explicit is None else place_of(evidence, explicit.where),
+        where=Place() if explicit is None else place_of(case, explicit.where),
         evidence={
-            "pause_ns_per_step": round(paused / evidence.num_traced_steps),
+            "pause_ns_per_step": round(paused / case.num_traced_steps),
             "num_long_pauses": len(gaps),
             "longest_pause_ns": max((one.dur_ns for one in gaps), default=0),
         },
         links=["/trace/idle/host_ns/garbage_collection"],
-        cost=evidence.cost_of(
+        cost=case.cost_of(
             share, "trace: idle time with the host in the garbage collector, as a share of the span"
         ),
-        predicted_gain=untraced(evidence, share).gain(
-            "removal of the pauses; at worst they come elsewhere", worst=0.0
-        ),
-        confidence="high" if evidence.num_traced_steps > 1 else "medium",
+        gain=untraced(case, share).gain("removal of the pauses; at worst they come elsewhere", worst=0.0),
+        confidence="high" if case.num_traced_steps > 1 else "medium",
         advice=(
             "The program calls `gc.collect()` itself: call it between epochs."
             if explicit is not None

@@ -35,15 +35,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.rank_report import RankReport
 
 RULE = declare(
@@ -68,16 +70,16 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Idle time of a device while the host is busy between long kernels."""
-    report, starved = evidence.trace, starvation(evidence)
+    report, starved = case.trace, starvation(case)
     if report is None or starved is None:
         return
-    if starved.share < evidence.limit(RULE, "min_share"):
+    if starved.share < case.limit(RULE, "min_share"):
         return
-    if starved.after_short >= evidence.limit(RULE, "max_short_share"):
+    if starved.after_short >= case.limit(RULE, "max_short_share"):
         return
-    place = _place(evidence, report)
+    place = _place(case, report)
     parts, span = report.breakdown_ns, report.span_ns
     most = ", ".join(f"{one.name or one.kind}" for one in starved.doing)
     yield RULE.finding(
@@ -95,12 +97,12 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             "host_meanwhile": [one.name or one.kind for one in starved.doing],
         },
         links=["/trace/idle/groups", "/trace/breakdown_ns"],
-        cost=evidence.cost_of(
+        cost=case.cost_of(
             starved.share,
             "trace: idle time of the device while the host was busy"
             + (", bounded by the untraced step" if starved.checked else ""),
         ),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - starved.share,
             ratio_high=1.0,
             method="bound: the host is always ahead of the device",
@@ -114,7 +116,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _place(evidence: Evidence, report: RankReport) -> Place:
+def _place(case: Case, report: RankReport) -> Place:
     """Where the host was in the longest gap that it is to blame for, else the function that takes most of its time."""
     for gap in report.idle.gaps:
         if (
@@ -122,6 +124,6 @@ def _place(evidence: Evidence, report: RankReport) -> Place:
             and gap.where.file is not None
             and gap.host.kind in {"python", "operator"}
         ):
-            return place_of(evidence, gap.where)
+            return place_of(case, gap.where)
     busiest = max(report.top_lines, key=lambda line: line.self_ns, default=None)
-    return place_of(evidence, busiest) if busiest is not None else Place()
+    return place_of(case, busiest) if busiest is not None else Place()

@@ -56,7 +56,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -86,16 +86,16 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Reads that a trace shows, with what they cost."""
 
     def tell(stall: Stall) -> Told:
         if stall.module is None or stall.read is None:
             return Told(f"Find what calls {stall.point.name}{_named(stall)}. {ON_DEVICE}")
         advice, rewrite = advise(stall.module, stall.read)
-        return Told(advice, rewrite, with_it=0.0 if rewrite is None else loop_share(stall, evidence))
+        return Told(advice, rewrite, with_it=0.0 if rewrite is None else loop_share(stall, case))
 
-    return stall_findings(RULE, evidence, tell)
+    return stall_findings(RULE, case, tell)
 
 
 def advise(module: Module, read: Read) -> tuple[str, str | None]:

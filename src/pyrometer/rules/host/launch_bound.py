@@ -36,15 +36,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR110",
@@ -67,15 +69,15 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Idle time between short kernels."""
-    report, starved = evidence.trace, starvation(evidence)
+    report, starved = case.trace, starvation(case)
     if report is None or starved is None or report.launches.device is None:
         return
     launches, share = report.launches.device, starved.share * starved.after_short
-    if share < evidence.limit(RULE, "min_share"):
+    if share < case.limit(RULE, "min_share"):
         return
-    if starved.after_short < evidence.limit(RULE, "min_short_share"):
+    if starved.after_short < case.limit(RULE, "min_short_share"):
         return
     call = format_seconds(launches.call.median_ns * 1e-9) if launches.call else "–"
     kernel = format_seconds(launches.kernel.median_ns * 1e-9) if launches.kernel else "–"
@@ -86,7 +88,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             f"for {format_percent(share)} of the time the device has finished a kernel below 10 µs and waits for the next "
             f"launch (a kernel takes {kernel}, the call that launches it {call}, at the median)"
         ),
-        where=place_of(evidence, launches.sites[0].where) if launches.sites else Place(),
+        where=place_of(case, launches.sites[0].where) if launches.sites else Place(),
         evidence={
             "waiting_share": starved.share,
             "waiting_share_traced": starved.traced_share,
@@ -97,12 +99,12 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             "host_meanwhile": [one.name or one.kind for one in starved.doing],
         },
         links=["/trace/launches/device", "/trace/idle/groups"],
-        cost=evidence.cost_of(
+        cost=case.cost_of(
             share,
             "trace: idle time of the device after short kernels, on the way to the next launch"
             + (", bounded by the untraced step" if starved.checked else ""),
         ),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=low,
             ratio_high=max(low, overhead.ratio_high) if overhead is not None else 1.0,
             method="bound: no waiting for launches; worst case trace what-if without launch overhead",

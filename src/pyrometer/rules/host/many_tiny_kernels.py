@@ -39,8 +39,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
 from pyrometer.rules.places import place_of, shortened, spoken
@@ -49,7 +51,7 @@ from pyrometer.rules.rule import Limit
 from pyrometer.rules.sequences import SHORT_NS, drawn, is_tiny, told
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.analysis.launches import Dispatch
     from pyrometer.trace.analysis.sequences import Sequence
     from pyrometer.trace.program.call_sites import CallSite
@@ -95,21 +97,21 @@ class Tiny:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Tiny kernels, or tiny operators where there is no device."""
-    tiny = _kernels(evidence) or _operators(evidence)
-    if tiny is None or tiny.share < evidence.limit(RULE, "min_share"):
+    tiny = _kernels(case) or _operators(case)
+    if tiny is None or tiny.share < case.limit(RULE, "min_share"):
         return
-    place = place_of(evidence, tiny.sites[0].where) if tiny.sites else Place()
+    place = place_of(case, tiny.sites[0].where) if tiny.sites else Place()
     named = [
-        f"{shortened(one.name)} {one.calls:,}×{spoken(place_of(evidence, one.where))}"
+        f"{shortened(one.name)} {one.calls:,}×{spoken(place_of(case, one.where))}"
         for one in tiny.sites[:MOST_SITES]
     ]
-    fusible = _fusible(evidence)
+    fusible = _fusible(case)
     updates = _updates(tiny.sites)
-    if updates and not _can_be_fused(evidence):
+    if updates and not _can_be_fused(case):
         return
-    per = " per step" if evidence.trace is not None and evidence.trace.steps else ""
+    per = " per step" if case.trace is not None and case.trace.steps else ""
     yield RULE.finding(
         message=(
             f"{tiny.per_step:,.0f} {tiny.what}{per} are below 10 µs, {format_percent(tiny.number_share)} of all; they cost "
@@ -120,15 +122,15 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             "short_per_step": tiny.per_step,
             "short_share": tiny.number_share,
             "sites": named,
-            "candidates": [told(evidence, one) for _, one in fusible[:MOST_SEQUENCES]],
+            "candidates": [told(case, one) for _, one in fusible[:MOST_SEQUENCES]],
         },
         links=[tiny.link, *(f"/trace/sequences/{i}" for i, _ in fusible[:MOST_SEQUENCES])],
         cost=Cost(
-            seconds_per_step=None if evidence.step_s is None else tiny.share * evidence.step_s,
+            seconds_per_step=None if case.step_s is None else tiny.share * case.step_s,
             share=tiny.share,
             method=tiny.method,
         ),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - tiny.share,
             ratio_high=1 - tiny.sure_share / 2,
             method="removal of the tiny work; worst case half of it",
@@ -145,9 +147,9 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _fusible(evidence: Evidence) -> list[tuple[int, Sequence]]:
+def _fusible(case: Case) -> list[tuple[int, Sequence]]:
     """Sequences of tiny work outside of the optimizer, with their rows; the largest gain first."""
-    found = enumerate(evidence.trace.sequences) if evidence.trace is not None else ()
+    found = enumerate(case.trace.sequences) if case.trace is not None else ()
     return [(i, one) for i, one in found if is_tiny(one) and one.where.phase != OPTIMIZER]
 
 
@@ -167,21 +169,19 @@ def _updates(sites: list[CallSite]) -> bool:
     return 2 * sum(number for number, is_update in calls if is_update) > sum(number for number, _ in calls)
 
 
-def _can_be_fused(evidence: Evidence) -> bool:
+def _can_be_fused(case: Case) -> bool:
     """Whether the update has a fused form that is not used yet; of others it is not known that anything helps."""
-    optimizer = evidence.program.optimizer if evidence.program is not None else None
+    optimizer = case.program.optimizer if case.program is not None else None
     return optimizer is None or (optimizer.type_name in FUSED and not optimizer.fused)
 
 
-def _kernels(evidence: Evidence) -> Tiny | None:
-    report, starved = evidence.trace, starvation(evidence)
+def _kernels(case: Case) -> Tiny | None:
+    report, starved = case.trace, starvation(case)
     if report is None or not report.span_ns or report.launches.device is None:
         return None
     launches, short = report.launches.device, short_share(report)
-    per_step = launches.num_short / evidence.num_traced_steps
-    if short < evidence.limit(RULE, "min_short_share") or per_step < evidence.limit(
-        RULE, "min_kernels_per_step"
-    ):
+    per_step = launches.num_short / case.num_traced_steps
+    if short < case.limit(RULE, "min_short_share") or per_step < case.limit(RULE, "min_kernels_per_step"):
         return None
     graphs = launches.graphs
     at_once = graphs is not None and graphs.num_work > launches.num_work / 2
@@ -199,13 +199,13 @@ def _kernels(evidence: Evidence) -> Tiny | None:
     )
 
 
-def _operators(evidence: Evidence) -> Tiny | None:
+def _operators(case: Case) -> Tiny | None:
     """Without a device: time in tiny operators that neither loads data nor reads values, which have rules of their own."""
-    report = evidence.trace
+    report = case.trace
     if report is None or not report.span_ns or report.device_busy_ns:
         return None
     host = report.launches.host
-    if (host.ops_per_step or 0) < evidence.limit(RULE, "min_ops_per_step"):
+    if (host.ops_per_step or 0) < case.limit(RULE, "min_ops_per_step"):
         return None
     elsewhere = report.breakdown_ns.data + report.synchronisation.total_ns
     own = max(0, max(host.short_ns, _dispatch_ns(host)) - elsewhere)
@@ -213,7 +213,7 @@ def _operators(evidence: Evidence) -> Tiny | None:
     sites = [one for one in host.sites if one.name not in {"aten::item", "aten::is_nonzero"}]
     return Tiny(
         "operators",
-        host.num_short / evidence.num_traced_steps,
+        host.num_short / case.num_traced_steps,
         host.num_short / max(host.num_ops, 1),
         min(1.0, (own + between) / report.span_ns),
         own / report.span_ns,

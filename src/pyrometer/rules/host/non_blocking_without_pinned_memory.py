@@ -51,7 +51,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -89,18 +89,18 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Copies from pageable memory that the source asked not to wait."""
-    report = evidence.trace
-    for found in copied(evidence, "H2D", "pageable"):
+    report = case.trace
+    for found in copied(case, "H2D", "pageable"):
         assert report is not None
         if found.call is None or found.module is None or not is_non_blocking(found.module, found.call):
             continue
         share = found.kind.exposed_ns / report.span_ns
-        if share < evidence.limit(RULE, "min_share"):
+        if share < case.limit(RULE, "min_share"):
             continue
         text = found.module.source(found.call)
-        amount = format_bytes(found.kind.total_bytes / evidence.num_traced_steps)
+        amount = format_bytes(found.kind.total_bytes / case.num_traced_steps)
         yield RULE.finding(
             message=(
                 f"`{text}`{spoken(found.place)} copies {amount} per step from pageable memory, and so waits for "
@@ -109,8 +109,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             where=found.place,
             evidence={"exposed_share": share, "gb_per_s": found.kind.gb_per_s},
             links=[f"/trace/copies/kinds/{found.row}"],
-            cost=copy_cost(evidence, share, "copies from pageable memory beside no kernel"),
-            predicted_gain=copy_gain(evidence, share, "H2D"),
+            cost=copy_cost(case, share, "copies from pageable memory beside no kernel"),
+            gain=copy_gain(case, share, "H2D"),
             confidence="high",
             advice=ADVICE,
             rewrite="DataLoader(..., pin_memory=True)",

@@ -48,7 +48,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -82,7 +82,7 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Such operators that a trace shows to wait, with what they cost."""
 
     def tell(stall: Stall) -> Told:
@@ -90,7 +90,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         known = INSTEAD.get(OPERATORS.get(operator, operator), BOUND)
         return Told(advise(stall.read) if stall.read is not None else known)
 
-    return stall_findings(RULE, evidence, tell)
+    return stall_findings(RULE, case, tell)
 
 
 def advise(read: Read) -> str:

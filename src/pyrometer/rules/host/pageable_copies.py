@@ -44,7 +44,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR113",
@@ -63,18 +63,18 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Copies from pageable memory that hold up the step."""
-    report = evidence.trace
+    report = case.trace
     if report is None:
         return
-    waited = list(stalls(RULE.code, evidence))
-    for found in copied(evidence, "H2D", "pageable"):
+    waited = list(stalls(RULE.code, case))
+    for found in copied(case, "H2D", "pageable"):
         kind = found.kind
-        per_step = kind.total_bytes / evidence.num_traced_steps
+        per_step = kind.total_bytes / case.num_traced_steps
         idle = sum(stall.idle_ns for stall in waited)
         share = min(1.0, (kind.exposed_ns + idle) / report.span_ns)
-        if share < evidence.limit(RULE, "min_share") or per_step < evidence.limit(RULE, "min_bytes_per_step"):
+        if share < case.limit(RULE, "min_share") or per_step < case.limit(RULE, "min_bytes_per_step"):
             continue
         rate = f", at {significant(kind.gb_per_s)} GB/s" if kind.gb_per_s else ""
         yield RULE.finding(
@@ -86,17 +86,17 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             evidence={
                 "bytes_per_step": per_step,
                 "gb_per_s": kind.gb_per_s,
-                "exposed_ns_per_step": round(kind.exposed_ns / evidence.num_traced_steps),
-                "device_idle_after_ns_per_step": round(idle / evidence.num_traced_steps),
+                "exposed_ns_per_step": round(kind.exposed_ns / case.num_traced_steps),
+                "device_idle_after_ns_per_step": round(idle / case.num_traced_steps),
             },
             links=[
                 f"/trace/copies/kinds/{found.row}",
                 *(link for stall in waited for link in links_of(stall, report)),
             ],
             cost=copy_cost(
-                evidence, share, "copies from pageable memory beside no kernel, and idle time after them"
+                case, share, "copies from pageable memory beside no kernel, and idle time after them"
             ),
-            predicted_gain=copy_gain(evidence, share, "H2D"),
+            gain=copy_gain(case, share, "H2D"),
             confidence="high",
             advice=(
                 "Give the DataLoader `pin_memory=True` and copy with `non_blocking=True`, so that the copy runs at the rate of "

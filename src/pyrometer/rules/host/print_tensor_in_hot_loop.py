@@ -46,7 +46,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -74,10 +74,10 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """What of it a trace shows, with what it costs."""
 
     def tell(_stall: Stall) -> Told:
         return Told(ADVICE)
 
-    return stall_findings(RULE, evidence, tell)
+    return stall_findings(RULE, case, tell)

@@ -47,8 +47,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.loops import ElementLoop, element_loop, element_loops
 from pyrometer.rules.host.patterns.reads import hot_place
 from pyrometer.rules.host.patterns.rounds import rounds_of
@@ -61,7 +62,7 @@ from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
     from pyrometer.trace.program.call_sites import CallSite
 
@@ -92,32 +93,32 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Functions that issue very many short calls per step, from a loop that the source shows."""
-    report = evidence.trace
+    report = case.trace
     if report is None or not report.span_ns:
         return
     device = report.launches.device
     sites = device.sites if device is not None else report.launches.host.sites
     base = "/trace/launches/device/sites" if device is not None else "/trace/launches/host/sites"
     for index, site in enumerate(sites):
-        per_step = site.calls / evidence.num_traced_steps
-        found = function_at(site.where, evidence.modules)
-        if found is None or per_step < evidence.limit(RULE, "min_calls_per_step"):
+        per_step = site.calls / case.num_traced_steps
+        found = function_at(site.where, case.modules)
+        if found is None or per_step < case.limit(RULE, "min_calls_per_step"):
             continue
         module, function = found
         loops = [one for one in element_loops(module) if module.function_of(one.loop) is function]
-        least, most = shares(evidence, site)
-        if loops and most >= evidence.limit(RULE, "min_share"):
+        least, most = shares(case, site)
+        if loops and most >= case.limit(RULE, "min_share"):
             longest = max(loops, key=lambda one: len(one.operations))
-            yield _finding(evidence, site, longest, (least, most), f"{base}/{index}")
+            yield _finding(case, site, longest, (least, most), f"{base}/{index}")
 
 
-def shares(evidence: Evidence, site: CallSite) -> tuple[float, float]:
+def shares(case: Case, site: CallSite) -> tuple[float, float]:
     """Share of the span that the loop's short calls take for certain, and that all of its rounds but one take."""
-    report = evidence.trace
+    report = case.trace
     assert report is not None
-    starved = starvation(evidence)
+    starved = starvation(case)
     if starved is not None and report.launches.device is not None:
         launches = report.launches.device
         waits = starved.share * site.calls / max(launches.num_work, 1)
@@ -141,11 +142,11 @@ def advise(found: ElementLoop) -> str:
 
 
 def _finding(
-    evidence: Evidence, site: CallSite, found: ElementLoop, share: tuple[float, float], link: str
+    case: Case, site: CallSite, found: ElementLoop, share: tuple[float, float], link: str
 ) -> Finding:
-    place = place_of(evidence, site.where, line=found.loop.lineno)
+    place = place_of(case, site.where, line=found.loop.lineno)
     least, most = share
-    per_step = site.calls / evidence.num_traced_steps
+    per_step = site.calls / case.num_traced_steps
     return RULE.finding(
         message=(
             f"the loop over `{found.tensor}`{spoken(place)} issues {per_step:,.0f} short calls per step, mostly {site.name}, "
@@ -154,12 +155,12 @@ def _finding(
         where=place,
         evidence={"short_calls_per_step": per_step, "operations": list(found.operations[:5])},
         links=[link],
-        cost=evidence.cost_of(
+        cost=case.cost_of(
             most, "trace: time of the loop's rounds, or of its function, as a share of the span"
         ),
-        predicted_gain=Gain(
-            ratio_low=1 - untraced(evidence, most, short=True).most,
-            ratio_high=1 - untraced(evidence, least, short=True).least,
+        gain=Gain(
+            ratio_low=1 - untraced(case, most, short=True).most,
+            ratio_high=1 - untraced(case, least, short=True).least,
             method="removal of all rounds but one; at worst calls of 10 µs and more and moving the elements stay",
         ),
         confidence="high",

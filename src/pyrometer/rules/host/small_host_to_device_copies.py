@@ -53,7 +53,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -115,18 +115,18 @@ def is_repeated(module: Module, call: ast.Call) -> ast.AST | None:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Small copies by kind of host memory."""
-    report = evidence.trace
+    report = case.trace
     if report is None or report.launches.device is None or report.launches.device.call is None:
         return
     call_ns = report.launches.device.call.median_ns
-    for found in copied(evidence, "H2D", None):
+    for found in copied(case, "H2D", None):
         kind = found.kind
-        per_step = kind.num_small / evidence.num_traced_steps
+        per_step = kind.num_small / case.num_traced_steps
         each_ns = max(call_ns, kind.total_ns / max(kind.num_copies, 1))
         share = min(1.0, kind.num_small * each_ns / report.span_ns)
-        if per_step < evidence.limit(RULE, "min_per_step") or share < evidence.limit(RULE, "min_share"):
+        if per_step < case.limit(RULE, "min_per_step") or share < case.limit(RULE, "min_share"):
             continue
         size = format_bytes(kind.total_bytes / max(kind.num_copies, 1))
         yield RULE.finding(
@@ -141,8 +141,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 "total_bytes": kind.total_bytes,
             },
             links=[f"/trace/copies/kinds/{found.row}"],
-            cost=copy_cost(evidence, share, "number of small copies times the longer of launch and copy"),
-            predicted_gain=copy_gain(evidence, share, "H2D"),
+            cost=copy_cost(case, share, "number of small copies times the longer of launch and copy"),
+            gain=copy_gain(case, share, "H2D"),
             confidence="high" if found.call is not None else "medium",
             advice=ADVICE,
             resource="copy:H2D",

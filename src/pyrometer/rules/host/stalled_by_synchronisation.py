@@ -40,7 +40,7 @@ from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findi
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -61,11 +61,11 @@ AT_PLACE = "Look at what this function calls that needs a value on the host, and
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Points that no other rule explains."""
-    if evidence.trace is None or evidence.trace.synchronisation.would_stall:
+    if case.trace is None or case.trace.synchronisation.would_stall:
         return iter(())
-    return stall_findings(RULE, evidence, _tell, lambda stall: not is_timed(stall.point))
+    return stall_findings(RULE, case, _tell, lambda stall: not is_timed(stall.point))
 
 
 def _tell(stall: Stall) -> Told:

@@ -47,7 +47,7 @@ from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -94,17 +94,17 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Synchronisation that a trace shows, with what it costs."""
 
     def tell(_stall: Stall) -> Told:
         return Told(ADVICE)
 
     def keep(stall: Stall) -> bool:
-        found = function_at(stall.point.where, evidence.modules)
+        found = function_at(stall.point.where, case.modules)
         return found is None or not is_timing(found[0], found[1].body[-1])
 
-    return stall_findings(RULE, evidence, tell, keep)
+    return stall_findings(RULE, case, tell, keep)
 
 
 def is_timing(module: Module, node: ast.expr | ast.stmt, deep: int = 1) -> bool:

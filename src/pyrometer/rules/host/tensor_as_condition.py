@@ -54,7 +54,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -83,14 +83,14 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Questions that a trace shows, with what they cost."""
 
     def tell(stall: Stall) -> Told:
         known = stall.module is not None and stall.read is not None
         return Told(advise(stall.module, stall.read) if known else CHOOSE)  # type: ignore[arg-type]
 
-    return stall_findings(RULE, evidence, tell)
+    return stall_findings(RULE, case, tell)
 
 
 def _only_ends_its_loop(module: Module, read: Read, loop: ast.AST | None) -> bool:

@@ -36,14 +36,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of, on_device
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.workload.program.record import Program
 
 RULE = declare(
@@ -61,18 +62,18 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace", "program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """A batch of one whose kernels fill less than half of the device."""
-    trace, program = evidence.trace, evidence.program
+    trace, program = case.trace, case.program
     if trace is None or program is None or not on_device(trace) or not has_batch_of_one(program):
         return
     known = [kernel for kernel in trace.top_kernels if kernel.waves is not None]
     total = sum(kernel.total_ns for kernel in known)
     share = sum(kernel.share_of_span or 0.0 for kernel in known)
-    if not total or share < evidence.limit(RULE, "min_share"):
+    if not total or share < case.limit(RULE, "min_share"):
         return
     waves = sum((kernel.waves or 0.0) * kernel.total_ns for kernel in known) / total
-    if waves >= evidence.limit(RULE, "max_waves"):
+    if waves >= case.limit(RULE, "max_waves"):
         return
     yield RULE.finding(
         message=f"With a batch of one, kernels fill {format_percent(waves, 2)} of the device, over {format_percent(share)} of "
@@ -80,9 +81,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         where=Place(file=program.model_file, line=program.model_line),
         evidence={"waves": waves, "inputs": [f"{one.name} {one.shape}" for one in program.inputs]},
         links=["/trace/top_kernels", "/program/inputs/0"],
-        cost=cost_of(
-            evidence, min(1.0, share * (1 - waves)), "idle part of the device while these kernels run"
-        ),
+        cost=cost_of(case, min(1.0, share * (1 - waves)), "idle part of the device while these kernels run"),
         confidence="medium",
         advice="Batch several samples where more than one is at hand: the time per step hardly grows until the device is full. "
         "Where there is one at a time, try a CUDA graph.",

@@ -41,8 +41,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     callers_of,
     calls_per_step,
@@ -57,7 +58,7 @@ from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -174,24 +175,24 @@ def advice_for(found: Growth) -> str:
 
 
 @RULE.in_evidence("trace", "source")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Growth in a function in which the trace shows torch.cat."""
-    trace = evidence.trace
+    trace = case.trace
     if trace is None:
         return
     for line, ns in callers_of(trace, OPS):
         share = min(1.0, ns / max(trace.span_ns, 1))
-        if share < evidence.limit(RULE, "min_share"):
+        if share < case.limit(RULE, "min_share"):
             continue
         calls = sum(op.calls for op in trace.top_ops if op.name in OPS)
-        per_step = calls_per_step(evidence, calls)
-        if per_step < evidence.limit(RULE, "min_copies"):
+        per_step = calls_per_step(case, calls)
+        if per_step < case.limit(RULE, "min_copies"):
             continue
         places = [
             (module, found)
-            for module in evidence.modules
+            for module in case.modules
             for found in growths(module)
-            if same_function(evidence, line, module, found.call.lineno)
+            if same_function(case, line, module, found.call.lineno)
         ]
         for module, found in places:
             place = Place(file=module.path, line=found.call.lineno, function=line.function, op="aten::cat")
@@ -204,8 +205,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 where=place,
                 evidence={"share": part, "copies_per_step": per_step},
                 links=[one for one in [index_of(trace, OPS)] if one is not None],
-                cost=cost_of(evidence, part, "time of torch.cat in this function"),
-                predicted_gain=untraced(evidence, part).gain(
+                cost=cost_of(case, part, "time of torch.cat in this function"),
+                gain=untraced(case, part).gain(
                     "removal: one join copies as much as the last two rounds; at worst half of the rest is fixed cost",
                     best=1 - left,
                     worst=(1 - left) / 2,

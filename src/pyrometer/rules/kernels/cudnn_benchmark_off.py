@@ -52,7 +52,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR513",
@@ -65,9 +65,9 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace", "program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Convolutions on CUDA whose shapes are the same in each step."""
-    trace, program = evidence.trace, evidence.program
+    trace, program = case.trace, case.program
     if trace is None or program is None or not on_device(trace) or not program.device.startswith("cuda"):
         return
     settings = program.settings
@@ -81,16 +81,16 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     share = min(1.0, sum(span_share(trace, point) for _, point in points))
     steps = len(trace.steps)
     fixed = steps > 1 and all(point.calls % steps == 0 for _, point in points)
-    if not points or not fixed or share < evidence.limit(RULE, "min_share"):
+    if not points or not fixed or share < case.limit(RULE, "min_share"):
         return
-    place = place_of_operator(evidence, points[0][1].op or "")
+    place = place_of_operator(case, points[0][1].op or "")
     yield RULE.finding(
         message=f"Convolutions take {format_percent(share)} of the time{spoken(place)}, with the same shapes in each of "
         f"{counted(steps, 'step')}, and cuDNN does not time its algorithms.",
         where=place,
         evidence={"share": share, "num_shapes": len(points), "num_steps": steps},
         links=["/program/settings/cudnn_benchmark", f"/trace/roofline/{points[0][0]}"],
-        cost=cost_of(evidence, share, "device time of convolutions"),
+        cost=cost_of(case, share, "device time of convolutions"),
         confidence="medium",
         advice="Set torch.backends.cudnn.benchmark = True before the first step, where results need not be the same bit by bit.",
         rewrite="torch.backends.cudnn.benchmark = True",

@@ -47,8 +47,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.attention_pattern import Attention, written_out
 from pyrometer.rules.kernels.patterns.operators import (
     callers_of,
@@ -63,7 +64,7 @@ from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
     from pyrometer.trace.reporting.totals import LineTotal
 
@@ -118,9 +119,9 @@ def rewritten(found: Attention) -> str:
 
 
 @RULE.in_evidence("trace", "source")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Attention in a function in which the trace shows a softmax."""
-    trace = evidence.trace
+    trace = case.trace
     if trace is None:
         return
     for line, _ in callers_of(trace, SOFTMAX):
@@ -128,16 +129,16 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         share = min(1.0, ns / max(trace.span_ns, 1))
         places = [
             (module, found)
-            for module in evidence.modules
+            for module in case.modules
             for found in written_out(module)
-            if same_function(evidence, line, module, found.softmax.lineno)
+            if same_function(case, line, module, found.softmax.lineno)
         ]
-        if places and share >= evidence.limit(RULE, "min_share"):
-            yield from _findings(evidence, line, places, share / len(places))
+        if places and share >= case.limit(RULE, "min_share"):
+            yield from _findings(case, line, places, share / len(places))
 
 
 def _findings(
-    evidence: Evidence, line: LineTotal, places: list[tuple[Module, Attention]], part: float
+    case: Case, line: LineTotal, places: list[tuple[Module, Attention]], part: float
 ) -> Iterator[Finding]:
     for module, found in places:
         place = Place(file=module.path, line=found.softmax.lineno, function=line.function, op="aten::softmax")
@@ -146,8 +147,8 @@ def _findings(
             where=place,
             evidence={"share": part},
             links=["/trace/top_lines"],
-            cost=cost_of(evidence, part, "time of softmax, products, scaling and masks in this function"),
-            predicted_gain=untraced(evidence, part).gain(
+            cost=cost_of(case, part, "time of softmax, products, scaling and masks in this function"),
+            gain=untraced(case, part).gain(
                 "bound: what the fused operator saved on one core at lengths from 128 to 2048",
                 best=GAIN_LOW,
                 worst=GAIN_HIGH,

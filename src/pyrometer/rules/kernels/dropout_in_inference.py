@@ -44,8 +44,10 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of, total_share
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
@@ -53,7 +55,7 @@ from pyrometer.rules.rule import Limit
 from pyrometer.source.edit import Edit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -147,9 +149,9 @@ def _fix(module: Module, call: ast.Call) -> Fix:
 
 
 @RULE.in_evidence("program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Dropouts that drew random numbers in an inference, and those that cost something though they are off."""
-    program, trace = evidence.program, evidence.trace
+    program, trace = case.program, case.trace
     if program is None or program.kind != "inference" or program.active_dropouts is None:
         return
     share = 0.0 if trace is None else total_share(trace, DROPOUT)
@@ -161,10 +163,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             where=place,
             evidence={"active_dropouts": program.active_dropouts, "share": share},
             links=["/program/active_dropouts"],
-            cost=cost_of(evidence, share, "time of dropout in the trace") if share else None,
-            predicted_gain=Gain(ratio_low=1 - share, ratio_high=1.0, method="removal of dropout")
-            if share
-            else None,
+            cost=cost_of(case, share, "time of dropout in the trace") if share else None,
+            gain=Gain(ratio_low=1 - share, ratio_high=1.0, method="removal of dropout") if share else None,
             confidence="high",
             advice="Pass `training=self.training` to each functional dropout; if the answers shall be random (Monte Carlo "
             "dropout), ignore this finding.",
@@ -175,10 +175,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     spent_s = IDENTITY_S * sum(one.calls or 0 for one in modules)
     if (
         program.device in {"cpu", "none"}
-        and evidence.step_s
-        and spent_s >= evidence.limit(RULE, "min_identity_share") * evidence.step_s
+        and case.step_s
+        and spent_s >= case.limit(RULE, "min_identity_share") * case.step_s
     ):
-        share = min(1.0, spent_s / evidence.step_s)
+        share = min(1.0, spent_s / case.step_s)
         method = "3.4 µs per call, as measured on one core"
         yield RULE.finding(
             severity="info",
@@ -187,9 +187,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             where=place,
             evidence={"modules": [one.path for one in modules[:20]], "share": share},
             cost=Cost(seconds_per_step=spent_s, share=share, method=method),
-            predicted_gain=Gain(
-                ratio_low=1 - share, ratio_high=1.0, method=f"removal of the calls: {method}"
-            ),
+            gain=Gain(ratio_low=1 - share, ratio_high=1.0, method=f"removal of the calls: {method}"),
             fix_class="exact",
             confidence="medium",
             advice="Take them out when the model is loaded for inference; nn.Identity in their place saves a part of it.",

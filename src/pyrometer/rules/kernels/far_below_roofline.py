@@ -57,7 +57,7 @@ from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR503",
@@ -87,9 +87,9 @@ MOST = 3
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The operators that are furthest from what they could reach, the most time first."""
-    trace = evidence.trace
+    trace = case.trace
     if trace is None:
         return
     told = 0
@@ -99,14 +99,14 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             continue
         call_s = point.time_ns * 1e-9 / max(point.calls, 1)
         if (
-            share < evidence.limit(RULE, "min_share")
-            or reached > evidence.limit(RULE, "max_share_of_roof")
-            or call_s < evidence.limit(RULE, "min_call_s")
+            share < case.limit(RULE, "min_share")
+            or reached > case.limit(RULE, "max_share_of_roof")
+            or call_s < case.limit(RULE, "min_call_s")
         ):
             continue
         told += 1
         op = point.op or ""
-        place = place_of_operator(evidence, op)
+        place = place_of_operator(case, op)
         limited = "arithmetic" if point.bound == "compute" else "memory bandwidth"
         yield RULE.finding(
             message=f"{op} on {_shapes(shapes_of(point))} takes {format_percent(share)} of the time and reaches "
@@ -121,8 +121,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 "peaks": trace.utilisation.peaks_source,
             },
             links=[f"/trace/roofline/{i}"],
-            cost=cost_of(evidence, share, "its own time in the trace"),
-            predicted_gain=untraced(evidence, share).gain(
+            cost=cost_of(case, share, "its own time in the trace"),
+            gain=untraced(case, share).gain(
                 "roofline: at best as fast as the peaks allow, at worst no faster",
                 best=1 - reached,
                 worst=0.0,

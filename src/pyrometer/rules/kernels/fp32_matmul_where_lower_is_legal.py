@@ -45,8 +45,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent, significant
-from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.devices import datasheet, lower_precisions
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
@@ -64,7 +65,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.rank_report import RankReport
     from pyrometer.trace.reporting.totals import RoofPoint
 
@@ -103,33 +104,33 @@ class Found(NamedTuple):
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding about all float32 matrix work of the step."""
-    trace = evidence.trace
+    trace = case.trace
     if trace is None:
         return
     if on_device(trace):
-        yield from _on_gpu(evidence, trace)
-    elif evidence.program is not None and evidence.program.settings.get("cpu_bf16"):
-        yield from _on_cpu(evidence, trace)
+        yield from _on_gpu(case, trace)
+    elif case.program is not None and case.program.settings.get("cpu_bf16"):
+        yield from _on_cpu(case, trace)
 
 
-def _on_gpu(evidence: Evidence, trace: RankReport) -> Iterator[Finding]:
+def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
     peaks = datasheet(trace)
     faster = lower_precisions(peaks) if peaks is not None else {}
     found = _without_matrix_units(trace)
-    if peaks is None or not faster or found is None or found.share < evidence.limit(RULE, "min_share"):
+    if peaks is None or not faster or found is None or found.share < case.limit(RULE, "min_share"):
         return
     best = next(iter(faster))
-    place = place_of_operator(evidence, found.op)
+    place = place_of_operator(case, found.op)
     yield RULE.finding(
         message=f"Matrix products in float32 without tensor cores take {format_percent(found.share)} of the time, mostly "
         f"{found.op}{spoken(place)}; {peaks.device} does {significant(faster[best], 2)}× as many in {best}.",
         where=place,
         evidence={"share": found.share, **{f"{name}_over_float32": ratio for name, ratio in faster.items()}},
         links=found.links,
-        cost=cost_of(evidence, found.share, "device time of float32 kernels outside of matrix units"),
-        predicted_gain=Gain(
+        cost=cost_of(case, found.share, "device time of float32 kernels outside of matrix units"),
+        gain=Gain(
             ratio_low=1 - found.share * (1 - 1 / faster[best]),
             ratio_high=1.0,
             method=f"roofline: the rate of {best} over that of float32, by {peaks.source}",
@@ -173,22 +174,22 @@ def _without_matrix_units(trace: RankReport) -> Found | None:
     return Found(min(1.0, share), kernels[0][1].where.op or "", links, sure)
 
 
-def _on_cpu(evidence: Evidence, trace: RankReport) -> Iterator[Finding]:
-    program = evidence.program
+def _on_cpu(case: Case, trace: RankReport) -> Iterator[Finding]:
+    program = case.program
     if program is None or program.autocast_dtype is not None or program.compiled:
         return
     points = [
         (i, point)
         for i, point in roof_points(trace, MATRIX_WORK)
         if dtypes_of(point) <= SINGLE
-        and (point.intensity or 0.0) >= evidence.limit(RULE, "min_intensity")
-        and point.time_ns >= point.calls * evidence.limit(RULE, "min_call_s") * 1e9
+        and (point.intensity or 0.0) >= case.limit(RULE, "min_intensity")
+        and point.time_ns >= point.calls * case.limit(RULE, "min_call_s") * 1e9
     ]
     share = min(1.0, sum(span_share(trace, point) for _, point in points))
-    if not points or share < evidence.limit(RULE, "min_cpu_share"):
+    if not points or share < case.limit(RULE, "min_cpu_share"):
         return
     op = _longest(points)
-    place = place_of_operator(evidence, op)
+    place = place_of_operator(case, op)
     yield RULE.finding(
         message=f"Matrix products in float32 take {format_percent(share)} of the time, mostly {op}{spoken(place)}, and this "
         "processor has instructions for bfloat16.",
@@ -198,8 +199,8 @@ def _on_cpu(evidence: Evidence, trace: RankReport) -> Iterator[Finding]:
             f"/trace/roofline/{next(i for i, point in points if point.op == op)}",
             "/program/settings/cpu_bf16",
         ],
-        cost=cost_of(evidence, share, "operators' own time in the trace"),
-        predicted_gain=Gain(
+        cost=cost_of(case, share, "operators' own time in the trace"),
+        gain=Gain(
             ratio_low=1 - share * (1 - CPU_BEST),
             ratio_high=1.0,
             method="bound: products of large matrices took 0.23 of their float32 time on one core with AVX512-BF16",

@@ -48,8 +48,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.better import Better
 from pyrometer.rules.kernels.patterns.operators import callers_of, cost_of, index_of, same_function
 from pyrometer.rules.kernels.patterns.wasteful_patterns import PATTERNS, Pattern
@@ -62,7 +63,7 @@ from pyrometer.rules.untraced import untraced
 from pyrometer.source.edit import replace
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
     from pyrometer.trace.reporting.totals import LineTotal
 
@@ -125,13 +126,13 @@ def _fix(found: Found) -> Fix | None:
 
 
 @RULE.in_evidence("trace", "source")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Waste in functions in which the trace shows its operators."""
-    if evidence.trace is None:
+    if case.trace is None:
         return
-    for found in (one for module in evidence.modules for one in wastes(module)):
-        line, share = _taken(evidence, found)
-        if line is None or share < evidence.limit(RULE, "min_share"):
+    for found in (one for module in case.modules for one in wastes(module)):
+        line, share = _taken(case, found)
+        if line is None or share < case.limit(RULE, "min_share"):
             continue
         node, (best, worst) = found.better.node, found.pattern.left
         op = max(found.pattern.ops, key=lambda name: any(one.name == name for one in line.top_ops))
@@ -140,11 +141,9 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             message=f"The program {found.pattern.what}{spoken(place)}, and that takes {format_percent(share)} of the time.",
             where=place,
             evidence={"share": share, "expression": found.module.source(node)},
-            links=[one for one in [index_of(evidence.trace, found.pattern.ops)] if one is not None],
-            cost=cost_of(evidence, share, f"time of {op} in this function"),
-            predicted_gain=untraced(
-                evidence, max(share, whole_share(evidence, found.pattern.ops, line))
-            ).gain(
+            links=[one for one in [index_of(case.trace, found.pattern.ops)] if one is not None],
+            cost=cost_of(case, share, f"time of {op} in this function"),
+            gain=untraced(case, max(share, whole_share(case, found.pattern.ops, line))).gain(
                 "bound: the better operator took between these shares of the time on one core, by size; at best none where it "
                 "does work of a lower order",
                 best=1 if best < NOTHING else 1 - best,
@@ -158,12 +157,12 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _taken(evidence: Evidence, found: Found) -> tuple[LineTotal | None, float]:
+def _taken(case: Case, found: Found) -> tuple[LineTotal | None, float]:
     """The function around a place, and what the operators of its pattern take in it."""
-    trace = evidence.trace
+    trace = case.trace
     if trace is None:
         return None, 0.0
     for line, ns in callers_of(trace, found.pattern.ops):
-        if same_function(evidence, line, found.module, found.better.node.lineno):
+        if same_function(case, line, found.module, found.better.node.lineno):
             return line, min(1.0, ns / max(trace.span_ns, 1))
     return None, 0.0

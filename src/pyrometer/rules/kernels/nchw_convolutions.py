@@ -42,8 +42,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     cost_of,
@@ -57,7 +58,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.rank_report import RankReport
     from pyrometer.workload.program.record import ModuleFact, Program
 
@@ -86,32 +87,32 @@ CPU_LOW, CPU_HIGH = 0.4, 0.05
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Conversions on a GPU; convolutions that dominate on a CPU."""
-    trace = evidence.trace
+    trace = case.trace
     if trace is None:
         return
     if on_device(trace):
-        yield from _on_gpu(evidence, trace)
-    elif evidence.program is not None:
-        yield from _on_cpu(evidence, trace, evidence.program)
+        yield from _on_gpu(case, trace)
+    elif case.program is not None:
+        yield from _on_cpu(case, trace, case.program)
 
 
-def _on_gpu(evidence: Evidence, trace: RankReport) -> Iterator[Finding]:
+def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
     kernels = [(i, one) for i, one in enumerate(trace.top_kernels) if CONVERSION.search(one.name)]
     share = min(1.0, sum(one.share_of_span or 0.0 for _, one in kernels))
-    if not kernels or share < evidence.limit(RULE, "min_conversion_share"):
+    if not kernels or share < case.limit(RULE, "min_conversion_share"):
         return
     calls = sum(one.calls for _, one in kernels)
     op = kernels[0][1].where.op
-    place = place_of_operator(evidence, op or "")
+    place = place_of_operator(case, op or "")
     yield RULE.finding(
         message=f"Converting the layout of images takes {format_percent(share)} of the time, in {calls} kernels{spoken(place)}.",
         where=place,
         evidence={"conversions": calls, "share": share},
         links=[f"/trace/top_kernels/{i}" for i, _ in kernels],
-        cost=cost_of(evidence, share, "device time of the kernels that convert"),
-        predicted_gain=Gain(
+        cost=cost_of(case, share, "device time of the kernels that convert"),
+        gain=Gain(
             ratio_low=1 - share, ratio_high=1 - share / 2, method="removal of the conversions; some may stay"
         ),
         confidence="high",
@@ -121,10 +122,10 @@ def _on_gpu(evidence: Evidence, trace: RankReport) -> Iterator[Finding]:
     )
 
 
-def _on_cpu(evidence: Evidence, trace: RankReport, program: Program) -> Iterator[Finding]:
+def _on_cpu(case: Case, trace: RankReport, program: Program) -> Iterator[Finding]:
     share = self_share(trace, CONVOLUTIONS)
     convolutions = [one for one in program.modules if one.type_name == "Conv2d"]
-    wide = [one for one in convolutions if _channels(one) >= evidence.limit(RULE, "min_channels")]
+    wide = [one for one in convolutions if _channels(one) >= case.limit(RULE, "min_channels")]
     settled = any(one.channels_last for one in program.modules) or any(
         one.channels_last for one in program.inputs
     )
@@ -134,17 +135,17 @@ def _on_cpu(evidence: Evidence, trace: RankReport, program: Program) -> Iterator
         or settled
         or len(wide) < 2
         or len(wide) * 2 < len(convolutions)
-        or share < evidence.limit(RULE, "min_cpu_share")
+        or share < case.limit(RULE, "min_cpu_share")
     ):
         return
     yield RULE.finding(
         message=f"{len(convolutions)} convolutions take {format_percent(share)} of the time, and their channels do not lie side "
         "by side, as oneDNN wants them.",
-        where=place_of_operator(evidence, next(op.name for op in trace.top_ops if op.name in CONVOLUTIONS)),
+        where=place_of_operator(case, next(op.name for op in trace.top_ops if op.name in CONVOLUTIONS)),
         evidence={"convolutions": len(convolutions), "wide": len(wide), "share": share},
         links=[one for one in [index_of(trace, CONVOLUTIONS)] if one is not None],
-        cost=cost_of(evidence, share, "own time of convolutions"),
-        predicted_gain=Gain(
+        cost=cost_of(case, share, "own time of convolutions"),
+        gain=Gain(
             ratio_low=1 - share * CPU_LOW,
             ratio_high=1 - share * CPU_HIGH,
             method="bound: what channels_last brought a small ResNet, and a single convolution, on one core",

@@ -40,8 +40,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.kernels.patterns.operators import cost_of, shapes_of
 from pyrometer.rules.places import spoken
@@ -50,7 +51,7 @@ from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.workload.program.record import StridedRead
 
 RULE = declare(
@@ -74,22 +75,18 @@ GAIN_LOW, GAIN_HIGH = 0.95, 0.5
 
 
 @RULE.in_evidence("program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The largest strided reads, one per line; with a trace those that take time."""
-    program = evidence.program
+    program = case.program
     if program is None:
         return
     told: set[tuple[str | None, int | None]] = set()
     for i, read in enumerate(program.strided_reads):
-        spot, share = (read.file, read.line), _share(evidence, read)
-        if (
-            spot in told
-            or len(told) == MOST
-            or (share is not None and share < evidence.limit(RULE, "min_share"))
-        ):
+        spot, share = (read.file, read.line), _share(case, read)
+        if spot in told or len(told) == MOST or (share is not None and share < case.limit(RULE, "min_share")):
             continue
         told.add(spot)
-        module = module_of(read.file, evidence.modules)
+        module = module_of(read.file, case.modules)
         place = Place(
             file=read.file if module is None else module.path, line=read.line, op=f"aten::{read.function}"
         )
@@ -108,10 +105,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             links=[f"/program/strided_reads/{i}"],
             cost=None
             if share is None
-            else cost_of(evidence, share, "own time of this operator with these shapes"),
-            predicted_gain=None
+            else cost_of(case, share, "own time of this operator with these shapes"),
+            gain=None
             if share is None
-            else untraced(evidence, share).gain(
+            else untraced(case, share).gain(
                 "bound: what the same layout saved of such calls on one core; making it there must cost nothing",
                 best=GAIN_LOW,
                 worst=GAIN_HIGH,
@@ -127,9 +124,9 @@ def _takes(share: float | None) -> str:
     return "" if share is None else f", which takes {format_percent(share)} of the time"
 
 
-def _share(evidence: Evidence, read: StridedRead) -> float | None:
+def _share(case: Case, read: StridedRead) -> float | None:
     """What the operator with such a shape takes; None without a trace, or where the trace does not list it."""
-    trace = evidence.trace
+    trace = case.trace
     if trace is None:
         return None
     names = {f"aten::{read.function}", f"aten::_{read.function}", f"aten::{read.function}_"}

@@ -41,8 +41,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     MATRIX_PRODUCTS,
     cost_of,
@@ -56,7 +57,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
     from pyrometer.trace.reporting.totals import RoofPoint
 
@@ -112,21 +113,21 @@ def _size(module: Module, call: ast.Call, position: int, name: str) -> int | Non
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Products on a GPU with a size that is not aligned."""
-    trace = evidence.trace
+    trace = case.trace
     if trace is None:
         return
     points = {(point.op, point.shapes): point for _, point in roof_points(trace, MATRIX_PRODUCTS)}
     for i, product in enumerate(trace.tensor_cores):
         share = min(1.0, product.time_ns / max(trace.span_ns, 1))
         size, multiple = product.odd_size, product.multiple
-        if size is None or multiple is None or share < evidence.limit(RULE, "min_share"):
+        if size is None or multiple is None or share < case.limit(RULE, "min_share"):
             continue
         if product.op not in MATRIX_PRODUCTS or product.arithmetic not in ALIGNED:
             continue
         point = points.get((product.op, product.shapes))
-        place = place_of_operator(evidence, product.op) if point is None else place_of_point(evidence, point)
+        place = place_of_operator(case, product.op) if point is None else place_of_point(case, point)
         padded = -(-size // multiple) * multiple
         used = product.tensor_core_ns / max(product.time_ns, 1)
         yield RULE.finding(
@@ -144,11 +145,11 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             },
             links=[f"/trace/tensor_cores/{i}"],
             cost=cost_of(
-                evidence,
+                case,
                 share,
                 "device time of this product; what of it the padding saves has to be measured",
             ),
-            predicted_gain=None if used else _without_tensor_cores(point, share),
+            gain=None if used else _without_tensor_cores(point, share),
             confidence="medium",
             advice=f"Pad {size} to {padded} (a multiple of 64 is better still) where the model is built, and cut the results.",
             resource=f"op:{product.op}",

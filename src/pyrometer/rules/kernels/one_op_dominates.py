@@ -56,7 +56,7 @@ from pyrometer.rules.rule import Limit
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.totals import RoofPoint
 
 RULE = declare(
@@ -90,22 +90,22 @@ VIEWS = frozenset(
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The largest operator, if it decides."""
-    trace = evidence.trace
+    trace = case.trace
     if trace is None or not trace.top_ops:
         return
     i, op = max(enumerate(trace.top_ops), key=lambda one: own_share(trace, one[1]))
     share = own_share(trace, op)
-    if share < evidence.limit(RULE, "min_share") or share > 1:
+    if share < case.limit(RULE, "min_share") or share > 1:
         return
     spent = op.device_self_ns if on_device(trace) else op.host_self_ns
-    calls, call_s = calls_per_step(evidence, op.calls), spent * 1e-9 / max(op.calls, 1)
-    if call_s < evidence.limit(RULE, "min_call_s"):
+    calls, call_s = calls_per_step(case, op.calls), spent * 1e-9 / max(op.calls, 1)
+    if call_s < case.limit(RULE, "min_call_s"):
         return
     points = [(number, point) for number, point in enumerate(trace.roofline) if point.op == op.name]
-    place = place_of_operator(evidence, op.name)
-    awkward = [text for _, point in points[:3] if (text := _awkward(point, evidence.limit(RULE, "thin")))]
+    place = place_of_operator(case, op.name)
+    awkward = [text for _, point in points[:3] if (text := _awkward(point, case.limit(RULE, "thin")))]
     if not awkward and _is_expected(op.name):
         return
     yield RULE.finding(
@@ -120,7 +120,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             "awkward_shapes": awkward,
         },
         links=[f"/trace/top_ops/{i}", *(f"/trace/roofline/{number}" for number, _ in points[:1])],
-        cost=cost_of(evidence, share, "its own time in the trace"),
+        cost=cost_of(case, share, "its own time in the trace"),
         confidence="high",
         advice=("Its shapes are awkward: " + "; ".join(awkward) + ". " if awkward else "")
         + "Ask whether all that it computes is needed, and whether another operator does just that; then look at its shapes.",

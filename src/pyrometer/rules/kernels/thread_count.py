@@ -40,13 +40,15 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR514",
@@ -73,9 +75,9 @@ RULE = declare(
 
 
 @RULE.in_evidence("program", "environment", "measurement")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Too many threads, or too few that are all busy."""
-    program, environment, measured = evidence.program, evidence.environment, evidence.measurement
+    program, environment, measured = case.program, case.environment, case.measurement
     if program is None or environment is None or measured is None or program.device not in {"cpu", "none"}:
         return
     threads, usable = program.settings.get("threads"), environment.cpu.usable_cpus
@@ -83,7 +85,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         return
     busy = measured.cpu_s / measured.median_s
     told = {"threads": threads, "usable_cpus": usable, "busy_cpus": busy}
-    if threads > usable * evidence.limit(RULE, "max_threads_per_cpu") and threads > math.ceil(usable):
+    if threads > usable * case.limit(RULE, "max_threads_per_cpu") and threads > math.ceil(usable):
         fitting = max(1, int(usable))
         yield RULE.finding(
             message=f"torch runs {counted(threads, 'thread')} on {significant(usable)} usable processors, of which "
@@ -96,7 +98,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             rewrite=f"torch.set_num_threads({fitting})",
             resource="threads",
         )
-    elif (others := _crowding(evidence, threads, usable)) is not None:
+    elif (others := _crowding(case, threads, usable)) is not None:
         fitting = max(1, int(usable - others))
         yield RULE.finding(
             message=f"torch runs {counted(threads, 'thread')} on {significant(usable)} processors of which other processes used "
@@ -110,7 +112,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             rewrite=f"torch.set_num_threads({fitting})",
             resource="threads",
         )
-    elif _could_use_more(evidence, threads, usable, busy):
+    elif _could_use_more(case, threads, usable, busy):
         ratio = threads / int(usable)
         yield RULE.finding(
             severity="info",
@@ -121,7 +123,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             where=Place(),
             evidence=told,
             links=["/program/settings/threads", "/environment/cpu/usable_cpus", "/measurement/cpu_s"],
-            predicted_gain=Gain(
+            gain=Gain(
                 ratio_low=ratio,
                 ratio_high=1.0,
                 method="bound: as if all of it ran in parallel; at worst none",
@@ -133,25 +135,25 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _competing(evidence: Evidence) -> float | None:
+def _competing(case: Case) -> float | None:
     """Processors that other processes kept busy while it was measured."""
-    conditions = evidence.measurement.conditions if evidence.measurement is not None else None
+    conditions = case.measurement.conditions if case.measurement is not None else None
     return conditions.competing_load if conditions is not None else None
 
 
-def _crowding(evidence: Evidence, threads: int, usable: float) -> float | None:
+def _crowding(case: Case, threads: int, usable: float) -> float | None:
     """Processors that others use, where they leave too few for torch's threads."""
-    competing = _competing(evidence)
-    if competing is None or threads < 2 or competing < usable * evidence.limit(RULE, "crowded"):
+    competing = _competing(case)
+    if competing is None or threads < 2 or competing < usable * case.limit(RULE, "crowded"):
         return None
-    return competing if threads + competing > usable + 1 - evidence.limit(RULE, "crowded") else None
+    return competing if threads + competing > usable + 1 - case.limit(RULE, "crowded") else None
 
 
-def _could_use_more(evidence: Evidence, threads: int, usable: float, busy: float) -> bool:
-    competing = _competing(evidence)
+def _could_use_more(case: Case, threads: int, usable: float, busy: float) -> bool:
+    competing = _competing(case)
     return (
         threads < int(usable)
-        and busy >= threads * evidence.limit(RULE, "min_busy")
+        and busy >= threads * case.limit(RULE, "min_busy")
         and competing is not None
-        and competing <= evidence.limit(RULE, "max_competing")
+        and competing <= case.limit(RULE, "max_competing")
     )

@@ -39,15 +39,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of, index_of, total_share
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.workload.program.record import ModuleFact, Program
 
 RULE = declare(
@@ -74,9 +75,9 @@ NORM = frozenset(
 
 
 @RULE.in_evidence("program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """All batch norms that could be folded, as one finding."""
-    program, trace = evidence.program, evidence.trace
+    program, trace = case.program, case.trace
     if program is None or program.kind != "inference" or program.compiled:
         return
     pairs = foldable(program)
@@ -84,12 +85,12 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         return
     normed = [one for one in program.modules if one.type_name in FOLDED_INTO and one.calls]
     share = None if trace is None else total_share(trace, NORM) * len(pairs) / len(normed)
-    if share is not None and share < evidence.limit(RULE, "min_share"):
+    if share is not None and share < case.limit(RULE, "min_share"):
         return
     layer, norm = pairs[0]
     takes = "" if share is None else f" and takes {format_percent(share)} of the time"
     yield RULE.finding(
-        severity="info" if share is None or share < evidence.limit(RULE, "serious_share") else "warning",
+        severity="info" if share is None or share < case.limit(RULE, "serious_share") else "warning",
         message=f"Batch norm runs after {counted(len(pairs), 'layer')} that could hold it{takes}, first {norm.path} after "
         f"{layer.path}.",
         where=Place(file=program.model_file, line=program.model_line, module=norm.path),
@@ -100,10 +101,10 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
         links=[] if trace is None else [one for one in [index_of(trace, NORM)] if one is not None],
         cost=None
         if share is None
-        else cost_of(evidence, share, "time of batch norm, by number of those that can go"),
-        predicted_gain=None
+        else cost_of(case, share, "time of batch norm, by number of those that can go"),
+        gain=None
         if share is None
-        else untraced(evidence, share).gain(
+        else untraced(case, share).gain(
             "removal of batch norm; at worst half of it, as the host's part may stay", worst=0.5
         ),
         confidence="high" if share is not None else "medium",

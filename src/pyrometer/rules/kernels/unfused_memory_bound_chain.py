@@ -48,8 +48,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_bytes, format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import Spot, function_at, module_of
 from pyrometer.rules.kernels.patterns.chains import Chains, chains_of
 from pyrometer.rules.kernels.patterns.operators import (
@@ -68,7 +70,7 @@ from pyrometer.rules.sequences import drawn, told
 from pyrometer.source.index import last_name
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.rank_report import RankReport
     from pyrometer.trace.reporting.totals import RoofPoint
 
@@ -104,33 +106,33 @@ class SameShape(NamedTuple):
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The function whose repeated chains take most of the time."""
-    trace, program = evidence.trace, evidence.program
+    trace, program = case.trace, case.program
     if trace is None or (program is not None and program.compiled) or _is_compiled(trace):
         return
-    limits = {name: evidence.limit(RULE, name) for name in ("min_bytes", "min_length")}
-    chains = max(chains_of(evidence, **limits), key=lambda one: one.share, default=None)
-    told_apart = evidence.num_traced_steps >= FEWEST_STEPS
-    shapes = () if told_apart else _shapes(evidence, trace)
+    limits = {name: case.limit(RULE, name) for name in ("min_bytes", "min_length")}
+    chains = max(chains_of(case, **limits), key=lambda one: one.share, default=None)
+    told_apart = case.num_traced_steps >= FEWEST_STEPS
+    shapes = () if told_apart else _shapes(case, trace)
     shape = max(shapes, key=lambda one: one.share, default=None)
     of_chains, of_shape = chains.share if chains else 0.0, shape.share if shape else 0.0
-    if max(of_chains, of_shape) < evidence.limit(RULE, "min_share"):
+    if max(of_chains, of_shape) < case.limit(RULE, "min_share"):
         return
     if shape is not None and of_shape > of_chains:
-        yield _of_one_shape(evidence, shape)
+        yield _of_one_shape(case, shape)
     elif chains is not None:
-        yield _repeated(evidence, chains)
+        yield _repeated(case, chains)
 
 
-def _repeated(evidence: Evidence, chains: Chains) -> Finding:
+def _repeated(case: Case, chains: Chains) -> Finding:
     """What is found of the chains of one function."""
     first = chains.sequences[0][1]
-    place = _at_longest_line(evidence, first.where, place_of(evidence, first.where))
+    place = _at_longest_line(case, first.where, place_of(case, first.where))
     more = len(chains.sequences) - 1
     named = drawn(first) + (f" and {counted(more, 'more chain')}" if more else "")
     handed = chains.handed_bytes
-    per_step = None if handed is None else handed / evidence.num_traced_steps
+    per_step = None if handed is None else handed / case.num_traced_steps
     moved = "" if per_step is None else f" ({format_bytes(per_step)} per step)"
     return RULE.finding(
         message=f"{named} take{'' if more else 's'} {format_percent(chains.share)} of the time{spoken(place)}: each part writes its "
@@ -139,23 +141,23 @@ def _repeated(evidence: Evidence, chains: Chains) -> Finding:
         evidence={
             "operators": sorted(chains.operators),
             "operators_per_step": chains.parts_per_step,
-            "chains": [told(evidence, one) for _, one in chains.sequences[:MOST_TOLD]],
+            "chains": [told(case, one) for _, one in chains.sequences[:MOST_TOLD]],
             "intermediate_bytes_per_step": per_step,
         },
         links=[f"/trace/sequences/{i}" for i, _ in chains.sequences],
-        cost=cost_of(evidence, chains.share, "own time of the parts that are bound by memory"),
-        predicted_gain=_measured(evidence) or chains.gain,
+        cost=cost_of(case, chains.share, "own time of the parts that are bound by memory"),
+        gain=_measured(case) or chains.gain,
         confidence="medium",
-        advice=_advice(evidence, place, chains.operators, chains.bytes_per_part),
-        rewrite=_rewrite(evidence, place),
+        advice=_advice(case, place, chains.operators, chains.bytes_per_part),
+        rewrite=_rewrite(case, place),
         resource=f"pointwise:{place.file}:{place.function}" if place.file else f"pointwise:{drawn(first)}",
     )
 
 
-def _of_one_shape(evidence: Evidence, chain: SameShape) -> Finding:
+def _of_one_shape(case: Case, chain: SameShape) -> Finding:
     """What is found of elementwise operators on one shape, which probably follow each other."""
     names = [point.op or "" for _, point in chain.points]
-    place = _place(evidence, names)
+    place = _place(case, names)
     size = "×".join(map(str, chain.shape))
     return RULE.finding(
         message=f"{chain.calls_per_step:.3g} elementwise operators per step on tensors of {size} take "
@@ -164,33 +166,32 @@ def _of_one_shape(evidence: Evidence, chain: SameShape) -> Finding:
         evidence={
             "operators": sorted(set(names)),
             "operators_per_step": chain.calls_per_step,
-            "bytes_per_step": sum(point.num_bytes or 0 for _, point in chain.points)
-            / evidence.num_traced_steps,
+            "bytes_per_step": sum(point.num_bytes or 0 for _, point in chain.points) / case.num_traced_steps,
         },
         links=[f"/trace/roofline/{i}" for i, _ in chain.points],
-        cost=cost_of(evidence, chain.share, "own time of these operators"),
-        predicted_gain=_measured(evidence)
+        cost=cost_of(case, chain.share, "own time of these operators"),
+        gain=_measured(case)
         or Gain(
             ratio_low=1 - chain.share * (1 - 1 / chain.calls_per_step),
             ratio_high=1.0,
             method="roofline: fused, all of them move what one of them moves now; at worst nothing is fused",
         ),
         confidence="medium",
-        advice=_advice(evidence, place, set(names), _largest(chain.points)),
-        rewrite=_rewrite(evidence, place),
+        advice=_advice(case, place, set(names), _largest(chain.points)),
+        rewrite=_rewrite(case, place),
         resource=f"pointwise:{size}",
     )
 
 
-def _shapes(evidence: Evidence, trace: RankReport) -> Iterator[SameShape]:
+def _shapes(case: Case, trace: RankReport) -> Iterator[SameShape]:
     groups: dict[tuple[int, ...], list[tuple[int, RoofPoint]]] = defaultdict(list)
     for i, point in roof_points(trace, POINTWISE):
         shape = max(shapes_of(point), key=math.prod, default=None)
-        if shape is not None and (point.num_bytes or 0) / point.calls >= evidence.limit(RULE, "min_bytes"):
+        if shape is not None and (point.num_bytes or 0) / point.calls >= case.limit(RULE, "min_bytes"):
             groups[tuple(shape)].append((i, point))
     for size, points in groups.items():
-        per_step = sum(point.calls for _, point in points) / evidence.num_traced_steps
-        if per_step >= evidence.limit(RULE, "min_length"):
+        per_step = sum(point.calls for _, point in points) / case.num_traced_steps
+        if per_step >= case.limit(RULE, "min_length"):
             share = min(1.0, sum(span_share(trace, point) for _, point in points))
             yield SameShape(size, points, share, per_step)
 
@@ -201,9 +202,9 @@ def _is_compiled(trace: RankReport) -> bool:
     )
 
 
-def _measured(evidence: Evidence) -> Gain | None:
+def _measured(case: Case) -> Gain | None:
     """What compiling brought, where it was tried."""
-    tried = evidence.compiled.evaluation if evidence.compiled is not None else None
+    tried = case.compiled.evaluation if case.compiled is not None else None
     best = (
         next((mode for mode in tried.modes if mode.mode == tried.best), None) if tried is not None else None
     )
@@ -216,7 +217,7 @@ def _measured(evidence: Evidence) -> Gain | None:
     )
 
 
-def _advice(evidence: Evidence, place: Place, operators: set[str], num_bytes: float | None) -> str:
+def _advice(case: Case, place: Place, operators: set[str], num_bytes: float | None) -> str:
     moved = "" if num_bytes is None else f": it moves {format_bytes(num_bytes)} per operator"
     if operators >= TANH_GELU:
         at_once = (
@@ -225,41 +226,39 @@ def _advice(evidence: Evidence, place: Place, operators: set[str], num_bytes: fl
         )
     else:
         at_once = "Use the operator that does it at once where there is one"
-    what = "the model that calls it" if _is_foreign(evidence, place) else "this function"
+    what = "the model that calls it" if _is_foreign(case, place) else "this function"
     return f"{at_once}, else compile {what}{moved}."
 
 
-def _rewrite(evidence: Evidence, place: Place) -> str:
-    if _is_foreign(evidence, place):
+def _rewrite(case: Case, place: Place) -> str:
+    if _is_foreign(case, place):
         return "model = torch.compile(model)"
     return "@torch.compile" if place.function is None else f"@torch.compile  # above def {place.function}"
 
 
-def _is_foreign(evidence: Evidence, place: Place) -> bool:
+def _is_foreign(case: Case, place: Place) -> bool:
     """Whether the function is none of the program's own, so that nothing can be written above it."""
-    return (
-        bool(evidence.modules) and place.file is not None and module_of(place.file, evidence.modules) is None
-    )
+    return bool(case.modules) and place.file is not None and module_of(place.file, case.modules) is None
 
 
 def _largest(points: list[tuple[int, RoofPoint]]) -> int:
     return max((point.num_bytes or 0) // max(point.calls, 1) for _, point in points)
 
 
-def _place(evidence: Evidence, names: list[str]) -> Place:
+def _place(case: Case, names: list[str]) -> Place:
     """The function that runs most of them, and the line of it."""
-    trace = evidence.trace
+    trace = case.trace
     line, _ = next(callers_of(trace, set(names)), (None, 0)) if trace is not None else (None, 0)
     if line is None:
         return Place(op=names[0])
     main = max(line.top_ops, key=lambda op: (op.name in names, op.device_ns, op.host_ns))
-    place = place_of_operator(evidence, main.name)
-    return _at_longest_line(evidence, line, place)
+    place = place_of_operator(case, main.name)
+    return _at_longest_line(case, line, place)
 
 
-def _at_longest_line(evidence: Evidence, spot: Spot, place: Place) -> Place:
+def _at_longest_line(case: Case, spot: Spot, place: Place) -> Place:
     """The line in the function at a spot with the longest expression of elementwise operators."""
-    found = function_at(spot, evidence.modules)
+    found = function_at(spot, case.modules)
     if found is None:
         return place
     statements = [

@@ -40,14 +40,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR512",
@@ -67,15 +69,15 @@ SAVED_OF_GROUPED = 0.5
 
 
 @RULE.in_evidence("program")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """An optimizer without `fused` that takes time."""
-    program = evidence.program
+    program = case.program
     if program is None or program.optimizer is None or program.compiled:
         return
-    optimizer, share = program.optimizer, _share(evidence)
+    optimizer, share = program.optimizer, _share(case)
     if optimizer.type_name == "SGD" and not optimizer.settings.get("momentum"):
         return
-    if optimizer.type_name not in SAVED or optimizer.fused or share < evidence.limit(RULE, "min_share"):
+    if optimizer.type_name not in SAVED or optimizer.fused or share < case.limit(RULE, "min_share"):
         return
     if program.device not in {"cpu", "cuda"} or any(
         not name.startswith(("float", "bfloat")) for name in program.parameter_dtypes
@@ -96,8 +98,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             "fused": optimizer.fused,
         },
         links=["/program/optimizer"],
-        cost=cost_of(evidence, share, "phase of the optimizer"),
-        predicted_gain=Gain(
+        cost=cost_of(case, share, "phase of the optimizer"),
+        gain=Gain(
             ratio_low=1 - share * low,
             ratio_high=1 - share * high,
             method="bound: what fusing saved on one core, for tensors of 16 to 2,250,000 elements"
@@ -111,13 +113,13 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _share(evidence: Evidence) -> float:
+def _share(case: Case) -> float:
     """Share of the step that the optimizer takes: as measured, else as traced; 0 where neither tells."""
-    if evidence.measurement is not None:
-        found = [phase.share for phase in evidence.measurement.phases if phase.name == "optimizer"]
+    if case.measurement is not None:
+        found = [phase.share for phase in case.measurement.phases if phase.name == "optimizer"]
         if found:
             return found[0]
-    trace = evidence.trace
+    trace = case.trace
     if trace is None:
         return 0.0
     phases = [one for one in trace.phases.phases if one.name == "optimizer"]

@@ -48,15 +48,16 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_rate
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.timed import Timing, assigned_name, timings
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -76,13 +77,13 @@ COUNTED = frozenset({"numel", "nelement"})
 
 
 @RULE.in_evidence("measurement")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The padding of a measured workload, and both throughputs."""
-    measured = evidence.measurement
+    measured = case.measurement
     if measured is None or measured.padding_ratio is None:
         return
     share = measured.padding_ratio
-    if not evidence.limit(RULE, "min_padding") <= share < 1:
+    if not case.limit(RULE, "min_padding") <= share < 1:
         return
     padded = measured.throughput / (1 - share)
     yield RULE.finding(

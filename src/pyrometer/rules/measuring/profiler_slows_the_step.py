@@ -37,13 +37,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_interval, format_percent, significant
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.capture.record import Capture
 
 RULE = declare(
@@ -64,14 +65,14 @@ RULE = declare(
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """What tracing cost, and what it means for the shares."""
-    capture = evidence.capture
+    capture = case.capture
     ratio = capture.overhead_ratio if capture is not None else None
-    least = evidence.limit(RULE, "min_ratio")
+    least = case.limit(RULE, "min_ratio")
     if capture is None or ratio is None or ratio < least or (capture.overhead_low or ratio) < 1:
         return
-    if not _is_believable(evidence, capture, least):
+    if not _is_believable(case, capture, least):
         return
     within = format_interval(capture.overhead_low, capture.overhead_high)
     yield RULE.finding(
@@ -92,16 +93,16 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _is_believable(evidence: Evidence, capture: Capture, least: float) -> bool:
+def _is_believable(case: Case, capture: Capture, least: float) -> bool:
     """Whether it was the profiler: it adds to each event, so that there must be short ones, and to the measured step, too."""
-    trace, measured = evidence.trace, evidence.measurement
+    trace, measured = case.trace, case.measurement
     traced_s = capture.step_traced_s
     if measured is not None and traced_s is not None and traced_s < least * measured.median_s:
         return False
     if trace is None or trace.num_kernels:
         return True
     host = trace.launches.host
-    return host.short_ns + host.between_ns >= evidence.limit(RULE, "min_short_share") * trace.span_ns
+    return host.short_ns + host.between_ns >= case.limit(RULE, "min_short_share") * trace.span_ns
 
 
 def _switched_on(capture: Capture) -> list[str]:

@@ -44,15 +44,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pyrometer.bench.quality import Doubt
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, format_seconds
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.bench.measurement import Measurement
     from pyrometer.bench.quality import Caveat
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 RULE = declare(
     code="PYR010",
@@ -85,9 +86,9 @@ HARMLESS = frozenset({"tail_unbounded", "batched", "autocorrelated", "memory_gro
 
 
 @RULE.in_evidence("measurement")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """All that limits the trust in the step time, the gravest first."""
-    measured = evidence.measurement
+    measured = case.measurement
     if measured is None or measured.failure is not None:
         return
     told = [
@@ -98,7 +99,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     told.sort(key=lambda one: one[1].code not in UNUSABLE)
     caveats = [one for _, one in told]
     half = half_width(measured)
-    wide = half is not None and half > evidence.limit(RULE, "max_half_width")
+    wide = half is not None and half > case.limit(RULE, "max_half_width")
     if not caveats and not wide:
         return
     grave = wide or any(one.code in UNUSABLE for one in caveats)

@@ -49,8 +49,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_bytes, format_percent
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.joining import function_at, module_of
 from pyrometer.rules.kernels.cat_in_loop import growths
 from pyrometer.rules.match import Match, match
@@ -65,7 +66,7 @@ from pyrometer.rules.untraced import untraced
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.rules.memory.patterns.buffers import Grown
     from pyrometer.rules.memory.patterns.spent import Spent
@@ -128,26 +129,26 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def in_trace(evidence: Evidence) -> Iterator[Finding]:
+def in_trace(case: Case) -> Iterator[Finding]:
     """Functions that spend their time on growing a result."""
-    for spent in operators(evidence):
-        if spent.name not in OPERATORS or spent.share < evidence.limit(RULE, "min_share"):
+    for spent in operators(case):
+        if spent.name not in OPERATORS or spent.share < case.limit(RULE, "min_share"):
             continue
-        site, source = _site(spent, evidence), _grown_in(spent, evidence)
+        site, source = _site(spent, case), _grown_in(spent, case)
         turnover = site.turnover if site is not None and site.turnover is not None else 0.0
-        if turnover >= evidence.limit(RULE, "min_turnover") or (source is not None and site is None):
-            yield _finding(spent, evidence, site, source)
+        if turnover >= case.limit(RULE, "min_turnover") or (source is not None and site is None):
+            yield _finding(spent, case, site, source)
 
 
 @RULE.in_evidence("memory", "source")
-def in_profile(evidence: Evidence) -> Iterator[Finding]:
+def in_profile(case: Case) -> Iterator[Finding]:
     """Growing results that hold the peak, where no trace tells of them."""
-    memory = evidence.memory
+    memory = case.memory
     assert memory is not None
-    if evidence.trace is not None or not is_large(evidence, RULE):
+    if case.trace is not None or not is_large(case, RULE):
         return
-    for one in advised(evidence, "preallocate"):
-        module = module_of(one.place.file, evidence.modules)
+    for one in advised(case, "preallocate"):
+        module = module_of(one.place.file, case.modules)
         source = (
             next((way for way in grown(module) if way.call.lineno == one.place.line), None)
             if module
@@ -164,7 +165,7 @@ def in_profile(evidence: Evidence) -> Iterator[Finding]:
             cost=Cost(
                 bytes=one.saves_bytes, method="peak less that of the same step with one preallocated tensor"
             ),
-            predicted_gain=one.gain,
+            gain=one.gain,
             confidence="high",
             advice=_advice(source),
             rewrite=one.advice.use,
@@ -172,22 +173,22 @@ def in_profile(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _finding(spent: Spent, evidence: Evidence, site: AllocationSite | None, source: Grown | None) -> Finding:
-    trace, step_s = evidence.trace, evidence.step_s
+def _finding(spent: Spent, case: Case, site: AllocationSite | None, source: Grown | None) -> Finding:
+    trace, step_s = case.trace, case.step_s
     assert trace is not None
-    found = function_at(spent.function, evidence.modules)
+    found = function_at(spent.function, case.modules)
     where = spent.function
     if found is not None and source is not None:
         where = Place(
             file=found[0].path, line=source.call.lineno, function=spent.function.function, op=spent.name
         )
     rehearsed = next(
-        (one for one in advised(evidence, "preallocate") if source is None or one.place.line == where.line),
+        (one for one in advised(case, "preallocate") if source is None or one.place.line == where.line),
         None,
     )
     per_step = site.churn_bytes_per_step if site is not None else None
     churn = f" and allocate {format_bytes(per_step)} that go again at once" if per_step else ""
-    needed, share = _needed_share(site), untraced(evidence, spent.share)
+    needed, share = _needed_share(site), untraced(case, spent.share)
     return RULE.finding(
         message=f"{counted(spent.calls_per_step, 'join')} per step take {format_percent(spent.share, 2)} of it{churn}",
         where=where,
@@ -208,7 +209,7 @@ def _finding(spent: Spent, evidence: Evidence, site: AllocationSite | None, sour
             bytes=rehearsed.saves_bytes if rehearsed is not None else None,
             method="time of the joining operator in the trace",
         ),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - share.most,
             ratio_high=1.0 if has_device(trace) and source is None else 1 - share.least * (1 - needed) / 2,
             saves_bytes=rehearsed.advice.saves_bytes if rehearsed is not None else None,
@@ -229,22 +230,22 @@ def _needed_share(site: AllocationSite | None) -> float:
     return min(1.0, 1 / site.turnover)
 
 
-def _site(spent: Spent, evidence: Evidence) -> AllocationSite | None:
+def _site(spent: Spent, case: Case) -> AllocationSite | None:
     """What the function allocates in that operator."""
-    assert evidence.trace is not None
+    assert case.trace is not None
     place = (spent.function.file, spent.function.line)
     return next(
         (
             one
-            for one in evidence.trace.memory.sites
+            for one in case.trace.memory.sites
             if one.where.op in OPERATORS and (one.where.file, one.where.line) == place
         ),
         None,
     )
 
 
-def _grown_in(spent: Spent, evidence: Evidence) -> Grown | None:
-    found = function_at(spent.function, evidence.modules)
+def _grown_in(spent: Spent, case: Case) -> Grown | None:
+    found = function_at(spent.function, case.modules)
     if found is None:
         return None
     module, function = found

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.rules.match import Match
     from pyrometer.source.module import Module
@@ -88,6 +88,6 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Calls with the time that they take."""
-    yield from removable.findings(RULE, evidence, r": empty_cache$", _calls, TOLD)
+    yield from removable.findings(RULE, case, r": empty_cache$", _calls, TOLD)

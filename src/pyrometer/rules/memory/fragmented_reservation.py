@@ -44,15 +44,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import Bytes, format_bytes, format_percent
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -90,40 +91,36 @@ class Gap(NamedTuple):
 
 
 @RULE.in_evidence("memory")
-def in_profile(evidence: Evidence) -> Iterator[Finding]:
+def in_profile(case: Case) -> Iterator[Finding]:
     """As the allocator's own counters tell."""
-    assert evidence.memory is not None
-    levels = evidence.memory.levels
+    assert case.memory is not None
+    levels = case.memory.levels
     if levels.reserved_peak_bytes is not None and levels.allocated_peak_bytes is not None:
         names = ("reserved_peak_bytes", "allocated_peak_bytes")
         links = tuple(f"/memory_profile/levels/{name}" for name in names)
         yield from _judge(
-            evidence,
-            Gap(evidence.memory.device, levels.reserved_peak_bytes, levels.allocated_peak_bytes, links),
+            case,
+            Gap(case.memory.device, levels.reserved_peak_bytes, levels.allocated_peak_bytes, links),
         )
 
 
 @RULE.in_evidence("trace")
-def in_trace(evidence: Evidence) -> Iterator[Finding]:
+def in_trace(case: Case) -> Iterator[Finding]:
     """As the allocations of a trace tell, where the profile does not."""
-    assert evidence.trace is not None
-    if evidence.memory is not None and evidence.memory.levels.reserved_peak_bytes is not None:
+    assert case.trace is not None
+    if case.memory is not None and case.memory.levels.reserved_peak_bytes is not None:
         return
-    for number, device in enumerate(evidence.trace.memory.devices):
+    for number, device in enumerate(case.trace.memory.devices):
         if device.peak_reserved_bytes is not None and not device.is_relative:
             links = (f"/trace/memory/devices/{number}",)
-            yield from _judge(
-                evidence, Gap(device.device, device.peak_reserved_bytes, device.peak_bytes, links)
-            )
+            yield from _judge(case, Gap(device.device, device.peak_reserved_bytes, device.peak_bytes, links))
 
 
-def _judge(evidence: Evidence, gap: Gap) -> Iterator[Finding]:
+def _judge(case: Case, gap: Gap) -> Iterator[Finding]:
     share = gap.unused / max(gap.reserved, 1)
-    if share < evidence.limit(RULE, "min_unused_share") or gap.unused < evidence.limit(
-        RULE, "min_unused_bytes"
-    ):
+    if share < case.limit(RULE, "min_unused_share") or gap.unused < case.limit(RULE, "min_unused_bytes"):
         return
-    is_set = _is_set(evidence)
+    is_set = _is_set(case)
     yield RULE.finding(
         message=f"The allocator reserved {format_bytes(gap.reserved)} of {gap.device}, of which "
         f"{format_bytes(gap.unused)} ({format_percent(share, 2)}) were never in use at one time",
@@ -136,7 +133,7 @@ def _judge(evidence: Evidence, gap: Gap) -> Iterator[Finding]:
         },
         links=list(gap.links),
         cost=Cost(bytes=gap.unused, method="peak of reserved less peak of allocated memory"),
-        predicted_gain=None
+        gain=None
         if is_set
         else Gain(saves_bytes=gap.unused, method="bound: all of the gap, if all of it is fragmentation"),
         lever=None if is_set else RULE.lever,
@@ -149,8 +146,8 @@ def _judge(evidence: Evidence, gap: Gap) -> Iterator[Finding]:
     )
 
 
-def _is_set(evidence: Evidence) -> bool:
-    settings = evidence.environment.settings if evidence.environment is not None else {}
+def _is_set(case: Case) -> bool:
+    settings = case.environment.settings if case.environment is not None else {}
     return any(
         "expandable_segments:True" in value for name, value in settings.items() if name.endswith("ALLOC_CONF")
     )

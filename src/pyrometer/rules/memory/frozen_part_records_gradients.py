@@ -45,7 +45,7 @@ from pyrometer.rules.rule import Limit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -65,16 +65,16 @@ RULE = declare(
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Each rehearsed way to record less."""
-    memory = evidence.memory
+    memory = case.memory
     assert memory is not None
-    for one in advised(evidence, "freeze-untrained", "no-grad-trunk"):
-        if one.saves_bytes < evidence.limit(RULE, "min_saving") * memory.peak_bytes:
+    for one in advised(case, "freeze-untrained", "no-grad-trunk"):
+        if one.saves_bytes < case.limit(RULE, "min_saving") * memory.peak_bytes:
             continue
         yield of_advice(
             RULE,
-            evidence,
+            case,
             one,
             "without it",
             message=f"Autograd records what trains nothing: {format_bytes(one.saves_bytes)} of the peak of "

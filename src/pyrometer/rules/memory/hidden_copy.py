@@ -56,7 +56,7 @@ from pyrometer.rules.untraced import untraced
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -95,13 +95,13 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("trace", "source")
-def in_trace(evidence: Evidence) -> Iterator[Finding]:
+def in_trace(case: Case) -> Iterator[Finding]:
     """Copies that take a notable share of the step, where the source shows who asks for them."""
-    for spent in operators(evidence):
+    for spent in operators(case):
         cause = CAUSES.get(spent.name)
-        if cause is None or spent.share < evidence.limit(RULE, "min_share"):
+        if cause is None or spent.share < case.limit(RULE, "min_share"):
             continue
-        places = asked_at(spent, evidence)
+        places = asked_at(spent, case)
         if not places:
             continue
         where = places[0]
@@ -118,8 +118,8 @@ def in_trace(evidence: Evidence) -> Iterator[Finding]:
                 "other_lines": others,
             },
             links=[f"/trace/call_tree/{spent.node}"],
-            cost=evidence.cost_of(spent.share, "time of the operator and of what it calls, in the trace"),
-            predicted_gain=untraced(evidence, spent.share).gain(
+            cost=case.cost_of(spent.share, "time of the operator and of what it calls, in the trace"),
+            gain=untraced(case, spent.share).gain(
                 "removal of the copies; at worst whoever reads the view loses as much", worst=0.0
             ),
             confidence="medium",
@@ -129,16 +129,16 @@ def in_trace(evidence: Evidence) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("memory")
-def in_profile(evidence: Evidence) -> Iterator[Finding]:
+def in_profile(case: Case) -> Iterator[Finding]:
     """Copies that hold the peak, and that the program was tried without."""
-    memory = evidence.memory
+    memory = case.memory
     assert memory is not None
-    if not is_large(evidence, RULE):
+    if not is_large(case, RULE):
         return
-    for one in advised(evidence, "views-instead-of-copies", "one-dtype"):
+    for one in advised(case, "views-instead-of-copies", "one-dtype"):
         yield of_advice(
             RULE,
-            evidence,
+            case,
             one,
             "without the copies",
             message=f"Copies that nothing needs hold {format_bytes(one.saves_bytes)} of the peak of "

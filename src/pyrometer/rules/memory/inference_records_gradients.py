@@ -52,8 +52,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_percent
-from pyrometer.rules.finding import Cost, Place
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.accumulating import step_loop
 from pyrometer.rules.memory.patterns.advised import advised
@@ -66,7 +67,7 @@ from pyrometer.source.value import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import FunctionNode, Module
 
@@ -133,21 +134,21 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """What autograd kept although nothing went backwards."""
-    memory, program = evidence.memory, evidence.program
+    memory, program = case.memory, case.program
     assert memory is not None
-    rehearsed = next(advised(evidence, "no-grad"), None)
+    rehearsed = next(advised(case, "no-grad"), None)
     kept = memory.ledger_bytes.get("activations", 0)
     share = kept / max(memory.peak_bytes, 1)
     records = program is not None and program.kind == "inference" and program.grad_mode == "grad"
-    if rehearsed is None and not (records and share >= evidence.limit(RULE, "min_share")):
+    if rehearsed is None and not (records and share >= case.limit(RULE, "min_share")):
         return
     saves = rehearsed.saves_bytes if rehearsed is not None else kept
     yield RULE.finding(
         message=f"Autograd keeps {format_bytes(kept)} ({format_percent(share, 2)} of the peak of "
         f"{format_bytes(memory.peak_bytes)}) for a backward pass that does not come",
-        where=rehearsed.place if rehearsed is not None else _model_place(evidence),
+        where=rehearsed.place if rehearsed is not None else _model_place(case),
         evidence={
             "activations_bytes": kept,
             "share_of_peak": round(share, 4),
@@ -160,7 +161,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             *([rehearsed.link] if rehearsed is not None else []),
         ],
         cost=Cost(bytes=saves, method="activations at the peak that nothing goes backwards through"),
-        predicted_gain=rehearsed.gain if rehearsed is not None else None,
+        gain=rehearsed.gain if rehearsed is not None else None,
         confidence="high" if rehearsed is not None or records else "medium",
         advice=ADVICE,
         rewrite=rehearsed.advice.use if rehearsed is not None else "with torch.inference_mode():",
@@ -168,8 +169,8 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _model_place(evidence: Evidence) -> Place:
-    program = evidence.program
+def _model_place(case: Case) -> Place:
+    program = case.program
     return Place(file=program.model_file, line=program.model_line) if program is not None else Place()
 
 

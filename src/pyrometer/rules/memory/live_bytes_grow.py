@@ -50,8 +50,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import format_about, format_bytes
-from pyrometer.rules.finding import Cost, Place
 from pyrometer.rules.memory.patterns.leaking import rate
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyrometer.memory.profile import LeakReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding, Severity
 
 RULE = declare(
@@ -74,10 +75,10 @@ RULE = declare(
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """One finding for a run whose live bytes grow, at the site that grows most."""
-    assert evidence.memory is not None
-    leak = evidence.memory.leak
+    assert case.memory is not None
+    leak = case.memory.leak
     if leak is None or leak.verdict not in ("leak", "growing cache"):
         return
     site = leak.sites[0] if leak.sites else None
@@ -88,7 +89,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
     )
     more = f", and more in {len(leak.sites) - 1} other places" if len(leak.sites) > 1 else ""
     yield RULE.finding(
-        severity=_severity(leak, evidence.limit(RULE, "min_eta_steps")),
+        severity=_severity(leak, case.limit(RULE, "min_eta_steps")),
         message=f"Live memory grows: {held}{more}{_end(leak)}",
         where=Place(file=site.file, line=site.line, module=site.module, op=site.operator)
         if site is not None

@@ -71,8 +71,9 @@ from pyrometer.source.edit import replace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.finding import Finding, FixClass
+    from pyrometer.advice import FixClass
+    from pyrometer.rules.case import Case
+    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -144,15 +145,15 @@ def _goes_backward_itself(module: Module, one: Addition) -> bool:
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Sites whose tensors stay with an autograd graph."""
-    for number, site in sites(evidence, "graph"):
+    for number, site in sites(case, "graph"):
         graph = (
             f"with {site.nodes_per_step:.3g} nodes of its graph" if site.nodes_per_step else "with its graph"
         )
         yield leak_finding(
             RULE,
-            evidence,
+            case,
             number,
             site,
             message=f"{rate(site)} stay in {site.holder or 'what no name leads to'} {graph}",

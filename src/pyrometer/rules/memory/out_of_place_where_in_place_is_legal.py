@@ -63,7 +63,7 @@ from pyrometer.source.edit import replace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -134,19 +134,19 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Results that stand beside dead operands when memory is at its peak."""
-    memory = evidence.memory
+    memory = case.memory
     assert memory is not None
-    if not is_large(evidence, RULE):
+    if not is_large(case, RULE):
         return
-    short = is_short(evidence, evidence.limit(RULE, "short_share"))
-    for one in advised(evidence, "in-place"):
-        if one.saves_bytes < evidence.limit(RULE, "min_saving") * memory.peak_bytes:
+    short = is_short(case, case.limit(RULE, "short_share"))
+    for one in advised(case, "in-place"):
+        if one.saves_bytes < case.limit(RULE, "min_saving") * memory.peak_bytes:
             continue
         yield of_advice(
             RULE,
-            evidence,
+            case,
             one,
             "in place",
             severity="warning" if short else RULE.severity,

@@ -50,7 +50,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -74,6 +74,6 @@ REMEDIES = (
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The remedy that lowers a peak of activations most."""
-    yield from of_peak(RULE, evidence, "activations", REMEDIES)
+    yield from of_peak(RULE, case, "activations", REMEDIES)

@@ -52,7 +52,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -66,6 +66,6 @@ RULE = declare(
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Stepping within the backward pass, where that lowers the peak."""
-    yield from of_peak(RULE, evidence, "gradients", ("step-in-backward", "bf16-parameters"))
+    yield from of_peak(RULE, case, "gradients", ("step-in-backward", "bf16-parameters"))

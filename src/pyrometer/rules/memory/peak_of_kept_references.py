@@ -39,8 +39,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
 from pyrometer.quantity import format_bytes, format_percent
-from pyrometer.rules.finding import Cost
 from pyrometer.rules.memory.patterns.advised import advised
 from pyrometer.rules.memory.patterns.peak import LIMITS, is_large, is_short
 from pyrometer.rules.registry import declare
@@ -48,7 +48,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -62,18 +62,18 @@ RULE = declare(
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Variables that hold what the peak does not need."""
-    memory = evidence.memory
+    memory = case.memory
     assert memory is not None
-    if not is_large(evidence, RULE):
+    if not is_large(case, RULE):
         return
-    for one in advised(evidence, "let-go-earlier"):
+    for one in advised(case, "let-go-earlier"):
         share = one.saves_bytes / memory.peak_bytes
-        if share < evidence.limit(RULE, "min_saving"):
+        if share < case.limit(RULE, "min_saving"):
             continue
         yield RULE.finding(
-            severity="warning" if is_short(evidence, evidence.limit(RULE, "short_share")) else RULE.severity,
+            severity="warning" if is_short(case, case.limit(RULE, "short_share")) else RULE.severity,
             message=f"Variables that nothing reads any more hold {format_bytes(one.saves_bytes)} ({format_percent(share, 2)}) "
             f"of the peak of {format_bytes(memory.peak_bytes)}",
             where=one.place,
@@ -87,7 +87,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                 bytes=one.saves_bytes,
                 method="peak less that of the same step with these lives ended at their last use",
             ),
-            predicted_gain=one.gain,
+            gain=one.gain,
             fix_class=one.fix_class,
             confidence="high",
             advice=one.sentence,

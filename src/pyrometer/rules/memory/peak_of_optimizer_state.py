@@ -42,7 +42,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -56,7 +56,7 @@ RULE = declare(
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The remedy that lowers the optimizer's state most."""
     remedies = ("optimizer-8bit", "optimizer-adafactor", "optimizer-sgd")
-    yield from of_peak(RULE, evidence, "optimizer state", remedies, faults=("stale-optimizer-state",))
+    yield from of_peak(RULE, case, "optimizer state", remedies, faults=("stale-optimizer-state",))

@@ -38,7 +38,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -52,6 +52,6 @@ RULE = declare(
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Two bytes per weight instead of four, where that lowers the peak."""
-    yield from of_peak(RULE, evidence, "parameters", ("bf16-parameters",))
+    yield from of_peak(RULE, case, "parameters", ("bf16-parameters",))

@@ -53,7 +53,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -69,6 +69,6 @@ FAULTS = ("optimizer-implementation", "chunked-cross-entropy", "clone-scalar-los
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The remedy that lowers a peak of temporaries most."""
-    yield from of_peak(RULE, evidence, "temporaries", ("micro-batching", "no-padding"), faults=FAULTS)
+    yield from of_peak(RULE, case, "temporaries", ("micro-batching", "no-padding"), faults=FAULTS)

@@ -52,7 +52,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.finding import Place
+from pyrometer.place import Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
 from pyrometer.rules.registry import declare
@@ -60,7 +60,7 @@ from pyrometer.rules.registry import declare
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import FunctionNode, Module
 
@@ -81,18 +81,18 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Cycles that kept tensors in a watched run."""
-    for number, site in sites(evidence, "cycle"):
+    for number, site in sites(case, "cycle"):
         yield leak_finding(
             RULE,
-            evidence,
+            case,
             number,
             site,
             message=f"{rate(site)} stay in {site.holder}",
             advice="Break the cycle: save tensors with ctx.save_for_backward, or refer back through weakref.",
         )
-    leak = evidence.memory.leak if evidence.memory is not None else None
+    leak = case.memory.leak if case.memory is not None else None
     for number, note in enumerate(leak.notes if leak is not None else []):
         waiting = WAITING.match(note)
         if waiting is not None:

@@ -70,7 +70,7 @@ from pyrometer.source.value import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -109,12 +109,12 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Containers that grew, of tensors without a graph."""
-    for number, site in sites(evidence, "container"):
+    for number, site in sites(case, "container"):
         yield leak_finding(
             RULE,
-            evidence,
+            case,
             number,
             site,
             message=f"{rate(site)} stay in {site.holder or 'a container'}, a {site.container} that nothing empties",

@@ -44,8 +44,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
 from pyrometer.quantity import format_bytes
-from pyrometer.rules.finding import Cost
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.advised import advised
 from pyrometer.rules.registry import declare
@@ -54,8 +54,9 @@ from pyrometer.source.edit import replace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.finding import Finding, FixClass
+    from pyrometer.advice import FixClass
+    from pyrometer.rules.case import Case
+    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -101,22 +102,22 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("memory")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Gradients that live on into the next forward pass."""
-    assert evidence.memory is not None
-    for one in advised(evidence, "zero-grad-to-none"):
+    assert case.memory is not None
+    for one in advised(case, "zero-grad-to-none"):
         yield RULE.finding(
             message=f"Gradients of one step are held through the forward pass of the next: "
-            f"{format_bytes(one.saves_bytes)} of the peak of {format_bytes(evidence.memory.peak_bytes)}",
+            f"{format_bytes(one.saves_bytes)} of the peak of {format_bytes(case.memory.peak_bytes)}",
             where=one.place,
             evidence={
-                "peak_bytes": evidence.memory.peak_bytes,
+                "peak_bytes": case.memory.peak_bytes,
                 "saves_bytes": one.saves_bytes,
                 "because": one.advice.why,
             },
             links=[one.link, "/memory_profile/ledger_bytes/gradients"],
             cost=Cost(bytes=one.saves_bytes, method="peak less that of the same steps with gradients let go"),
-            predicted_gain=one.gain,
+            gain=one.gain,
             confidence="high",
             advice=one.sentence,
             rewrite=one.advice.use,

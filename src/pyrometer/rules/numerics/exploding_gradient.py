@@ -37,14 +37,14 @@ import statistics
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import significant
-from pyrometer.rules.finding import Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import Gradients
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -70,20 +70,20 @@ RULE = declare(
 
 
 @RULE.in_evidence("numerics")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Norms that grow over steps, over depth, or are far above the weights."""
-    found = evidence.numerics.gradients if evidence.numerics is not None else None
+    found = case.numerics.gradients if case.numerics is not None else None
     if found is None:
         return
     growth = found.growth if found.trend == "growing" else None
     relative, depth = over_weights(found), 1 / found.depth_ratio if found.depth_ratio else None
-    if growth is not None and growth >= evidence.limit(RULE, "min_growth"):
+    if growth is not None and growth >= case.limit(RULE, "min_growth"):
         message = f"the gradient's norm grows {significant(growth)}-fold in {len(found.norms)} steps, and in each of them"
         advice = "Lower the learning rate or warm it up, and limit the norm before the optimizer's step."
-    elif depth is not None and depth >= evidence.limit(RULE, "min_depth_ratio"):
+    elif depth is not None and depth >= case.limit(RULE, "min_depth_ratio"):
         message = f"gradients grow {significant(depth)}-fold from the last layers to the first"
         advice = "Normalise between layers and scale the initial weights by the fan-in; limiting the norm guards against the rest."
-    elif relative is not None and relative >= evidence.limit(RULE, "min_over_weights"):
+    elif relative is not None and relative >= case.limit(RULE, "min_over_weights"):
         message = f"the gradient's norm is {significant(relative)} times that of the weights"
         advice = "Average the loss instead of summing it, look at the scale of inputs and initial weights, and limit the norm."
     else:

@@ -37,8 +37,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
-from pyrometer.rules.finding import Cost, Place
 from pyrometer.rules.numerics.patterns.spots import cause, cure, story
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
@@ -46,7 +47,7 @@ from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFinite, NumericsReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -68,15 +69,15 @@ RULE = declare(
 
 
 @RULE.in_evidence("numerics")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """A scale that falls in every step, or has fallen too far."""
-    report = evidence.numerics
+    report = case.numerics
     scaling = report.scaling if report is not None else None
     if report is None or scaling is None or not scaling.skipped:
         return
     steps = len(scaling.scales)
-    all_skipped = len(scaling.skipped) == steps >= evidence.limit(RULE, "min_steps")
-    too_small = scaling.final_scale < evidence.limit(RULE, "min_scale") and len(scaling.skipped) > steps / 2
+    all_skipped = len(scaling.skipped) == steps >= case.limit(RULE, "min_steps")
+    too_small = scaling.final_scale < case.limit(RULE, "min_scale") and len(scaling.skipped) > steps / 2
     if not (all_skipped or too_small):
         return
     origin = _origin(report)
@@ -86,7 +87,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             f"{len(scaling.skipped)} of {counted(steps, 'step')} are skipped"
             + (f"; {story(origin)}" if origin is not None else "")
         ),
-        where=place_of(evidence, cause(origin)) if origin is not None else Place(),
+        where=place_of(case, cause(origin)) if origin is not None else Place(),
         evidence={
             "scales": scaling.scales,
             "final_scale": scaling.final_scale,

@@ -50,7 +50,7 @@ from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -83,9 +83,9 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("numerics")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Casts after which some whole numbers are others."""
-    casts = evidence.numerics.casts if evidence.numerics is not None else []
+    casts = case.numerics.casts if case.numerics is not None else []
     for index, cast in enumerate(casts):
         if cast.num_changed:
             what = f"input {cast.name}" if cast.name is not None else "whole numbers"
@@ -94,7 +94,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
                     f"{cast.num_changed} of {cast.num_values} values of {what} are other numbers after the cast from "
                     f"{cast.from_dtype} to {cast.to_dtype} in {spoken(cast.where)}"
                 ),
-                where=place_of(evidence, cast.where),
+                where=place_of(case, cast.where),
                 evidence={
                     "num_changed": cast.num_changed,
                     "num_values": cast.num_values,

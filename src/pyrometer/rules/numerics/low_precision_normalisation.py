@@ -56,7 +56,7 @@ from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import PrecisionUse
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
@@ -123,19 +123,19 @@ def find(module: Module) -> Iterator[Match]:
 
 
 @RULE.in_evidence("numerics")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """What the watched steps computed in half precision."""
-    uses = evidence.numerics.precision if evidence.numerics is not None else []
+    uses = case.numerics.precision if case.numerics is not None else []
     for index, use in enumerate(uses):
         if use.kind in WORDS:
-            yield _finding(evidence, index, use)
+            yield _finding(case, index, use)
 
 
-def _finding(evidence: Evidence, index: int, use: PrecisionUse) -> Finding:
+def _finding(case: Case, index: int, use: PrecisionUse) -> Finding:
     overflows = use.dtype == "float16"
     return RULE.finding(
         message=f"{WORDS[use.kind].format(dtype=use.dtype)} in {spoken(use.where)}",
-        where=place_of(evidence, use.where),
+        where=place_of(case, use.where),
         evidence={"kind": use.kind, "dtype": use.dtype, "calls_per_step": use.calls},
         links=[f"/numerics/precision/{index}"],
         confidence="high" if overflows or use.kind != "hand-written normalisation" else "medium",

@@ -36,15 +36,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted
-from pyrometer.rules.finding import Place
 from pyrometer.rules.numerics.patterns.spots import NOT_FINITE, cause, cure, story
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFiniteGradient, NumericsReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -57,9 +57,9 @@ RULE = declare(
 
 
 @RULE.in_evidence("numerics")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The first gradient that is not finite, in the first step that has one."""
-    report = evidence.numerics
+    report = case.numerics
     found = None if report is None else _first(report)
     if report is None or found is None:
         return
@@ -71,7 +71,7 @@ def explain(evidence: Evidence) -> Iterator[Finding]:
             f"the gradient of {found.parameter} is {NOT_FINITE[found.kind]} in {found.num_steps} of "
             f"{counted(report.num_steps, 'step')}{told}"
         ),
-        where=place_of(evidence, cause(origin))
+        where=place_of(case, cause(origin))
         if origin is not None
         else Place(module=found.parameter.rpartition(".")[0]),
         evidence={

@@ -43,7 +43,7 @@ from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import NonFinite, NumericsReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding, Severity
 
 RULE = declare(
@@ -56,16 +56,16 @@ RULE = declare(
 
 
 @RULE.in_evidence("numerics")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """The first value of the watched steps that is not finite."""
-    report = evidence.numerics
+    report = case.numerics
     if report is None or report.non_finite is None:
         return
     first = report.non_finite
     yield RULE.finding(
         severity=_severity(report, first),
         message=f"{_what(report, first)}: {story(first)}",
-        where=place_of(evidence, cause(first)),
+        where=place_of(case, cause(first)),
         evidence={
             "kind": first.kind,
             "step": first.step,

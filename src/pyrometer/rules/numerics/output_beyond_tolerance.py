@@ -34,12 +34,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import significant
-from pyrometer.rules.finding import Place
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -69,9 +69,9 @@ class Difference(NamedTuple):
 
 
 @RULE.in_evidence("compiled")
-def of_compilation(evidence: Evidence) -> Iterator[Finding]:
+def of_compilation(case: Case) -> Iterator[Finding]:
     """Compiled against eager."""
-    error = evidence.compiled.error if evidence.compiled is not None else None
+    error = case.compiled.error if case.compiled is not None else None
     if error is None or error.within_tolerance:
         return
     apart = Difference(error.max_rel, error.max_abs, error.cosine, error.tolerance, error.mismatch)
@@ -90,9 +90,9 @@ def of_compilation(evidence: Evidence) -> Iterator[Finding]:
 
 
 @RULE.in_evidence("numerics")
-def of_precision(evidence: Evidence) -> Iterator[Finding]:
+def of_precision(case: Case) -> Iterator[Finding]:
     """Low precision against float32."""
-    shift = evidence.numerics.shift if evidence.numerics is not None else None
+    shift = case.numerics.shift if case.numerics is not None else None
     if shift is None or shift.within_tolerance:
         return
     apart = Difference(shift.max_rel, shift.max_abs, shift.cosine, shift.tolerance, shift.mismatch)

@@ -37,13 +37,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent, significant
-from pyrometer.rules.finding import Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -66,13 +66,13 @@ RULE = declare(
 
 
 @RULE.in_evidence("numerics")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Quantiles and winners of low precision against float32."""
-    shift = evidence.numerics.shift if evidence.numerics is not None else None
+    shift = case.numerics.shift if case.numerics is not None else None
     if shift is None or shift.quantile_shift is None:
         return
-    moved = shift.quantile_shift > evidence.limit(RULE, "max_quantile_shift")
-    others = shift.same_top is not None and shift.same_top < evidence.limit(RULE, "min_same_top")
+    moved = shift.quantile_shift > case.limit(RULE, "max_quantile_shift")
+    others = shift.same_top is not None and shift.same_top < case.limit(RULE, "min_same_top")
     if not (moved or others):
         return
     said = [f"a quantile is off by {significant(shift.quantile_shift)} standard deviations"] if moved else []

@@ -39,14 +39,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, significant
-from pyrometer.rules.finding import Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
     from pyrometer.numerics.report import Gradients, NumericsReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
 
 RULE = declare(
@@ -68,16 +68,16 @@ RULE = declare(
 
 
 @RULE.in_evidence("numerics")
-def explain(evidence: Evidence) -> Iterator[Finding]:
+def explain(case: Case) -> Iterator[Finding]:
     """Gradients that get lost over depth, and layers that get none."""
-    report = evidence.numerics
+    report = case.numerics
     found = report.gradients if report is not None else None
     if report is None or found is None:
         return
-    why = _reason(report, evidence.limit(RULE, "min_saturated"))
+    why = _reason(report, case.limit(RULE, "min_saturated"))
     ratio = found.depth_ratio
-    silent = _without(found, int(evidence.limit(RULE, "min_steps")))
-    if ratio is not None and ratio >= evidence.limit(RULE, "min_depth_ratio"):
+    silent = _without(found, int(case.limit(RULE, "min_steps")))
+    if ratio is not None and ratio >= case.limit(RULE, "min_depth_ratio"):
         message = f"the first layers get gradients {significant(ratio)} times smaller than the last ones"
         where = found.layers[0].module if found.layers else None
     elif silent:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pyrometer.quantity import counted, format_percent, format_seconds, significant
+from pyrometer.rules.case import Case
 from pyrometer.rules.data.patterns.shares import data_share
 from pyrometer.rules.diagnosis import ReadingStep
-from pyrometer.rules.evidence import Evidence
 from pyrometer.rules.finding import Finding
 from pyrometer.trace.naming.shapes import shape_words
 
@@ -52,10 +52,10 @@ CODES: dict[str, tuple[str, ...]] = {
 """Starts of the codes of the rules that answer to each step."""
 
 
-def read_profile(evidence: Evidence, findings: Iterable[Finding]) -> list[ReadingStep]:
+def read_profile(case: Case, findings: Iterable[Finding]) -> list[ReadingStep]:
     """Answer every question of the reading, in order, and name the findings that belong to each answer."""
     found = list(findings)
-    return [_with_findings(ask(evidence), _belonging(key, found)) for key, ask in QUESTIONS]
+    return [_with_findings(ask(case), _belonging(key, found)) for key, ask in QUESTIONS]
 
 
 def _with_findings(step: ReadingStep, findings: list[Finding]) -> ReadingStep:
@@ -71,10 +71,10 @@ def _belonging(key: str, findings: list[Finding]) -> list[Finding]:
     return [one for one in findings if one.code.startswith(CODES[key])]
 
 
-def sound(evidence: Evidence) -> ReadingStep:
+def sound(case: Case) -> ReadingStep:
     """Whether the figures can be believed: a steady state, few reservations, a profiler that did not distort."""
     question = "Is the measurement itself sound?"
-    measured, capture, trace = evidence.measurement, evidence.capture, evidence.trace
+    measured, capture, trace = case.measurement, case.capture, case.trace
     if measured is None and trace is None:
         return _unknown(question, "nothing was measured")
     said, bad, look = [], False, False
@@ -111,13 +111,13 @@ def sound(evidence: Evidence) -> ReadingStep:
     )
 
 
-def host_or_device(evidence: Evidence) -> ReadingStep:
+def host_or_device(case: Case) -> ReadingStep:
     """Which side the step waits for: devices, the host's operators, Python, or the data."""
     question = "Host or device?"
-    trace = evidence.trace
+    trace = case.trace
     if trace is None or not trace.span_ns:
         return _unknown(question)
-    known = data_share(evidence.measurement, evidence.loading)
+    known = data_share(case.measurement, case.loading)
     span, parts, device = trace.span_ns, trace.breakdown_ns, bool(trace.device_busy_ns)
     busy = trace.device_busy_ns / span
     # A share of data that is known without the profiler stands for the traced one: all else shares what is left.
@@ -145,10 +145,10 @@ def host_or_device(evidence: Evidence) -> ReadingStep:
     )
 
 
-def one_or_many(evidence: Evidence) -> ReadingStep:
+def one_or_many(case: Case) -> ReadingStep:
     """Whether one operator takes the time, or a crowd of small ones whose launching costs more than their work."""
     question = "One large operator or many small ones?"
-    trace = evidence.trace
+    trace = case.trace
     top = _top_ops(trace)
     if trace is None or not top:
         return _unknown(question)
@@ -167,14 +167,14 @@ def one_or_many(evidence: Evidence) -> ReadingStep:
     )
 
 
-def calls_times_cost(evidence: Evidence) -> ReadingStep:
+def calls_times_cost(case: Case) -> ReadingStep:
     """The operators with the most time: how often they are called per step, and what one call costs."""
     question = "Calls × cost: what adds up?"
-    top = _top_ops(evidence.trace)
-    if evidence.trace is None or not top:
+    top = _top_ops(case.trace)
+    if case.trace is None or not top:
         return _unknown(question)
-    steps = evidence.num_traced_steps
-    device = evidence.trace.num_kernels > 0
+    steps = case.num_traced_steps
+    device = case.trace.num_kernels > 0
     said, rows = [], []
     for op, share in top:
         each = (op.device_self_ns if device else op.host_self_ns) / max(op.calls, 1) * 1e-9
@@ -187,10 +187,10 @@ def calls_times_cost(evidence: Evidence) -> ReadingStep:
     )
 
 
-def awkward_shapes(evidence: Evidence) -> ReadingStep:
+def awkward_shapes(case: Case) -> ReadingStep:
     """Operators whose shapes the machine runs far below what it could."""
     question = "Awkward shapes?"
-    trace = evidence.trace
+    trace = case.trace
     points = [
         point for point in (trace.roofline if trace is not None else []) if point.share_of_roof is not None
     ]
@@ -212,10 +212,10 @@ def awkward_shapes(evidence: Evidence) -> ReadingStep:
     )
 
 
-def user_line(evidence: Evidence) -> ReadingStep:
+def user_line(case: Case) -> ReadingStep:
     """The functions of the user's own program that the time belongs to."""
     question = "Which line of the program?"
-    trace = evidence.trace
+    trace = case.trace
     device = trace is not None and trace.num_kernels > 0
     lines = sorted(
         (line for line in (trace.top_lines if trace is not None else []) if line.file is not None),
@@ -238,7 +238,7 @@ def user_line(evidence: Evidence) -> ReadingStep:
     )
 
 
-QUESTIONS: tuple[tuple[str, Callable[[Evidence], ReadingStep]], ...] = (
+QUESTIONS: tuple[tuple[str, Callable[[Case], ReadingStep]], ...] = (
     ("sound", sound),
     ("host", host_or_device),
     ("size", one_or_many),

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import COMPILERS, needs_compiled, needs_words
 from pyrometer.rules.audit.item import Item
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
 
-def _graphs(evidence: Evidence) -> dict[str, Value] | None:
-    compiled = evidence.compiled
+def _graphs(case: Case) -> dict[str, Value] | None:
+    compiled = case.compiled
     return {"graphs": compiled.graphs, "breaks": len(compiled.breaks)} if compiled is not None else None
 
 
-def _recompiles(evidence: Evidence) -> dict[str, Value] | None:
-    compiled = evidence.compiled
+def _recompiles(case: Case) -> dict[str, Value] | None:
+    compiled = case.compiled
     return {"recompilations": len(compiled.recompiles)} if compiled is not None else None
 
 
-def _repaid(evidence: Evidence) -> dict[str, Value] | None:
-    compiled = evidence.compiled
+def _repaid(case: Case) -> dict[str, Value] | None:
+    compiled = case.compiled
     known = compiled is not None and compiled.evaluation is not None
     return {"compared_with_eager": True} if known else None
 
 
-def _same(evidence: Evidence) -> dict[str, Value] | None:
-    error = evidence.compiled.error if evidence.compiled is not None else None
+def _same(case: Case) -> dict[str, Value] | None:
+    error = case.compiled.error if case.compiled is not None else None
     return {"largest_error": error.max_abs} if error is not None else None
 
 
-def _source(evidence: Evidence) -> dict[str, Value] | None:
-    return {"files_read": len(evidence.modules)} if evidence.modules else None
+def _source(case: Case) -> dict[str, Value] | None:
+    return {"files_read": len(case.modules)} if case.modules else None
 
 
 COMPILATION = (

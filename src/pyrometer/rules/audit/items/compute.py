@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import needs_convolutions, needs_device
 from pyrometer.rules.audit.item import Item
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
 
-def _traced(evidence: Evidence) -> dict[str, Value] | None:
-    return {"steps_traced": evidence.num_traced_steps} if evidence.trace is not None else None
+def _traced(case: Case) -> dict[str, Value] | None:
+    return {"steps_traced": case.num_traced_steps} if case.trace is not None else None
 
 
-def _operators(evidence: Evidence) -> dict[str, Value] | None:
-    trace = evidence.trace
+def _operators(case: Case) -> dict[str, Value] | None:
+    trace = case.trace
     if trace is None:
         return None
     device, host = trace.launches.device, trace.launches.host
@@ -22,26 +22,26 @@ def _operators(evidence: Evidence) -> dict[str, Value] | None:
     return {"operators_per_step": host.ops_per_step, "short_share": host.short_share}
 
 
-def _synchronised(evidence: Evidence) -> dict[str, Value] | None:
-    trace = evidence.trace
+def _synchronised(case: Case) -> dict[str, Value] | None:
+    trace = case.trace
     return {"waiting_calls": trace.synchronisation.num_calls} if trace is not None else None
 
 
-def _roofs(evidence: Evidence) -> dict[str, Value] | None:
-    points = evidence.trace.roofline if evidence.trace is not None else []
+def _roofs(case: Case) -> dict[str, Value] | None:
+    points = case.trace.roofline if case.trace is not None else []
     known = [point for point in points if point.share_of_roof is not None]
     return {"operators_compared": len(known)} if known else None
 
 
-def _busy(evidence: Evidence) -> dict[str, Value] | None:
-    trace = evidence.trace
+def _busy(case: Case) -> dict[str, Value] | None:
+    trace = case.trace
     if trace is None or not trace.device_busy_ns or not trace.span_ns:
         return None
     return {"device_busy_share": trace.device_busy_ns / trace.span_ns}
 
 
-def _precision(evidence: Evidence) -> dict[str, Value] | None:
-    program = evidence.program
+def _precision(case: Case) -> dict[str, Value] | None:
+    program = case.program
     if program is None or not program.parameter_dtypes:
         return None
     dtypes = sorted(program.parameter_dtypes)
@@ -49,8 +49,8 @@ def _precision(evidence: Evidence) -> dict[str, Value] | None:
     return {"autocast": program.autocast_dtype, "parameters": dtypes} if lower else None
 
 
-def _settings(evidence: Evidence) -> dict[str, Value] | None:
-    settings = evidence.program.settings if evidence.program is not None else {}
+def _settings(case: Case) -> dict[str, Value] | None:
+    settings = case.program.settings if case.program is not None else {}
     known: dict[str, Value] = {
         name: settings[name] for name in ("threads", "cudnn_benchmark") if name in settings
     }

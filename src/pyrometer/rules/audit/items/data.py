@@ -4,48 +4,48 @@ from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import needs_device, needs_loader
 from pyrometer.rules.audit.item import Item
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
 
-def _share(evidence: Evidence) -> dict[str, Value] | None:
-    return {"data_share": evidence.loading.data_share} if evidence.loading is not None else None
+def _share(case: Case) -> dict[str, Value] | None:
+    return {"data_share": case.loading.data_share} if case.loading is not None else None
 
 
-def _workers(evidence: Evidence) -> dict[str, Value] | None:
-    loading = evidence.loading
+def _workers(case: Case) -> dict[str, Value] | None:
+    loading = case.loading
     if loading is None or loading.worker_busy is None:
         return None
     return {"worker_busy": loading.worker_busy, "queue_batches": loading.queue_batches}
 
 
-def _stages(evidence: Evidence) -> dict[str, Value] | None:
-    loading = evidence.loading
+def _stages(case: Case) -> dict[str, Value] | None:
+    loading = case.loading
     return (
         {"stages_observed": [stage.name for stage in loading.stages]} if loading and loading.stages else None
     )
 
 
-def _padding(evidence: Evidence) -> dict[str, Value] | None:
-    measured = evidence.measurement
+def _padding(case: Case) -> dict[str, Value] | None:
+    measured = case.measurement
     if measured is None or measured.padding_ratio is None:
         return None
     return {"padding_share": measured.padding_ratio}
 
 
-def _unpadded(evidence: Evidence) -> str | None:
-    measured = evidence.measurement
+def _unpadded(case: Case) -> str | None:
+    measured = case.measurement
     if measured is not None and measured.padding_ratio is None:
         return "the batches say nothing of lengths or a mask"
     return None
 
 
-def _copies(evidence: Evidence) -> dict[str, Value] | None:
-    return {"copies": evidence.trace.copies.num_copies} if evidence.trace is not None else None
+def _copies(case: Case) -> dict[str, Value] | None:
+    return {"copies": case.trace.copies.num_copies} if case.trace is not None else None
 
 
-def _no_loader_or_device(evidence: Evidence) -> str | None:
-    return needs_device(evidence) or needs_loader(evidence)
+def _no_loader_or_device(case: Case) -> str | None:
+    return needs_device(case) or needs_loader(case)
 
 
 DATA = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pyrometer.rules.audit.applicable import needs_inference, needs_service
 from pyrometer.rules.audit.item import Failure, Item
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
 METRICS = ("prometheus_client", "opentelemetry", "statsd", "datadog", "pyrometer.monitor")
@@ -16,10 +16,10 @@ ALERTS = ("sentry_sdk", "alertmanager", "pagerduty", "pdpyras", "rollbar")
 VERSIONS = ("mlflow", "bentoml", "huggingface_hub", "dvc", "wandb", "pyrometer.rollout")
 
 
-def _imports(evidence: Evidence, names: Iterable[str]) -> list[str]:
+def _imports(case: Case, names: Iterable[str]) -> list[str]:
     """Those of the packages that some file imports."""
     found: set[str] = set()
-    for module in evidence.modules:
+    for module in case.modules:
         for node in module.nodes(ast.Import, ast.ImportFrom):
             if isinstance(node, ast.ImportFrom):
                 imported = [node.module or ""]
@@ -29,55 +29,53 @@ def _imports(evidence: Evidence, names: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def _metrics(evidence: Evidence) -> dict[str, Value] | None:
-    return _proved(evidence, METRICS)
+def _metrics(case: Case) -> dict[str, Value] | None:
+    return _proved(case, METRICS)
 
 
-def _no_metrics(evidence: Evidence) -> Failure | None:
+def _no_metrics(case: Case) -> Failure | None:
     return _lacking(
-        evidence, METRICS, "exports no metrics", "count requests, latency and errors with prometheus_client"
+        case, METRICS, "exports no metrics", "count requests, latency and errors with prometheus_client"
     )
 
 
-def _structured(evidence: Evidence) -> dict[str, Value] | None:
-    return _proved(evidence, LOGS)
+def _structured(case: Case) -> dict[str, Value] | None:
+    return _proved(case, LOGS)
 
 
-def _no_structure(evidence: Evidence) -> Failure | None:
-    return _lacking(
-        evidence, LOGS, "writes no structured logs", "log one JSON object per request with structlog"
-    )
+def _no_structure(case: Case) -> Failure | None:
+    return _lacking(case, LOGS, "writes no structured logs", "log one JSON object per request with structlog")
 
 
-def _alerts(evidence: Evidence) -> dict[str, Value] | None:
-    return _proved(evidence, ALERTS)
+def _alerts(case: Case) -> dict[str, Value] | None:
+    return _proved(case, ALERTS)
 
 
-def _versions(evidence: Evidence) -> dict[str, Value] | None:
-    return _proved(evidence, VERSIONS)
+def _versions(case: Case) -> dict[str, Value] | None:
+    return _proved(case, VERSIONS)
 
 
-def _proved(evidence: Evidence, names: tuple[str, ...]) -> dict[str, Value] | None:
-    found = _imports(evidence, names)
+def _proved(case: Case, names: tuple[str, ...]) -> dict[str, Value] | None:
+    found = _imports(case, names)
     return {"imports": found} if found else None
 
 
-def _lacking(evidence: Evidence, names: tuple[str, ...], what: str, advice: str) -> Failure | None:
-    if not evidence.modules or _imports(evidence, names):
+def _lacking(case: Case, names: tuple[str, ...], what: str, advice: str) -> Failure | None:
+    if not case.modules or _imports(case, names):
         return None
     looked_for: list[str] = list(names)
     return Failure(
         reason=f"the service {what}: it imports none of {', '.join(names)}",
-        evidence={"files_read": len(evidence.modules), "looked_for": looked_for},
+        evidence={"files_read": len(case.modules), "looked_for": looked_for},
         advice=advice,
     )
 
 
-def _degrades(evidence: Evidence) -> dict[str, Value] | None:
+def _degrades(case: Case) -> dict[str, Value] | None:
     """A handler of a failing or late model that answers all the same."""
     places: list[str] = [
         f"{module.path}:{node.lineno}"
-        for module in evidence.modules
+        for module in case.modules
         for node in module.nodes(ast.ExceptHandler)
         if any(isinstance(inner, ast.Return) for inner in ast.walk(node))
         and "time" in f"{ast.unparse(node.type) if node.type is not None else ''}".lower()
@@ -85,17 +83,17 @@ def _degrades(evidence: Evidence) -> dict[str, Value] | None:
     return {"fallbacks": places} if places else None
 
 
-def _modes(evidence: Evidence) -> dict[str, Value] | None:
+def _modes(case: Case) -> dict[str, Value] | None:
     """Layers alone prove little: whoever measures an inference puts them in evaluation mode first."""
-    program = evidence.program
+    program = case.program
     if program is None or program.active_dropouts is None:
         return None
     in_training = sum(one.training for one in program.modules)
     return {"active_dropouts": program.active_dropouts, "modules_in_training_mode": in_training}
 
 
-def _training_mode(evidence: Evidence) -> Failure | None:
-    seen = _modes(evidence)
+def _training_mode(case: Case) -> Failure | None:
+    seen = _modes(case)
     if seen is None or not any(seen.values()):
         return None
     return Failure(
@@ -105,8 +103,8 @@ def _training_mode(evidence: Evidence) -> Failure | None:
     )
 
 
-def _warm(evidence: Evidence) -> dict[str, Value] | None:
-    measured = evidence.measurement
+def _warm(case: Case) -> dict[str, Value] | None:
+    measured = case.measurement
     if measured is None or not measured.median_s:
         return None
     return {"first_call_over_median": measured.first_call_s / measured.median_s}

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pyrometer.quantity import format_percent
 from pyrometer.rules.audit.applicable import needs_training
 from pyrometer.rules.audit.item import Failure, Item
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
 SATURATING = frozenset({"Sigmoid", "Tanh", "Hardsigmoid", "Hardtanh", "Softsign"})
 MANY_SATURATING = 4
 """Saturating activations in a row of layers, from which on gradients shrink by more than they should."""
 
-LINEAR = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
 NORMS = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "GroupNorm", "RMSNorm"})
 CONCENTRATED = 0.9
 """Of all parameters in one layer, above which width and depth are out of balance."""
@@ -20,15 +19,15 @@ CONCENTRATED = 0.9
 FEWEST_LAYERS = 4
 
 
-def _no_model(evidence: Evidence) -> str | None:
-    program = evidence.program
+def _no_model(case: Case) -> str | None:
+    program = case.program
     if program is not None and not program.modules:
         return "the workload has no nn.Module"
     return None
 
 
-def _activations(evidence: Evidence) -> Failure | None:
-    program = evidence.program
+def _activations(case: Case) -> Failure | None:
+    program = case.program
     if program is None:
         return None
     count = sum(number for name, number in program.activations.items() if name in SATURATING)
@@ -41,17 +40,15 @@ def _activations(evidence: Evidence) -> Failure | None:
     )
 
 
-def _activation_proof(evidence: Evidence) -> dict[str, Value] | None:
-    if evidence.program is None or not evidence.program.activations:
+def _activation_proof(case: Case) -> dict[str, Value] | None:
+    if case.program is None or not case.program.activations:
         return None
-    return {
-        "activations": [f"{count} {name}" for name, count in sorted(evidence.program.activations.items())]
-    }
+    return {"activations": [f"{count} {name}" for name, count in sorted(case.program.activations.items())]}
 
 
-def _redundant(evidence: Evidence) -> Failure | None:
+def _redundant(case: Case) -> Failure | None:
     """Layers that pass their output straight to another one with which they could be one: linear to linear, norm to norm."""
-    modules = evidence.program.modules if evidence.program is not None else []
+    modules = case.program.modules if case.program is not None else []
     by_path = {one.path: one for one in modules}
     for second in modules:
         first = by_path.get(second.follows) if second.follows is not None else None
@@ -67,14 +64,14 @@ def _redundant(evidence: Evidence) -> Failure | None:
     return None
 
 
-def _module_proof(evidence: Evidence) -> dict[str, Value] | None:
-    if evidence.program is None or not evidence.program.observed or not evidence.program.modules:
+def _module_proof(case: Case) -> dict[str, Value] | None:
+    if case.program is None or not case.program.observed or not case.program.modules:
         return None  # without a step nobody knows what follows what
-    return {"layers_looked_at": len(evidence.program.modules)}
+    return {"layers_looked_at": len(case.program.modules)}
 
 
-def _balance(evidence: Evidence) -> Failure | None:
-    program = evidence.program
+def _balance(case: Case) -> Failure | None:
+    program = case.program
     weighted = [one for one in program.modules if one.num_parameters] if program is not None else []
     total = sum(one.num_parameters for one in weighted)
     if len(weighted) < FEWEST_LAYERS:
@@ -90,16 +87,16 @@ def _balance(evidence: Evidence) -> Failure | None:
     )
 
 
-def _balance_proof(evidence: Evidence) -> dict[str, Value] | None:
-    program = evidence.program
+def _balance_proof(case: Case) -> dict[str, Value] | None:
+    program = case.program
     weighted = [one.num_parameters for one in program.modules if one.num_parameters] if program else []
     if len(weighted) < FEWEST_LAYERS:
         return None
     return {"layers_with_weights": len(weighted), "largest_share": max(weighted) / sum(weighted)}
 
 
-def _initialisation(evidence: Evidence) -> Failure | None:
-    looks = evidence.program.initialised if evidence.program is not None else {}
+def _initialisation(case: Case) -> Failure | None:
+    looks = case.program.initialised if case.program is not None else {}
     wrong = [path for path, look in looks.items() if look in {"zero", "constant"}]
     if not wrong:
         return None
@@ -110,13 +107,13 @@ def _initialisation(evidence: Evidence) -> Failure | None:
     )
 
 
-def _initialisation_proof(evidence: Evidence) -> dict[str, Value] | None:
-    looks = evidence.program.initialised if evidence.program is not None else {}
+def _initialisation_proof(case: Case) -> dict[str, Value] | None:
+    looks = case.program.initialised if case.program is not None else {}
     return {"layers_with_varied_weights": len(looks)} if looks else None
 
 
-def _numbers(evidence: Evidence) -> dict[str, Value] | None:
-    return {"steps_watched": evidence.numerics.num_steps} if evidence.numerics is not None else None
+def _numbers(case: Case) -> dict[str, Value] | None:
+    return {"steps_watched": case.numerics.num_steps} if case.numerics is not None else None
 
 
 DESIGN = (

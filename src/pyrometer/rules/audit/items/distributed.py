@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import needs_ranks
 from pyrometer.rules.audit.item import Item
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
 
-def _ranks(evidence: Evidence) -> dict[str, Value] | None:
-    return {"ranks": len(evidence.job.ranks)} if evidence.job is not None else None
+def _ranks(case: Case) -> dict[str, Value] | None:
+    return {"ranks": len(case.job.ranks)} if case.job is not None else None
 
 
-def _wrappers(evidence: Evidence) -> dict[str, Value] | None:
-    wrappers = evidence.program.wrappers if evidence.program is not None else []
+def _wrappers(case: Case) -> dict[str, Value] | None:
+    wrappers = case.program.wrappers if case.program is not None else []
     return {"wrappers": [one.type_name for one in wrappers]} if wrappers else None
 
 

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import PROFILERS, TIMERS, needs_words
 from pyrometer.rules.audit.item import Failure, Item
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
 WIDEST = 0.05
 """Half the width of the median's interval over the median, up to which a figure is worth quoting."""
 
 
-def _steady(evidence: Evidence) -> dict[str, Value] | None:
-    measured = evidence.measurement
+def _steady(case: Case) -> dict[str, Value] | None:
+    measured = case.measurement
     if measured is None or not measured.steady:
         return None
     return {"steady_after_steps": measured.warmup_steps, "samples": measured.num_samples}
 
 
-def _width(evidence: Evidence) -> float | None:
-    measured = evidence.measurement
+def _width(case: Case) -> float | None:
+    measured = case.measurement
     if measured is None or not measured.median_s or measured.ci_high_s <= measured.ci_low_s:
         return None  # so few samples bound nothing
     return (measured.ci_high_s - measured.ci_low_s) / measured.median_s / 2
 
 
-def _narrow(evidence: Evidence) -> dict[str, Value] | None:
-    width = _width(evidence)
+def _narrow(case: Case) -> dict[str, Value] | None:
+    width = _width(case)
     return {"half_width": width} if width is not None else None
 
 
-def _wide(evidence: Evidence) -> Failure | None:
-    width = _width(evidence)
+def _wide(case: Case) -> Failure | None:
+    width = _width(case)
     if width is None or width <= WIDEST:
         return None
     return Failure(
@@ -41,8 +41,8 @@ def _wide(evidence: Evidence) -> Failure | None:
     )
 
 
-def _source(evidence: Evidence) -> dict[str, Value] | None:
-    return {"files_read": len(evidence.modules)} if evidence.modules else None
+def _source(case: Case) -> dict[str, Value] | None:
+    return {"files_read": len(case.modules)} if case.modules else None
 
 
 MEASURING = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import needs_device, needs_inference, needs_training
 from pyrometer.rules.audit.item import Failure, Item
-from pyrometer.rules.evidence import Evidence
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
 NO_GRADIENTS = ("torch.inference_mode", "torch.no_grad", "torch.set_grad_enabled")
@@ -13,35 +13,35 @@ MOST_UNKNOWN = 0.05
 """Of the peak, that may be unexplained."""
 
 
-def _profiled(evidence: Evidence) -> dict[str, Value] | None:
-    memory = evidence.memory
+def _profiled(case: Case) -> dict[str, Value] | None:
+    memory = case.memory
     return {"peak_bytes": memory.peak_bytes} if memory is not None else None
 
 
-def _watched(evidence: Evidence) -> dict[str, Value] | None:
-    leak = evidence.memory.leak if evidence.memory is not None else None
+def _watched(case: Case) -> dict[str, Value] | None:
+    leak = case.memory.leak if case.memory is not None else None
     if leak is None or leak.verdict not in {"stable", "allocator warm-up"}:
         return None
     return {"verdict": leak.verdict, "steps_watched": leak.num_steps}
 
 
-def _grad_mode(evidence: Evidence) -> dict[str, Value] | None:
+def _grad_mode(case: Case) -> dict[str, Value] | None:
     """Where the program itself switches gradients off: whoever measures an inference does so anyway."""
     places: list[str] = [
-        f"{module.path}:{call.lineno}" for module in evidence.modules for call in module.calls(*NO_GRADIENTS)
+        f"{module.path}:{call.lineno}" for module in case.modules for call in module.calls(*NO_GRADIENTS)
     ]
     return {"switched_off_at": places} if places else None
 
 
-def _explained(evidence: Evidence) -> dict[str, Value] | None:
-    memory = evidence.memory
+def _explained(case: Case) -> dict[str, Value] | None:
+    memory = case.memory
     if memory is None or not memory.peak_bytes:
         return None
     return {"unknown_share": memory.ledger_bytes.get("unknown", 0) / memory.peak_bytes}
 
 
-def _unexplained(evidence: Evidence) -> Failure | None:
-    share = (_explained(evidence) or {}).get("unknown_share")
+def _unexplained(case: Case) -> Failure | None:
+    share = (_explained(case) or {}).get("unknown_share")
     if not isinstance(share, float) or share <= MOST_UNKNOWN:
         return None
     return Failure(
@@ -51,15 +51,15 @@ def _unexplained(evidence: Evidence) -> Failure | None:
     )
 
 
-def _reserved(evidence: Evidence) -> dict[str, Value] | None:
-    levels = evidence.memory.levels if evidence.memory is not None else None
+def _reserved(case: Case) -> dict[str, Value] | None:
+    levels = case.memory.levels if case.memory is not None else None
     if levels is None or not levels.reserved_peak_bytes or levels.allocated_peak_bytes is None:
         return None
     return {"allocated_over_reserved": levels.allocated_peak_bytes / levels.reserved_peak_bytes}
 
 
-def _source(evidence: Evidence) -> dict[str, Value] | None:
-    return {"files_read": len(evidence.modules)} if evidence.modules else None
+def _source(case: Case) -> dict[str, Value] | None:
+    return {"files_read": len(case.modules)} if case.modules else None
 
 
 MEMORY = (

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyrometer.rules.finding import Place
+from pyrometer.place import Place
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
 COMPILE = "torch.compile"
@@ -107,18 +107,18 @@ def mentions_compile(module: Module) -> bool:
     )
 
 
-def only_call(evidence: Evidence) -> CompileCall | None:
+def only_call(case: Case) -> CompileCall | None:
     """The one place at which the user's files call torch.compile; `None` where there are several, or none is known."""
-    found = [call for module in evidence.modules for call in compile_calls(module)]
+    found = [call for module in case.modules for call in compile_calls(module)]
     return found[0] if len(found) == 1 else None
 
 
-def compiled_at(evidence: Evidence) -> Place:
+def compiled_at(case: Case) -> Place:
     """Where the program is compiled, as far as that is known: the only call of torch.compile, else the model's class."""
-    call = only_call(evidence)
+    call = only_call(case)
     if call is not None:
         return call.place
-    program = evidence.program
+    program = case.program
     if program is not None and program.model_file is not None:
         return Place(file=program.model_file, line=program.model_line)
     return Place()

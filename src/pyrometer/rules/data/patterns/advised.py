@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.shares import DataShare, measured_share, watched_share
-from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.untraced import phase_share
 
 if TYPE_CHECKING:
     from pyrometer.loading.advice import LoaderAdvice
     from pyrometer.loading.report import LoaderReport
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Value
     from pyrometer.rules.rule import Rule
 
@@ -27,21 +29,21 @@ APART = 0.1
 """Of a step, beyond the interval of the measured one: so far apart, the watched steps are other steps."""
 
 
-def advised(rule: Rule, evidence: Evidence, *slugs: str, **fields: object) -> list[Finding]:
+def advised(rule: Rule, case: Case, *slugs: str, **fields: Any) -> list[Finding]:
     """One finding per advice with one of these slugs; `fields` replace what follows from the advice."""
-    report = evidence.loading
+    report = case.loading
     if report is None:
         return []
     return [
-        _finding(rule, evidence, report, number, **fields)
+        _finding(rule, case, report, number, **fields)
         for number, advice in enumerate(report.advice)
         if advice.slug in slugs
     ]
 
 
-def free_ratio(report: LoaderReport, evidence: Evidence) -> float:
+def free_ratio(report: LoaderReport, case: Case) -> float:
     """The step with data for free over the step, at best: two times it was measured, with the loader watched and before."""
-    return max(0.0, min(report.free_data_ratio, 1 - phase_share(evidence, "data", unknown=0.0)))
+    return max(0.0, min(report.free_data_ratio, 1 - phase_share(case, "data", unknown=0.0)))
 
 
 def gain_of(advice: LoaderAdvice, report: LoaderReport, free: float) -> Gain | None:
@@ -58,9 +60,9 @@ def gain_of(advice: LoaderAdvice, report: LoaderReport, free: float) -> Gain | N
     )
 
 
-def waiting_cost(report: LoaderReport, evidence: Evidence) -> Cost:
+def waiting_cost(report: LoaderReport, case: Case) -> Cost:
     """What waiting for data costs a step."""
-    told = told_share(report, evidence)
+    told = told_share(report, case)
     return Cost(
         seconds_per_step=told.wait_s,
         share=told.share,
@@ -68,14 +70,14 @@ def waiting_cost(report: LoaderReport, evidence: Evidence) -> Cost:
     )
 
 
-def told_share(report: LoaderReport, evidence: Evidence) -> DataShare:
+def told_share(report: LoaderReport, case: Case) -> DataShare:
     """The share of a step that getting its data is said to take."""
-    return measured_share(evidence.measurement) or watched_share(report)
+    return measured_share(case.measurement) or watched_share(report)
 
 
-def differing(report: LoaderReport, evidence: Evidence) -> bool:
+def differing(report: LoaderReport, case: Case) -> bool:
     """Whether the watched steps were others than the measured ones, as the time they took tells."""
-    m = evidence.measurement
+    m = case.measurement
     if m is None or not m.complete or m.median_s <= 0:
         return False
     return not m.ci_low_s * (1 - APART) <= report.measured_step_s <= m.ci_high_s * (1 + APART)
@@ -88,17 +90,17 @@ def _of(told: DataShare, report: LoaderReport) -> str:
     return f"of {steps} that watched the loader"
 
 
-def loader_place(evidence: Evidence) -> Place:
+def loader_place(case: Case) -> Place:
     """Where the loader is made, if the sources show just one."""
-    found = [(module.path, one.call.lineno) for module in evidence.modules for one in loader_calls(module)]
+    found = [(module.path, one.call.lineno) for module in case.modules for one in loader_calls(module)]
     if len(found) != 1:
         return Place()
     return Place(file=found[0][0], line=found[0][1])
 
 
-def facts(report: LoaderReport, evidence: Evidence) -> dict[str, Value]:
+def facts(report: LoaderReport, case: Case) -> dict[str, Value]:
     """The figures that every finding about a loader rests on."""
-    told = told_share(report, evidence)
+    told = told_share(report, case)
     return {
         "verdict": report.verdict,
         "settings": report.settings.label,
@@ -110,18 +112,18 @@ def facts(report: LoaderReport, evidence: Evidence) -> dict[str, Value]:
     }
 
 
-def _finding(rule: Rule, evidence: Evidence, report: LoaderReport, number: int, **fields: object) -> Finding:
+def _finding(rule: Rule, case: Case, report: LoaderReport, number: int, **fields: Any) -> Finding:
     advice = report.advice[number]
-    own: dict[str, object] = {
+    own: dict[str, Any] = {
         "message": advice.why,
-        "where": loader_place(evidence),
-        "evidence": facts(report, evidence),
+        "where": loader_place(case),
+        "evidence": facts(report, case),
         "links": [f"/loading/advice/{number}", "/loading/data_share"],
-        "cost": waiting_cost(report, evidence),
-        "predicted_gain": gain_of(advice, report, free_ratio(report, evidence)),
-        "confidence": "medium" if advice.saves_s is None or differing(report, evidence) else "high",
-        "advice": f"{advice.title[:1].upper()}{advice.title[1:]}: {advice.effect}.",
+        "cost": waiting_cost(report, case),
+        "gain": gain_of(advice, report, free_ratio(report, case)),
+        "confidence": "medium" if advice.saves_s is None or differing(report, case) else "high",
         "rewrite": advice.use,
         "resource": DATA,
     }
-    return rule.finding(**{**own, **fields})
+    text = f"{advice.title[:1].upper()}{advice.title[1:]}: {advice.effect}."
+    return rule.finding(advice=text, **{**own, **fields})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
     from pyrometer.workload.program.record import Program, Wrapper
 
@@ -34,9 +34,9 @@ def is_set(module: Module, call: ast.Call, name: str) -> bool:
     return given is not None and module.literal(given) is True
 
 
-def distributed_wrappers(evidence: Evidence) -> list[tuple[int, Wrapper]]:
+def distributed_wrappers(case: Case) -> list[tuple[int, Wrapper]]:
     """The DistributedDataParallel modules of a program, with their numbers in its record."""
-    found = evidence.program.wrappers if evidence.program is not None else []
+    found = case.program.wrappers if case.program is not None else []
     return [(index, one) for index, one in enumerate(found) if one.type_name == "DistributedDataParallel"]
 
 

@@ -13,7 +13,7 @@ from pyrometer.rules.host.patterns import reads, shown, sizes, truth
 from pyrometer.rules.joining import function_at, lines_within
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.host.patterns.reads import Read, Reads
     from pyrometer.trace.analysis.synchronisation import SyncPoint
 
@@ -68,7 +68,7 @@ READS: dict[str, Reads] = {
 }
 
 
-def claimed(point: SyncPoint, evidence: Evidence) -> tuple[str, tuple[Read, ...]]:
+def claimed(point: SyncPoint, case: Case) -> tuple[str, tuple[Read, ...]]:
     """The rule that explains a point, with the expressions that cause it, the one in most loops first."""
     possible = [one for one in CLAIMS if one.operator.match(point.name)]
     sure = [one for one in possible if re.search(one.direction, point.waited_for or "")]
@@ -76,7 +76,7 @@ def claimed(point: SyncPoint, evidence: Evidence) -> tuple[str, tuple[Read, ...]
         if claim.codes == ("PYR105",) and not _is_direct(point):
             continue
         for code in claim.codes:
-            found = _reads_at(code, point, evidence)
+            found = _reads_at(code, point, case)
             if found:
                 return code, found
         if claim in sure:
@@ -94,11 +94,11 @@ def _is_direct(point: SyncPoint) -> bool:
     return point.where.file is not None and point.where.op is None and not is_timed(point)
 
 
-def _reads_at(code: str, point: SyncPoint, evidence: Evidence) -> tuple[Read, ...]:
+def _reads_at(code: str, point: SyncPoint, case: Case) -> tuple[Read, ...]:
     """What in the function that a trace names can be the cause."""
-    found = function_at(point.where, evidence.modules)
+    found = function_at(point.where, case.modules)
     if found is None or code not in READS:
         return ()
-    module, lines = found[0], set(lines_within(point.where, evidence.modules))
+    module, lines = found[0], set(lines_within(point.where, case.modules))
     here = [read for read in READS[code](module) if read.line in lines and reads.may_wait(module, read)]
     return tuple(sorted(here, key=lambda read: (-reads.depth(module, read), read.line)))

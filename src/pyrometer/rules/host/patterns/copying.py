@@ -6,13 +6,14 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.finding import Cost, Gain, Place
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.rules.host.patterns.reads import goes_to_cpu
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.places import place_of
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
     from pyrometer.trace.analysis.copies import CopyKind, CopyPlace
 
@@ -31,9 +32,9 @@ class Copied(NamedTuple):
     """The expression in the source, where there is one."""
 
 
-def copied(evidence: Evidence, direction: str, memory: str | None) -> Iterator[Copied]:
+def copied(case: Case, direction: str, memory: str | None) -> Iterator[Copied]:
     """The kinds of copies of one direction (`H2D`, `D2H`) and one kind of host memory (None for any)."""
-    report = evidence.trace
+    report = case.trace
     if report is None or not report.span_ns:
         return
     for index, kind in enumerate(report.copies.kinds):
@@ -43,14 +44,14 @@ def copied(evidence: Evidence, direction: str, memory: str | None) -> Iterator[C
         if where is None:
             yield Copied(index, kind, Place(), None, None)
             continue
-        module, call = mover_at(evidence, where)
+        module, call = mover_at(case, where)
         line = call.lineno if call is not None else None
-        yield Copied(index, kind, place_of(evidence, where.where, line=line), module, call)
+        yield Copied(index, kind, place_of(case, where.where, line=line), module, call)
 
 
-def mover_at(evidence: Evidence, place: CopyPlace) -> tuple[Module | None, ast.Call | None]:
+def mover_at(case: Case, place: CopyPlace) -> tuple[Module | None, ast.Call | None]:
     """The call in the function that a trace names that copies to a device, the one in most loops."""
-    found = function_at(place.where, evidence.modules)
+    found = function_at(place.where, case.modules)
     if found is None:
         return None, None
     module, function = found
@@ -69,14 +70,14 @@ def movers(module: Module) -> Iterator[ast.Call]:
             yield call
 
 
-def copy_cost(evidence: Evidence, share: float, how: str) -> Cost:
+def copy_cost(case: Case, share: float, how: str) -> Cost:
     """A share of the span as a cost."""
-    return evidence.cost_of(share, f"trace: {how}, as a share of the span")
+    return case.cost_of(share, f"trace: {how}, as a share of the span")
 
 
-def copy_gain(evidence: Evidence, share: float, direction: str) -> Gain:
+def copy_gain(case: Case, share: float, direction: str) -> Gain:
     """What hiding the copies would bring: the replay's answer where it tried them, else all that they cost."""
-    report = evidence.trace
+    report = case.trace
     letters = direction.replace("2", "to")
     for one in report.recoverable if report is not None else []:
         if one.kind == "copy" and letters in one.name:

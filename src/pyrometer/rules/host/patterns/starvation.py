@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
-    from pyrometer.rules.finding import Confidence
+    from pyrometer.advice import Confidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.analysis.idle import HostActivity
     from pyrometer.trace.reporting.rank_report import RankReport
 
@@ -43,16 +43,16 @@ class Starvation:
         return "high" if self.checked else "medium"
 
 
-def starvation(evidence: Evidence) -> Starvation | None:
+def starvation(case: Case) -> Starvation | None:
     """How long the devices of a trace waited for launches; null without device work, or where it hardly ever happened."""
-    report = evidence.trace
+    report = case.trace
     if report is None or not report.span_ns or not report.device_busy_ns:
         return None
     groups = [one for one in report.idle.groups if one.cause == "launch_starvation" and one.host in LAUNCHING]
     if sum(one.num_gaps for one in groups) < FEWEST_GAPS:
         return None
     traced = sum(one.total_ns for one in groups) / (report.span_ns * max(len(report.devices), 1))
-    left = untraced_idle_share(evidence)
+    left = untraced_idle_share(case)
     doing = sorted((one for group in groups for one in group.doing), key=lambda one: -one.total_ns)
     return Starvation(
         share=min(traced, 1.0) if left is None else min(traced, left),
@@ -64,10 +64,10 @@ def starvation(evidence: Evidence) -> Starvation | None:
     )
 
 
-def untraced_idle_share(evidence: Evidence) -> float | None:
+def untraced_idle_share(case: Case) -> float | None:
     """Share of an untraced step in which the device does nothing: the step as measured, less the device's work in the trace."""
-    report = evidence.trace
-    step_s = _untraced_step_s(evidence)
+    report = case.trace
+    step_s = _untraced_step_s(case)
     if report is None or not report.steps or not step_s:
         return None
     busy_s = report.device_busy_ns * 1e-9 / len(report.steps)
@@ -80,7 +80,7 @@ def short_share(report: RankReport) -> float:
     return launches.num_short / report.num_kernels if launches is not None and report.num_kernels else 0.0
 
 
-def _untraced_step_s(evidence: Evidence) -> float | None:
-    if evidence.measurement is not None and evidence.measurement.median_s > 0:
-        return evidence.measurement.median_s
-    return evidence.capture.step_untraced_s if evidence.capture is not None else None
+def _untraced_step_s(case: Case) -> float | None:
+    if case.measurement is not None and case.measurement.median_s > 0:
+        return case.measurement.median_s
+    return case.capture.step_untraced_s if case.capture is not None else None

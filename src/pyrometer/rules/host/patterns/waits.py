@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Confidence, Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.finding import Confidence, Cost, Finding, Gain, Place, Severity
+from pyrometer.rules.finding import Finding, Severity
 from pyrometer.rules.host.patterns.claims import claimed
 from pyrometer.rules.host.patterns.rounds import FEWEST_ROUNDS, reading_ns
 from pyrometer.rules.joining import module_of
@@ -20,7 +22,7 @@ from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.host.patterns.reads import Read
     from pyrometer.rules.rule import Rule
     from pyrometer.source.module import Module
@@ -104,16 +106,16 @@ class Stall:
         return self.read.text if self.read is not None else self.point.where.op or self.point.name
 
 
-def stalls(code: str, evidence: Evidence) -> Iterator[Stall]:
+def stalls(code: str, case: Case) -> Iterator[Stall]:
     """The synchronisation points that one rule explains, put together by place: a function may run in many modules."""
-    report = evidence.trace
+    report = case.trace
     if report is None or not report.span_ns:
         return
     groups: dict[tuple[object, ...], list[int]] = {}
     reads: dict[int, tuple[Read, ...]] = {}
     points = report.synchronisation.points
     for row, point in enumerate(points):
-        owner, found = claimed(point, evidence)
+        owner, found = claimed(point, case)
         if owner == code:
             reads[row] = found
             key = (point.where.file, point.where.line, point.where.function, point.name)
@@ -123,19 +125,19 @@ def stalls(code: str, evidence: Evidence) -> Iterator[Stall]:
         yield Stall(
             rows=tuple(rows),
             points=tuple(points[row] for row in rows),
-            place=place_of(evidence, where, line=found[0].line if found else None),
-            module=module_of(where.file, evidence.modules),
+            place=place_of(case, where, line=found[0].line if found else None),
+            module=module_of(where.file, case.modules),
             reads=found,
             on_device=not report.synchronisation.would_stall,
-            num_steps=evidence.num_traced_steps,
+            num_steps=case.num_traced_steps,
             span_ns=report.span_ns,
-            step_s=evidence.step_s,
+            step_s=case.step_s,
         )
 
 
-def worth_telling(stall: Stall, rule: Rule, evidence: Evidence) -> bool:
+def worth_telling(stall: Stall, rule: Rule, case: Case) -> bool:
     """Whether it costs enough to speak of."""
-    return stall.share >= evidence.limit(rule, "min_share")
+    return stall.share >= case.limit(rule, "min_share")
 
 
 class Told(NamedTuple):
@@ -149,21 +151,21 @@ class Told(NamedTuple):
 
 def stall_findings(
     rule: Rule,
-    evidence: Evidence,
+    case: Case,
     tell: Callable[[Stall], Told],
     keep: Callable[[Stall], bool] = lambda _: True,
 ) -> Iterator[Finding]:
     """Findings about the points that a rule explains; `tell` gives the advice for one of them that `keep` lets pass."""
-    for stall in stalls(rule.code, evidence):
-        if worth_telling(stall, rule, evidence) and keep(stall):
-            yield _finding(rule, evidence, stall, tell(stall))
+    for stall in stalls(rule.code, case):
+        if worth_telling(stall, rule, case) and keep(stall):
+            yield _finding(rule, case, stall, tell(stall))
 
 
-def _finding(rule: Rule, evidence: Evidence, stall: Stall, told: Told) -> Finding:
-    report, steps = evidence.trace, stall.num_steps
+def _finding(rule: Rule, case: Case, stall: Stall, told: Told) -> Finding:
+    report, steps = case.trace, stall.num_steps
     assert report is not None
     return rule.finding(
-        severity=_severity(rule, evidence, stall, told.with_it),
+        severity=_severity(rule, case, stall, told.with_it),
         message=message_of(stall, told.with_it, steps=bool(report.steps)),
         where=stall.place,
         evidence={
@@ -175,7 +177,7 @@ def _finding(rule: Rule, evidence: Evidence, stall: Stall, told: Told) -> Findin
         },
         links=links_of(stall, report),
         cost=cost_of(stall, told.with_it),
-        predicted_gain=gain_of(stall, evidence, told.with_it),
+        gain=gain_of(stall, case, told.with_it),
         confidence=confidence_of(stall),
         advice=told.advice,
         rewrite=told.rewrite,
@@ -185,9 +187,9 @@ def _finding(rule: Rule, evidence: Evidence, stall: Stall, told: Told) -> Findin
     )
 
 
-def _severity(rule: Rule, evidence: Evidence, stall: Stall, with_it: float) -> Severity:
+def _severity(rule: Rule, case: Case, stall: Stall, with_it: float) -> Severity:
     """Without a device nothing waits: a remark, unless the calls themselves cost enough."""
-    costs = stall.on_device or stall.share + with_it >= evidence.limit(rule, "serious_share")
+    costs = stall.on_device or stall.share + with_it >= case.limit(rule, "serious_share")
     return rule.severity if costs else "info"
 
 
@@ -223,12 +225,12 @@ def cost_of(stall: Stall, with_it: float = 0.0) -> Cost:
     return Cost(seconds_per_step=seconds, share=share, method=f"trace: {how}, as a share of the span")
 
 
-def gain_of(stall: Stall, evidence: Evidence, with_it: float = 0.0) -> Gain:
+def gain_of(stall: Stall, case: Case, with_it: float = 0.0) -> Gain:
     """What not waiting would bring: the replay's answer where it tried these calls, else all that they cost."""
-    report = evidence.trace
+    report = case.trace
     assert report is not None
     if not stall.on_device:
-        return _gain_on_host(stall, evidence, with_it)
+        return _gain_on_host(stall, case, with_it)
     low = max(0.0, 1 - stall.share)
     for one in report.recoverable:
         if one.kind == "sync" and _is_same(one, stall.point):
@@ -241,22 +243,22 @@ def gain_of(stall: Stall, evidence: Evidence, with_it: float = 0.0) -> Gain:
     return Gain(ratio_low=low, ratio_high=1.0, method="bound: none of the idle time that follows the wait")
 
 
-def _gain_on_host(stall: Stall, evidence: Evidence, with_it: float) -> Gain:
+def _gain_on_host(stall: Stall, case: Case, with_it: float) -> Gain:
     """At best all goes that is only done for the reads; at worst the calls, with what is surely done for them."""
     phase = stall.point.where.phase
-    whole = min(1.0, stall.share + max(with_it, loop_share(stall, evidence)))
+    whole = min(1.0, stall.share + max(with_it, loop_share(stall, case)))
     sure = min(1.0, stall.share + with_it)
     return Gain(
-        ratio_low=1 - untraced(evidence, whole, phase=phase).most,
-        ratio_high=1 - untraced(evidence, sure, short=True, phase=phase).least,
+        ratio_low=1 - untraced(case, whole, phase=phase).most,
+        ratio_high=1 - untraced(case, sure, short=True, phase=phase).least,
         method="removal of the calls and of what is done for them; at most their phase as measured without the profiler, at worst "
         "half, as the profiler lengthens short calls",
     )
 
 
-def loop_share(stall: Stall, evidence: Evidence) -> float:
+def loop_share(stall: Stall, case: Case) -> float:
     """What else of the span a function does only for these reads, without a device: cutting a tensor up, and its loop."""
-    trace = evidence.trace
+    trace = case.trace
     if stall.on_device or trace is None or not trace.steps or stall.calls_per_step < FEWEST_ROUNDS:
         return 0.0
     where = stall.point.where

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.finding import Gain
+from pyrometer.advice import Gain
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
 from pyrometer.rules.kernels.patterns.operators import on_device
 from pyrometer.rules.sequences import is_tiny, memory_bound_ns, names_of
@@ -13,7 +13,7 @@ from pyrometer.rules.sequences import is_tiny, memory_bound_ns, names_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.analysis.sequences import Sequence
     from pyrometer.trace.reporting.rank_report import RankReport
 
@@ -60,18 +60,18 @@ class Chains(NamedTuple):
         )
 
 
-def chains_of(evidence: Evidence, *, min_bytes: float, min_length: float) -> Iterator[Chains]:
+def chains_of(case: Case, *, min_bytes: float, min_length: float) -> Iterator[Chains]:
     """The chains of each function that are worth fusing for their traffic.
 
     Those of the optimizer are left out, which has fused forms of its own; and so are tiny parts, which cost their launches. Of
     a device whose shapes are not known, parts that take longer than a launch are bound by what they move.
 
     Args:
-        evidence: with a trace.
+        case: with a trace.
         min_bytes: least that a part hands on.
         min_length: least number of parts per step.
     """
-    trace = evidence.trace
+    trace = case.trace
     groups: dict[tuple[object, ...], list[tuple[int, Sequence]]] = defaultdict(list)
     for i, one in enumerate(trace.sequences if trace is not None else ()):
         if trace is not None and _is_worth_it(trace, one, min_bytes):
@@ -79,7 +79,7 @@ def chains_of(evidence: Evidence, *, min_bytes: float, min_length: float) -> Ite
             groups[at.file, at.line, at.function, None if at.file else at.module].append((i, one))
     for sequences in groups.values():
         assert trace is not None
-        per_step = sum(one.count * len(one.parts) for _, one in sequences) / evidence.num_traced_steps
+        per_step = sum(one.count * len(one.parts) for _, one in sequences) / case.num_traced_steps
         if per_step >= min_length:
             spent = sum(memory_bound_ns(one) for _, one in sequences)
             yield Chains(sequences, min(1.0, spent / max(trace.span_ns, 1)), per_step, max(trace.span_ns, 1))

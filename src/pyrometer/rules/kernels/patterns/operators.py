@@ -7,14 +7,15 @@ import json
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pyrometer.rules.finding import Cost, Place
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.rules.joining import Spot, function_at
 from pyrometer.rules.places import place_of
 from pyrometer.source.index import last_name
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
     from pyrometer.trace.reporting.rank_report import RankReport
     from pyrometer.trace.reporting.totals import LineTotal, OpTotal, RoofPoint
@@ -74,15 +75,15 @@ def index_of(trace: RankReport, names: Collection[str]) -> str | None:
     return found[0] if found else None
 
 
-def calls_per_step(evidence: Evidence, calls: int) -> float:
+def calls_per_step(case: Case, calls: int) -> float:
     """Calls in the trace over its steps."""
-    return calls / evidence.num_traced_steps
+    return calls / case.num_traced_steps
 
 
-def cost_of(evidence: Evidence, share: float, method: str) -> Cost:
+def cost_of(case: Case, share: float, method: str) -> Cost:
     """A share of the traced span as a cost; seconds are that share of the measured step."""
     how = f"{method}; seconds are this share of a step as measured without the profiler"
-    return evidence.cost_of(share, how)
+    return case.cost_of(share, how)
 
 
 def roof_points(trace: RankReport, names: Collection[str]) -> Iterator[tuple[int, RoofPoint]]:
@@ -135,30 +136,28 @@ def callers_of(trace: RankReport, names: Collection[str]) -> Iterator[tuple[Line
     return iter(sorted(((line, ns) for line, ns in found if ns), key=lambda one: -one[1]))
 
 
-def place_of_operator(evidence: Evidence, op: str) -> Place:
+def place_of_operator(case: Case, op: str) -> Place:
     """Where an operator is called most: the exact line where the function calls one of that name, else its first."""
-    if evidence.trace is None:
+    if case.trace is None:
         return Place(op=op)
-    line, _ = next(callers_of(evidence.trace, {op}), (None, 0))
+    line, _ = next(callers_of(case.trace, {op}), (None, 0))
     if line is None:
         return Place(op=op)
-    exact = _calling_line(evidence, line, op.rpartition("::")[2].strip("_"))
-    return place_of(evidence, line, line=exact, op=op)
+    exact = _calling_line(case, line, op.rpartition("::")[2].strip("_"))
+    return place_of(case, line, line=exact, op=op)
 
 
-def place_of_point(evidence: Evidence, point: RoofPoint) -> Place:
+def place_of_point(case: Case, point: RoofPoint) -> Place:
     """Where an operator is called with these shapes; where the trace does not say, where it is called most."""
     op = point.op or ""
     if point.file is None and point.module is None:
-        return place_of_operator(evidence, op)
-    return place_of(
-        evidence, point, line=_calling_line(evidence, point, op.rpartition("::")[2].strip("_")), op=op
-    )
+        return place_of_operator(case, op)
+    return place_of(case, point, line=_calling_line(case, point, op.rpartition("::")[2].strip("_")), op=op)
 
 
-def _calling_line(evidence: Evidence, spot: Spot, name: str) -> int | None:
+def _calling_line(case: Case, spot: Spot, name: str) -> int | None:
     """The line of the only call of that name in a function."""
-    found = function_at(spot, evidence.modules)
+    found = function_at(spot, case.modules)
     if found is None:
         return None
     lines = [
@@ -169,9 +168,9 @@ def _calling_line(evidence: Evidence, spot: Spot, name: str) -> int | None:
     return lines[0] if len(set(lines)) == 1 else None
 
 
-def same_function(evidence: Evidence, line: LineTotal, module: Module, number: int) -> bool:
+def same_function(case: Case, line: LineTotal, module: Module, number: int) -> bool:
     """Whether a line of a file belongs to the function that a trace names."""
-    found = function_at(line, evidence.modules)
+    found = function_at(line, case.modules)
     if found is None or found[0] is not module:
         return False
     return found[1].lineno <= number <= (found[1].end_lineno or found[1].lineno)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.finding import FixClass, Gain, Place
+from pyrometer.advice import FixClass, Gain
+from pyrometer.place import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyrometer.memory.advice.record import Advice
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
 
 _LEVERS = {
     "activation-checkpointing": "checkpointing",
@@ -85,9 +86,9 @@ class Advised(NamedTuple):
         return Place(file=self.advice.file, line=self.advice.line)
 
 
-def advised(evidence: Evidence, *slugs: str) -> Iterator[Advised]:
+def advised(case: Case, *slugs: str) -> Iterator[Advised]:
     """The rehearsed advice of these kinds, the largest saving first."""
-    if evidence.memory is not None:
-        for number, advice in enumerate(evidence.memory.advice):
+    if case.memory is not None:
+        for number, advice in enumerate(case.memory.advice):
             if advice.slug in slugs:
                 yield Advised(number, advice)

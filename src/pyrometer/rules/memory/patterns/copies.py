@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.finding import Place
+from pyrometer.place import Place
 from pyrometer.rules.joining import function_at
 from pyrometer.source.names import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.memory.patterns.spent import Spent
     from pyrometer.source.module import Module
 
@@ -63,9 +63,9 @@ CAUSES = {
 """Operators that copy when the user calls them, by name in a trace."""
 
 
-def asked_at(spent: Spent, evidence: Evidence) -> list[Place]:
+def asked_at(spent: Spent, case: Case) -> list[Place]:
     """The lines of a function that ask for a copy of this kind; empty without its source."""
-    found = function_at(spent.function, evidence.modules)
+    found = function_at(spent.function, case.modules)
     if found is None:
         return []
     module, function = found

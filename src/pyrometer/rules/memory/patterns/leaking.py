@@ -6,14 +6,15 @@ import ast
 import re
 from typing import TYPE_CHECKING, Literal
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
-from pyrometer.rules.finding import Cost, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyrometer.memory.profile import LeakSite
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.rules.rule import Rule
     from pyrometer.source.module import Module
@@ -35,9 +36,9 @@ def cause_of(site: LeakSite) -> Cause:
     return "container" if site.container is not None else "other"
 
 
-def sites(evidence: Evidence, *causes: Cause) -> Iterator[tuple[int, LeakSite]]:
+def sites(case: Case, *causes: Cause) -> Iterator[tuple[int, LeakSite]]:
     """The sites of these causes, with their numbers in the report."""
-    leak = evidence.memory.leak if evidence.memory is not None else None
+    leak = case.memory.leak if case.memory is not None else None
     if leak is not None and leak.verdict in ("leak", "growing cache"):
         for number, site in enumerate(leak.sites):
             if cause_of(site) in causes:
@@ -45,12 +46,12 @@ def sites(evidence: Evidence, *causes: Cause) -> Iterator[tuple[int, LeakSite]]:
 
 
 def leak_finding(
-    rule: Rule, evidence: Evidence, number: int, site: LeakSite, *, message: str, advice: str
+    rule: Rule, case: Case, number: int, site: LeakSite, *, message: str, advice: str
 ) -> Finding:
     """A finding about one site, at the line where its holder takes what stays."""
     return rule.finding(
         message=message,
-        where=held_at(site, evidence) or Place(file=site.file, line=site.line, op=site.operator),
+        where=held_at(site, case) or Place(file=site.file, line=site.line, op=site.operator),
         evidence={
             "bytes_per_step": site.bytes_per_step,
             "nodes_per_step": site.nodes_per_step,
@@ -78,7 +79,7 @@ def rate(site: LeakSite) -> str:
     return f"{said} per step"
 
 
-def held_at(site: LeakSite, evidence: Evidence) -> Place | None:
+def held_at(site: LeakSite, case: Case) -> Place | None:
     """The one line of the source where the holder is added to; nothing where there are several, or none."""
     names = _NAMES.findall((site.holder or "").partition("[")[0])
     if not names:
@@ -86,7 +87,7 @@ def held_at(site: LeakSite, evidence: Evidence) -> Place | None:
     owner = names[-2] if len(names) > 1 else None
     found = {
         (module.path, node.lineno): module.class_of(node)
-        for module in evidence.modules
+        for module in case.modules
         for node in _growing(module, names[-1])
     }
     own = [place for place, around in found.items() if around is not None and around.name == owner]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import Bytes, Ratio, format_bytes, format_percent
-from pyrometer.rules.finding import Cost, Place
 from pyrometer.rules.memory.patterns.advised import Advised, advised
 from pyrometer.rules.rule import Limit
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyrometer.memory.profile import MemoryProfile
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.rules.rule import Rule
 
@@ -68,36 +69,36 @@ def dominant(memory: MemoryProfile, min_share: Ratio) -> Held | None:
     return largest if largest.share >= min_share else None
 
 
-def is_large(evidence: Evidence, rule: Rule) -> bool:
+def is_large(case: Case, rule: Rule) -> bool:
     """Whether the peak is worth lowering at all."""
-    memory = evidence.memory
-    return memory is not None and memory.peak_bytes >= evidence.limit(rule, MIN_PEAK.name)
+    memory = case.memory
+    return memory is not None and memory.peak_bytes >= case.limit(rule, MIN_PEAK.name)
 
 
-def is_short(evidence: Evidence, share: Ratio) -> bool:
+def is_short(case: Case, share: Ratio) -> bool:
     """Whether the memory that there is nearly ran out."""
-    memory = evidence.memory
+    memory = case.memory
     if memory is None:
         return False
     levels = memory.levels
     there = levels.device_total_bytes
-    if there is None and memory.device.startswith("cpu") and evidence.environment is not None:
-        there = evidence.environment.memory_bytes
+    if there is None and memory.device.startswith("cpu") and case.environment is not None:
+        there = case.environment.memory_bytes
     used = max(memory.peak_bytes, levels.reserved_peak_bytes or 0)
     return there is not None and used >= share * there
 
 
-def of_advice(rule: Rule, evidence: Evidence, one: Advised, without: str, **fields: Any) -> Finding:
+def of_advice(rule: Rule, case: Case, one: Advised, without: str, **fields: Any) -> Finding:
     """The finding about one rehearsed piece of advice.
 
     Args:
         rule: whose finding it is.
-        evidence: with a memory profile.
+        case: with a memory profile.
         one: the advice.
         without: what the rehearsed step did without, or how it ran, such as "without the copies".
         fields: the finding's message, confidence and resource, and what replaces the rest.
     """
-    memory = evidence.memory
+    memory = case.memory
     assert memory is not None
     own: dict[str, Any] = {
         "where": one.place,
@@ -108,7 +109,7 @@ def of_advice(rule: Rule, evidence: Evidence, one: Advised, without: str, **fiel
         },
         "links": [one.link],
         "cost": Cost(bytes=one.saves_bytes, method=f"peak less that of the same step {without}"),
-        "predicted_gain": one.gain,
+        "gain": one.gain,
         "advice": one.sentence,
         "rewrite": one.advice.use,
     }
@@ -116,39 +117,35 @@ def of_advice(rule: Rule, evidence: Evidence, one: Advised, without: str, **fiel
 
 
 def of_peak(
-    rule: Rule, evidence: Evidence, group: str, remedies: tuple[str, ...], faults: tuple[str, ...] = ()
+    rule: Rule, case: Case, group: str, remedies: tuple[str, ...], faults: tuple[str, ...] = ()
 ) -> Iterator[Finding]:
     """The finding of a rule about one part of the peak.
 
     Args:
         rule: whose limits are read.
-        evidence: with a memory profile.
+        case: with a memory profile.
         group: the part.
         remedies: advice that lowers it, of which the largest saving is told, where the part dominates the peak.
         faults: advice that is worth a word even where the part does not dominate.
     """
-    memory = evidence.memory
-    if memory is None or not is_large(evidence, rule):
+    memory = case.memory
+    if memory is None or not is_large(case, rule):
         return
     held = next(part for part in parts(memory) if part.group == group)
-    most = dominant(memory, evidence.limit(rule, "min_share"))
+    most = dominant(memory, case.limit(rule, "min_share"))
     dominates = most is not None and most.group == group
-    least = evidence.limit(rule, "min_saving") * memory.peak_bytes
+    least = case.limit(rule, "min_saving") * memory.peak_bytes
     chosen = [
-        one
-        for one in advised(evidence, *faults, *(remedies if dominates else ()))
-        if one.saves_bytes >= least
+        one for one in advised(case, *faults, *(remedies if dominates else ())) if one.saves_bytes >= least
     ]
     if chosen:
-        yield _finding(rule, evidence, held, chosen, dominates=dominates)
+        yield _finding(rule, case, held, chosen, dominates=dominates)
 
 
-def _finding(
-    rule: Rule, evidence: Evidence, held: Held, chosen: list[Advised], *, dominates: bool
-) -> Finding:
-    memory, best = evidence.memory, chosen[0]
+def _finding(rule: Rule, case: Case, held: Held, chosen: list[Advised], *, dominates: bool) -> Finding:
+    memory, best = case.memory, chosen[0]
     assert memory is not None
-    short = is_short(evidence, evidence.limit(rule, "short_share"))
+    short = is_short(case, case.limit(rule, "short_share"))
     peak = f"the peak of {format_bytes(memory.peak_bytes)}, which falls in {memory.peak_phase or 'an unknown phase'}"
     first = f"{held.group[:1].upper()}{held.group[1:]} hold {format_bytes(held.bytes)} ({format_percent(held.share, 2)}) of {peak}"
     fact = f"{first}: they dominate it" if dominates else first
@@ -166,7 +163,7 @@ def _finding(
         },
         links=[*(f"/memory_profile/ledger_bytes/{name}" for name in GROUPS[held.group]), best.link],
         cost=Cost(bytes=held.bytes, method="held at the recorded peak"),
-        predicted_gain=best.gain,
+        gain=best.gain,
         fix_class=best.fix_class,
         lever=best.lever,
         confidence="high" if best.advice.proved == "measured" else "medium",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Place
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.spent import Spent, calls_of, has_device
@@ -17,7 +17,7 @@ from pyrometer.source.edit import delete_statement
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.rules.rule import Rule
     from pyrometer.source.module import Module
@@ -51,30 +51,30 @@ def matches(module: Module, calls: Callable[[Module], Iterator[ast.Call]], told:
 
 
 def findings(
-    rule: Rule, evidence: Evidence, pattern: str, calls: Callable[[Module], Iterator[ast.Call]], told: Told
+    rule: Rule, case: Case, pattern: str, calls: Callable[[Module], Iterator[ast.Call]], told: Told
 ) -> Iterator[Finding]:
     """Calls whose time shows in the call tree of a trace.
 
     Args:
         rule: whose finding it is.
-        evidence: with a trace.
+        case: with a trace.
         pattern: of the name of the call in the tree.
         calls: finds them in source text, for the exact line.
         told: what to say.
     """
-    trace = evidence.trace
+    trace = case.trace
     assert trace is not None
-    for spent in calls_of(evidence, pattern):
-        if spent.share < evidence.limit(rule, MIN_SHARE.name) or spent.calls_per_step < 1:
+    for spent in calls_of(case, pattern):
+        if spent.share < case.limit(rule, MIN_SHARE.name) or spent.calls_per_step < 1:
             continue
-        where = _line(spent, evidence, calls)
+        where = _line(spent, case, calls)
         yield rule.finding(
             message=f"{spent.calls_per_step:.3g} calls per step take {format_percent(spent.share, 2)} of it: each {told.does}",
             where=where,
             evidence={"calls_per_step": spent.calls_per_step, "share": round(spent.share, 4)},
             links=[f"/trace/call_tree/{spent.node}"],
-            cost=evidence.cost_of(spent.share, "host time of the calls in the trace"),
-            predicted_gain=untraced(evidence, spent.share).gain(
+            cost=case.cost_of(spent.share, "host time of the calls in the trace"),
+            gain=untraced(case, spent.share).gain(
                 "removal of the calls; at worst the device hides them, or half of the work comes back elsewhere",
                 worst=0.0 if has_device(trace) else 0.5,
             ),
@@ -84,9 +84,9 @@ def findings(
         )
 
 
-def _line(spent: Spent, evidence: Evidence, calls: Callable[[Module], Iterator[ast.Call]]) -> Place:
+def _line(spent: Spent, case: Case, calls: Callable[[Module], Iterator[ast.Call]]) -> Place:
     """The line of the call, where the source of its function is there; else that of the function."""
-    found = function_at(spent.function, evidence.modules)
+    found = function_at(spent.function, case.modules)
     if found is None:
         return spent.function
     module, function = found

@@ -6,13 +6,13 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import Ratio
-from pyrometer.rules.finding import Place
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from pyrometer.rules.evidence import Evidence
+    from pyrometer.rules.case import Case
     from pyrometer.trace.reporting.rank_report import RankReport
     from pyrometer.trace.reporting.totals import LineTotal, TreeNode
 
@@ -33,9 +33,9 @@ class Spent(NamedTuple):
     """The longest of its nodes in the call tree."""
 
 
-def operators(evidence: Evidence) -> list[Spent]:
+def operators(case: Case) -> list[Spent]:
     """Outermost operators of the user's functions, the longest first; those of backward passes are nobody's."""
-    trace = evidence.trace
+    trace = case.trace
     if trace is None:
         return []
     nodes = {node.node: node for node in trace.call_tree}
@@ -44,19 +44,19 @@ def operators(evidence: Evidence) -> list[Spent]:
         for node in trace.call_tree
         if node.kind == "cpu_op" and not any(above.kind == "cpu_op" for above in _above(node, nodes))
     ]
-    return _summed(evidence, chosen, nodes)
+    return _summed(case, chosen, nodes)
 
 
-def whole_share(evidence: Evidence, names: Collection[str], function: Place | LineTotal) -> Ratio:
+def whole_share(case: Case, names: Collection[str], function: Place | LineTotal) -> Ratio:
     """What operators of these names take of the span in a function as it called them, with all that they call in turn."""
     place = (function.file, function.line)
-    found = [one for one in operators(evidence) if one.name in names]
+    found = [one for one in operators(case) if one.name in names]
     return min(1.0, sum(one.share for one in found if (one.function.file, one.function.line) == place))
 
 
-def calls_of(evidence: Evidence, pattern: str) -> list[Spent]:
+def calls_of(case: Case, pattern: str) -> list[Spent]:
     """Calls whose name in the call tree matches a regular expression, such as `<built-in .* collect`."""
-    trace = evidence.trace
+    trace = case.trace
     if trace is None:
         return []
     nodes = {node.node: node for node in trace.call_tree}
@@ -66,7 +66,7 @@ def calls_of(evidence: Evidence, pattern: str) -> list[Spent]:
         for node in trace.call_tree
         if wanted.search(node.name) and not any(wanted.search(above.name) for above in _above(node, nodes))
     ]
-    return _summed(evidence, found, nodes, on_host=True)
+    return _summed(case, found, nodes, on_host=True)
 
 
 def has_device(trace: RankReport) -> bool:
@@ -75,9 +75,9 @@ def has_device(trace: RankReport) -> bool:
 
 
 def _summed(
-    evidence: Evidence, chosen: list[TreeNode], nodes: dict[int, TreeNode], *, on_host: bool = False
+    case: Case, chosen: list[TreeNode], nodes: dict[int, TreeNode], *, on_host: bool = False
 ) -> list[Spent]:
-    trace = evidence.trace
+    trace = case.trace
     assert trace is not None
     users = {(line.file, line.line) for line in trace.top_lines}
     groups: dict[tuple[str, Place], list[TreeNode]] = defaultdict(list)
@@ -94,7 +94,7 @@ def _summed(
         Spent(
             name=name,
             function=function,
-            calls_per_step=sum(node.calls for node in group) / evidence.num_traced_steps,
+            calls_per_step=sum(node.calls for node in group) / case.num_traced_steps,
             share=min(1.0, sum(map(time_ns, group)) / max(trace.span_ns, 1)),
             node=trace.call_tree.index(max(group, key=time_ns)),
         )

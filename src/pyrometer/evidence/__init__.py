@@ -1,0 +1,1 @@
+"""What is known of one program: the record that every observer fills and every rule reads."""
