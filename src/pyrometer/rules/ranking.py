@@ -36,7 +36,7 @@ def ranked(findings: Iterable[Finding], *, peak_bytes: int | None = None) -> lis
 
 def promise(finding: Finding, peak_bytes: int | None = None) -> float:
     """Share of the step's time, or of the peak, that the advice is predicted to save; 0 when nothing is known."""
-    gain, cost = finding.predicted_gain, finding.cost
+    gain, cost = finding.advice.gain, finding.cost
     if gain is not None and gain.ratio_low is not None:
         high = gain.ratio_high if gain.ratio_high is not None else 1.0
         low = high if finding.confidence == "low" else gain.ratio_low
@@ -55,7 +55,7 @@ def _key(finding: Finding, peak_bytes: int | None) -> tuple[float, ...]:
     return (
         finding.severity != "error",
         -round(promise(finding, peak_bytes), 4),
-        finding.predicted_gain is None,
+        finding.advice.gain is None,
         finding.cost is None,
         _SEVERITY[finding.severity],
         finding.code.startswith(RESERVATIONS),

@@ -56,7 +56,7 @@ def test_time_between_messages_that_the_host_issues_one_by_one_counts(findings, 
     assert found.cost.share == pytest.approx(
         (2 * 19 * 30 + 2 * 20 * 5) / (2 * (1000 + 30 + 20 * 35) + 20), rel=0.02
     )
-    assert found.predicted_gain.ratio_low == pytest.approx(1 - found.cost.share)
+    assert found.advice.gain.ratio_low == pytest.approx(1 - found.cost.share)
 
 
 def test_what_idles_between_messages_is_not_waiting_for_launches_too(reducing):
@@ -80,7 +80,7 @@ def test_one_bucket_with_the_same_bytes_is_silent_and_lies_within_the_prediction
     one = reducing(calls=1, elements=400_000, each_us=12)
     assert findings("PYR602", one) == []
     ratio = one.trace.span_ns / many.trace.span_ns
-    assert found.predicted_gain.ratio_low - 0.03 <= ratio <= found.predicted_gain.ratio_high
+    assert found.advice.gain.ratio_low - 0.03 <= ratio <= found.advice.gain.ratio_high
 
 
 def test_large_messages_are_silent(findings, reducing):

@@ -56,6 +56,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, format_seconds
 from pyrometer.rules.data.patterns.advised import (
     DATA,
@@ -67,7 +69,7 @@ from pyrometer.rules.data.patterns.advised import (
     told_share,
     waiting_cost,
 )
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -129,7 +131,7 @@ def explain(case: Case) -> Iterator[Finding]:
         evidence=facts(report, case),
         links=["/loading/data_share", "/loading/stages"],
         cost=waiting_cost(report, case),
-        predicted_gain=_gain(report, case),
+        gain=_gain(report, case),
         lever=_lever(report),
         confidence="medium" if differing(report, case) else "high",
         advice=_advice(report, place),
@@ -154,7 +156,7 @@ def explain_trace(case: Case) -> Iterator[Finding]:
         evidence={"data_share": share, "num_steps": len(trace.steps)},
         links=["/trace/breakdown_ns/data"],
         cost=case.cost_of(share, "trace: time in which only the loading ran"),
-        predicted_gain=_traced_gain(trace),
+        gain=_traced_gain(trace),
         confidence="medium",
         advice=f"Make batches while the step runs (num_workers of the DataLoader){_first_look(place)}.",
         resource=DATA,

@@ -39,9 +39,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.distributed.patterns.collectives import place_of_collective, waited_ns
-from pyrometer.rules.finding import Gain
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -102,7 +102,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "time in which a collective runs and no computing does"
             + ("" if waited is None else ", without waiting for other ranks"),
         ),
-        predicted_gain=_gain(report, share),
+        gain=_gain(report, share),
         lever="bucket_size" if worst.name == "all_reduce" else None,
         confidence="high" if waited is not None else "medium",
         advice=_advice(worst),

@@ -37,10 +37,10 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds
 from pyrometer.rules.distributed.patterns.collectives import issuing_ns, place_of_collective, waited_ns
 from pyrometer.rules.distributed.patterns.wrapping import wrappings
-from pyrometer.rules.finding import Gain
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -130,7 +130,7 @@ def explain(case: Case) -> Iterator[Finding]:
             cost=case.cost_of(
                 share, "time of these calls in which nothing computes, and idle time between them"
             ),
-            predicted_gain=Gain(
+            gain=Gain(
                 ratio_low=1 - share,
                 ratio_high=1 - min((_latency_ns(group, steps) + issuing) / 2 / report.span_ns, share),
                 method="model: at best all of it behind computing; at worst buckets spare half of the latency, which is the "

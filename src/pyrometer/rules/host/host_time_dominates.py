@@ -35,8 +35,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
@@ -111,7 +113,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "trace: idle time of the device while the host was busy"
             + (", bounded by the untraced step" if starved.checked else ""),
         ),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - starved.share,
             ratio_high=1.0,
             method="bound: the host is always ahead of the device",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pyrometer.advice import Confidence
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Confidence
     from pyrometer.trace.analysis.idle import HostActivity
     from pyrometer.trace.reporting.rank_report import RankReport
 
