@@ -90,7 +90,7 @@ def split(report: RankReport, apart: str) -> Chapter:
 def behind_split(report: RankReport, capture: Capture | None) -> list[Chapter]:
     """The other chapters of a trace beside a measurement."""
     sections = [one for one in of_rank.sections(report, capture) if one.slug != "breakdown"]
-    return [_chapter(section, report, pages_of(section.slug)) for section in sections]
+    return [_chapter(section, report, pages_of(section.slug), str(report.rank)) for section in sections]
 
 
 def pages_of(slug: str, *, alone: bool = False, leads: bool = True) -> str:
