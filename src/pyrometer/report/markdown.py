@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pyrometer.advice import Advice
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat
 from pyrometer.compiler.report import CompileReport
-from pyrometer.loading.advice import LoaderAdvice
 from pyrometer.loading.report import LoaderReport
-from pyrometer.memory.advice.record import Advice
 from pyrometer.report import kinds
 from pyrometer.report.documents import (
     AuditDocument,
@@ -237,15 +236,13 @@ def snapshot_blocks(document: SnapshotDocument) -> list[str]:
     return blocks + _advised_blocks(document.advice, of_snapshot.document_sections(document))
 
 
-def _advised_blocks(
-    advice: Sequence[Advice] | Sequence[LoaderAdvice], chapters: Sequence[Section]
-) -> list[str]:
+def _advised_blocks(advice: Sequence[Advice], chapters: Sequence[Section]) -> list[str]:
     blocks = []
     for one in advice:
         blocks += [
             f"### {escape(one.title + of_memory.saving(one))}",
             escape(one.why),
-            code_block(one.use),
+            code_block(one.rewrite or ""),
             escape(one.effect),
         ]
     for section in chapters:

@@ -8,9 +8,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.advice import Advice
 from pyrometer.loading.report import LoaderReport
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.report import terminal_layout as layout
 from pyrometer.report.documents import MemoryDocument, SnapshotDocument
@@ -67,15 +66,15 @@ def memory_rows(profile: MemoryProfile, *, advised: bool = True) -> layout.Rows:
     ]
 
 
-def advice_rows(advice: Sequence[Advice] | Sequence[LoaderAdvice]) -> layout.Rows:
+def advice_rows(advice: Sequence[Advice]) -> layout.Rows:
     """Each piece of advice: what, why, and what to write."""
     return [("Advice", _advice(one)) for one in advice]
 
 
-def _advice(one: Advice | LoaderAdvice) -> RenderableType:
+def _advice(one: Advice) -> RenderableType:
     return Group(
         Text.assemble(("→ ", "bold yellow"), (one.title, "bold"), of_memory.saving(one)),
         Padding(Text(one.why), (0, 0, 0, 2)),
-        Padding(Text(one.use, style="green"), (0, 0, 0, 4)),
+        Padding(Text(one.rewrite or "", style="green"), (0, 0, 0, 4)),
         Padding(Text(one.effect, style="dim"), (0, 0, 0, 2)),
     )
