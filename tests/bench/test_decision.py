@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.bench.comparison.decision import THOROUGH_LOOKS, Rule, decide
@@ -141,7 +141,6 @@ def test_a_narrow_margin_lowers_the_smallest_effect():
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=60))
-@settings(max_examples=80, deadline=None)
 def test_swapping_the_sides_mirrors_the_decision(values):
     blocks = np.array(values)
     ahead, behind = decide(blocks, Rule()), decide(-blocks, Rule())

@@ -17,6 +17,8 @@ from pyrometer.rules.ranking import promise
 from pyrometer.workload.loading import load_workload
 from pyrometer.workload.target import parse_target
 
+pytestmark = pytest.mark.measuring
+
 FOLDER = Path(__file__).parents[2] / "examples" / "bottlenecks"
 BUDGET_S = 2.0
 

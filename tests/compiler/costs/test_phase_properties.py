@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.compiler.compile_id import CompileId
@@ -77,7 +77,6 @@ odd_entries = st.builds(
 
 
 @given(st.lists(events, max_size=40))
-@settings(max_examples=400, deadline=None)
 def test_phases_of_any_events_add_up_and_are_never_negative(entries):
     log = CompileLog(tuple(entries))
     cost = read_cost(log)
@@ -90,7 +89,6 @@ def test_phases_of_any_events_add_up_and_are_never_negative(entries):
 
 
 @given(st.lists(events, max_size=40))
-@settings(max_examples=200, deadline=None)
 def test_a_thread_never_waits_longer_than_its_events_last(entries):
     log = CompileLog(tuple(entries))
     last_s = {
@@ -106,7 +104,6 @@ def test_a_thread_never_waits_longer_than_its_events_last(entries):
 
 
 @given(st.lists(odd_entries | events, max_size=12))
-@settings(max_examples=200, deadline=None)
 def test_no_reader_raises_on_odd_entries(entries):
     log = CompileLog(tuple(entries))
     for read in (read_compilations, read_cost, read_passes, read_cache, read_code, read_origins):

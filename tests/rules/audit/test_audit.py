@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -63,7 +63,6 @@ def test_without_evidence_nothing_is_judged_and_there_is_no_score() -> None:
     assert {item.status for item in items_of(found).values()} <= {"unknown", "not applicable"}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     gone=st.sets(st.sampled_from([*PARTS, "source"])),
     codes=st.lists(st.sampled_from(CODES), max_size=4),

@@ -82,7 +82,6 @@ def least_peak(model):
     return min(model.peak(chosen) for chosen in allowed_sets(model))
 
 
-@settings(max_examples=60, deadline=None)
 @given(models, st.floats(0, 1))
 def test_the_cheapest_choice_is_that_of_trying_everything(model, share):
     least = least_peak(model)
@@ -95,7 +94,6 @@ def test_the_cheapest_choice_is_that_of_trying_everything(model, share):
     assert found.seconds == pytest.approx(best.seconds)
 
 
-@settings(max_examples=40, deadline=None)
 @given(models)
 def test_the_least_peak_is_that_of_trying_everything_and_nothing_is_below(model):
     least = least_peak(model)
@@ -103,7 +101,7 @@ def test_the_least_peak_is_that_of_trying_everything_and_nothing_is_below(model)
     assert cheapest(model, least - 1) is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(models, st.floats(0, 2))
 def test_a_limit_of_time_is_kept(model, limit_s):
     found = lowest(model, limit_s)
@@ -112,7 +110,7 @@ def test_a_limit_of_time_is_kept(model, limit_s):
     assert found.peak_bytes == min(model.peak(chosen) for chosen in quick)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(models)
 def test_the_frontier_rises_in_time_and_falls_in_bytes_and_ends_at_the_least_peak(model):
     points = frontier(model)
@@ -124,7 +122,6 @@ def test_the_frontier_rises_in_time_and_falls_in_bytes_and_ends_at_the_least_pea
         assert later.seconds == pytest.approx(exhaustive(model, later.peak_bytes).seconds)
 
 
-@settings(max_examples=40, deadline=None)
 @given(models)
 def test_no_plan_is_worse_than_every_kth_block(model):
     modules = sorted({option.module for option in model.options})
