@@ -40,10 +40,10 @@ from pyrometer.memory.snapshots.report import (
 from pyrometer.memory.timeline import PhaseSpan, Timeline
 from pyrometer.record import to_dict
 from pyrometer.report import html, markdown, terminal
+from pyrometer.report.chapters.memory import SLOTS, ledger_shares
 from pyrometer.report.charts.stacked_area import stacked_area
 from pyrometer.report.documents import CheckDocument, Document, MemoryDocument, SnapshotDocument
 from pyrometer.report.kinds import kind_of
-from pyrometer.report.memory_context import SLOTS, ledger_shares
 from pyrometer.tuning.checkpointing.record import CheckpointPlan, GradientMatch, PlanPoint, StepFigures
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
