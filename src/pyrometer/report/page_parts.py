@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -27,8 +28,9 @@ class PageParts(NamedTuple):
 
 
 class FirstScreen(NamedTuple):
-    """Chapters that stand beside each other on the overview, and the others below."""
+    """The chapters of a page: the first run of those that stand beside each other, and all before and behind it."""
 
+    before: list[Chapter]
     story: list[Chapter]
     cards: list[Chapter]
     rest: list[Chapter]
@@ -55,22 +57,25 @@ class Counted(NamedTuple):
 
 def first_screen(told: Told) -> FirstScreen:
     """The chapters of a document by where they stand."""
-    cards = [
-        chapter
-        for chapter in told.chapters
-        if chapter.place == "card" and "overview" in chapter.pages.split()
-    ]
-    story = [chapter for chapter in told.chapters if chapter.place == "story"]
-    found = next(
-        (block for chapter in told.chapters for block in chapter.blocks if isinstance(block, FindingCards)),
-        None,
+    before = list(takewhile(lambda chapter: not _stands_beside(chapter), told.chapters))
+    beside = list(takewhile(_stands_beside, told.chapters[len(before) :]))
+    rest = [*filter(_has_findings, beside), *told.chapters[len(before) + len(beside) :]]
+    found = (block for chapter in beside for block in chapter.blocks if isinstance(block, FindingCards))
+    return FirstScreen(
+        before,
+        [chapter for chapter in beside if chapter.place == "story"],
+        [chapter for chapter in beside if chapter.place == "card"],
+        [chapter for chapter in rest if not _only_teases(chapter)],
+        next(found, None),
     )
-    rest = [
-        chapter
-        for chapter in told.chapters
-        if chapter not in cards and chapter not in story and not _only_teases(chapter)
-    ]
-    return FirstScreen(story, cards, rest, found)
+
+
+def _stands_beside(chapter: Chapter) -> bool:
+    return (chapter.place in {"story", "card"} and "overview" in chapter.pages) or _has_findings(chapter)
+
+
+def _has_findings(chapter: Chapter) -> bool:
+    return any(isinstance(block, FindingCards) for block in chapter.blocks)
 
 
 def _only_teases(chapter: Chapter) -> bool:

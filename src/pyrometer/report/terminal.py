@@ -43,6 +43,9 @@ MOST_ROWS = 8
 MOST_CARDS = 5
 """Findings that are printed in full, and pieces of advice."""
 
+LITTLE = 24
+"""Characters that stand behind an answer rather than below it."""
+
 MOST_LINES = 12
 """Findings that are printed in a line."""
 
@@ -105,15 +108,16 @@ def _laid_out(
         lead = [Text(said, style="dim") for said in ([] if brief and chapter.says else chapter.lead)]
         says = [Text(chapter.says)] if chapter.says else []
         grid.add_row(
-            _label(chapter),
+            label(chapter),
             Group(*says, *lead, *(LAYOUTS[type(block)](block) for block in chapter.blocks)),
         )
-    for label, content in kept:
-        grid.add_row(label, content)
+    for where in kept:
+        grid.add_row(*where)
     return Portable(Group(*_head(told.answer), grid))
 
 
-def _label(chapter: Chapter) -> str:
+def label(chapter: Chapter) -> str:
+    """What stands before a chapter, in a few characters."""
     if chapter.rank:
         return chapter.title if chapter.place == "part" else chapter.slug.capitalize()
     return chapter.label or chapter.slug.capitalize()
@@ -227,15 +231,16 @@ def _caveat(caveat: Caveat) -> RenderableType:
 
 
 def _answers(block: shapes.Answers) -> RenderableType:
-    """Each row as its name, coloured, and all else that it says."""
+    """Each row as its name, how it stands, coloured, and all else that it says."""
     grid = Grid.grid(padding=(0, 2, 0, 0))
     grid.add_column(max_width=40)
     grid.add_column(ratio=1)
-    for row, tone in zip(block.table.rows, block.tones, strict=True):
-        *said, last = (cell for cell in row[1:] if cell not in {"", tone})
-        grid.add_row(
-            Text(row[0], style=TONES.get(tone, "")), Group(*map(Text, said), Text(last, style="dim"))
-        )
+    for (name, standing, said, more), tone in zip(block.table.rows, block.tones, strict=True):
+        answer = Text.assemble((f"{standing}: " if standing else "", TONES.get(tone, "")), said)
+        if len(more) <= LITTLE:
+            grid.add_row(Text(name), answer.append(f" {more}".rstrip(), "dim"))
+        else:
+            grid.add_row(Text(name), Group(answer, Text(more, style="dim")))
     return grid
 
 
