@@ -21,7 +21,7 @@ import torch
 from scipy import stats
 
 import pyrometer as pm
-from pyrometer.checkup.options import CheckOptions
+from pyrometer.evidence.options import CheckOptions
 from pyrometer.checkup.workload import check_workload
 from pyrometer.quantity import format_percent, significant
 from pyrometer.rules.finding import Finding

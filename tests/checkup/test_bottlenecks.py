@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pyrometer.checkup.checkup import Checkup
-from pyrometer.checkup.options import CheckOptions
+from pyrometer.evidence.options import CheckOptions
 from pyrometer.checkup.workload import check_workload
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.ranking import promise

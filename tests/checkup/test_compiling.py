@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from pyrometer.checkup.options import CheckOptions
-from pyrometer.checkup.script import check_script
+from pyrometer.evidence.options import CheckOptions
+from pyrometer.evidence.script import check_script
 from pyrometer.checkup.workload import check_workload
 from pyrometer.workload.inference import Inference
 

@@ -12,7 +12,7 @@ import torch
 
 from pyrometer.bench.comparison.compare import compare
 from pyrometer.checkup.checkup import Checkup
-from pyrometer.checkup.options import CheckOptions
+from pyrometer.evidence.options import CheckOptions
 from pyrometer.checkup.workload import check_workload
 from pyrometer.rules.case import Case
 from pyrometer.rules.explain import findings_of

@@ -14,7 +14,7 @@ import pyrometer as pm
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.memory import memory_use
 from pyrometer.bench.quality import Caveat
-from pyrometer.checkup.memory import FEWEST_STEPS, MOST_STEPS, leak_steps_of, profile_workload
+from pyrometer.evidence.observers.memory import FEWEST_STEPS, MOST_STEPS, leak_steps_of, profile_workload
 from pyrometer.rules.case import Case
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.registry import select

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pyrometer.bench.summary import summarise
-from pyrometer.checkup.options import CheckOptions
-from pyrometer.checkup.script import check_script, script_observation
+from pyrometer.evidence.options import CheckOptions
+from pyrometer.evidence.script import check_script, script_observation
 from pyrometer.workload.script.observed import ObservedScript
 
 MS = 1_000_000

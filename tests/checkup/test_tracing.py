@@ -16,9 +16,9 @@ import torch
 from torch import nn
 
 from pyrometer.checkup import trace as tracing
-from pyrometer.checkup.options import CheckOptions
-from pyrometer.checkup.script import check_script, script_observation
-from pyrometer.checkup.trace import MOST_STEPS, trace_workload, traced_fields
+from pyrometer.evidence.options import CheckOptions
+from pyrometer.evidence.script import check_script, script_observation
+from pyrometer.evidence.observers.trace import MOST_STEPS, trace_workload, traced_fields
 from pyrometer.checkup.workload import check_workload
 from pyrometer.errors import InputError
 from pyrometer.hardware.environment import read_environment

@@ -29,7 +29,7 @@ from pyrometer.report.facts.trace_words import median_step
 from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.rules.case import Case
 from pyrometer.rules.data.data_waits import explain
-from pyrometer.rules.data.patterns.shares import data_share, measured_share
+from pyrometer.evidence.data_share import data_share, measured_share
 from pyrometer.rules.finding import Finding, Place
 from pyrometer.rules.reading.steps import read_profile
 from pyrometer.trace.jobs.executor import SerialExecutor

@@ -20,6 +20,7 @@ from pyrometer.report.documents import (
     CalibrationDocument,
     CheckDocument,
     CompileDocument,
+    EvidenceDocument,
     MatrixDocument,
     MemoryDocument,
     SnapshotDocument,
@@ -108,7 +109,7 @@ def check_blocks(document: CheckDocument) -> list[str]:
     return [*blocks, *_provenance_blocks(document)]
 
 
-def _finding_blocks(document: CheckDocument) -> list[str]:
+def _finding_blocks(document: EvidenceDocument) -> list[str]:
     blocks = [f"### {escape(of_findings.headline(document.findings))}"] if document.reading else []
     for card in of_findings.cards(document.findings):
         finding = card.finding
@@ -126,8 +127,8 @@ def _finding_blocks(document: CheckDocument) -> list[str]:
 
 def audit_blocks(document: AuditDocument) -> list[str]:
     """What `pyrometer audit` found, as blocks of Markdown."""
-    blocks = [f"## {escape(of_audit.headline(document))}", escape(of_audit.subtitle(document))]
-    for section in of_audit.sections(document):
+    blocks = [f"## {escape(of_audit.headline(document.audit))}", escape(of_audit.subtitle(document.audit))]
+    for section in of_audit.sections(document.audit):
         blocks += section_blocks(section)
     return [*blocks, *(escape(note) for note in document.notes), *_provenance_blocks(document)]
 
@@ -168,6 +169,7 @@ def matrix_blocks(document: MatrixDocument) -> list[str]:
 def trace_blocks(document: TraceDocument) -> list[str]:
     """What `pyrometer trace` found, as blocks of Markdown."""
     blocks = [f"## {escape(of_trace.headline(document))}", escape(of_trace.subtitle(document))]
+    blocks += _finding_blocks(document) if document.findings else []
     for part in of_trace.parts(document, most_ranks=1):
         blocks += [f"## {escape(part.title)}"] if part.title else []
         for section in part.sections:
@@ -177,9 +179,12 @@ def trace_blocks(document: TraceDocument) -> list[str]:
 
 def compile_blocks(document: CompileDocument) -> list[str]:
     """What `pyrometer compile` found, as blocks of Markdown."""
-    blocks = [f"## {escape(of_compile.document_headline(document))}", escape(of_compile.subtitle(document))]
+    blocks = [
+        f"## {escape(of_compile.document_headline(document))}",
+        escape(of_compile.subtitle(document.report)),
+    ]
     blocks += [f"**{escape(line)}**" for line in document.over_budget]
-    return blocks + _compiled_blocks(document, of_compile.document_sections(document))
+    return blocks + _compiled_blocks(document.report, of_compile.document_sections(document))
 
 
 def _compiled_blocks(report: CompileReport, chapters: Sequence[Section]) -> list[str]:
@@ -220,9 +225,12 @@ def section_blocks(section: Section) -> list[str]:
 
 def memory_blocks(document: MemoryDocument) -> list[str]:
     """What `pyrometer memory` found, as blocks of Markdown."""
-    blocks = [f"## {escape(of_memory.headline(document))}", escape(of_memory.subtitle(document))]
+    blocks = [
+        f"## {escape(of_memory.headline(document.profile))}",
+        escape(of_memory.subtitle(document.profile)),
+    ]
     blocks += [f"- **{escape(line)}**" for line in document.over_limit]
-    return blocks + _advised_blocks(document.advice, of_memory.document_sections(document))
+    return blocks + _advised_blocks(document.profile.advice, of_memory.document_sections(document))
 
 
 def _loading_blocks(report: LoaderReport) -> list[str]:
@@ -232,9 +240,12 @@ def _loading_blocks(report: LoaderReport) -> list[str]:
 
 def snapshot_blocks(document: SnapshotDocument) -> list[str]:
     """What `pyrometer memory` read from a snapshot, as blocks of Markdown."""
-    blocks = [f"## {escape(of_snapshot.headline(document))}", escape(of_snapshot.subtitle(document))]
+    blocks = [
+        f"## {escape(of_snapshot.headline(document.report))}",
+        escape(of_snapshot.subtitle(document.report)),
+    ]
     blocks += [f"- **{escape(line)}**" for line in document.over_limit]
-    return blocks + _advised_blocks(document.advice, of_snapshot.document_sections(document))
+    return blocks + _advised_blocks(document.report.advice, of_snapshot.document_sections(document))
 
 
 def _advised_blocks(
@@ -332,9 +343,10 @@ def _verdict_blocks(v: Verdict) -> list[str]:
     return blocks
 
 
-def _provenance_blocks(document: TargetDocument) -> list[str]:
-    machine = escape(surroundings.environment_line(document.environment))
-    return ["### Machine", machine, _facts(surroundings.provenance_facts(document))]
+def _provenance_blocks(document: TargetDocument | EvidenceDocument) -> list[str]:
+    known = document.environment
+    machine = [] if known is None else [escape(surroundings.environment_line(known))]
+    return ["### Machine", *machine, _facts(surroundings.provenance_facts(document))]
 
 
 def _hint(text: str) -> str:

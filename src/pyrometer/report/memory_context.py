@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyrometer.bench.measurement import Measurement
+from pyrometer.evidence.data_share import measured_share, watched_share
 from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.category import CATEGORIES
 from pyrometer.memory.profile import MemoryProfile
@@ -17,7 +18,6 @@ from pyrometer.report.facts import loading as of_loading
 from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts import snapshot as of_snapshot
 from pyrometer.report.facts.layout import Section
-from pyrometer.rules.data.patterns.shares import measured_share, watched_share
 
 MOST_ROWS = 25
 """Rows of a table on the page; the document holds more."""

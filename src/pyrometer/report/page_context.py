@@ -27,6 +27,7 @@ from pyrometer.report.documents import (
     CheckDocument,
     CompileDocument,
     Document,
+    EvidenceDocument,
     MatrixDocument,
     MemoryDocument,
     SnapshotDocument,
@@ -76,6 +77,7 @@ def bench_context(document: BenchDocument) -> Context:
         "compared": _verdict(v) if v is not None else None,
         "starts": _starts(document.cold) if document.cold is not None else None,
         "soaked": _soak(document.soak) if document.soak is not None else None,
+        "findings": _findings(document),
         "loading": loading_parts(document.loading, m) if document.loading is not None else None,
         **_surroundings(document, document.environment),
     }
@@ -108,9 +110,9 @@ def check_context(document: CheckDocument) -> Context:
 def audit_context(document: AuditDocument) -> Context:
     """What the page of an audit shows."""
     return {
-        "headline": _headline(of_audit.headline(document)),
-        "subtitle": of_audit.subtitle(document),
-        "sections": of_audit.sections(document),
+        "headline": _headline(of_audit.headline(document.audit)),
+        "subtitle": of_audit.subtitle(document.audit),
+        "sections": of_audit.sections(document.audit),
         "notes": document.notes,
         **_surroundings(document, document.environment),
     }
@@ -152,6 +154,7 @@ def trace_context(document: TraceDocument) -> Context:
     return {
         "headline": _headline(of_trace.headline(document)),
         "subtitle": of_trace.subtitle(document),
+        "findings": _findings(document),
         "traced": part_contexts(of_trace.parts(document, most_ranks=MOST_RANKS)),
         **_surroundings(document, document.environment),
     }
@@ -176,22 +179,23 @@ def compile_context(document: CompileDocument) -> Context:
     """What the page of `pyrometer compile` shows."""
     return {
         "headline": _headline(of_compile.document_headline(document)),
-        "subtitle": of_compile.subtitle(document),
+        "subtitle": of_compile.subtitle(document.report),
+        "findings": _findings(document),
         "over_budget": document.over_budget,
-        "compiled": compile_parts(document, of_compile.document_sections(document)),
+        "compiled": compile_parts(document.report, of_compile.document_sections(document)),
         **_surroundings(document, document.environment),
     }
 
 
 def memory_context(document: MemoryDocument) -> Context:
     """What the page of `pyrometer memory` shows."""
-    parts = memory_parts(document, of_memory.document_sections(document))
+    parts = memory_parts(document.profile, of_memory.document_sections(document))
     return _of_bytes(document, document.environment, parts)
 
 
 def snapshot_context(document: SnapshotDocument) -> Context:
     """What the page of a memory snapshot shows."""
-    parts = snapshot_parts(document, of_snapshot.document_sections(document))
+    parts = snapshot_parts(document.report, of_snapshot.document_sections(document))
     return _of_bytes(document, None, parts)
 
 
@@ -202,6 +206,7 @@ def _of_bytes(
     return {
         "headline": _headline(parts["headline"]),
         "subtitle": parts["subtitle"],
+        "findings": _findings(document),
         "over_limit": document.over_limit,
         "memory": parts,
         **_surroundings(document, known),
@@ -221,6 +226,11 @@ VIEWS: dict[str, tuple[str, Callable[[Any], Context]]] = {
     "trace": ("trace.html.j2", trace_context),
 }
 """Kind of document: its template, and what fills it."""
+
+
+def _findings(document: EvidenceDocument) -> Context | None:
+    """What fills the chapter of findings, where there are any."""
+    return finding_parts(document) if document.findings else None
 
 
 def _headline(text: str) -> list[tuple[str, str]]:

@@ -15,7 +15,6 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.quality import Caveat, Doubt
 from pyrometer.bench.stability import Soak
-from pyrometer.checkup.checkup import Checkup
 from pyrometer.quantity import format_seconds
 from pyrometer.report import kinds
 from pyrometer.report import terminal_layout as layout
@@ -27,6 +26,7 @@ from pyrometer.report.documents import (
     BenchDocument,
     CalibrationDocument,
     CheckDocument,
+    EvidenceDocument,
     MatrixDocument,
     TargetDocument,
     TraceDocument,
@@ -104,7 +104,7 @@ def bench_view(document: BenchDocument) -> RenderableType:
     return layout.page(*head, rows + _machine_rows(document))
 
 
-def check_view(document: CheckDocument | Checkup) -> RenderableType:
+def check_view(document: CheckDocument) -> RenderableType:
     """All that `pyrometer check` found: `--full`, and `pyrometer show`."""
     rows = _failed_rows(document.measurement) + _explained_rows(document)
     if document.measurement is not None:
@@ -152,7 +152,7 @@ def _observers(document: CheckDocument) -> list[tuple[str, str]]:
     return said
 
 
-def _check_head(document: CheckDocument | Checkup) -> tuple[RenderableType, RenderableType]:
+def _check_head(document: CheckDocument) -> tuple[RenderableType, RenderableType]:
     if document.measurement is None:
         head = layout.head(f"no step was seen in {document.target}", "")
     else:
@@ -162,19 +162,19 @@ def _check_head(document: CheckDocument | Checkup) -> tuple[RenderableType, Rend
     return Group(head[0], Text(document.trace_verdict.sentence)), head[1]
 
 
-def _explained_rows(document: CheckDocument | Checkup) -> layout.Rows:
+def _explained_rows(document: CheckDocument) -> layout.Rows:
     if not document.reading:
         return []  # stored before there were rules
     return finding_rows(document.findings) + reading_rows(document.reading)
 
 
-def _script_rows(document: CheckDocument | Checkup) -> layout.Rows:
+def _script_rows(document: CheckDocument) -> layout.Rows:
     if document.script is None:
         return []
     return [("Script", layout.facts(surroundings.script_facts(document.script)))]
 
 
-def _note_rows(document: CheckDocument | Checkup) -> layout.Rows:
+def _note_rows(document: CheckDocument) -> layout.Rows:
     hidden = of_findings.suppressed_text(document.suppressed)
     return [("Note", Text(note)) for note in [*document.notes, *([hidden] if hidden else [])]]
 
@@ -182,7 +182,7 @@ def _note_rows(document: CheckDocument | Checkup) -> layout.Rows:
 def trace_view(document: TraceDocument) -> RenderableType:
     """What `pyrometer trace` prints."""
     head = layout.head(of_trace.headline(document), of_trace.subtitle(document))
-    rows: layout.Rows = []
+    rows: layout.Rows = finding_rows(document.findings) if document.findings else []
     for part in of_trace.parts(document, most_ranks=1):
         if part.title:
             rows.append((part.title, Text()))
@@ -330,11 +330,12 @@ def _ratio_axis(v: Verdict) -> RenderableType:
     return Text(f"faster {line} slower")
 
 
-def _machine_rows(document: TargetDocument | Checkup) -> layout.Rows:
-    rows: layout.Rows = [("Machine", Text(surroundings.environment_line(document.environment)))]
+def _machine_rows(document: TargetDocument | EvidenceDocument) -> layout.Rows:
+    known = document.environment
+    rows: layout.Rows = [] if known is None else [("Machine", Text(surroundings.environment_line(known)))]
     if isinstance(document, CheckDocument) and document.report_path is not None:
         rows.append(("Report", Text(document.report_path)))
-    if not isinstance(document, Checkup) and document.run_id is not None:
+    if document.run_id is not None:
         rows.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
     return rows
 

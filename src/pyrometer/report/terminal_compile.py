@@ -25,14 +25,14 @@ MOST_BREAKS = 3
 def compile_view(document: CompileDocument) -> RenderableType:
     """The answer, the breaks with what to write instead, then chapter after chapter."""
     rows: layout.Rows = [("Budget", Text.assemble(("! ", "bold red"), line)) for line in document.over_budget]
-    rows += _break_rows(compile_breaks.cards(document))
+    rows += _break_rows(compile_breaks.cards(document.report))
     rows += layout.section_rows(of_compile.document_sections(document), MOST_ROWS)
     if document.environment is not None:
         rows.append(("Machine", Text(surroundings.environment_line(document.environment))))
     if document.run_id is not None:
         rows.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
     return layout.page(
-        *layout.head(of_compile.document_headline(document), of_compile.subtitle(document)), rows
+        *layout.head(of_compile.document_headline(document), of_compile.subtitle(document.report)), rows
     )
 
 

@@ -87,7 +87,7 @@ def _card(card: of_findings.Card) -> RenderableType:
 def audit_view(document: AuditDocument) -> RenderableType:
     """The score, then the items group by group."""
     rows: layout.Rows = []
-    for group in document.groups:
+    for group in document.audit.groups:
         rows.append(("Score", Text(of_audit.title(group), style="bold")))
         grid = Grid.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True)
@@ -105,4 +105,6 @@ def audit_view(document: AuditDocument) -> RenderableType:
             )
         rows.append(("", grid))
     rows += [("Note", Text(note)) for note in document.notes]
-    return layout.page(*layout.head(of_audit.headline(document), of_audit.subtitle(document)), rows)
+    return layout.page(
+        *layout.head(of_audit.headline(document.audit), of_audit.subtitle(document.audit)), rows
+    )

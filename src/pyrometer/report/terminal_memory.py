@@ -30,22 +30,26 @@ def memory_view(document: MemoryDocument) -> RenderableType:
     """The answer, the advice, then chapter after chapter."""
     rows: layout.Rows = [("Limit", Text.assemble(("! ", "bold red"), line)) for line in document.over_limit]
     rows += layout.section_rows(of_memory.document_sections(document), MOST_ROWS)
-    rows += advice_rows(document.advice)
+    rows += advice_rows(document.profile.advice)
     if document.environment is not None:
         rows.append(("Machine", Text(surroundings.environment_line(document.environment))))
     if document.run_id is not None:
         rows.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
-    return layout.page(*layout.head(of_memory.headline(document), of_memory.subtitle(document)), rows)
+    return layout.page(
+        *layout.head(of_memory.headline(document.profile), of_memory.subtitle(document.profile)), rows
+    )
 
 
 def snapshot_view(document: SnapshotDocument) -> RenderableType:
     """A snapshot: why memory ran out, how it was fragmented, who held it."""
     rows: layout.Rows = [("Limit", Text.assemble(("! ", "bold red"), line)) for line in document.over_limit]
     rows += layout.section_rows(of_snapshot.document_sections(document), MOST_ROWS)
-    rows += advice_rows(document.advice)
+    rows += advice_rows(document.report.advice)
     if document.run_id is not None:
         rows.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
-    return layout.page(*layout.head(of_snapshot.headline(document), of_snapshot.subtitle(document)), rows)
+    return layout.page(
+        *layout.head(of_snapshot.headline(document.report), of_snapshot.subtitle(document.report)), rows
+    )
 
 
 def loading_rows(report: LoaderReport, *, advised: bool = True) -> layout.Rows:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.evidence.data_share import DataShare, measured_share, watched_share
 from pyrometer.quantity import counted
 from pyrometer.rules.data.patterns.loaders import loader_calls
-from pyrometer.rules.data.patterns.shares import DataShare, measured_share, watched_share
 from pyrometer.rules.finding import Cost, Finding, Gain, Place
 from pyrometer.rules.untraced import phase_share
 
