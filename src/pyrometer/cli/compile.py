@@ -125,7 +125,9 @@ def _baseline(reference: str | None, store_location: str | None) -> CompileRepor
 
     if reference is None:
         return None
-    return read_baseline(CompileReport, reference, kind="compile", store_location=store_location)
+    return read_baseline(
+        CompileReport, reference, kind="compile", part="compiled", store_location=store_location
+    )
 
 
 def _evidence(found: Inspected, *, no_source: bool) -> Evidence:

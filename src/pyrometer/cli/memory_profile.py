@@ -70,7 +70,7 @@ def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
     from pyrometer.workload.output import stdout_to_stderr
     from pyrometer.workload.program.describe import describe
 
-    earlier = None if question.baseline is None else _baseline(question, MemoryProfile)
+    earlier = None if question.baseline is None else _baseline(question, MemoryProfile, "memory")
     _refuse_illegal(question)
     explained = explainer("memory", parsed)
     steps = DEFAULT_LEAK_STEPS if question.leak_steps is None else question.leak_steps
@@ -116,7 +116,7 @@ def of_script(question: MemoryQuestion, parsed: Target, *, quiet: bool) -> tuple
     from pyrometer.workload.output import stdout_to_stderr
 
     question.require_workload(f"{question.target} runs as it is")
-    earlier = None if question.baseline is None else _baseline(question, MemoryProfile)
+    earlier = None if question.baseline is None else _baseline(question, MemoryProfile, "memory")
     explained = explainer("memory", parsed)
     argv = [question.target, *question.arguments]
     with stdout_to_stderr() if quiet else contextlib.nullcontext():
@@ -182,8 +182,10 @@ def _earlier_snapshot(question: MemoryQuestion) -> SnapshotReport:
 
     if str(question.baseline).endswith(SNAPSHOT_SUFFIXES):
         return report_snapshot(read_snapshot(str(question.baseline)))
-    return _baseline(question, SnapshotReport)
+    return _baseline(question, SnapshotReport, "snapshot")
 
 
-def _baseline(question: MemoryQuestion, kind: type[R]) -> R:
-    return read_baseline(kind, str(question.baseline), kind="memory", store_location=question.store_location)
+def _baseline(question: MemoryQuestion, kind: type[R], part: str) -> R:
+    return read_baseline(
+        kind, str(question.baseline), kind="memory", part=part, store_location=question.store_location
+    )

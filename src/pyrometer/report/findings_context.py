@@ -17,27 +17,27 @@ TOP = 3
 """Findings that the overview tells."""
 
 SHOWN_ON: tuple[tuple[str, str], ...] = (
-    ("/evidence/trace/breakdown_ns", "timeline"),
-    ("/evidence/trace/call_tree", "flame"),
-    ("/evidence/trace/roofline", "roofline"),
-    ("/evidence/trace/idle", "idle"),
-    ("/evidence/trace/launches", "idle"),
-    ("/evidence/trace/sync_points", "idle"),
-    ("/evidence/trace/memory", "memory"),
-    ("/evidence/trace/collectives", "ranks"),
-    ("/evidence/trace/steps", "timeline"),
-    ("/evidence/trace/critical_path", "timeline"),
-    ("/evidence/trace/", "operators"),
-    ("/evidence/job/", "ranks"),
-    ("/evidence/compiled/", "compile"),
-    ("/evidence/memory/", "memory"),
-    ("/evidence/loading/", "data"),
-    ("/evidence/measurement/memory", "memory"),
-    ("/evidence/measurement/", "quality"),
-    ("/evidence/capture/", "quality"),
-    ("/evidence/environment/", "environment"),
-    ("/evidence/program/", "environment#program"),
-    ("/evidence/numerics/", "quality#numerics"),
+    ("/trace/breakdown_ns", "timeline"),
+    ("/trace/call_tree", "flame"),
+    ("/trace/roofline", "roofline"),
+    ("/trace/idle", "idle"),
+    ("/trace/launches", "idle"),
+    ("/trace/sync_points", "idle"),
+    ("/trace/memory", "memory"),
+    ("/trace/collectives", "ranks"),
+    ("/trace/steps", "timeline"),
+    ("/trace/critical_path", "timeline"),
+    ("/trace/", "operators"),
+    ("/job/", "ranks"),
+    ("/compiled/", "compile"),
+    ("/memory/", "memory"),
+    ("/loading/", "data"),
+    ("/measurement/memory", "memory"),
+    ("/measurement/", "quality"),
+    ("/capture/", "quality"),
+    ("/environment/", "environment"),
+    ("/program/", "environment#program"),
+    ("/numerics/", "quality#numerics"),
 )
 """Beginnings of JSON pointers, and the page that shows what they point at, or a chapter of it; the first that fits holds."""
 
@@ -142,8 +142,8 @@ def proof_text(finding: Finding) -> str:
 def shown_in(links: Sequence[str]) -> list[Shown]:
     """The pages that show what JSON pointers point at, each once, in the order of the pointers.
 
-    >>> [(one.page, one.pointers) for one in shown_in(["/evidence/loading/data_share", "/evidence/loading/stages", "/predict"])]
-    [('data', '/evidence/loading/data_share, /evidence/loading/stages')]
+    >>> [(one.page, one.pointers) for one in shown_in(["/loading/data_share", "/loading/stages", "/predict"])]
+    [('data', '/loading/data_share, /loading/stages')]
     """
     pages: dict[str, list[str]] = {}
     for pointer in links:

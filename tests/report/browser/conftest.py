@@ -208,7 +208,7 @@ def _findings(text: str) -> list[Finding]:
         finding("PYR302", "no-workers", ["/loading/advice/0"], overlaps=["PYR301"]),
         finding("PYR101", "item-in-hot-loop", ["/trace/sync_points/0", "/trace/breakdown_ns"]),
         finding("PYR401", "graph-break", ["/compiled/breaks/0"], severity="error"),
-        finding("PYR220", "leak", ["/memory_profile/leak", "/predict"], severity="info"),
+        finding("PYR220", "leak", ["/memory/leak", "/predict"], severity="info"),
     ]
 
 

@@ -155,7 +155,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "grad_mode": program.grad_mode if program is not None else None,
         },
         links=[
-            "/memory_profile/ledger_bytes/activations",
+            "/memory/ledger_bytes/activations",
             *(["/program/grad_mode"] if records else []),
             *([rehearsed.link] if rehearsed is not None else []),
         ],

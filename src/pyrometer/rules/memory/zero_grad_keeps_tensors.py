@@ -114,7 +114,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 "saves_bytes": one.saves_bytes,
                 "because": one.advice.why,
             },
-            links=[one.link, "/memory_profile/ledger_bytes/gradients"],
+            links=[one.link, "/memory/ledger_bytes/gradients"],
             cost=Cost(bytes=one.saves_bytes, method="peak less that of the same steps with gradients let go"),
             predicted_gain=one.gain,
             confidence="high",

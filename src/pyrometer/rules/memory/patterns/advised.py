@@ -47,7 +47,7 @@ class Advised(NamedTuple):
     @property
     def link(self) -> str:
         """Where the run's record holds it."""
-        return f"/memory_profile/advice/{self.number}"
+        return f"/memory/advice/{self.number}"
 
     @property
     def gain(self) -> Gain | None:

@@ -160,7 +160,7 @@ def _finding(rule: Rule, case: Case, held: Held, chosen: list[Advised], *, domin
             "phase": memory.peak_phase,
             "remedies": [f"{one.advice.slug}: {format_bytes(one.saves_bytes)}" for one in chosen],
         },
-        links=[*(f"/memory_profile/ledger_bytes/{name}" for name in GROUPS[held.group]), best.link],
+        links=[*(f"/memory/ledger_bytes/{name}" for name in GROUPS[held.group]), best.link],
         cost=Cost(bytes=held.bytes, method="held at the recorded peak"),
         predicted_gain=best.gain,
         fix_class=best.fix_class,
