@@ -4,17 +4,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TARGET ?= examples/perception.py:workload
-MEASURING := tests/bench tests/checkup tests/hardware tests/loading
-BESIDE := tests/memory tests/compiler
-RULES := tests/rules tests/numerics
-COMMANDS := tests/cli tests/docs tests/examples
-PAGES := tests/report tests/dashboard
-# Slow ones that measure; the other slow tests of the command line do not mind company.
-MEASURING_COMMANDS := tests/cli/test_bench_modes.py tests/cli/test_measuring_verbs.py
 MODULES := web/node_modules/.installed
 
-.PHONY: install demo test test-most test-commands test-trace test-memory test-compiler test-rules
-.PHONY: test-slow slow-most slow-pages slow-memory slow-compiler lint format docs web web-check clean
+# Two processes, and the tests of a file share one. Threads sleep while they wait, or one would spin on the other's core.
+PYTEST  := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
+BESIDE  := -n 2 --dist loadgroup
+ALONE   := -n 0
+
+.PHONY: install demo test test-slow test-exhaustive lint format docs web web-check clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -28,51 +25,17 @@ install: $(STAMP)
 demo: $(STAMP)
 	$(BIN)/pyrometer check $(TARGET)
 
-# Two processes at a time, the longest first, so that both end at about the same time; with threads that sleep while they
-# wait, or each would spin on the other's cores. Memory and the compiler have processes of their own: many tests of memory
-# look through the whole heap, which the compiler makes twice as large. Then what measures time has the machine to itself.
 test: $(STAMP)
-	OMP_WAIT_POLICY=passive $(MAKE) --no-print-directory --jobs 2 --output-sync=target \
-		test-memory test-trace test-compiler test-commands test-rules test-most
-	$(BIN)/python -m pytest --durations=15 $(MEASURING)
+	$(PYTEST) $(BESIDE)
 
-test-most: $(STAMP)
-	$(BIN)/python -m pytest --durations=15 \
-		--ignore=tests/trace $(BESIDE:%=--ignore=%) $(RULES:%=--ignore=%) $(COMMANDS:%=--ignore=%) $(MEASURING:%=--ignore=%)
-
-test-trace: $(STAMP)
-	$(BIN)/python -m pytest --durations=15 tests/trace
-
-test-commands: $(STAMP)
-	$(BIN)/python -m pytest --durations=15 $(COMMANDS)
-
-test-memory: $(STAMP)
-	$(BIN)/python -m pytest --durations=15 tests/memory
-
-test-compiler: $(STAMP)
-	$(BIN)/python -m pytest --durations=15 tests/compiler
-
-test-rules: $(STAMP)
-	$(BIN)/python -m pytest $(RULES)
-
-# Two processes at a time here too; then alone what measures time.
+# What measures has the machine to itself.
 test-slow: $(STAMP)
-	OMP_WAIT_POLICY=passive $(MAKE) --no-print-directory --jobs 2 --output-sync=target \
-		slow-most slow-memory slow-pages slow-compiler
-	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(MEASURING) $(MEASURING_COMMANDS)
+	$(PYTEST) $(BESIDE) --timeout 900 -m "slow and not exhaustive and not measuring"
+	$(PYTEST) $(ALONE) --timeout 900 -m "slow and not exhaustive and measuring"
 
-slow-most: $(STAMP)
-	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(MEASURING_COMMANDS:%=--ignore=%) \
-		$(BESIDE:%=--ignore=%) $(PAGES:%=--ignore=%) $(MEASURING:%=--ignore=%)
-
-slow-pages: $(STAMP)
-	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 $(PAGES)
-
-slow-memory: $(STAMP)
-	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 tests/memory
-
-slow-compiler: $(STAMP)
-	$(BIN)/python -m pytest -m slow --timeout 900 --durations=15 tests/compiler
+# Whole matrices, simulations of statistics, and hundreds of new examples of every property.
+test-exhaustive: $(STAMP)
+	HYPOTHESIS_PROFILE=exhaustive $(PYTEST) $(BESIDE) --timeout 3600 -m "exhaustive or searching" $(ROOM)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -23,7 +23,7 @@ from torch.utils.checkpoint import checkpoint
 
 import pyrometer as pm
 from pyrometer.memory.category import CATEGORIES
-from pyrometer.memory.ledger.reading import peak_ledger
+from pyrometer.memory.ledger.reading import ledger_of
 from pyrometer.memory.prediction.lifetimes import Lifetimes, sizes_of
 from pyrometer.memory.prediction.predict import predicted
 from pyrometer.memory.prediction.rehearsal import Rehearsal, rehearse
@@ -234,7 +234,7 @@ def exercise(cell: Cell) -> tuple[float, float, float, float]:
         _, real_s = timed(lambda: [session.step(session.prepare()) for _ in range(2)])
     error = told.tensor_peak_bytes / log.peak_bytes - 1
     against_allocator = told.peak_bytes / account.peak_bytes - 1
-    worst = worst_category(tensor_ledger(rehearsal), peak_ledger(log)) / log.peak_bytes
+    worst = worst_category(tensor_ledger(rehearsal), ledger_of(log.live_at(log.peak_event))) / log.peak_bytes
     print(
         f"{cell.name:58s} {format_bytes(told.peak_bytes):>9s} {format_bytes(log.peak_bytes):>9s} {format_bytes(account.peak_bytes):>9s}"
         f" {error:+8.3%} {against_allocator:+8.3%} {worst:8.3%}  {told.peak_phase or '–':9s} {format_seconds(prediction_s):>8s}"

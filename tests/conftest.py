@@ -13,12 +13,35 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-# The same examples everywhere, without limits of time, so that what passes on one machine passes on another;
-# HYPOTHESIS_PROFILE=default looks for new ones.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+# The same few examples everywhere, without limits of time, so that what passes on one machine passes on another;
+# `make test-exhaustive` looks for new ones, and says how to repeat what it finds.
+CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile(
+    "repeatable", derandomize=True, max_examples=40, deadline=None, suppress_health_check=CHECKS
+)
+settings.register_profile(
+    "exhaustive", max_examples=500, deadline=None, suppress_health_check=CHECKS, print_blob=True
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+pytest_plugins = ["cpu_seconds"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file's tests stay in one process, for what they share; all that measures stays in one, so that none disturbs another."""
+    for item in items:
+        group = "measuring" if item.get_closest_marker("measuring") else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("searching")
+
+
+def pytest_runtest_setup() -> None:
+    """Torch draws the same numbers in a test whatever ran before; the other generators are seeded by pytest-randomly."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 def process_state() -> dict[str, Any]:

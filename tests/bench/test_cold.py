@@ -13,6 +13,8 @@ from pyrometer.bench.cold import STAGES, ColdStart, measure_cold, summarise_stag
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.workload.target import parse_target
 
+pytestmark = pytest.mark.measuring
+
 TARGET = """
 import time
 import torch

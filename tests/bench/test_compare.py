@@ -14,6 +14,8 @@ import pyrometer as pm
 from pyrometer.bench.comparison.verdict import sentence
 from pyrometer.errors import InputError, UserProgramError
 
+pytestmark = pytest.mark.measuring
+
 
 def noisy(step_s, seed=0, spread=0.03):
     rng = np.random.default_rng(seed)

@@ -21,6 +21,8 @@ from pyrometer.bench.matrix.state import MatrixState
 from pyrometer.errors import InputError, TargetError, UserProgramError
 from pyrometer.workload.target import parse_target
 
+pytestmark = pytest.mark.measuring
+
 TARGETS = """
 import torch
 from torch import nn

@@ -14,6 +14,8 @@ from pyrometer.bench.clock import HostClock, timer_overhead
 from pyrometer.bench.quality import Circumstances
 from pyrometer.errors import InputError, UserProgramError
 
+pytestmark = pytest.mark.measuring
+
 rng = np.random.default_rng(0)
 
 

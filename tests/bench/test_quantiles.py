@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -59,7 +59,6 @@ def test_a_tail_that_too_few_samples_cannot_bound_has_no_bound():
 
 
 @given(st.lists(st.floats(1e-6, 10), min_size=1, max_size=60), st.sampled_from(QUANTILES))
-@settings(max_examples=100, deadline=None)
 def test_the_interval_always_holds_the_estimate(times, quantile):
     e = estimate_quantile(np.array(times), quantile, 0.99)
     assert e.low_s is None or e.low_s <= e.value_s * (1 + 1e-12)
@@ -67,7 +66,6 @@ def test_the_interval_always_holds_the_estimate(times, quantile):
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=200))
-@settings(max_examples=100, deadline=None)
 def test_effective_size_never_exceeds_the_number_of_samples(values):
     x = np.array(values)
     assert autocorrelation_time(x) >= 1.0

@@ -17,6 +17,8 @@ from pyrometer.rules.ranking import promise
 from pyrometer.workload.loading import load_workload
 from pyrometer.workload.target import parse_target
 
+pytestmark = pytest.mark.measuring
+
 FOLDER = Path(__file__).parents[2] / "examples" / "bottlenecks"
 BUDGET_S = 2.0
 
@@ -88,9 +90,9 @@ def test_the_first_finding_is_the_fault_at_its_line(check: Check, fault: Fault) 
     assert top.severity == "warning"
     assert Path(top.where.file or "").name == f"{fault.name}.py"
     assert top.where.line == line_of(fault)
-    assert top.predicted_gain is not None
-    assert top.predicted_gain.ratio_low is not None
-    assert top.predicted_gain.ratio_low < 0.9
+    assert top.advice.gain is not None
+    assert top.advice.gain.ratio_low is not None
+    assert top.advice.gain.ratio_low < 0.9
 
 
 @every_fault

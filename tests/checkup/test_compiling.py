@@ -11,6 +11,8 @@ from pyrometer.evidence.script import check_script
 from pyrometer.checkup.workload import check_workload
 from pyrometer.workload.inference import Inference
 
+pytestmark = pytest.mark.measuring
+
 SCRIPT = """
 import torch
 from torch import nn

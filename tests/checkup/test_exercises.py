@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 BUDGET_S = 3.0
 Check = Callable[[str], Checkup]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.measuring]
 
 
 def load(target: str) -> Workload:

@@ -27,6 +27,8 @@ from pyrometer.workload.call import Call
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.script.observed import ObservedScript, TracedSteps
 
+pytestmark = pytest.mark.measuring
+
 SCRIPT = """
 import torch
 from torch import nn

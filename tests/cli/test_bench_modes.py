@@ -14,6 +14,8 @@ import pytest
 
 from pyrometer.report.schema import schema_of
 
+pytestmark = pytest.mark.measuring
+
 # A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
 ENTRY = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "

@@ -14,6 +14,8 @@ import pytest
 
 from pyrometer.report.schema import schema_of
 
+pytestmark = pytest.mark.measuring
+
 # Ctrl-C works as in a terminal, also where a shell's background job would ignore it.
 ENTRY = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "

@@ -18,6 +18,8 @@ from pyrometer.hardware.counters import CpuReading, SystemCpuMeter
 from pyrometer.hardware.cpu import usable_cpus
 from pyrometer.hardware.nvml import GpuReading, count_others
 
+pytestmark = pytest.mark.measuring
+
 START = CpuReading(
     at_s=100.0,
     busy_s=1000.0,

@@ -17,6 +17,8 @@ from pyrometer.hardware.rig import Rig, climb, repeat
 from pyrometer.hardware.timing import best_time, timer_for
 from pyrometer.record import from_json, to_json
 
+pytestmark = pytest.mark.measuring
+
 CPU = torch.device("cpu")
 
 

@@ -11,12 +11,14 @@ import msgspec
 import pytest
 
 import pyrometer.rules
+from pyrometer.advice import Advice
 from pyrometer.numerics.report import Gradients, LayerGradient, NonFinite, NumericsReport, Scaling, Spot
+from pyrometer.place import Place
 from pyrometer.report import html
 from pyrometer.report.documents import CheckDocument
 from pyrometer.report.findings_context import SHOWN_ON, WORDS, shown_in
 from pyrometer.rules.diagnosis import ReadingStep
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.workload.program.record import InputTensor, OptimizerFact, Program
 
 RULES = Path(pyrometer.rules.__file__).parent
@@ -64,8 +66,8 @@ def make_numerics() -> NumericsReport:
 
 def finding(link: str) -> Finding:
     return Finding(
-        code="PYR101", name="item-in-hot-loop", severity="warning", message="m", where=Place(), fix_class="semantic",
-        confidence="high", advice="a", links=[link],
+        code="PYR101", name="item-in-hot-loop", severity="warning", message="m", where=Place(),
+        confidence="high", advice=Advice(slug="a", title="a", fix_class="semantic"), links=[link],
     )  # fmt: skip
 
 

@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from pyrometer.advice import Advice
+from pyrometer.place import Place
 from pyrometer.report import html
 from pyrometer.report.attachments import Exhibits, SourceText, pack, unpack
 from pyrometer.report.documents import CheckDocument
 from pyrometer.report.excerpts import AROUND, MOST_OF_FUNCTION, excerpt
 from pyrometer.report.sources import functions_at, read_sources
 from pyrometer.rules.diagnosis import ReadingStep
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 
 LONG = 40
 PROGRAM = "\n".join(
@@ -36,8 +38,8 @@ HEAD, LAST = 3, LONG
 def check(plain: CheckDocument, file: Path, *lines: int) -> CheckDocument:
     findings = [
         Finding(
-            code="PYR301", name="data-waits", severity="warning", message="it waits", fix_class="exact", confidence="high",
-            advice="Load less.", where=Place(file=str(file), line=line),
+            code="PYR301", name="data-waits", severity="warning", message="it waits", confidence="high",
+            advice=Advice(slug="a", title="Load less.", fix_class="exact"), where=Place(file=str(file), line=line),
         )
         for line in lines
     ]  # fmt: skip

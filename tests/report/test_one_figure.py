@@ -12,12 +12,14 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from pyrometer.advice import Advice
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
-from pyrometer.loading.verdict import Case as LoadingEvidence
+from pyrometer.loading.verdict import Evidence as LoadingEvidence
 from pyrometer.loading.verdict import retold, sentence
 from pyrometer.memory.profile import Fit, MemoryProfile, ProcessLevels
 from pyrometer.memory.timeline import Timeline
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_seconds
 from pyrometer.report import html, markdown, page_context, terminal
 from pyrometer.report.attachments import Exhibits
@@ -30,7 +32,7 @@ from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.rules.case import Case
 from pyrometer.rules.data.data_waits import explain
 from pyrometer.evidence.data_share import data_share, measured_share
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.reading.steps import read_profile
 from pyrometer.trace.jobs.executor import SerialExecutor
 from pyrometer.trace.reporting.job_report import report_files
@@ -259,8 +261,8 @@ def test_a_question_with_findings_is_never_fine() -> None:
 
 def finding(**evidence: Any) -> Finding:
     return Finding(
-        code="PYR503", name="n", severity="info", message="m", where=Place(), fix_class="semantic", confidence="low",
-        advice="a", evidence=evidence,
+        code="PYR503", name="n", severity="info", message="m", where=Place(), confidence="low",
+        advice=Advice(slug="a", title="a", fix_class="semantic"), evidence=evidence,
     )  # fmt: skip
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+from pyrometer.place import Place
 from pyrometer.rules.case import Case
 from pyrometer.rules.explain import diagnose_case, findings_of, missing_kinds, num_asked
-from pyrometer.rules.finding import Finding, Place, Suppressed
+from pyrometer.rules.finding import Finding, Suppressed
 from pyrometer.rules.match import match
 from pyrometer.rules.rule import Rule
 from pyrometer.source.module import Module
@@ -108,7 +109,7 @@ def test_matches_that_a_record_could_have_confirmed_and_does_not_are_remarks() -
 
 def test_a_match_without_advice_of_its_own_gives_the_documented_one() -> None:
     evidence = Case(target="t", modules=(Module.parse("train.py", TEXT),))
-    assert {one.advice for one in findings_of(evidence, [in_source("PYR801")])} == {"Write it once."}
+    assert {one.advice.text for one in findings_of(evidence, [in_source("PYR801")])} == {"Write it once."}
 
 
 def test_hidden_findings_are_kept_apart_with_their_reason() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.advice import Advice
+from pyrometer.place import Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.hiding import hidden_by
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.source.module import Module
@@ -25,9 +27,8 @@ def at(line: int | None, code: str = "PYR101", file: str | None = "train.py") ->
         severity="warning",
         message="m",
         where=Place(file=file, line=line),
-        fix_class="exact",
         confidence="high",
-        advice="a",
+        advice=Advice(slug="a", title="a", fix_class="exact"),
     )
 
 

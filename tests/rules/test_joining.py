@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyrometer.rules.finding import Place
+from pyrometer.place import Place
 from pyrometer.rules.joining import function_at, lines_within, module_of
 from pyrometer.source.module import Module
 

@@ -8,7 +8,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.errors import InputError
@@ -195,7 +195,6 @@ statements = st.recursive(
 
 
 @given(st.lists(statements, min_size=1, max_size=6))
-@settings(max_examples=150)
 def test_generated_programs_are_answered(body):
     text = "\n".join(body)
     try:

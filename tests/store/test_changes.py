@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from pyrometer.advice import Advice
+from pyrometer.place import Place
 from pyrometer.record import to_dict
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.store.changes import changes_of
 
 
@@ -17,9 +19,8 @@ def finding(code: str, line: int, file: str = "train.py") -> dict:
             severity="warning",
             message="it waits",
             where=Place(file=file, line=line),
-            fix_class="exact",
             confidence="high",
-            advice="do not wait",
+            advice=Advice(slug="a", title="do not wait", fix_class="exact"),
         )
     )
 

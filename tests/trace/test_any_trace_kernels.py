@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.trace.analysis.kernels import kernel_summary, kernels
@@ -16,7 +16,6 @@ from pyrometer.trace.costs.op_costs import op_costs
 from pyrometer.trace.reading.read import read_trace
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_sums_hold_on_any_trace(generated, tmp_path, data):
     path = tmp_path / "any.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.record import to_json
@@ -27,7 +27,6 @@ from pyrometer.trace.trace import RankTrace
 ALL = [call_tree, memory, modules, operators, phases, timeline, user_lines, folded_stacks, speedscope]
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_sums_hold_on_any_trace(generated, tmp_path, data):
     path = tmp_path / "any.json"

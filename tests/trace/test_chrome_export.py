@@ -10,7 +10,7 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.errors import InputError
@@ -109,7 +109,6 @@ def test_it_can_be_read_back_as_it_was(program, tmp_path, name):
         assert getattr(back.info, field) == getattr(trace.info, field)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.trace.analysis.breakdown import breakdown
@@ -96,7 +96,6 @@ def test_real_traces_add_up(real_trace: Path) -> None:
     check(read_trace(real_trace).ranks[0])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_random_traces_add_up(
     data: st.DataObject, generated: ModuleType, tmp_path_factory: pytest.TempPathFactory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.record import from_json, to_json
@@ -135,7 +135,6 @@ def test_nested_operators_are_not_sites_of_their_own(builder):
 
 
 @given(values=st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=50))
-@settings(deadline=None)
 def test_quantiles_are_observed_values(values):
     found = distribution(pl.Series(values, dtype=pl.Int64).cast(pl.Int64))
     assert (found.min_ns, found.max_ns, found.count) == (min(values), max(values), len(values))

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.record import to_dict
@@ -38,7 +38,6 @@ def test_real_traces_agree_to_the_nanosecond(real_trace: Path, oracle: ModuleTyp
     compare(real_trace, oracle)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_random_traces_agree_to_the_nanosecond(
     data: st.DataObject, oracle: ModuleType, generated: ModuleType, tmp_path_factory: pytest.TempPathFactory

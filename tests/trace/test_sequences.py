@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.trace.analysis.sequences import MAX_LENGTH, MIN_COUNT, sequences
@@ -131,7 +131,6 @@ def test_without_a_device_operators_are_the_parts(builder):
     assert found.pause_ns == 4 * 2_000
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.lists(st.sampled_from([ADD, MUL, RELU, GEMM]), max_size=60))
 def test_no_piece_of_work_counts_twice(new_builder, tmp_path, names):
     builder = new_builder(tmp_path)

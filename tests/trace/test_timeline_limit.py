@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.trace.analysis.timeline import SMALL, timeline
@@ -122,7 +122,6 @@ def recorded(builder: Any, slices: list[tuple[int, int, int]]) -> RankTrace:
     ),
     limit=st.integers(1, 160),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_slices(slices: list[tuple[int, int, int]], limit: int, builder: Any) -> None:
     builder.events.clear()
     trace = recorded(builder, slices)

@@ -13,6 +13,8 @@ from pyrometer.trace.analysis.what_if import Change, parse_change, what_if
 from pyrometer.trace.dependencies.select import KINDS
 from pyrometer.trace.reading.read import read_trace
 
+pytestmark = pytest.mark.measuring
+
 
 def gain_us(trace: Any, change: str) -> float:
     return what_if(trace, change=change).gain_ns / 1000

@@ -7,7 +7,7 @@ beside, since outputs may differ in every digit and still mean the same, or drif
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,51 +16,16 @@ from torch import nn
 
 from pyrometer.bench.comparison.interleaving import seed_all
 from pyrometer.bench.matrix.numerics import numeric_error, tolerance_for, with_fixed_inputs
-from pyrometer.errors import InputError
 from pyrometer.numerics.report import OutputShift
 from pyrometer.numerics.statistics import Values, sample
 from pyrometer.numerics.tensors import floating_tensors
 from pyrometer.workload.failure import user_code
 from pyrometer.workload.inference import Inference
-from pyrometer.workload.state import preserved_module, preserved_rng
+from pyrometer.workload.state import preserved_module
 
 LEVELS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 LOW = ("float16", "bfloat16")
 MOST_VALUES = 65_536
-
-
-def compare_outputs(
-    reference: Callable[..., Any],
-    changed: Callable[..., Any],
-    *inputs: Any,
-    dtype: str | None = None,
-    **named: Any,
-) -> OutputShift:
-    """Run both on the same inputs from the same random state, without gradients, and compare what they return.
-
-    Modules are run in the mode that they are in; their buffers and the random state are restored.
-
-    Args:
-        reference: a module or function that is right.
-        changed: the same after an optimisation.
-        inputs: positional arguments of both.
-        dtype: that the changed one computes in, which sets the tolerance; by default that of its outputs.
-        named: keyword arguments of both.
-
-    Raises:
-        InputError: `dtype` is not known.
-        UserProgramError: one of them raised.
-
-    >>> shift = compare_outputs(torch.sin, lambda x: torch.sin(x) + 0.5, torch.linspace(0, 6, 100))
-    >>> shift.within_tolerance, round(shift.max_abs, 2), shift.quantile_shift > 0.5
-    (False, 0.5, True)
-    """
-    if dtype is not None and not isinstance(getattr(torch, dtype, None), torch.dtype):
-        raise InputError(f"dtype: got {dtype!r}; it must be the name of a torch dtype, such as bfloat16")
-    with preserved_rng(), torch.no_grad():
-        expected = _output(reference, inputs, named, "the reference")
-        actual = _output(changed, inputs, named, "the changed program")
-    return shift_of(expected, actual, reference="reference", changed="changed", dtype=dtype)
 
 
 def shift_of(
@@ -122,12 +87,6 @@ def low_precision(work: Inference) -> str | None:
         return work.config.autocast
     dtypes = {work.config.dtype} if work.config.dtype else {str(p.dtype)[6:] for p in work.model.parameters()}
     return next((name for name in LOW if name in dtypes), None)
-
-
-def _output(program: Callable[..., Any], inputs: tuple[Any, ...], named: dict[str, Any], what: str) -> Any:
-    with _preserved(program), user_code(what):
-        seed_all(0)
-        return program(*inputs, **named)
 
 
 @contextlib.contextmanager

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.report.attachments import FunctionLines, SourceText
 from pyrometer.report.documents import Document, EvidenceDocument
 from pyrometer.report.findings_context import views
-from pyrometer.rules.finding import Place
 
 AROUND = 4
 """Lines before and behind a finding's own."""

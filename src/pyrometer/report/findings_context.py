@@ -127,14 +127,15 @@ def views(findings: Sequence[Finding]) -> list[FindingView]:
 def proof_text(finding: Finding) -> str:
     """How it is known, in a few words.
 
-    >>> from pyrometer.rules.finding import Gain, Place
+    >>> from pyrometer.advice import Advice, Gain
+    >>> from pyrometer.place import Place
     >>> proof_text(Finding(
-    ...     code="PYR101", name="item-in-hot-loop", severity="warning", message="", where=Place(), fix_class="semantic",
-    ...     confidence="high", advice="", predicted_gain=Gain(ratio_low=0.8, method="what-if: the step without the wait"),
+    ...     code="PYR101", name="item-in-hot-loop", severity="warning", message="", where=Place(),
+    ...     confidence="high", advice=Advice(slug="a", title="", fix_class="semantic", gain=Gain(ratio_low=0.8, method="what-if: the step without the wait")),
     ... ))
     'what-if, confidence high'
     """
-    source = finding.predicted_gain or finding.cost
+    source = finding.advice.gain or finding.cost
     method = re.split("[:;]", source.method)[0] if source is not None else ""
     return ", ".join(part for part in (method, f"confidence {finding.confidence}") if part)
 

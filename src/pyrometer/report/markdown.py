@@ -115,8 +115,8 @@ def _finding_blocks(document: EvidenceDocument) -> list[str]:
         finding = card.finding
         blocks.append(f"#### {escape(card.title)}" + (f": {escape(card.gain)}" if card.gain else ""))
         place = f" At {escape(card.place)}." if card.place else ""
-        blocks.append(f"{escape(finding.message)}{place} {escape(finding.advice)}")
-        blocks += [code_block(finding.rewrite)] if finding.rewrite else []
+        blocks.append(f"{escape(finding.message)}{place} {escape(finding.advice.text)}")
+        blocks += [code_block(finding.advice.rewrite)] if finding.advice.rewrite else []
         blocks += [_facts(card.facts)] if card.facts else []
     hidden = of_findings.suppressed_text(document.suppressed)
     blocks += [escape(hidden)] if hidden else []

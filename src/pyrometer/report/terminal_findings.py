@@ -78,9 +78,9 @@ def _card(card: of_findings.Card) -> RenderableType:
     parts: list[RenderableType] = [head, Padding(Text(finding.message), (0, 0, 0, 2))]
     if card.place:
         parts.append(Padding(Text(f"at {card.place}", style="cyan"), (0, 0, 0, 2)))
-    parts.append(Padding(Text(finding.advice), (0, 0, 0, 2)))
-    if finding.rewrite:
-        parts.append(Padding(Text(finding.rewrite, style="green"), (0, 0, 0, 4)))
+    parts.append(Padding(Text(finding.advice.text), (0, 0, 0, 2)))
+    if finding.advice.rewrite:
+        parts.append(Padding(Text(finding.advice.rewrite, style="green"), (0, 0, 0, 4)))
     return Group(*parts)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pyrometer.advice import Cost
 from pyrometer.evidence.evidence import Evidence
-from pyrometer.rules.finding import Cost
 
 if TYPE_CHECKING:
     from pyrometer.rules.rule import Rule

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pyrometer.advice import FixClass
 from pyrometer.record import Record, doc
-from pyrometer.rules.finding import FixClass, Severity
+from pyrometer.rules.finding import Severity
 from pyrometer.rules.rule import HEADINGS, Rule, Stage
 
 FIX_WORDS: dict[FixClass, str] = {

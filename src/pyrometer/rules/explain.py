@@ -9,10 +9,11 @@ from typing import get_args
 import msgspec
 
 from pyrometer.evidence.evidence import Evidence
+from pyrometer.place import Place
 from pyrometer.rules.audit.audit import audit
 from pyrometer.rules.case import Case, case_of
 from pyrometer.rules.diagnosis import Diagnosis
-from pyrometer.rules.finding import Finding, Place, Suppressed
+from pyrometer.rules.finding import Finding, Suppressed
 from pyrometer.rules.hiding import hidden_by
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.match import Match

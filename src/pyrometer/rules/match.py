@@ -8,8 +8,8 @@ from typing import Annotated
 
 import msgspec
 
+from pyrometer.advice import Confidence, FixClass
 from pyrometer.record import Record, doc
-from pyrometer.rules.finding import Confidence, FixClass
 from pyrometer.source.edit import Edit
 from pyrometer.source.lines import column_of
 

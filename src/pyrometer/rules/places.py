@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.finding import Place
+from pyrometer.place import Place
 from pyrometer.rules.joining import Spot, module_of
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def ranked(findings: Iterable[Finding], *, peak_bytes: int | None = None) -> lis
 
 def promise(finding: Finding, peak_bytes: int | None = None) -> float:
     """Share of the step's time, or of the peak, that the advice is predicted to save; 0 when nothing is known."""
-    gain, cost = finding.predicted_gain, finding.cost
+    gain, cost = finding.advice.gain, finding.cost
     if gain is not None and gain.ratio_low is not None:
         high = gain.ratio_high if gain.ratio_high is not None else 1.0
         low = high if finding.confidence == "low" else gain.ratio_low
@@ -51,28 +51,11 @@ def promise(finding: Finding, peak_bytes: int | None = None) -> float:
     return min(1.0, cost.bytes / peak_bytes) / 2 if cost.bytes and peak_bytes else 0.0
 
 
-def joint_ratio(findings: Iterable[Finding]) -> float:
-    """New over old time if all advice were followed: of findings that overlap only the best one counts.
-
-    >>> joint_ratio([])
-    1.0
-    """
-    best: dict[object, float] = {}
-    for number, finding in enumerate(findings):
-        gain = finding.predicted_gain
-        if gain is None or gain.ratio_low is None:
-            continue
-        ratio = (gain.ratio_low + (gain.ratio_high if gain.ratio_high is not None else 1.0)) / 2
-        key: object = finding.resource or number
-        best[key] = min(best.get(key, 1.0), ratio)
-    return max(0.0, 1.0 - sum(1 - ratio for ratio in best.values()))
-
-
 def _key(finding: Finding, peak_bytes: int | None) -> tuple[float, ...]:
     return (
         finding.severity != "error",
         -round(promise(finding, peak_bytes), 4),
-        finding.predicted_gain is None,
+        finding.advice.gain is None,
         finding.cost is None,
         _SEVERITY[finding.severity],
         finding.code.startswith(RESERVATIONS),

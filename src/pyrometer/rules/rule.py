@@ -34,8 +34,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import msgspec
+
+from pyrometer.advice import Advice, FixClass, sentence
 from pyrometer.evidence.kinds import RecordKind
-from pyrometer.rules.finding import Finding, FixClass, Severity
+from pyrometer.rules.finding import Finding, Severity
 from pyrometer.rules.match import in_characters
 
 if TYPE_CHECKING:
@@ -147,24 +150,21 @@ class Rule:
 
         return keep
 
-    def finding(self, **fields: Any) -> Finding:
+    def finding(self, *, advice: str | Advice, **fields: Any) -> Finding:
         """A finding of this rule; severity, fix class and lever are the rule's unless given.
 
-        The message is kept without a full stop, since it is also told within sentences; the advice is whole sentences.
+        `advice` is what to do in one or two sentences, to which `rewrite`, `gain`, `fix_class` and `lever` are given; or an
+        advice that an observer gave, of which they replace what it says. The message is kept without a full stop, since it
+        is also told within sentences.
         """
-        own = {"severity": self.severity, "fix_class": self.fix_class, "lever": self.lever}
-        told = {"message": fields["message"].rstrip(" ."), "advice": _sentence(fields["advice"])}
-        return Finding(code=self.code, name=self.name, **{**own, **fields, **told})
-
-
-def _sentence(text: str) -> str:
-    """With a capital letter, unless it begins with a name of the code, and a full stop.
-
-    >>> _sentence("load with one worker"), _sentence("nn.Identity takes its place.")
-    ('Load with one worker.', 'nn.Identity takes its place.')
-    """
-    said = text.strip()
-    first = said.partition(" ")[0]
-    if first.isalpha():
-        said = said[:1].upper() + said[1:]
-    return said if not said or said[-1] in ".!?:" else f"{said}."
+        own = {name: fields.pop(name) for name in ("rewrite", "gain", "fix_class", "lever") if name in fields}
+        if isinstance(advice, str):
+            advice = Advice(
+                slug=self.name,
+                title=sentence(advice),
+                **{"fix_class": self.fix_class, "lever": self.lever, **own},
+            )
+        else:
+            advice = msgspec.structs.replace(advice, **own)
+        told = {"severity": self.severity, **fields, "message": fields["message"].rstrip(" .")}
+        return Finding(code=self.code, name=self.name, advice=advice, **told)

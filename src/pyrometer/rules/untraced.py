@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import Ratio
-from pyrometer.rules.finding import Gain
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

@@ -10,7 +10,6 @@ from typing import Any
 from pyrometer.source.words import words
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Loop = ast.For | ast.AsyncFor | ast.While
 
 PLACED = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.ExceptHandler, ast.pattern)

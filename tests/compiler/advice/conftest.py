@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib.util
 import itertools
 import linecache
+import logging
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -15,14 +18,24 @@ from typing import Any
 
 import pytest
 import torch
+from torch._dynamo import config
 
 from pyrometer.compiler.advice.advise import with_advice
-from pyrometer.compiler.advice.apply import apply_rewrite, in_force
+from pyrometer.compiler.advice.apply import apply_rewrite
 from pyrometer.compiler.breaks.read import count_frames, read_breaks
 from pyrometer.compiler.breaks.record import Break, Rewrite
 from pyrometer.compiler.collecting.collector import collect
 
 _numbers = itertools.count()
+
+
+@contextlib.contextmanager
+def held(setting: Rewrite) -> Iterator[None]:
+    """Run the setting as its user would, and leave it as before."""
+    name = re.match(r"torch\._dynamo\.config\.(\w+)", setting.setting)[1]
+    with config.patch({name: copy.copy(getattr(config, name))}):
+        exec(setting.setting, {"torch": torch, "logging": logging, "warnings": warnings})
+        yield
 
 
 @dataclass
@@ -67,7 +80,7 @@ class Program:
 
     def compiled(self, inputs: Sequence[tuple[Any, ...]], setting: Rewrite | None = None) -> Outcome:
         torch._dynamo.reset()
-        with in_force(setting) if setting else contextlib.nullcontext():
+        with held(setting) if setting else contextlib.nullcontext():
             return self._compiled(inputs)
 
     def _compiled(self, inputs: Sequence[tuple[Any, ...]]) -> Outcome:

@@ -8,7 +8,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from pyrometer.compiler.advice.advise import with_advice
 from pyrometer.compiler.advice.apply import apply_rewrite
@@ -50,10 +50,8 @@ STATEMENTS = st.one_of(
     st.builds("try:\n        y = {}\n    finally:\n        n = 1".format, EXPRESSIONS),
     st.builds("match {}:\n        case 1:\n            y = {}".format, EXPRESSIONS, EXPRESSIONS),
 )
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@quick
 @given(body=st.lists(STATEMENTS, min_size=1, max_size=4), gb_id=st.sampled_from(IDS), data=st.data())
 def test_rewrites_of_python_are_python(
     body: list[str], gb_id: str, data: st.DataObject, tmp_path: Path
@@ -71,7 +69,6 @@ def test_rewrites_of_python_are_python(
             compile(after, "after.py", "exec")
 
 
-@quick
 @given(text=st.text(max_size=200), gb_id=st.sampled_from([*IDS, "gb9999", "", None]), line=st.integers(-2, 9))
 def test_advice_on_text_that_is_no_python_never_raises(
     text: str, gb_id: str | None, line: int, tmp_path: Path

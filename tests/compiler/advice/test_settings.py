@@ -9,11 +9,6 @@ import pytest
 import torch
 from torch._dynamo import config
 
-from pyrometer.compiler.advice.apply import in_force, read_setting
-from pyrometer.compiler.breaks.record import Rewrite
-from pyrometer.compiler.private import dynamo_config
-from pyrometer.errors import InputError
-
 HEAD = """\
 import logging
 import warnings
@@ -115,40 +110,3 @@ def test_numpy_may_be_traced_again_by_its_setting(program: Callable[[str], Any])
         assert config.trace_numpy is False
     assert found.breaks
     assert not again.breaks
-
-
-def test_a_setting_ends_with_its_block_even_when_that_fails() -> None:
-    functions = set(config.reorderable_logging_functions)
-    setting = Rewrite(
-        title="", why="", setting="torch._dynamo.config.reorderable_logging_functions.add(print)"
-    )
-    with pytest.raises(ZeroDivisionError), in_force(setting):
-        1 // (print not in config.reorderable_logging_functions)
-    assert config.reorderable_logging_functions == functions
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "x = 1",
-        "torch._dynamo.config.allow_rnn",
-        "torch._dynamo.config.no_such_setting.add(print)",
-        "torch._dynamo.config.reorderable_logging_functions.add(no.such.function)",
-        "import os; os.remove('x')",
-        "torch._inductor.config.debug = True",
-    ],
-)
-def test_settings_of_another_form_are_refused(text: str) -> None:
-    with pytest.raises(InputError):
-        read_setting(text)
-
-
-def test_an_unknown_setting_is_refused_before_anything_runs() -> None:
-    setting = Rewrite(title="", why="", setting="torch._dynamo.config.no_such_setting = True")
-    with pytest.raises(InputError, match="no such setting"), in_force(setting):
-        pytest.fail("ran")
-
-
-def test_this_torch_has_every_setting_that_the_advice_names() -> None:
-    assert dynamo_config.missing() == []

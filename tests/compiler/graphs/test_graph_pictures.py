@@ -8,7 +8,7 @@ import subprocess
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -93,7 +93,6 @@ def test_colours_by_group_are_told_in_the_legend():
     assert len({group.get("style") for group in boxes_of(svg)}) == 3
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(st.just(CANARY), st.text(max_size=20)))
 def test_whatever_names_hold_stays_text(text):
     graph = hostile(text)

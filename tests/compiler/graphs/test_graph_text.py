@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.compiler.graphs.annotation import Value, read_annotation
@@ -137,7 +137,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(PIECES, st.text(max_size=30)), max_size=12).map("".join))
 def test_any_text_gives_an_acyclic_graph_and_no_error(text):
     graph = graph_of(read_bodies(text), stage="dynamo")
@@ -149,7 +148,6 @@ def test_any_text_gives_an_acyclic_graph_and_no_error(text):
             seen.add(node.name)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="f32[]()s0, +Symcpu:1", max_size=30))
 def test_any_annotation_is_read_without_error(text):
     assert isinstance(read_annotation(text), Value)

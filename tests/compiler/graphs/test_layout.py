@@ -7,7 +7,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.compiler.graphs.collapse import collapse_graph
@@ -44,9 +44,6 @@ def check(layout, graph):
         assert target.x <= edge.points[-1][0] <= target.x + target.width
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 @given(data=st.data(), mode=st.sampled_from(MODES), max_boxes=st.integers(1, 12))
 def test_any_graph_is_drawn_without_overlap_and_downwards(data, any_graph, mode, max_boxes):
     graph = data.draw(any_graph)
@@ -55,9 +52,6 @@ def test_any_graph_is_drawn_without_overlap_and_downwards(data, any_graph, mode,
     assert lay_out(graph, collapse=mode, max_boxes=max_boxes) == layout, "the same graph, the same drawing"
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 @given(data=st.data(), mode=st.sampled_from(MODES))
 def test_whatever_is_put_together_stays_without_cycles_and_keeps_every_line(data, any_graph, mode):
     graph = data.draw(any_graph)

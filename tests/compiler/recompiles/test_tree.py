@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.compiler.compile_id import CompileId
@@ -52,7 +52,6 @@ def test_odd_texts_are_read_without_an_error(text: str) -> None:
     assert read_reason(text, read_tree(text)).guard is not None
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["recompile_reasons", "dynamo_cpp_guards_str", "create_symbol", "dynamo_start", "compilation_metrics", "guard_added_fast", "symbolic_shape_specialization"]), st.none() | ODD | st.dictionaries(st.sampled_from(["stack", "symbol", "source", "val", "expr", "co_name", "co_firstlineno", "fail_reason", "user_stack"]), ODD | st.none() | st.lists(ODD)), ODD | st.lists(ODD).map(json.dumps), st.integers(0, 2))))  # fmt: skip
 def test_odd_logs_are_read_without_an_error(rows: list[tuple[str, object, str, int]]) -> None:
     log = CompileLog(

@@ -15,6 +15,8 @@ from pyrometer.loading.report import LoaderReport
 from pyrometer.loading.watched import WatchedBatches
 from pyrometer.record import from_json, to_json
 
+pytestmark = pytest.mark.measuring
+
 
 def stages(report):
     return {stage.name: stage for stage in report.stages}

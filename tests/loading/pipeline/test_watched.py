@@ -185,7 +185,7 @@ def test_the_queue_is_counted_alike_by_torch_and_by_the_workers(make):
 
 
 def test_torch_has_all_that_is_read_of_it():
-    assert fetching.missing() == loader_queue.missing() == []
+    assert fetching.missing() == []
 
 
 def test_a_torch_without_the_place_of_fetchers_is_said_to_be_one(monkeypatch):
@@ -197,7 +197,6 @@ def test_a_torch_with_another_iterator_is_said_to_be_one(monkeypatch):
     from torch.utils.data import dataloader
 
     monkeypatch.delattr(dataloader, "_MultiProcessingDataLoaderIter")
-    assert "cannot be read" in loader_queue.missing()[0]
     assert loader_queue.ready_batches(iter([])) is None
 
 

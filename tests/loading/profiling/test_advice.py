@@ -18,6 +18,8 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 import pyrometer as pm
 from pyrometer.loading.profiling.profile import profile_samples
 
+pytestmark = pytest.mark.measuring
+
 MEAN, STD = 0.45, 0.22
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.utils.data import Dataset
@@ -149,7 +149,6 @@ def test_no_padding_is_seen_where_there_is_none(batch):
     assert padding_of([made(batch)]) == []
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     groups=st.lists(st.lists(st.integers(1, 200), min_size=4, max_size=4), min_size=1, max_size=6),
     extra=st.integers(0, 50),

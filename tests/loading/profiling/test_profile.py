@@ -27,6 +27,8 @@ from pyrometer.loading.profiling.record import SampleProfile
 from pyrometer.loading.profiling.times import sample_times
 from pyrometer.record import from_json, to_json
 
+pytestmark = pytest.mark.measuring
+
 
 class Images(Dataset):
     """Random images by index."""

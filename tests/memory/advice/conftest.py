@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from pyrometer.memory.advice.case import Case
-from pyrometer.memory.ledger.reading import peak_ledger, phase_at
+from pyrometer.memory.ledger.reading import ledger_of, phase_at
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.memory.recording.allocator import record_allocator
 from pyrometer.memory.recording.steps import record_steps
@@ -36,7 +36,7 @@ def profiled():
             device="cpu",
             peak_bytes=log.peak_bytes,
             peak_phase=phase.name if phase else None,
-            ledger_bytes=peak_ledger(log),
+            ledger_bytes=ledger_of(log.live_at(log.peak_event)),
         )
 
     return profile

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -93,7 +93,6 @@ def test_unchanged_lives_have_the_recorded_peak(deep):
     assert lives.peak({len(log.allocations): [Life(0, len(log.events), 1000)]}) == log.peak_bytes + 1000
 
 
-@settings(deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 1000), min_size=1, max_size=20),
     order=st.randoms(use_true_random=False),

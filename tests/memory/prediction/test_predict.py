@@ -9,7 +9,7 @@ from torch.nn import functional
 
 import pyrometer as pm
 from pyrometer.errors import InputError, UserProgramError
-from pyrometer.memory.ledger.reading import peak_ledger
+from pyrometer.memory.ledger.reading import ledger_of
 from pyrometer.memory.prediction.errors import NotPredictableError
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.memory.recording.steps import record_steps
@@ -21,7 +21,7 @@ def assert_exact(told, work):
     log = record_steps(work)
     assert told.tensor_peak_bytes == log.peak_bytes
     if told.peak_bytes == told.tensor_peak_bytes:
-        assert told.ledger_bytes == peak_ledger(log)
+        assert told.ledger_bytes == ledger_of(log.live_at(log.peak_event))
     assert sum(told.ledger_bytes.values()) == told.peak_bytes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
@@ -37,14 +37,13 @@ def programs(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12)
 @given(program=programs(), batch=st.integers(2, 100))
 def test_predicted_is_measured(program, batch):
     assert_predicted(program, batch)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(program=programs(), batch=st.integers(2, 100))
 def test_predicted_is_measured_of_many(program, batch):
     assert_predicted(program, batch)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from pyrometer.memory.ledger.reading import ledger_of, peak_ledger, place_of
+from pyrometer.memory.ledger.reading import ledger_of, place_of
 from pyrometer.memory.recording.allocation import Allocation, AllocationLog
 from pyrometer.memory.recording.recorder import AllocationRecorder
 from pyrometer.workload.whereabouts.lines import site_of
@@ -147,8 +147,8 @@ def test_categories_of_a_training_step_are_exact(trained: AllocationLog) -> None
     assert all(one.died is not None for one in gradients)
     assert all(one.died is None for one in state)
     assert sum(one.nbytes for one in trained.allocations if one.settled == "inputs") == 32 * 16 * 4
-    assert sum(peak_ledger(trained).values()) == trained.peak_bytes
-    assert peak_ledger(trained)["unknown"] == 0
+    assert sum(ledger_of(trained.live_at(trained.peak_event)).values()) == trained.peak_bytes
+    assert ledger_of(trained.live_at(trained.peak_event))["unknown"] == 0
 
 
 def test_what_autograd_saved_is_an_activation(trained: AllocationLog) -> None:

@@ -10,8 +10,9 @@ from torch import nn
 from torch.nn import functional
 
 from pyrometer.errors import UserProgramError
-from pyrometer.memory.ledger.reading import held_by_place, peak_ledger, phase_at
+from pyrometer.memory.ledger.reading import held_by_place, ledger_of, phase_at
 from pyrometer.memory.ledger.replay import timeline_of
+from pyrometer.memory.recording.allocation import AllocationLog
 from pyrometer.memory.recording.allocator import record_allocator
 from pyrometer.memory.recording.steps import record_steps
 from pyrometer.workload.call import Call
@@ -75,28 +76,32 @@ CASES = {
 }
 
 
+def at_peak(log: AllocationLog) -> dict[str, int]:
+    return ledger_of(log.live_at(log.peak_event))
+
+
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_operators_and_allocator_agree(case: dict[str, Any]) -> None:
     watched = record_steps(training(**case))
     account = record_allocator(training(**case), steps=2)
     # What the allocator gave beyond is scratch memory inside of operators, such as oneDNN's packed bfloat16 weights.
     assert watched.peak_bytes <= account.peak_bytes <= 1.05 * watched.peak_bytes
-    assert peak_ledger(watched)["unknown"] == peak_ledger(account)["unknown"] == 0
+    assert at_peak(watched)["unknown"] == at_peak(account)["unknown"] == 0
     for category in ("parameters", "optimizer", "inputs"):
-        assert peak_ledger(watched)[category] == peak_ledger(account)[category]
+        assert at_peak(watched)[category] == at_peak(account)[category]
 
 
 def test_to_the_byte_for_a_transformer() -> None:
     watched = record_steps(training("transformer"))
     account = record_allocator(training("transformer"), steps=2)
     assert watched.peak_bytes == account.peak_bytes
-    assert peak_ledger(watched) == peak_ledger(account)
+    assert at_peak(watched) == at_peak(account)
     assert watched.live_bytes == account.live_bytes
 
 
 def test_inference_has_no_gradients_and_no_state() -> None:
     log = record_steps(Inference(transformer(), torch.randint(100, (4, 32))))
-    ledger = peak_ledger(log)
+    ledger = at_peak(log)
     assert ledger["gradients"] == ledger["optimizer"] == ledger["activations"] == ledger["unknown"] == 0
     assert ledger["parameters"] == sum(p.nbytes for p in transformer().parameters())
     assert ledger["inputs"] == 4 * 32 * 8
@@ -108,7 +113,7 @@ def test_batches_that_a_loader_makes_are_inputs() -> None:
     model = convolutions()
     loader = torch.utils.data.DataLoader(data, batch_size=16)
     work = Training(model, nn.functional.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), loader)
-    ledger = peak_ledger(record_steps(work))
+    ledger = at_peak(record_steps(work))
     dataset = 64 * 3 * 16 * 16 * 4 + 64 * 8
     assert ledger["inputs"] >= dataset + 16 * 3 * 16 * 16 * 4
     assert ledger["unknown"] == 0
@@ -126,7 +131,7 @@ def test_a_function_with_its_own_loop_is_understood() -> None:
         optimizer.zero_grad()
 
     log = record_steps(Call(step))
-    ledger = peak_ledger(log)
+    ledger = at_peak(log)
     assert ledger["parameters"] == sum(p.nbytes for p in model.parameters())
     state = [one for one in log.allocations if one.settled == "optimizer"]
     assert sum(one.nbytes for one in state) >= 2 * ledger["parameters"]
@@ -186,7 +191,7 @@ def test_what_holds_the_peak_adds_up() -> None:
     log = record_steps(training("transformer"))
     held = held_by_place(log.live_at(log.peak_event))
     assert sum(one.bytes for one in held) == log.peak_bytes
-    ledger = peak_ledger(log)
+    ledger = at_peak(log)
     by_category = {name: sum(one.bytes for one in held if one.category == name) for name in ledger}
     assert by_category == ledger  # a line with bytes of several categories is told once for each
     assert [one.bytes for one in held] == sorted((one.bytes for one in held), reverse=True)
@@ -199,7 +204,7 @@ def test_what_holds_the_peak_adds_up() -> None:
 def test_compiled_code_has_a_ledger_too() -> None:
     eager = record_allocator(training("transformer"), steps=2)
     compiled = record_allocator(training("transformer").compiled(), steps=2, warm=1)
-    ours, theirs = peak_ledger(compiled), peak_ledger(eager)
+    ours, theirs = at_peak(compiled), at_peak(eager)
     for category in ("parameters", "optimizer", "inputs"):
         assert ours[category] == theirs[category]
     assert ours["unknown"] == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.memory.snapshots.allocator.settings import AllocatorSettings
@@ -71,7 +71,6 @@ def backwards(events, end):
     return found[::-1], live
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(program=programs, text=st.sampled_from(SETTINGS), share=st.sampled_from([1.0, 0.6, 0.2]))
 def test_replay_is_that_of_a_slow_oracle_both_ways(files, program, text, share):
     recorder = files.recorder(text)
@@ -100,7 +99,6 @@ def test_replay_is_that_of_a_slow_oracle_both_ways(files, program, text, share):
         assert reserved_over_time(device)[0] == 0
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(program=programs, text=st.sampled_from(SETTINGS), share=st.sampled_from([1.0, 0.3]))
 def test_every_byte_held_is_accounted_for_at_every_instant(files, program, text, share):
     recorder = files.recorder(text)

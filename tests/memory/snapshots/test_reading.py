@@ -11,7 +11,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.errors import InputError
@@ -367,7 +367,6 @@ plain = st.recursive(
 )  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(values=st.lists(plain, max_size=40), protocol=st.sampled_from([2, 3, 4, 5]), cut=st.integers(0, 3000))
 def test_instructions_are_found_as_pickletools_finds_them(values, protocol, cut):
     data = pickle.dumps(values, protocol)
@@ -378,7 +377,6 @@ def test_instructions_are_found_as_pickletools_finds_them(values, protocol, cut)
     assert tokens(text, first, len(data)).starts.tolist() == [p for p in expected if p >= first]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 @given(data=st.data())
 def test_damaged_files_are_refused_or_read_but_never_crash(files, training, data):
     raw = bytearray(

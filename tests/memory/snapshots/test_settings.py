@@ -8,7 +8,6 @@ import sys
 
 from pyrometer.memory.snapshots.allocator.settings import (
     KEYS,
-    check_environment,
     check_settings,
     recorded_settings,
 )
@@ -74,18 +73,6 @@ def test_problems_are_told_one_by_one():
     assert "no value" in problems[0]
     assert "from 20 on" in problems[1]
     assert "set twice" in problems[2]
-
-
-def test_two_variables_at_once_are_a_problem():
-    environ = {
-        "PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64",
-        "PYTORCH_ALLOC_CONF": "expandable_segments:yes",
-    }
-    both, wrong = check_environment(environ)
-    assert "both set" in both
-    assert wrong.startswith("PYTORCH_ALLOC_CONF: expandable_segments")
-    assert check_environment({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}) == []
-    assert check_environment({}) == []
 
 
 def test_what_the_file_measured_wins_over_its_text():

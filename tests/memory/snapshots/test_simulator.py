@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.memory.snapshots.allocator.settings import AllocatorSettings, check_settings
@@ -233,7 +233,6 @@ requests = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(requests=requests, text=st.sampled_from(SETTINGS), capacity=st.sampled_from([None, 100]))
 def test_books_balance_whatever_is_asked(requests, text, capacity):
     one = allocator(text, capacity)

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 import pytest
 
+from pyrometer.advice import Advice, Cost, Gain
+from pyrometer.place import Place
 from pyrometer.report.attachments import Exhibits, PastRun, SourceText
 from pyrometer.report.documents import CheckDocument, Document
 from pyrometer.report.facts.comparison import target as comparison_target
 from pyrometer.report.html import write_report
 from pyrometer.report.run_documents import CompareDocument
 from pyrometer.rules.diagnosis import ReadingStep
-from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.store.comparison import compare_runs
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank
@@ -197,14 +199,17 @@ def _findings(text: str) -> list[Finding]:
     def finding(code: str, name: str, links: list[str], **more: Any) -> Finding:
         return Finding(
             code=code, name=name, severity=more.pop("severity", "warning"), message=text or f"{name} costs 48 % of a step",
-            where=Place(file=text or "train.py", line=12, function=text or "step"), fix_class="semantic", confidence="high",
-            advice=text or "Load with `num_workers=2`.", rewrite=text or "DataLoader(..., num_workers=2)", links=links,
+            where=Place(file=text or "train.py", line=12, function=text or "step"), confidence="high", links=links,
+            advice=Advice(
+                slug="a", title=text or "Load with `num_workers=2`.", fix_class="semantic",
+                rewrite=text or "DataLoader(..., num_workers=2)", gain=more.pop("gain", None),
+            ),
             cost=Cost(seconds_per_step=0.09, share=0.48, method="measured: the wait"), **more,
         )  # fmt: skip
 
     gain = Gain(ratio_low=0.52, ratio_high=0.74, method="measured: the step without waiting")
     return [
-        finding("PYR301", "data-waits", ["/loading/stages"], predicted_gain=gain),
+        finding("PYR301", "data-waits", ["/loading/stages"], gain=gain),
         finding("PYR302", "no-workers", ["/loading/advice/0"], overlaps=["PYR301"]),
         finding("PYR101", "item-in-hot-loop", ["/trace/sync_points/0", "/trace/breakdown_ns"]),
         finding("PYR401", "graph-break", ["/compiled/breaks/0"], severity="error"),

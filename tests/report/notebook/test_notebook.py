@@ -10,10 +10,12 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
+from pyrometer.advice import Advice
 from pyrometer.memory.profile import PredictedMemory
+from pyrometer.place import Place
 from pyrometer.record import Record
 from pyrometer.report.notebook.fragment import FRAGMENTS
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 
 CANARY = "</style></script><img src=x onerror=alert(1)>"
 
@@ -117,9 +119,8 @@ def test_a_finding_shows_what_to_do():
         severity="warning",
         message="`.item()` waits",
         where=Place(file="train.py", line=3),
-        fix_class="semantic",
         confidence="high",
-        advice="Keep it on the device",
+        advice=Advice(slug="a", title="Keep it on the device", fix_class="semantic"),
     )
     text = html_of(finding)
     assert "train.py:3" in text

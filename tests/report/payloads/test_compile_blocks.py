@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.breaks.record import Break, Rewrite, SkippedFrame
 from pyrometer.compiler.costs.record import CacheEvent, CacheSummary, Compilation, CompileCost
 from pyrometer.compiler.difference import diff_compile
@@ -17,6 +18,7 @@ from pyrometer.compiler.recompiles.record import (
     RecompileCause,
 )
 from pyrometer.compiler.report import CompileReport
+from pyrometer.place import Place as Where
 from pyrometer.report.attachments import Exhibits, SourceText
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.payloads.compile import blocks
@@ -25,7 +27,6 @@ from pyrometer.report.payloads.compile_cost import compile_content, recompiled_f
 from pyrometer.report.payloads.compile_difference import MISSING, compare_graphs, difference_content
 from pyrometer.report.sources import places_to_show, read_sources
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.finding import Place as Where
 
 
 def again(number: int, *guards: str, file: str = "m.py") -> Recompile:
@@ -116,8 +117,8 @@ def test_what_was_given_up_and_the_limit_are_told_once():
 def test_findings_are_told_in_files_that_have_breaks():
     def finding(file: str, line: int) -> Finding:
         return Finding(
-            code="PYR101", name="n", severity="info", message="slow", where=Where(file=file, line=line), fix_class="exact",
-            confidence="low", advice="do",
+            code="PYR101", name="n", severity="info", message="slow", where=Where(file=file, line=line),
+            confidence="low", advice=Advice(slug="a", title="do", fix_class="exact"),
         )  # fmt: skip
 
     content = breaks_content(report(breaks=[branch()]), [finding("m.py", 4), finding("other.py", 1)], [])

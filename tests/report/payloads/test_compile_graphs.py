@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.breaks.record import Break
 from pyrometer.compiler.costs.record import CacheSummary, CompileCost
 from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.compiler.report import CompileReport
+from pyrometer.place import Place
 from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.payloads.compile import blocks
@@ -18,7 +20,7 @@ from pyrometer.report.payloads.compile_graph import GraphContent, Level
 from pyrometer.report.payloads.compile_graphs import distinct, graph_blocks, graph_content
 from pyrometer.report.payloads.compile_levels import MOST_ARRANGED, MOST_BOXES, PORTS
 from pyrometer.report.payloads.compile_marks import LineMark, line_marks
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 
 CANARY = "</script><img src=x onerror=alert(1)>"
 
@@ -172,8 +174,8 @@ def test_breaks_that_follow_from_another_one_are_not_marked_and_findings_bear_th
         Break(id=None, reason="in its wake", file="m.py", line=4, chained=True),
     ]
     found = Finding(
-        code="PYR101", name="n", severity="info", message="slow", where=Place(file="m.py", line=3), fix_class="exact",
-        confidence="low", advice="do",
+        code="PYR101", name="n", severity="info", message="slow", where=Place(file="m.py", line=3),
+        confidence="low", advice=Advice(slug="a", title="do", fix_class="exact"),
     )  # fmt: skip
     marks = line_marks(report(breaks=breaks), [found])
     assert [(mark.kind, mark.line, mark.code) for mark in marks] == [

@@ -9,12 +9,14 @@ import msgspec
 import pytest
 
 import pyrometer.rules
+from pyrometer.advice import Advice
+from pyrometer.place import Place
 from pyrometer.record import from_json
 from pyrometer.report.attachments import Exhibits
 from pyrometer.report.findings_context import SHOWN_ON, WORDS, explanation, finding_parts, shown_in, views
 from pyrometer.report.navigation import PAGES, assemble
 from pyrometer.report.payloads.findings import FindingsPayload, blocks, family_of
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 
 NOT_SHOWN = {"numerics", "predict", "program"}
 """What no page draws: a finding tells it in words."""
@@ -23,9 +25,12 @@ NOT_SHOWN = {"numerics", "predict", "program"}
 def finding(code: str, **more: object) -> Finding:
     values = {
         "name": "data-waits", "severity": "warning", "message": "48 % of a step", "where": Place(file="train.py", line=12),
-        "fix_class": "semantic", "confidence": "high", "advice": "Load with `num_workers=2`.", "links": ["/loading/stages"],
+        "confidence": "high", "links": ["/loading/stages"],
     }  # fmt: skip
-    return Finding(code=code, **{**values, **more})
+    advice = Advice(
+        slug="a", title="Load with `num_workers=2`.", fix_class="semantic", rewrite=more.pop("rewrite", None)
+    )
+    return Finding(code=code, advice=advice, **{**values, **more})
 
 
 @pytest.fixture

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pyrometer.advice import Advice
+from pyrometer.place import Place
 from pyrometer.rules.audit.audit import GROUPS, audit, band
 from pyrometer.rules.audit.record import Audit, AuditItem
 from pyrometer.rules.case import Case
 from pyrometer.rules.explain import explain
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule
 from pyrometer.rules.rule import Kind
 
@@ -28,9 +30,8 @@ def finding(code: str, severity: Any = "warning") -> Finding:
         severity=severity,
         message="m",
         where=Place(),
-        fix_class="exact",
         confidence="high",
-        advice="a",
+        advice=Advice(slug="a", title="a", fix_class="exact"),
     )
 
 
@@ -62,7 +63,6 @@ def test_without_evidence_nothing_is_judged_and_there_is_no_score() -> None:
     assert {item.status for item in items_of(found).values()} <= {"unknown", "not applicable"}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     gone=st.sets(st.sampled_from([*PARTS, "source"])),
     codes=st.lists(st.sampled_from(CODES), max_size=4),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyrometer.advice import Advice
+from pyrometer.place import Place
 from pyrometer.rules.audit.audit import band
 from pyrometer.rules.audit.item import Failure, Item
 from pyrometer.rules.case import Case
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 
 NOTHING = Case(target="t")
 
@@ -28,9 +30,8 @@ def finding(code: str = "PYR101", **more: Any) -> Finding:
         code=code,
         name="n",
         message="it waits",
-        fix_class="exact",
         confidence="high",
-        advice="do not",
+        advice=Advice(slug="a", title="do not", fix_class="exact"),
         **fields,
     )
 
@@ -56,7 +57,7 @@ def test_a_proof_of_nothing_but_unknown_figures_is_none() -> None:
 
 def test_a_finding_of_its_rules_breaks_it_whatever_the_proof_says() -> None:
     answer = item(rules=("PYR101",), proof=lambda _: {"share": 0.5}).answer(NOTHING, [finding()])
-    assert (answer.status, answer.reason, answer.advice) == ("fail", "it waits", "do not")
+    assert (answer.status, answer.reason, answer.advice) == ("fail", "it waits", "Do not.")
     assert answer.evidence == {"finding": "PYR101", "file": "a.py", "line": 3}
 
 

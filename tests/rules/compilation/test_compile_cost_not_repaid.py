@@ -53,9 +53,9 @@ def test_a_tiny_program_is_slower_compiled_and_running_it_eagerly_is_the_gain(ti
 
     assert tiny.cost.outcome == "slower"
     assert "times as long as eager ones" in found.message
-    assert found.lever == "compile"
-    assert found.predicted_gain.method == "measured"
-    assert found.predicted_gain.ratio_low <= 1 - found.cost.share <= found.predicted_gain.ratio_high < 1
+    assert found.advice.lever == "compile"
+    assert found.advice.gain.method == "measured"
+    assert found.advice.gain.ratio_low <= 1 - found.cost.share <= found.advice.gain.ratio_high < 1
     assert found.confidence == "high"
 
 
@@ -66,10 +66,10 @@ def test_a_run_that_is_too_short_says_how_many_steps_repay(timed, findings):
     compiled_s, eager_s = 10.0 + 99 * 0.05, 100 * 0.1
     assert found.cost.share == pytest.approx(1 - eager_s / compiled_s)
     assert found.cost.seconds_per_step == pytest.approx((compiled_s - eager_s) / 100)
-    assert found.predicted_gain.ratio_low == pytest.approx(100 * 0.05 / 0.55 / compiled_s)
-    assert found.predicted_gain.ratio_high == pytest.approx(100 * 0.05 / 0.45 / compiled_s)
+    assert found.advice.gain.ratio_low == pytest.approx(100 * 0.05 / 0.55 / compiled_s)
+    assert found.advice.gain.ratio_high == pytest.approx(100 * 0.05 / 0.45 / compiled_s)
     assert found.evidence["break_even_steps"] == 199
-    assert "longer than 199 steps" in found.advice
+    assert "longer than 199 steps" in found.advice.text
 
 
 def test_compiled_steps_that_are_no_faster_are_never_repaid(timed, findings):

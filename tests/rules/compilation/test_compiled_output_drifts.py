@@ -46,7 +46,7 @@ def test_a_backend_that_computes_something_else_is_an_error_with_the_tolerance(d
     assert "0.0001 is allowed (float32: another order of summation" in found.message
     assert found.evidence["max_rel"] == pytest.approx(0.01, rel=0.01)
     assert found.links == ["/compiled/error"]
-    assert "aot_eager" in found.advice
+    assert "aot_eager" in found.advice.text
 
 
 def test_another_backend_says_which_part_it_is(drifting, findings):
@@ -72,7 +72,7 @@ def test_in_half_precision_the_casts_are_looked_at_first(drifting, findings):
     error = replace(drifting.error, tolerance=TOLERANCES["bfloat16"], max_rel=0.1)
     (found,) = findings("PYR409", Case(target="", compiled=replace(drifting, error=error)))
     assert "bfloat16" in found.message
-    assert found.rewrite == "torch._inductor.config.emulate_precision_casts = True"
+    assert found.advice.rewrite == "torch._inductor.config.emulate_precision_casts = True"
     assert hasattr(inductor, "emulate_precision_casts")
 
 

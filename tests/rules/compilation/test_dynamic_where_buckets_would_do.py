@@ -85,14 +85,14 @@ def test_the_last_batch_of_an_epoch_that_opened_the_batch_size(ran, findings):
 
     assert found.where.line == program.line_of("loader = DataLoader")
     assert found.message.startswith("Batches of 4 and a last one of 2")
-    assert found.rewrite == "drop_last=True"
+    assert found.advice.rewrite == "drop_last=True"
     assert found.severity == "info"
 
 
 def test_without_the_smaller_batch_there_is_one_graph(ran, findings):
     program = ran(LOADER)
     (found,) = findings("PYR407", program.evidence)
-    fixed = ran(program.source.replace("batch_size=4", f"batch_size=4, {found.rewrite}"))
+    fixed = ran(program.source.replace("batch_size=4", f"batch_size=4, {found.advice.rewrite}"))
 
     assert (program.report.graphs, fixed.report.graphs) == (2, 1)
     assert findings("PYR407", fixed.evidence) == []

@@ -87,7 +87,7 @@ def test_a_suppressed_failure_of_the_compiler(ran, findings):
     (found,) = findings("PYR412", ran(FAILING).evidence)
     assert "no compiler" in found.message
     assert found.evidence["kind"] == "error"
-    assert "suppress_errors = False" in found.advice
+    assert "suppress_errors = False" in found.advice.text
 
 
 def test_near_misses(ran, findings):

@@ -39,7 +39,7 @@ def test_a_whole_graph_is_told_at_the_call_that_could_guard_it(ran, findings, so
 
     assert found.where.line == program.line_of("torch.compile(")
     assert found.severity == "info"
-    assert found.rewrite.endswith("fullgraph=True)")
+    assert found.advice.rewrite.endswith("fullgraph=True)")
     assert found.message == "1 graph without a break, and fullgraph=True does not guard that"
 
 
@@ -47,12 +47,12 @@ def test_the_rewrite_changes_no_result_and_makes_a_break_an_error(ran, findings)
     program = ran(PROGRAM)
     (found,) = findings("PYR410", program.evidence)
     given = '@torch.compile(backend="eager")'
-    fixed = ran(program.source.replace(given, f"@{found.rewrite}"))
+    fixed = ran(program.source.replace(given, f"@{found.advice.rewrite}"))
 
     assert torch.equal(fixed.output, program.output)
     assert findings("PYR410", fixed.evidence) == []
     with pytest.raises(Exception, match="Failed to trace builtin operator"):
-        ran(BROKEN.replace(given, f"@{found.rewrite}"))
+        ran(BROKEN.replace(given, f"@{found.advice.rewrite}"))
 
 
 @pytest.mark.parametrize(

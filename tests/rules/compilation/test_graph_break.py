@@ -198,9 +198,9 @@ def test_each_site_is_a_finding_with_reason_and_rewrite(ran, findings):
     assert (printed.where.file, printed.where.line) == (str(program.path), program.line_of("print(end"))
     assert branched.where.line == program.line_of("if y.sum()")
     assert "Data-dependent branching" in branched.message
-    assert branched.rewrite == "y = torch.where(y.sum() > 0, y + 1, y)"
+    assert branched.advice.rewrite == "y = torch.where(y.sum() > 0, y + 1, y)"
     assert printed.links == ["/compiled/breaks/0"]
-    assert printed.predicted_gain is None
+    assert printed.advice.gain is None
     assert {printed.severity, branched.severity} == {"warning"}
 
 

@@ -55,7 +55,7 @@ def test_each_property_is_named_and_its_rewrite_leaves_one_graph(ran, findings, 
 
     assert found.evidence["property"] == kind
     assert found.where.line == program.line_of("def f(x)")
-    assert found.rewrite == rewrite
+    assert found.advice.rewrite == rewrite
     assert found.severity == "warning"
 
     fixed = ran(
@@ -73,14 +73,14 @@ def test_a_parameter_where_a_tensor_was(ran, findings):
         "PYR403", ran(_program("torch.ones(4)", "torch.nn.Parameter(torch.ones(4))")).evidence
     )
     assert found.evidence["property"] in {"type", "requires_grad"}
-    assert found.rewrite == "x = x.detach()"
+    assert found.advice.rewrite == "x = x.detach()"
 
 
 def test_autocast_around_one_call_is_a_change_of_mode(ran, findings):
     (found,) = findings("PYR403", ran(MODE.format(mode='autocast("cpu")')).evidence)
     assert found.evidence["property"] in {"global_state", "dispatch"}
-    assert "one autocast setting" in found.advice
-    assert found.rewrite is None
+    assert "one autocast setting" in found.advice.text
+    assert found.advice.rewrite is None
 
 
 def test_one_graph_with_and_one_without_gradients_is_only_worth_knowing(ran, findings):

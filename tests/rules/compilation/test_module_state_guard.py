@@ -39,7 +39,7 @@ def test_a_counter_is_told_once_with_its_values(ran, findings):
     assert found.evidence["attribute"] == "self.step"
     assert found.evidence["values"] == ["0", "1", "2", "3"]
     assert found.evidence["recompiles"] == 3
-    assert found.rewrite == "torch._dynamo.config.allow_unspec_int_on_nn_module = True"
+    assert found.advice.rewrite == "torch._dynamo.config.allow_unspec_int_on_nn_module = True"
     assert findings("PYR402", program.evidence) == []
 
 

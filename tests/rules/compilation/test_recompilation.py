@@ -74,9 +74,9 @@ def test_a_size_that_was_opened_names_the_input_the_values_and_the_mark(ran, fin
     assert found.message.endswith("x, dimension 0: 4 → 5; torch now compiles for any value of it")
     assert found.where.line == program.line_of("def f(x)")
     assert found.evidence["guard"] == "tensor 'x' size mismatch at index 0. expected 4, actual 5"
-    assert found.rewrite == "torch._dynamo.mark_dynamic(x, 0)"
-    assert (found.lever, found.severity) == ("mark_dynamic", "info")
-    assert found.predicted_gain is None
+    assert found.advice.rewrite == "torch._dynamo.mark_dynamic(x, 0)"
+    assert (found.advice.lever, found.severity) == ("mark_dynamic", "info")
+    assert found.advice.gain is None
 
 
 def test_the_mark_spares_the_compilation_and_changes_no_result(ran, findings):
@@ -85,7 +85,7 @@ def test_the_mark_spares_the_compilation_and_changes_no_result(ran, findings):
     fixed = ran(
         program.source.replace(
             "return [g(torch.ones(n, 4)) for n in (4, 5, 6)]",
-            f"outputs = []\n    for n in (4, 5, 6):\n        x = torch.ones(n, 4)\n        {found.rewrite}\n"
+            f"outputs = []\n    for n in (4, 5, 6):\n        x = torch.ones(n, 4)\n        {found.advice.rewrite}\n"
             "        outputs.append(g(x))\n    return outputs",
         )
     )
@@ -100,7 +100,7 @@ def test_sizes_that_stay_fixed_are_one_finding_with_all_values(ran, findings):
 
     assert found.evidence["recompiles"] == 2
     assert found.evidence["values"] == ["4", "5", "6"]
-    assert (found.lever, found.severity) == ("shape_buckets", "warning")
+    assert (found.advice.lever, found.severity) == ("shape_buckets", "warning")
     assert found.links == ["/compiled/recompiles/0", "/compiled/recompiles/1"]
 
 
@@ -114,8 +114,8 @@ def test_a_text_that_changes_is_told_with_what_the_report_says_about_it(ran, fin
     (found,) = findings("PYR402", ran(NUMBERS).evidence)
 
     assert "text: 'a' → 'bb'" in found.message
-    assert "every other text compiles anew" in found.advice
-    assert found.lever is None
+    assert "every other text compiles anew" in found.advice.text
+    assert found.advice.lever is None
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_every_advice_of_the_loader_becomes_a_finding(
     found = findings_of(Case(target="a", loading=report), select(["PYR3"]))
     carried = [one for one in found if "/loading/advice/0" in one.links]
     assert len(carried) == 1
-    assert carried[0].rewrite == "DataLoader(...)"
+    assert carried[0].advice.rewrite == "DataLoader(...)"
 
 
 def test_a_gain_is_what_the_loaders_model_says(

@@ -107,12 +107,12 @@ def assert_decoding_is_on_top(case: Case, file: Path) -> None:
         top.confidence != "low"
     )  # medium where a busy machine made the watched steps others than the measured ones
     assert (top.where.file, top.where.line, top.where.function) == (str(file), line, "decode")
-    assert top.lever == "num_workers"
+    assert top.advice.lever == "num_workers"
     assert top.cost is not None
     assert top.cost.share is not None
     assert top.cost.share > 0.5
-    assert top.predicted_gain is not None
-    assert top.predicted_gain.ratio_low == pytest.approx(1 - top.cost.share)
+    assert top.advice.gain is not None
+    assert top.advice.gain.ratio_low == pytest.approx(1 - top.cost.share)
     assert "mostly in decode" in top.message
 
 
@@ -146,8 +146,8 @@ def test_where_the_loader_knows_nothing_better_only_a_step_that_is_mostly_loadin
 ) -> None:
     assert findings("PYR301", Case(target="a", loading=loading(data_share=0.5, advice=[]))) == []
     (found,) = findings("PYR301", Case(target="a", loading=loading(data_share=0.9, advice=[])))
-    assert found.lever == "num_workers"
-    assert found.advice == "Make batches while the step runs."
+    assert found.advice.lever == "num_workers"
+    assert found.advice.text == "Make batches while the step runs."
 
 
 def test_faster_decoding_leaves_no_word_of_the_slow_function(seen: Callable[[str], Case]) -> None:
@@ -224,17 +224,17 @@ def test_the_lever_is_that_of_the_advice(
     verdict, slug, lever = case
     report = loading(verdict=verdict, advice=[advice(slug, 0.02)])
     (found,) = findings("PYR301", Case(target="a", loading=report))
-    assert found.lever == lever
-    assert found.advice.startswith(f"Do {slug}, which should save 20.0 ms per step")
+    assert found.advice.lever == lever
+    assert found.advice.text.startswith(f"Do {slug}, which should save 20.0 ms per step")
 
 
 def test_batches_from_no_loader_are_told_what_one_would_bring(
     loading: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     (found,) = findings("PYR301", Case(target="a", loading=loading(verdict="no-loader")))
-    assert "DataLoader with workers" in found.advice
-    assert found.predicted_gain is not None
-    assert found.predicted_gain.ratio_high == 1.0
+    assert "DataLoader with workers" in found.advice.text
+    assert found.advice.gain is not None
+    assert found.advice.gain.ratio_high == 1.0
 
 
 def test_a_trace_alone_tells_it_as_a_bound(
@@ -243,10 +243,10 @@ def test_a_trace_alone_tells_it_as_a_bound(
     (found,) = findings("PYR301", Case(target="a", trace=seen("workload").trace))
     assert found.confidence == "medium"
     assert found.where.function == "decode"
-    assert found.predicted_gain is not None
-    assert found.predicted_gain.ratio_low is not None
-    assert found.predicted_gain.ratio_low < 0.6
-    assert found.predicted_gain.ratio_high == 1.0
+    assert found.advice.gain is not None
+    assert found.advice.gain.ratio_low is not None
+    assert found.advice.gain.ratio_low < 0.6
+    assert found.advice.gain.ratio_high == 1.0
 
 
 @pytest.mark.parametrize("name", ["item_each_step", "inefficient_op"])

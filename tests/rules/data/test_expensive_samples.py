@@ -18,9 +18,9 @@ def test_the_loaders_advice_is_carried_with_its_gain(
 ) -> None:
     report = loading(verdict="starved-steady", advice=[advice("cheaper-samples", 0.03)])
     (found,) = findings("PYR314", Case(target="a", loading=report))
-    assert found.lever is None
-    assert found.predicted_gain is not None
-    assert found.predicted_gain.ratio_low == pytest.approx(1 - 1.25 * 0.3)  # the model may be a quarter off
+    assert found.advice.lever is None
+    assert found.advice.gain is not None
+    assert found.advice.gain.ratio_low == pytest.approx(1 - 1.25 * 0.3)  # the model may be a quarter off
 
 
 @pytest.mark.parametrize("slug", ["more-workers", "deeper-queue"])

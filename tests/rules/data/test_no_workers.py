@@ -109,10 +109,10 @@ def test_the_loaders_advice_is_carried_and_takes_the_wait_away(
 ) -> None:
     before = observe(work(), "loading")
     (found,) = findings("PYR302", before)
-    assert found.lever == "num_workers"
+    assert found.advice.lever == "num_workers"
     assert found.resource == "data"
-    assert found.rewrite is not None
-    settings = dict(one.split("=") for one in found.rewrite[len("DataLoader(..., ") : -1].split(", "))
+    assert found.advice.rewrite is not None
+    settings = dict(one.split("=") for one in found.advice.rewrite[len("DataLoader(..., ") : -1].split(", "))
     after = observe(work(**{name: eval(value) for name, value in settings.items()}), "loading")
     assert before.loading is not None
     assert after.loading is not None

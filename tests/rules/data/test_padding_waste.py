@@ -87,9 +87,9 @@ def test_measured_padding_is_told_with_a_bound_of_the_gain(
 ) -> None:
     (found,) = findings("PYR310", observe(inference([100, 10, 10, 40]), "measurement"))
     assert found.evidence["padding_ratio"] == pytest.approx(0.6)
-    assert found.predicted_gain is not None
-    assert found.predicted_gain.ratio_low == pytest.approx(0.4 / 0.9)
-    assert found.lever == "shape_buckets"
+    assert found.advice.gain is not None
+    assert found.advice.gain.ratio_low == pytest.approx(0.4 / 0.9)
+    assert found.advice.lever == "shape_buckets"
 
 
 def test_samples_of_like_length_are_left_alone(

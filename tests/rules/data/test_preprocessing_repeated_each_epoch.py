@@ -110,4 +110,4 @@ def test_the_advice_of_a_real_sample_profile_is_carried(
     profile = pm.profile_samples(torch.utils.data.DataLoader(Sums(), batch_size=4), budget_s=1.0)
     (found,) = findings("PYR308", Case(target="a", loading=loading(advice=profile.advice)))
     assert found.severity == "warning"
-    assert found.predicted_gain is not None
+    assert found.advice.gain is not None

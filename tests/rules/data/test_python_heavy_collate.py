@@ -97,8 +97,8 @@ def test_a_collate_function_that_the_step_waits_for_is_told(
     found = findings("PYR307", evidence)[0]
     assert "67 % of making a batch, 40.0 ms per step" in found.message
     assert (found.where.line, found.where.function) == (4, "collate")
-    assert found.predicted_gain is not None
-    assert found.predicted_gain.ratio_low == pytest.approx(1 - 0.6 * 2 / 3)
+    assert found.advice.gain is not None
+    assert found.advice.gain.ratio_low == pytest.approx(1 - 0.6 * 2 / 3)
 
 
 def test_a_collate_function_that_nobody_waits_for_is_left_alone(

@@ -45,7 +45,7 @@ def test_the_loaders_advice_is_carried(
 ) -> None:
     report = loading(verdict="bursty", advice=[advice("deeper-queue")])
     (found,) = findings("PYR306", Case(target="a", loading=report))
-    assert (found.severity, found.lever, found.predicted_gain) == ("warning", "prefetch_factor", None)
+    assert (found.severity, found.advice.lever, found.advice.gain) == ("warning", "prefetch_factor", None)
     assert findings("PYR306", Case(target="a", loading=loading(verdict="bursty"))) == []
 
 

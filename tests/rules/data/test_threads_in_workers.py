@@ -18,7 +18,7 @@ def test_the_loaders_advice_is_carried(
 ) -> None:
     report = loading(verdict="starved-steady", advice=[advice("one-thread-per-worker")])
     (found,) = findings("PYR315", Case(target="a", loading=report))
-    assert (found.severity, found.confidence, found.predicted_gain) == ("warning", "high", None)
+    assert (found.severity, found.confidence, found.advice.gain) == ("warning", "high", None)
 
 
 @pytest.mark.parametrize("slug", ["more-workers", "fewer-workers"])

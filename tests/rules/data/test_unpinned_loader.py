@@ -115,4 +115,4 @@ def test_the_loaders_advice_is_carried(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     (found,) = findings("PYR304", Case(target="a", loading=loading(advice=[advice("pin-memory")])))
-    assert (found.lever, found.resource) == ("pin_memory", "copy:h2d")
+    assert (found.advice.lever, found.resource) == ("pin_memory", "copy:h2d")

@@ -113,4 +113,4 @@ def test_the_loaders_advice_is_carried(
 ) -> None:
     report = loading(verdict="slow-start", data_share=0.02, advice=[advice("persistent-workers", 0.01)])
     (found,) = findings("PYR305", Case(target="a", loading=report))
-    assert (found.severity, found.lever) == ("warning", "persistent_workers")
+    assert (found.severity, found.advice.lever) == ("warning", "persistent_workers")

@@ -7,10 +7,10 @@ def test_communication_after_the_computing_is_found_with_its_share(findings, red
     (found,) = findings("PYR601", reducing(calls=1, elements=1_000_000, each_us=500))
     assert found.cost.share == pytest.approx(500 / 1560, rel=0.05)
     assert "most of it in all_reduce" in found.message
-    assert found.lever == "bucket_size"
+    assert found.advice.lever == "bucket_size"
     assert found.resource == "comm"
-    assert found.predicted_gain.ratio_low >= 1 - found.cost.share - 1e-9
-    assert found.predicted_gain.ratio_high == 1.0
+    assert found.advice.gain.ratio_low >= 1 - found.cost.share - 1e-9
+    assert found.advice.gain.ratio_high == 1.0
 
 
 def test_a_few_percent_at_the_end_are_silent(findings, reducing):
@@ -57,4 +57,4 @@ def test_the_advice_hides_it(findings, reducing, builder, collective):
     after = report_rank(builder.read("after.json"))
     assert findings("PYR601", Case(target="test", trace=after)) == []
     ratio = after.span_ns / before.trace.span_ns
-    assert found.predicted_gain.ratio_low == pytest.approx(ratio, abs=0.05)
+    assert found.advice.gain.ratio_low == pytest.approx(ratio, abs=0.05)

@@ -21,7 +21,7 @@ def test_the_setting_off_costs_the_gradients_once_more(findings, observe):
     evidence, model = observed(observe)
     (found,) = findings("PYR605", evidence)
     size = sum(parameter.numel() * 4 for parameter in model.parameters())
-    assert found.cost.bytes == found.predicted_gain.saves_bytes == size
+    assert found.cost.bytes == found.advice.gain.saves_bytes == size
     assert found.severity == "info"
 
 

@@ -110,9 +110,7 @@ def test_the_advice_brings_what_is_predicted(findings, reducing, builder):
     builder.events.clear()
     after = reducing(calls=1, elements=1_000_000, each_us=100, program=program(1_000_000))
     assert findings("PYR603", after) == []
-    assert found.predicted_gain.ratio_low == pytest.approx(
-        after.trace.span_ns / before.trace.span_ns, abs=0.02
-    )
+    assert found.advice.gain.ratio_low == pytest.approx(after.trace.span_ns / before.trace.span_ns, abs=0.02)
 
 
 def test_several_buckets_of_one_reduction_are_silent(findings, reducing):

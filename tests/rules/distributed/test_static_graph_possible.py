@@ -31,7 +31,7 @@ def test_the_same_unused_parameters_in_every_step_are_found(findings, observe):
     (found,) = findings("PYR606", observed(observe, [False] * 20, find_unused_parameters=True))
     assert "the same 2 parameters are unused in each of 4 steps" in found.message
     assert found.evidence["unused"] == ["module.two.weight", "module.two.bias"]
-    assert found.lever == "static_graph"
+    assert found.advice.lever == "static_graph"
 
 
 @pytest.mark.usefixtures("group")

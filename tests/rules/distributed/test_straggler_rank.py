@@ -8,7 +8,7 @@ def test_the_rank_whose_data_comes_late_is_named_with_its_cause(findings, exampl
     assert found.where.rank == 2
     assert "the others wait for rank 2 in 100 % of the steps" in found.message
     assert "DataLoader" in found.where.op
-    assert "more workers" in found.advice
+    assert "more workers" in found.advice.text
     assert found.cost.share > 0.2
 
 
@@ -17,13 +17,13 @@ def test_the_fixed_job_is_silent_and_as_fast_as_predicted(findings, example_jobs
     assert findings("PYR607", fixed) == []
     (found,) = findings("PYR607", late)
     ratio = fixed.trace.span_ns / late.trace.span_ns
-    assert found.predicted_gain.ratio_low == pytest.approx(ratio, abs=0.05)
+    assert found.advice.gain.ratio_low == pytest.approx(ratio, abs=0.05)
 
 
 def test_a_device_that_computes_longer_is_told_as_such(findings, synthetic):
     (found,) = findings("PYR607", synthetic(slow_us={1: 500}))
     assert found.where.rank == 1
-    assert "on its device" in found.advice
+    assert "on its device" in found.advice.text
 
 
 def test_jitter_below_the_limit_is_silent(findings, synthetic):

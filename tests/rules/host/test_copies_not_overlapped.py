@@ -37,7 +37,7 @@ def test_copies_before_the_kernels_are_told(
     assert finding.resource == resource
     assert finding.cost.share == pytest.approx(600 / 2925, rel=0.05)
     assert finding.evidence["hidden_share"] == 0
-    assert finding.lever == "prefetch_device"
+    assert finding.advice.lever == "prefetch_device"
     assert finding.where.file == "train.py"
 
 

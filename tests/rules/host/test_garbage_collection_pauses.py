@@ -33,7 +33,7 @@ def pausing(builder: Any, pause_us: float, name: str = "Python GC") -> Any:
 def test_idle_time_in_the_collector_is_told(builder: Any, evidence_of: Any, only: Any) -> None:
     finding = only(CODE, evidence_of(pausing(builder, 270)))
     assert finding.cost.share == pytest.approx(3 * 270 / 2990, rel=0.05)
-    assert "gc.freeze()" in finding.rewrite
+    assert "gc.freeze()" in finding.advice.rewrite
     assert finding.evidence["num_long_pauses"] == 3
 
 
@@ -42,7 +42,7 @@ def test_a_call_of_the_program_s_own_is_told_with_its_place(
 ) -> None:
     finding = only(CODE, evidence_of(pausing(builder, 270, "<built-in function collect>")))
     assert (finding.where.file, finding.where.line) == ("train.py", 4)
-    assert finding.rewrite is None
+    assert finding.advice.rewrite is None
 
 
 def test_short_pauses_are_not_worth_a_word(
@@ -92,4 +92,4 @@ def test_a_real_program_that_collects_in_every_step_is_found(
     work = Inference(Collecting(), (torch.randn(4, 8),))
     (finding,) = findings(CODE, observe(work, "trace"))
     assert finding.cost.share > 0.5
-    assert finding.rewrite is None
+    assert finding.advice.rewrite is None

@@ -95,8 +95,8 @@ def test_a_device_trace_and_the_source_give_the_line_and_the_idle_time(
     assert finding.cost.share == pytest.approx(
         2 * 695 / 3000
     )  # from the end of each copy to the next step's kernel
-    assert finding.predicted_gain.method == "trace what-if: replayed without the waits"
-    assert finding.predicted_gain.ratio_high < 0.8
+    assert finding.advice.gain.method == "trace what-if: replayed without the waits"
+    assert finding.advice.gain.ratio_high < 0.8
     assert "`loss.item()` in step (train.py:7)" in finding.message
     assert finding.links == ["/trace/sync_points/0"]
 
@@ -128,7 +128,7 @@ def test_a_program_that_fetches_every_loss_on_a_cpu_is_told_the_line(
         "medium",
     )  # nothing waits, the calls cost enough
     assert finding.evidence["calls_per_step"] == 512
-    assert finding.rewrite == "for loss in losses.tolist():"
+    assert finding.advice.rewrite == "for loss in losses.tolist():"
     assert finding.cost.share > 0.03
 
 
@@ -188,13 +188,13 @@ def test_at_best_all_goes_that_is_done_to_read_the_elements_one_by_one(
         builder.op("aten::unbind", start + 300, 100)
         for k in range(50):
             builder.op("aten::item", start + 400 + k * 10, 4)
-    gain = only(CODE, evidence_of(builder, "train.py", ELEMENTS)).predicted_gain
+    gain = only(CODE, evidence_of(builder, "train.py", ELEMENTS)).advice.gain
     assert gain is not None
     assert gain.ratio_low == pytest.approx(
         0.4, abs=0.01
     )  # without unbind, the reads and the Python between them
     slow = evidence_of(builder, "train.py", ELEMENTS, capture=untraced(0.5e-3))
-    wide = only(CODE, slow).predicted_gain
+    wide = only(CODE, slow).advice.gain
     assert wide is not None
     assert wide.ratio_low == 0  # had the profiler lengthened only the rest
     assert wide.ratio_high == pytest.approx(0.7, abs=0.01)  # had it doubled the loop's calls

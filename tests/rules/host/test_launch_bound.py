@@ -28,10 +28,10 @@ def launching(builder: Any, kernel_us: float, every_us: float, *, steps: int = 3
 def test_short_kernels_far_apart_leave_the_device_waiting(builder: Any, evidence_of: Any, only: Any) -> None:
     finding = only(CODE, evidence_of(launching(builder, kernel_us=4, every_us=20)))
     assert finding.cost.share == pytest.approx(16 / 20, abs=0.03)
-    assert finding.predicted_gain.ratio_low == pytest.approx(1 - finding.cost.share)
-    assert finding.lever == "cuda_graphs"
+    assert finding.advice.gain.ratio_low == pytest.approx(1 - finding.cost.share)
+    assert finding.advice.lever == "cuda_graphs"
     assert finding.confidence == "medium"  # the length of an untraced step is not known
-    assert "reduce-overhead" in finding.rewrite
+    assert "reduce-overhead" in finding.advice.rewrite
 
 
 def test_long_kernels_are_another_matter(

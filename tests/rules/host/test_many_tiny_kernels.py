@@ -39,9 +39,9 @@ def test_hundreds_of_tiny_kernels_are_told_with_their_place(
     assert finding.evidence["short_share"] == 1
     assert finding.evidence["sites"] == ["aten::mul_ 800× in forward (net.py:7)"]
     assert finding.evidence["candidates"] == ["mul_ 8×, 100 times in forward (net.py:7)"]
-    assert "one operator on different data" in finding.advice
+    assert "one operator on different data" in finding.advice.text
     assert finding.cost.share > 0.5
-    assert finding.lever == "compile"
+    assert finding.advice.lever == "compile"
 
 
 def test_sequences_that_come_again_and_again_are_the_candidates(
@@ -59,7 +59,9 @@ def test_sequences_that_come_again_and_again_are_the_candidates(
     finding = only(CODE, evidence_of(builder))
     first = finding.evidence["candidates"][0]
     assert re.fullmatch(r"mm → add → mul → tanh, 19\d times in forward \(net.py:7\)", first)
-    assert re.search(r"mm → add → mul → tanh comes 19\d times and can be one kernel each", finding.advice)
+    assert re.search(
+        r"mm → add → mul → tanh comes 19\d times and can be one kernel each", finding.advice.text
+    )
     assert "/trace/sequences/0" in finding.links
 
 
@@ -94,7 +96,7 @@ def test_a_program_of_tiny_operators_on_a_cpu_is_found(
     finding = only(CODE, traced("tiny_ops", "workload"))
     assert finding.where.function == "forward"
     assert finding.evidence["short_per_step"] > 1000
-    assert finding.predicted_gain.ratio_low < finding.predicted_gain.ratio_high < 1
+    assert finding.advice.gain.ratio_low < finding.advice.gain.ratio_high < 1
 
 
 @pytest.mark.parametrize(
@@ -143,8 +145,8 @@ def test_updates_tensor_by_tensor_are_told_to_fuse(
     updated_by: Callable[..., Case], only: Callable[..., Finding]
 ) -> None:
     finding = only(CODE, updated_by("AdamW"))
-    assert (finding.lever, finding.resource) == ("fused_optimizer", "optimizer")
-    assert "fused=True" in finding.advice
+    assert (finding.advice.lever, finding.resource) == ("fused_optimizer", "optimizer")
+    assert "fused=True" in finding.advice.text
 
 
 @pytest.mark.parametrize(("type_name", "fused"), [("Adafactor", None), ("LBFGS", None), ("AdamW", True)])

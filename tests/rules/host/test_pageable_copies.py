@@ -43,7 +43,7 @@ def test_pageable_copies_are_told_with_their_line_and_rate(builder: Any, evidenc
     assert finding.where.line == 3
     assert finding.evidence["gb_per_s"] == pytest.approx((4 << 20) / 200e-6 / 1e9)
     assert finding.cost.share > 0.15
-    assert finding.lever == "pin_memory"
+    assert finding.advice.lever == "pin_memory"
     assert "/trace/sync_points/0" in finding.links
 
 

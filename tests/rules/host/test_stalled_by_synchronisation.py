@@ -19,7 +19,7 @@ def test_a_wait_without_a_known_operator_is_told(
     evidence = evidence_of(stalling(builder, "mylib::gather_results", copy=None))
     finding = only(CODE, evidence)
     assert finding.cost.share == pytest.approx(2 * 700 / 3000)
-    assert "set_sync_debug_mode" in finding.advice
+    assert "set_sync_debug_mode" in finding.advice.text
     assert finding.links == ["/trace/sync_points/0"]
     assert all(findings(code, evidence) == [] for code in OTHERS)
 
@@ -28,7 +28,7 @@ def test_a_wait_of_the_allocator_is_told_as_such(
     builder: Any, stalling: Any, evidence_of: Any, only: Any
 ) -> None:
     finding = only(CODE, evidence_of(stalling(builder, "aten::empty", copy=None, call="cudaFree")))
-    assert "expandable_segments" in finding.advice
+    assert "expandable_segments" in finding.advice.text
 
 
 @pytest.mark.parametrize("op", ["aten::item", "aten::is_nonzero", "aten::nonzero", "aten::index", "aten::to"])

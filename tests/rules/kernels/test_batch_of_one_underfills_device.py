@@ -35,7 +35,7 @@ def test_kernels_that_fill_a_part_of_the_device_are_told(
     finding = only(CODE, traced(launched(a100, shapes, 108), program=program([1, 3, 224, 224], [4])))
     assert finding.evidence["waves"] == pytest.approx(1 / 8)
     assert finding.severity == "info"
-    assert finding.predicted_gain is None  # a single request does not get faster by it
+    assert finding.advice.gain is None  # a single request does not get faster by it
     assert "fill 12 % of the device" in finding.message
 
 

@@ -37,8 +37,8 @@ def test_fixed_shapes_are_worth_timing(a100: Any, shapes: Any, traced: Any, only
     finding = only(CODE, traced(convolved(a100, shapes, [56, 56]), program=program()))
     assert finding.evidence["num_shapes"] == 1
     assert finding.severity == "info"
-    assert finding.predicted_gain is None
-    assert finding.rewrite == "torch.backends.cudnn.benchmark = True"
+    assert finding.advice.gain is None
+    assert finding.advice.rewrite == "torch.backends.cudnn.benchmark = True"
 
 
 def test_shapes_that_change_would_be_timed_again_and_again(

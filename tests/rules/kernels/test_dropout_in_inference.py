@@ -106,7 +106,7 @@ def test_dropouts_that_are_off_in_a_short_step_are_worth_a_word(
     seen = observe(Inference(model, torch.ones(4)), "program", "measurement")
     short, long = (msgspec.structs.replace(seen.measurement, median_s=one) for one in (1e-4, 1.0))
     finding = only(CODE, replace(seen, measurement=short))
-    assert (finding.severity, finding.fix_class) == ("info", "exact")
+    assert (finding.severity, finding.advice.fix_class) == ("info", "exact")
     assert finding.cost.share == pytest.approx(20 * 3.4e-6 / 1e-4)
     assert findings(CODE, replace(seen, measurement=long)) == []
     assert torch.equal(nn.Identity()(torch.ones(4)), model.eval()(torch.ones(4)))

@@ -36,8 +36,8 @@ def test_says_what_an_operator_reaches(builder: Any, shapes: Any, traced: Any, o
     finding = only(CODE, traced(added(builder, shapes, LEAST_US * 20), peaks=peaks()))
     assert finding.evidence["share_of_roof"] == pytest.approx(0.05, rel=1e-3)
     assert finding.evidence["bound"] == "memory"
-    assert finding.predicted_gain.ratio_low == pytest.approx(0.05, rel=1e-2)
-    assert finding.predicted_gain.ratio_high == 1
+    assert finding.advice.gain.ratio_low == pytest.approx(0.05, rel=1e-2)
+    assert finding.advice.gain.ratio_high == 1
     assert "2048×2048" in finding.message
     assert finding.severity == "info"
 

@@ -33,11 +33,11 @@ def product(builder: Any, shapes: Any, kernel: str = SGEMM, kind: str = "float",
 def test_a_float32_product_on_an_a100_could_use_tf32(a100: Any, shapes: Any, traced: Any, only: Any) -> None:
     finding = only(CODE, traced(product(a100, shapes)))
     assert finding.where.op == "aten::mm"
-    assert finding.lever == "tf32"
+    assert finding.advice.lever == "tf32"
     assert finding.cost.share == pytest.approx(900 / 970)
-    assert finding.predicted_gain.ratio_low == pytest.approx(1 - 900 / 970 * (1 - 19.5 / 156))
-    assert finding.predicted_gain.ratio_high == 1
-    assert finding.rewrite == 'torch.set_float32_matmul_precision("high")'
+    assert finding.advice.gain.ratio_low == pytest.approx(1 - 900 / 970 * (1 - 19.5 / 156))
+    assert finding.advice.gain.ratio_high == 1
+    assert finding.advice.rewrite == 'torch.set_float32_matmul_precision("high")'
     assert finding.links == ["/trace/top_kernels/0"]
     assert finding.confidence == "high"
 
@@ -55,9 +55,9 @@ def test_a_device_without_tf32_is_told_of_float16(
     v100 = {"id": 0, "name": "Tesla V100-SXM2-32GB", "numSms": 80, "computeMajor": 7, "computeMinor": 0}
     builder = trace_tests.TraceBuilder(tmp_path, deviceProperties=[v100])
     finding = only(CODE, traced(product(builder, shapes, "volta_sgemm_64x64_nt")))
-    assert finding.lever is None
-    assert "GradScaler" in finding.advice
-    assert finding.rewrite == 'torch.autocast("cuda", dtype=torch.float16)'
+    assert finding.advice.lever is None
+    assert "GradScaler" in finding.advice.text
+    assert finding.advice.rewrite == 'torch.autocast("cuda", dtype=torch.float16)'
 
 
 def test_kernels_on_tensor_cores_are_fine(a100: Any, shapes: Any, traced: Any, findings: Any) -> None:
@@ -96,8 +96,8 @@ def test_on_a_cpu_with_bfloat16_the_forward_pass_could_use_it(
     builder: Any, shapes: Any, traced: Any, only: Any
 ) -> None:
     finding = only(CODE, traced(on_cpu(builder, shapes), program=program(settings={"cpu_bf16": True})))
-    assert (finding.lever, finding.confidence) == ("autocast_bf16", "medium")
-    assert finding.predicted_gain.ratio_high == 1
+    assert (finding.advice.lever, finding.confidence) == ("autocast_bf16", "medium")
+    assert finding.advice.gain.ratio_high == 1
 
 
 def test_the_operator_that_takes_most_over_all_its_shapes_is_named(

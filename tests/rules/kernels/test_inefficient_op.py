@@ -168,8 +168,8 @@ def test_the_program_that_sorts_to_keep_ten_has_this_as_its_top_finding(
     assert finding.where.line == 22
     assert finding.severity == "warning"
     assert finding.cost.share > 0.4
-    assert finding.predicted_gain.ratio_low < finding.predicted_gain.ratio_high < 0.75
-    assert finding.rewrite == "torch.topk(scores_BN, 10, dim=1).values"
+    assert finding.advice.gain.ratio_low < finding.advice.gain.ratio_high < 0.75
+    assert finding.advice.rewrite == "torch.topk(scores_BN, 10, dim=1).values"
     assert finding.resource == "op:aten::sort"
 
 

@@ -30,8 +30,8 @@ def test_conversions_on_a_gpu_are_told_with_their_time(
     finding = only(CODE, traced(converted(a100, shapes, 250)))
     share = 250 / 1270
     assert finding.cost.share == pytest.approx(share)
-    assert finding.predicted_gain.ratio_low == pytest.approx(1 - share)
-    assert finding.predicted_gain.ratio_high == pytest.approx(1 - share / 2)
+    assert finding.advice.gain.ratio_low == pytest.approx(1 - share)
+    assert finding.advice.gain.ratio_high == pytest.approx(1 - share / 2)
     assert finding.confidence == "high"
 
 
@@ -64,9 +64,9 @@ X = torch.randn(2, 3, 32, 32)
 def test_wide_convolutions_that_dominate_a_cpu_are_worth_a_try(look: Any, only: Any) -> None:
     finding = only(CODE, look(network(), X))
     assert (finding.severity, finding.confidence) == ("warning", "medium")
-    assert finding.lever == "channels_last"
-    assert finding.predicted_gain.ratio_low == pytest.approx(1 - 0.9 * 0.4)
-    assert finding.predicted_gain.ratio_high == pytest.approx(1 - 0.9 * 0.05)
+    assert finding.advice.lever == "channels_last"
+    assert finding.advice.gain.ratio_low == pytest.approx(1 - 0.9 * 0.4)
+    assert finding.advice.gain.ratio_high == pytest.approx(1 - 0.9 * 0.05)
 
 
 def test_narrow_convolutions_are_left_alone(look: Any, findings: Any) -> None:

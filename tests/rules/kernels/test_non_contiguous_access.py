@@ -32,7 +32,7 @@ def test_the_line_that_mixes_layouts_is_told_with_its_time(observe: Any, only: A
     assert finding.evidence["strides"] == "[1, 1024]"
     assert finding.severity == "warning"
     assert finding.cost.share > 0.3
-    assert finding.predicted_gain.ratio_high < 0.9
+    assert finding.advice.gain.ratio_high < 0.9
 
 
 def test_one_layout_is_fine(observe: Any, findings: Any) -> None:

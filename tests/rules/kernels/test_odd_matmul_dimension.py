@@ -56,10 +56,10 @@ def test_an_odd_vocabulary_on_a_gpu_is_told_with_its_time(
     finding = only(CODE, traced(product(a100, shapes, (1024, 768, 50257))))
     assert finding.severity == "warning"
     assert (finding.evidence["size"], finding.evidence["multiple"]) == (50257, 8)
-    assert "50264" in finding.advice
+    assert "50264" in finding.advice.text
     assert finding.evidence["tensor_core_share"] == 1
     assert finding.links == ["/trace/tensor_cores/0"]
-    assert finding.predicted_gain is None
+    assert finding.advice.gain is None
 
 
 def test_without_tensor_cores_the_roof_says_what_padding_may_bring(
@@ -69,10 +69,10 @@ def test_without_tensor_cores_the_roof_says_what_padding_may_bring(
     assert "without tensor cores" in finding.message
     assert finding.evidence["tensor_core_share"] == 0
     least_s = 2 * 1024 * 768 * 50257 / 312e12
-    assert finding.predicted_gain.ratio_low == pytest.approx(
+    assert finding.advice.gain.ratio_low == pytest.approx(
         1 - finding.cost.share * (1 - least_s / 900e-6), rel=0.05
     )
-    assert finding.predicted_gain.ratio_high == 1
+    assert finding.advice.gain.ratio_high == 1
 
 
 def test_products_in_tf32_are_told_and_those_that_do_not_use_it_are_not(

@@ -25,7 +25,7 @@ def test_a_thin_matrix_product_is_called_awkward(a100: Any, shapes: Any, traced:
     a100.launch("sgemm", 5, 20, 900)
     finding = only(CODE, traced(a100))
     assert finding.evidence["awkward_shapes"] == ["200000×8 by 8×1 has a side of 1"]
-    assert "awkward" in finding.advice
+    assert "awkward" in finding.advice.text
 
 
 def test_device_time_decides_where_there_is_a_device(a100: Any, shapes: Any, traced: Any, only: Any) -> None:

@@ -47,15 +47,15 @@ def evidence(
 def test_threads_beyond_the_quota_are_told(measured: Any, only: Any) -> None:
     finding = only(CODE, evidence(measured, threads=32, usable=2.0, busy=2.0))
     assert finding.severity == "warning"
-    assert finding.rewrite == "torch.set_num_threads(2)"
-    assert finding.predicted_gain is None  # what it brings is for a trial to say
+    assert finding.advice.rewrite == "torch.set_num_threads(2)"
+    assert finding.advice.gain is None  # what it brings is for a trial to say
 
 
 def test_threads_that_are_all_busy_beside_idle_processors_are_worth_a_try(measured: Any, only: Any) -> None:
     finding = only(CODE, evidence(measured, threads=2, usable=8.0, busy=1.98))
     assert (finding.severity, finding.confidence) == ("info", "low")
-    assert finding.predicted_gain.ratio_low == 0.25
-    assert finding.predicted_gain.ratio_high == 1
+    assert finding.advice.gain.ratio_low == 0.25
+    assert finding.advice.gain.ratio_high == 1
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_threads_that_share_their_processors_with_other_processes_are_told(
     given = evidence(measured, threads=threads, usable=usable, busy=1.0, competing=competing)
     finding = only(CODE, given)
     assert (finding.severity, finding.confidence) == ("warning", "medium")
-    assert finding.rewrite == f"torch.set_num_threads({fitting})"
+    assert finding.advice.rewrite == f"torch.set_num_threads({fitting})"
     assert finding.evidence["used_by_others"] == competing
 
 
@@ -98,6 +98,6 @@ def test_is_silent_where_it_fits_or_cannot_be_told(
 def test_the_advice_sets_the_threads_and_gives_the_same(measured: Any, only: Any) -> None:
     x = torch.randn(128, 128)
     before = x @ x
-    exec(only(CODE, evidence(measured, threads=32, usable=2.0, busy=2.0)).rewrite, {"torch": torch})
+    exec(only(CODE, evidence(measured, threads=32, usable=2.0, busy=2.0)).advice.rewrite, {"torch": torch})
     assert torch.get_num_threads() == 2
     torch.testing.assert_close(x @ x, before)

@@ -38,8 +38,8 @@ def test_pairs_are_told_with_the_time_of_batch_norm(observe: Any, only: Any) -> 
     assert finding.evidence["pairs"] == ["0 1", "3 4"]
     assert finding.severity == "warning"
     assert finding.cost.share > 0
-    assert finding.predicted_gain.ratio_low < finding.predicted_gain.ratio_high < 1
-    assert finding.lever == "fold_batchnorm"
+    assert finding.advice.gain.ratio_low < finding.advice.gain.ratio_high < 1
+    assert finding.advice.lever == "fold_batchnorm"
 
 
 def test_batch_norm_that_takes_next_to_nothing_is_left_alone(
@@ -102,11 +102,11 @@ def test_norms_of_the_batch_itself_and_trainings_are_left_alone(observe: Any, fi
 def test_the_rewrite_gives_the_same_with_fewer_operators(observe: Any, only: Any, findings: Any) -> None:
     model = block().eval()
     before = copy.deepcopy(model)(X)
-    line = only(CODE, observe(Inference(model, X), "program")).rewrite
+    line = only(CODE, observe(Inference(model, X), "program")).advice.rewrite
     exec(line, {"model": model, "fuse_conv_bn_eval": fuse_conv_bn_eval, "nn": nn})
     torch.testing.assert_close(model(X), before, rtol=1e-4, atol=1e-5)
     left = only(CODE, observe(Inference(model, X), "program"))
     assert left.evidence["pairs"] == ["3 4"]
-    exec(left.rewrite, {"model": model, "fuse_conv_bn_eval": fuse_conv_bn_eval, "nn": nn})
+    exec(left.advice.rewrite, {"model": model, "fuse_conv_bn_eval": fuse_conv_bn_eval, "nn": nn})
     torch.testing.assert_close(model(X), before, rtol=1e-4, atol=1e-5)
     assert findings(CODE, observe(Inference(model, X), "program")) == []

@@ -38,10 +38,10 @@ def test_the_chain_of_a_real_program_is_told_with_its_line(seen: Case, only: Any
     assert (finding.where.line, finding.where.function) == (LINE, "forward")
     assert finding.cost.share > 0.5
     assert finding.evidence["operators_per_step"] >= 7
-    assert finding.predicted_gain.ratio_low < 0.6
-    assert finding.predicted_gain.ratio_high == 1
-    assert finding.rewrite == "@torch.compile  # above def forward"
-    assert finding.lever == "compile"
+    assert finding.advice.gain.ratio_low < 0.6
+    assert finding.advice.gain.ratio_high == 1
+    assert finding.advice.rewrite == "@torch.compile  # above def forward"
+    assert finding.advice.lever == "compile"
 
 
 def test_small_tensors_stay_in_a_cache(observe: Any, findings: Any) -> None:
@@ -81,7 +81,7 @@ def test_without_source_the_function_or_operator_is_named(
 
 
 def test_the_tanh_form_of_gelu_is_recognised(seen: Case, only: Any) -> None:
-    assert 'gelu(x, approximate="tanh")' in only(CODE, seen).advice
+    assert 'gelu(x, approximate="tanh")' in only(CODE, seen).advice.text
 
 
 def chained(builder: Any, shapes: Any, file: str) -> Any:
@@ -96,16 +96,16 @@ def test_nothing_is_to_be_written_into_a_file_of_a_library(
 ) -> None:
     finding = only(CODE, traced(chained(builder, shapes, "somelib/activations.py"), source="import torch\n"))
     assert finding.where.file == "somelib/activations.py"
-    assert finding.rewrite == "model = torch.compile(model)"
-    assert "the model that calls it" in finding.advice
-    assert "gelu" not in finding.advice
+    assert finding.advice.rewrite == "model = torch.compile(model)"
+    assert "the model that calls it" in finding.advice.text
+    assert "gelu" not in finding.advice.text
 
 
 def test_in_a_file_of_the_program_the_function_is_compiled(
     builder: Any, shapes: Any, traced: Any, only: Any
 ) -> None:
     finding = only(CODE, traced(chained(builder, shapes, "train.py"), source="import torch\n"))
-    assert finding.rewrite == "@torch.compile  # above def forward"
+    assert finding.advice.rewrite == "@torch.compile  # above def forward"
 
 
 SIZE = [1024, 1024]
@@ -149,17 +149,17 @@ def test_a_chain_that_repeats_is_told_by_what_it_moves(
     assert finding.links == ["/trace/sequences/0"]
     # Three parts read and write once each; fused, two results are neither written nor read again.
     share = finding.cost.share
-    assert finding.predicted_gain.ratio_low == pytest.approx(1 - share * 4 / 6)
-    assert finding.predicted_gain.ratio_high == pytest.approx(1 - share * 2 / 6)
-    assert finding.predicted_gain.method.startswith("roofline")
+    assert finding.advice.gain.ratio_low == pytest.approx(1 - share * 4 / 6)
+    assert finding.advice.gain.ratio_high == pytest.approx(1 - share * 2 / 6)
+    assert finding.advice.gain.method.startswith("roofline")
 
 
 def test_without_shapes_on_a_device_the_gain_is_only_bounded(builder: Any, traced: Any, only: Any) -> None:
     finding = only(CODE, traced(repeated(builder, {})))
     assert finding.evidence["intermediate_bytes_per_step"] is None
-    assert finding.predicted_gain.ratio_low == pytest.approx(1 - finding.cost.share * 2 / 3)
-    assert finding.predicted_gain.ratio_high == 1
-    assert finding.predicted_gain.method.startswith("bound")
+    assert finding.advice.gain.ratio_low == pytest.approx(1 - finding.cost.share * 2 / 3)
+    assert finding.advice.gain.ratio_high == 1
+    assert finding.advice.gain.method.startswith("bound")
 
 
 def test_parts_of_different_shapes_are_one_chain(builder: Any, shapes: Any, traced: Any, only: Any) -> None:
@@ -220,8 +220,8 @@ def test_a_real_program_of_several_steps_is_told_by_its_chains(observe: Any, onl
     finding = only(CODE, observe(work, "trace", "program", sources=[Path(__file__)], steps=4))
     assert (finding.where.line, finding.where.function) == (LINE, "forward")
     assert finding.evidence["intermediate_bytes_per_step"] > BYTES
-    assert finding.predicted_gain.ratio_low < finding.predicted_gain.ratio_high < 1
-    assert 'gelu(x, approximate="tanh")' in finding.advice
+    assert finding.advice.gain.ratio_low < finding.advice.gain.ratio_high < 1
+    assert 'gelu(x, approximate="tanh")' in finding.advice.text
 
 
 def test_the_operator_that_does_it_at_once_gives_the_same_in_fewer_operators() -> None:

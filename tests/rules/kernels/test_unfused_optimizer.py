@@ -31,9 +31,9 @@ def test_an_adam_that_takes_a_good_part_of_the_step_is_told(observe: Any, only: 
     finding = only(CODE, observe(training(torch.optim.AdamW), "trace", "program"))
     assert finding.evidence["num_tensors"] == 16
     assert finding.cost.share > 0.05
-    assert finding.predicted_gain.ratio_low < finding.predicted_gain.ratio_high < 1
-    assert (finding.lever, finding.resource) == ("fused_optimizer", "optimizer")
-    assert finding.rewrite == "torch.optim.AdamW(…, fused=True)"
+    assert finding.advice.gain.ratio_low < finding.advice.gain.ratio_high < 1
+    assert (finding.advice.lever, finding.resource) == ("fused_optimizer", "optimizer")
+    assert finding.advice.rewrite == "torch.optim.AdamW(…, fused=True)"
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyrometer.advice import FixClass
 from pyrometer.errors import InputError
-from pyrometer.rules.finding import FixClass
 from pyrometer.rules.lint.changing import change_files, fixes
 from pyrometer.rules.lint.document import read_document
 from pyrometer.rules.lint.files import files_of

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pyrometer.rules.finding import Place, Suppressed
+from pyrometer.place import Place
+from pyrometer.rules.finding import Suppressed
 from pyrometer.rules.lint.output.full import plain_text
 from pyrometer.rules.lint.output.github import github_of
 from pyrometer.rules.lint.output.json import json_of

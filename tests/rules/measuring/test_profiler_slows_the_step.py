@@ -69,7 +69,7 @@ def test_a_heavy_capture_is_told_with_its_dearest_option(
     assert (found.severity, found.confidence) == ("info", "high")
     assert "2.00× as long (1.80–2.20)" in found.message
     assert "50 %" in found.message
-    assert "without with_stack" in found.advice
+    assert "without with_stack" in found.advice.text
 
 
 def test_a_step_of_long_operators_was_slowed_by_something_else(

@@ -38,7 +38,9 @@ def test_one_finding_tells_all_reservations_the_gravest_first(
     assert found.severity == "warning"
     assert found.message.startswith("no steady state within 30 steps (1 more reservation); ")
     assert found.links == ["/measurement/warnings/2", "/measurement/warnings/0"]
-    assert found.advice == "Run with a larger budget; other processes kept 1.5 of 2 CPUs busy: stop them."
+    assert (
+        found.advice.text == "Run with a larger budget; other processes kept 1.5 of 2 CPUs busy: stop them."
+    )
 
 
 def test_of_several_budgets_the_largest_is_asked_for_once(
@@ -48,7 +50,7 @@ def test_of_several_budgets_the_largest_is_asked_for_once(
     shorter = caveat(Doubt.FEW_SAMPLES, "2 steady samples", "run `pyrometer check net5.py:work --budget 71s`")
     measurement = measured(steady=False, num_samples=2, warnings=[short, shorter])
     (found,) = findings("PYR010", Case(target="a", measurement=measurement))
-    assert found.advice == "Run `pyrometer check net5.py:work --budget 71s`."
+    assert found.advice.text == "Run `pyrometer check net5.py:work --budget 71s`."
 
 
 def test_how_well_the_median_is_known_is_said_once(
@@ -74,7 +76,7 @@ def test_a_single_step_claims_no_precision(
     (found,) = findings("PYR010", Case(target="a", measurement=first_call_only(measured, None)))
     assert "±" not in found.message
     assert found.evidence["half_width"] is None
-    assert found.advice == "Pass budget_s=682."
+    assert found.advice.text == "Pass budget_s=682."
 
 
 def test_a_first_call_that_compiled_asks_for_little_more_than_the_compilation(
@@ -84,7 +86,7 @@ def test_a_first_call_that_compiled_asks_for_little_more_than_the_compilation(
     assert found.message.startswith(
         "the first call compiled for 1 min 8 s, longer than the budget; no step was timed"
     )
-    assert found.advice == "Pass budget_s=77."
+    assert found.advice.text == "Pass budget_s=77."
 
 
 def test_a_busy_machine_alone_is_worth_knowing(

@@ -112,10 +112,10 @@ def test_the_example_has_just_this_fault_at_its_line_with_time_and_memory(churn)
     assert "torch.cat([history" in churn.modules[0].lines[told.where.line - 1]
     assert told.confidence == "high"
     assert told.cost.share > 0.2
-    assert told.predicted_gain.ratio_low < told.predicted_gain.ratio_high < 1
-    assert told.predicted_gain.saves_bytes == churn.memory.advice[0].saves_bytes
+    assert told.advice.gain.ratio_low < told.advice.gain.ratio_high < 1
+    assert told.advice.gain.saves_bytes == churn.memory.advice[0].saves_bytes
     assert told.evidence["turnover"] > 10
-    assert told.lever == "preallocate"
+    assert told.advice.lever == "preallocate"
 
 
 def test_its_fixed_variant_allocates_a_small_part_and_is_told_nothing_that_a_record_shows(
@@ -135,7 +135,7 @@ def test_without_a_trace_the_peak_tells_it_where_it_is_large(churn, findings):
         target=CHURN, memory=churn.memory, modules=churn.modules, limits={f"{CODE}.min_peak_bytes": 0}
     )
     (told,) = (one for one in findings(CODE, memory) if one.cost is not None)
-    assert told.predicted_gain.saves_bytes == churn.memory.advice[0].saves_bytes
+    assert told.advice.gain.saves_bytes == churn.memory.advice[0].saves_bytes
     small = Case(target=CHURN, memory=churn.memory, modules=churn.modules)
     assert [one for one in findings(CODE, small) if one.cost is not None] == []
 

@@ -85,7 +85,7 @@ def test_the_time_of_the_calls_in_a_trace_is_told_at_their_line(builder, finding
     found = findings(CODE, Case(target="t", trace=traced(builder, 300.0), modules=(module,)))
     assert [(one.where.file, one.where.line) for one in found] == [("train.py", 11)]
     assert found[0].cost.share == pytest.approx(0.3, abs=0.02)
-    assert found[0].predicted_gain.ratio_low == pytest.approx(0.7, abs=0.02)
+    assert found[0].advice.gain.ratio_low == pytest.approx(0.7, abs=0.02)
     assert found[0].evidence["calls_per_step"] == 1
 
 

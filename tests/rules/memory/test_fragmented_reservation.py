@@ -25,8 +25,8 @@ def test_a_large_gap_is_told_with_the_setting(profile, findings):
     (found,) = findings(CODE, Case(target="t", memory=memory))
     assert found.cost.bytes == 4 * GIB
     assert found.evidence["unused_share"] == pytest.approx(0.4)
-    assert found.rewrite.endswith("expandable_segments:True")
-    assert found.lever == "expandable_segments"
+    assert found.advice.rewrite.endswith("expandable_segments:True")
+    assert found.advice.lever == "expandable_segments"
     assert found.confidence == "medium"
 
 
@@ -46,9 +46,9 @@ def test_a_setting_that_is_on_already_is_not_advised_again(profile, findings):
     )
     memory = profile({"parameters": 4}, levels=levels(10, 6), device="cuda:0")
     (found,) = findings(CODE, Case(target="t", memory=memory, environment=environment))
-    assert found.rewrite is None
-    assert found.lever is None
-    assert "on already" in found.advice
+    assert found.advice.rewrite is None
+    assert found.advice.lever is None
+    assert "on already" in found.advice.text
 
 
 def in_trace(builder, reserved: float | None):

@@ -100,7 +100,7 @@ def test_a_copy_that_takes_the_step_is_told_at_its_line_and_without_it_nothing(o
     (told,) = (one for one in found if one.cost is not None)
     assert "contiguous()" in Path(__file__).read_text(encoding="utf-8").splitlines()[told.where.line - 1]
     assert told.cost.share > 0.05
-    assert told.predicted_gain.ratio_high == 1.0
+    assert told.advice.gain.ratio_high == 1.0
     assert [one for one in after if one.cost is not None] == []
 
 
@@ -128,8 +128,8 @@ def test_a_needless_copy_at_the_peak_is_told_with_its_line_and_leaving_it_out_br
     profile = rehearsed(pm.Call(step_with_a_copy, x), copies)
     (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
     assert "x.clone()" in Path(__file__).read_text(encoding="utf-8").splitlines()[found.where.line - 1]
-    assert (found.fix_class, found.confidence) == ("semantic", "high")
+    assert (found.advice.fix_class, found.confidence) == ("semantic", "high")
     after = recorded(pm.Call(step_with_a_view, x))
-    assert profile.peak_bytes - after.peak_bytes == found.predicted_gain.saves_bytes
+    assert profile.peak_bytes - after.peak_bytes == found.advice.gain.saves_bytes
     assert torch.equal(step_with_a_copy(x), step_with_a_view(x))
     assert findings(CODE, Case(target="t", memory=profile)) == []  # a small peak

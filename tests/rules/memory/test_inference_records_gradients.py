@@ -103,11 +103,11 @@ def test_what_a_real_run_recorded_is_told_and_goes_under_no_grad(findings, recor
     x = torch.randn(256, 32)
     profile = rehearsed(pm.Call(forward, model, x), no_grad)
     (found,) = findings(CODE, Case(target="t", memory=profile))
-    assert found.lever == "inference_mode"
+    assert found.advice.lever == "inference_mode"
     assert found.confidence == "high"
     assert found.evidence["activations_bytes"] == profile.ledger_bytes["activations"] > 0
     after = recorded(pm.Call(forward_without, model, x))
-    assert profile.peak_bytes - after.peak_bytes == found.predicted_gain.saves_bytes > 0
+    assert profile.peak_bytes - after.peak_bytes == found.advice.gain.saves_bytes > 0
     assert findings(CODE, Case(target="t", memory=after)) == []
     assert torch.equal(forward(model, x), forward_without(model, x))
 
@@ -121,7 +121,7 @@ def test_a_program_in_grad_mode_with_activations_is_told_without_a_rehearsal(fin
     described = program(model_file="/home/user/model.py", model_line=3)
     (found,) = findings(CODE, Case(target="t", memory=memory, program=described))
     assert (found.where.file, found.where.line) == ("/home/user/model.py", 3)
-    assert found.predicted_gain is None
+    assert found.advice.gain is None
     assert found.cost.bytes == 30 * 2**20
 
 

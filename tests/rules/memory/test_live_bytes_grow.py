@@ -21,7 +21,7 @@ def test_the_robot_that_never_forgets_is_an_error_with_line_holder_and_rate(robo
     assert "planner(perception)" in robot.modules[0].lines[found.where.line - 1]
     assert found.evidence["bytes_per_step"] == 16 * (128 + 6) * 4
     assert found.evidence["steps_until_full"] > 0
-    assert "detach()" in found.rewrite
+    assert "detach()" in found.advice.rewrite
 
 
 def test_it_comes_first_and_its_cause_is_told_to_overlap(robot):
@@ -66,4 +66,4 @@ def test_growth_that_no_tensor_explains_has_no_place(findings, leaking):
     (found,) = findings(CODE, Case(target="t", memory=memory))
     assert found.where.file is None
     assert found.resource == "leak"
-    assert "native code" in found.advice
+    assert "native code" in found.advice.text

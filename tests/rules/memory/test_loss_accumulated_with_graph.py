@@ -378,7 +378,7 @@ def test_a_watched_sum_of_graphs_is_named_and_detached_it_grows_no_more(findings
     (found,) = findings(CODE, Case(target="t", memory=profile))
     assert found.evidence["nodes_per_step"] > 0
     assert found.resource.startswith("leak:")
-    assert found.rewrite is not None
+    assert found.advice.rewrite is not None
     assert watch_memory(pm.Call(letting_go), steps=25).verdict == "stable"
 
 
@@ -386,7 +386,7 @@ def test_the_robot_is_told_at_the_line_that_appends(robot, findings):
     (found,) = findings(CODE, robot)
     line = robot.modules[0].lines[found.where.line - 1]
     assert "self.history_buffer.append(" in line
-    assert "detach()" in found.rewrite
+    assert "detach()" in found.advice.rewrite
 
 
 def test_sites_without_a_graph_are_of_no_interest(findings, leaking):

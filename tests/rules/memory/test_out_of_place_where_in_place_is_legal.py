@@ -97,5 +97,5 @@ def test_a_dead_operand_at_a_real_peak_is_told_and_in_place_it_goes(findings, re
     (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
     assert found.where.file == __file__
     after = recorded(pm.Inference(Net(inplace=True), x))
-    assert profile.peak_bytes - after.peak_bytes == found.predicted_gain.saves_bytes
+    assert profile.peak_bytes - after.peak_bytes == found.advice.gain.saves_bytes
     assert findings(CODE, Case(target="t", memory=profile)) == []  # a small peak

@@ -55,9 +55,9 @@ def test_the_remedy_of_a_real_peak_is_told_with_its_rehearsed_saving(profiled, f
         (one for one in profiled.advice if one.slug in str(found.evidence["remedies"])),
         key=lambda a: a.saves_bytes,
     )
-    assert found.predicted_gain.saves_bytes == best.saves_bytes
-    assert found.rewrite == best.use
-    assert found.lever in {"checkpointing", "accumulate", "autocast_bf16"}
+    assert found.advice.gain.saves_bytes == best.saves_bytes
+    assert found.advice.rewrite == best.use
+    assert found.advice.lever in {"checkpointing", "accumulate", "autocast_bf16"}
     assert found.severity == "info"
     assert found.resource == "peak:activations"
 

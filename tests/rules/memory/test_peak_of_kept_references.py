@@ -30,11 +30,11 @@ def test_a_variable_kept_for_a_figure_is_named_and_letting_it_go_brings_what_was
     x = torch.randn(10_000)
     profile = rehearsed(pm.Call(step_that_logs, x), lingering)
     (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
-    assert "del wide" in found.rewrite
-    assert found.fix_class == "exact"
+    assert "del wide" in found.advice.rewrite
+    assert found.advice.fix_class == "exact"
     assert found.where.file == __file__
     after = recorded(pm.Call(step_that_lets_go, x))
-    assert profile.peak_bytes - after.peak_bytes == found.predicted_gain.saves_bytes
+    assert profile.peak_bytes - after.peak_bytes == found.advice.gain.saves_bytes
     assert torch.equal(step_that_logs(x), step_that_lets_go(x))
 
 

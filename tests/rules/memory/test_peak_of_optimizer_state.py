@@ -29,8 +29,8 @@ def test_another_optimizer_lowers_a_real_peak_by_what_was_rehearsed(findings, re
     evidence = Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0})
     (found,) = findings(CODE, evidence)
     assert found.evidence["dominates"]
-    assert found.fix_class == "semantic"
-    name, saves = found.rewrite, found.predicted_gain.saves_bytes
+    assert found.advice.fix_class == "semantic"
+    name, saves = found.advice.rewrite, found.advice.gain.saves_bytes
     assert "Adafactor" in name or "SGD" in name
     advice = next(one for one in profile.advice if one.slug == "optimizer-sgd")
     after = recorded(training(lambda tensors: torch.optim.SGD(tensors, lr=0.1, momentum=0.9)))

@@ -27,8 +27,8 @@ def test_half_of_a_real_peak_goes_with_two_bytes_per_weight(findings, recorded, 
     after = recorded(inference(torch.bfloat16))
     scratch_bytes = 2 * 256 * 256  # a product in bfloat16 on the CPU may copy a weight
     saved = profile.peak_bytes - after.peak_bytes
-    assert saved == pytest.approx(found.predicted_gain.saves_bytes, abs=scratch_bytes)
-    assert found.fix_class == "semantic"
+    assert saved == pytest.approx(found.advice.gain.saves_bytes, abs=scratch_bytes)
+    assert found.advice.fix_class == "semantic"
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_cycle_that_a_leak_report_names_is_told(findings, leaking):
         fix="# for example: ctx.save_for_backward(y)",
     )
     (found,) = findings(CODE, Case(target="t", memory=leaking(site)))
-    assert found.rewrite == site.fix
+    assert found.advice.rewrite == site.fix
     assert found.resource == "leak:train.py:8"
     assert findings("PYR202", Case(target="t", memory=leaking(site))) == []
 

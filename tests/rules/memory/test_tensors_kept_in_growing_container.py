@@ -104,7 +104,7 @@ def test_a_watched_cache_is_named_and_with_a_bound_it_grows_no_more(findings):
 
     def forgetting() -> None:
         remembering()
-        exec(found.rewrite, {"cache": cache})
+        exec(found.advice.rewrite, {"cache": cache})
 
     for _ in range(100):
         forgetting()

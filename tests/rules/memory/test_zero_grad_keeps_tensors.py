@@ -111,9 +111,9 @@ def test_gradients_that_a_real_loop_keeps_are_told_and_letting_them_go_lowers_it
 ):
     profile = rehearsed(stepping(set_to_none=False), kept_gradients)
     (found,) = findings(CODE, Case(target="t", memory=profile))
-    assert found.lever == "set_to_none"
+    assert found.advice.lever == "set_to_none"
     after = recorded(stepping(set_to_none=True))
-    assert profile.peak_bytes - after.peak_bytes == pytest.approx(found.predicted_gain.saves_bytes, rel=0.2)
+    assert profile.peak_bytes - after.peak_bytes == pytest.approx(found.advice.gain.saves_bytes, rel=0.2)
     assert (
         findings(CODE, Case(target="t", memory=rehearsed(stepping(set_to_none=True), kept_gradients))) == []
     )

@@ -21,7 +21,7 @@ def test_a_norm_that_grows_in_every_step_is_found(findings, watched, training):
     (found,) = findings("PYR703", watched(regression(training, lr=5.0)))
     assert found.message.startswith("the gradient's norm grows ")
     assert "and in each of them" in found.message
-    assert "clip_grad_norm_" in found.rewrite
+    assert "clip_grad_norm_" in found.advice.rewrite
     assert found.evidence["growth"] > 100
 
 

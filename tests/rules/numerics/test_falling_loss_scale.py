@@ -23,7 +23,7 @@ def test_a_scale_that_falls_in_every_step_is_found(findings, watched, training):
     scaler = torch.amp.GradScaler("cpu")
     (found,) = findings("PYR705", watched(training(Overflows(), loss=squared, amp="float16", scaler=scaler)))
     assert "the loss scale falls from 65536 to 2048: 5 of 5 steps are skipped" in found.message
-    assert found.lever == "autocast_bf16"
+    assert found.advice.lever == "autocast_bf16"
     assert found.cost.share == 1.0
 
 

@@ -26,7 +26,7 @@ def test_the_root_at_zero_is_found_and_the_advice_mends_it(findings, watched, tr
     assert found.severity == "error"
     assert "SqrtBackward0" in found.message
     assert found.where.line == Distance.forward.__code__.co_firstlineno + 5
-    assert "root" in found.advice
+    assert "root" in found.advice.text
     assert findings("PYR702", watched(training(Distance(sound=True), loss=mean), steps=1)) == []
 
 

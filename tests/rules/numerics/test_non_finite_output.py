@@ -47,7 +47,7 @@ def test_an_overflow_is_told_with_its_line_and_the_advice_mends_it(findings, wat
     )
     assert found.where.file == __file__
     assert found.where.line == OwnSoftmax.forward.__code__.co_firstlineno + 1
-    assert "maximum" in found.advice
+    assert "maximum" in found.advice.text
     assert findings("PYR701", watched(pm.Inference(Advised(), x))) == []
 
 
@@ -56,7 +56,7 @@ def test_a_broken_input_is_named(findings, watched):
     x[0, 0] = math.nan
     (found,) = findings("PYR701", watched(pm.Inference(nn.Linear(8, 4), x)))
     assert "input 0 holds it already" in found.message
-    assert "clean the data" in found.advice
+    assert "clean the data" in found.advice.text
 
 
 def test_a_broken_parameter_is_named(findings, watched, training):
@@ -65,7 +65,7 @@ def test_a_broken_parameter_is_named(findings, watched, training):
         model.weight.fill_(math.nan)
     (found,) = findings("PYR701", watched(training(model), steps=2))
     assert "the loss is NaN in 2 of 2 steps: parameter weight" in found.message
-    assert "checkpoint" in found.advice
+    assert "checkpoint" in found.advice.text
 
 
 def test_values_that_the_result_does_not_hold_are_worth_a_warning_in_training_only(

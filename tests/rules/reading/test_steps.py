@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 import torch
 
+from pyrometer.advice import Advice, Cost
+from pyrometer.place import Place
 from pyrometer.rules.case import Case
 from pyrometer.rules.diagnosis import ReadingStep
-from pyrometer.rules.finding import Cost, Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.reading.steps import QUESTIONS, read_profile
 from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.workload.loading import load_workload
@@ -30,9 +32,14 @@ def answers(case: Case, findings: list[Finding] | None = None) -> dict[str, Read
 
 
 def found(code: str, line: int | None = None, **more: Any) -> Finding:
-    fields: dict[str, Any] = {"severity": "warning", "fix_class": "exact", "confidence": "high", **more}
+    fields: dict[str, Any] = {"severity": "warning", "confidence": "high", **more}
     return Finding(
-        code=code, name="n", message="m", where=Place(file="a.py", line=line), advice="a", **fields
+        code=code,
+        name="n",
+        message="m",
+        where=Place(file="a.py", line=line),
+        advice=Advice(slug="a", title="a", fix_class="exact"),
+        **fields,
     )
 
 

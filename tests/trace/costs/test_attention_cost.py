@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils import flop_counter
 
@@ -14,7 +14,6 @@ from pyrometer.trace.costs.call import NotRecordedError
 size = st.integers(1, 24)
 
 
-@settings(deadline=None)
 @given(queries=size, keys=size)
 def test_pairs_that_a_causal_mask_leaves(queries, keys):
     ones = torch.ones(queries, keys)
@@ -25,7 +24,6 @@ def test_pairs_that_a_causal_mask_leaves(queries, keys):
     assert visible_pairs(queries, keys, causal=False) == queries * keys
 
 
-@settings(deadline=None)
 @given(b=st.integers(1, 3), h=st.integers(1, 4), s=size, t=size, d=size, dv=size)
 def test_forward_counts_as_torch_counts(*, cost, b, h, s, t, d, dv):
     q, k, v = torch.empty(b, h, s, d), torch.empty(b, h, t, d), torch.empty(b, h, t, dv)
@@ -41,7 +39,6 @@ def test_forward_counts_as_torch_counts(*, cost, b, h, s, t, d, dv):
     assert found.bytes_written == 4 * b * h * s * dv
 
 
-@settings(deadline=None)
 @given(b=st.integers(1, 3), h=st.integers(1, 4), s=size, t=size, d=size, dv=size)
 def test_backward_counts_as_torch_counts(*, cost, b, h, s, t, d, dv):
     q, k, v = torch.empty(b, h, s, d), torch.empty(b, h, t, d), torch.empty(b, h, t, dv)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
@@ -31,7 +31,6 @@ def convolutions(draw, *, groups=True):
     return x, kernel, c_out, stride, padding, dilation, count
 
 
-@settings(deadline=None, max_examples=40)
 @given(case=convolutions())
 def test_forward_counts_as_torch_counts(cost, counted, case):
     x, kernel, c_out, stride, padding, dilation, groups = case
@@ -44,7 +43,6 @@ def test_forward_counts_as_torch_counts(cost, counted, case):
     assert found.bytes_written == 4 * out.numel()
 
 
-@settings(deadline=None, max_examples=40)
 @given(case=convolutions())
 def test_transposed_counts_as_torch_counts(cost, counted, case):
     x, kernel, c_out, stride, padding, dilation, groups = case
@@ -57,7 +55,6 @@ def test_transposed_counts_as_torch_counts(cost, counted, case):
     assert found.flop == counted(torch.ops.aten.convolution, *args)
 
 
-@settings(deadline=None, max_examples=40)
 @given(case=convolutions(groups=False), mask=st.lists(st.booleans(), min_size=3, max_size=3))
 def test_backward_counts_as_torch_counts(cost, counted, case, mask):
     x, kernel, c_out, stride, padding, dilation, groups = case

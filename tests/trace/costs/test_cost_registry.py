@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.trace.costs.call import NotRecordedError, parse_call
@@ -41,7 +41,6 @@ scalar = st.tuples(
 argument = st.one_of(tensor, tensor, several, scalar)
 
 
-@settings(max_examples=400, deadline=None)
 @given(name=st.sampled_from(sorted(formulas())), args=st.lists(argument, max_size=12), said=st.booleans())
 def test_any_call_gives_a_cost_or_says_what_is_missing(name, args, said):
     dims, types, concrete = (json.dumps([arg[i] for arg in args]) for i in range(3))

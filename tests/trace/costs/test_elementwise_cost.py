@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.trace.costs.elementwise import ELEMENTWISE, TRUTH
@@ -28,7 +28,6 @@ TORCH = {
 dtypes = st.sampled_from(sorted(set(TORCH) - {"complex32"}))
 
 
-@settings(deadline=None)
 @given(a=dtypes, b=dtypes, a_dims=st.booleans(), b_dims=st.booleans())
 def test_promotion_is_torchs(a, b, a_dims, b_dims):
     one, two = (torch.empty((2,) if dims else (), dtype=TORCH[d]) for d, dims in ((a, a_dims), (b, b_dims)))
@@ -47,13 +46,11 @@ def broadcastable(draw):
     return one(), one()
 
 
-@settings(deadline=None)
 @given(shapes=broadcastable())
 def test_broadcasting_is_torchs(shapes):
     assert broadcast(shapes) == tuple(torch.broadcast_shapes(*shapes))
 
 
-@settings(deadline=None)
 @given(shapes=broadcastable(), dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.int32]))
 def test_binary_operators_read_both_and_write_the_result(cost, shapes, dtype):
     a, b = (torch.empty(shape, dtype=dtype) for shape in shapes)

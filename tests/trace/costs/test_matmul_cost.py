@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.trace.costs.call import NotRecordedError, parse_call
@@ -22,7 +22,6 @@ def nbytes(*tensors):
     return sum(t.numel() * t.element_size() for t in tensors)
 
 
-@settings(deadline=None)
 @given(m=size, k=size, n=size, dtype=dtypes)
 def test_mm_counts_as_torch_counts(*, cost, counted, m, k, n, dtype):
     a, b = meta(m, k, dtype=dtype), meta(k, n, dtype=dtype)
@@ -33,7 +32,6 @@ def test_mm_counts_as_torch_counts(*, cost, counted, m, k, n, dtype):
     assert found.unit == "matrix"
 
 
-@settings(deadline=None)
 @given(m=size, k=size, n=size, dtype=dtypes)
 def test_addmm_counts_as_torch_counts(*, cost, counted, m, k, n, dtype):
     c, a, b = meta(n, dtype=dtype), meta(m, k, dtype=dtype), meta(k, n, dtype=dtype)
@@ -42,7 +40,6 @@ def test_addmm_counts_as_torch_counts(*, cost, counted, m, k, n, dtype):
     assert (found.bytes_read, found.bytes_written) == (nbytes(a, b, c), nbytes(torch.addmm(c, a, b)))
 
 
-@settings(deadline=None)
 @given(b=size, m=size, k=size, n=size)
 def test_batched_products_count_as_torch_counts(*, cost, counted, b, m, k, n):
     x, y, c = meta(b, m, k), meta(b, k, n), meta(b, m, n)
@@ -51,7 +48,6 @@ def test_batched_products_count_as_torch_counts(*, cost, counted, b, m, k, n):
     assert cost("aten::baddbmm", c, x, y, 1, 1).flop == counted(torch.baddbmm, c, x, y)
 
 
-@settings(deadline=None)
 @given(b=st.integers(1, 4), s=size, k=size, n=size)
 def test_wrappers_agree_with_what_they_call(*, cost, counted, b, s, k, n):
     x, weight, bias = meta(b, s, k), meta(n, k), meta(n)

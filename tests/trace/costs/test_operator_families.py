@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
@@ -14,7 +14,6 @@ from pyrometer.trace.costs.registry import cost_of
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 
 
-@settings(deadline=None)
 @given(shape=shapes, data=st.data(), keep=st.booleans())
 def test_reductions_write_what_is_left(cost, shape, data, keep):
     dims = data.draw(st.lists(st.integers(-len(shape), len(shape) - 1), max_size=3))
@@ -28,7 +27,6 @@ def test_reductions_write_what_is_left(cost, shape, data, keep):
     )
 
 
-@settings(deadline=None)
 @given(shape=shapes, k=st.integers(1, 5), data=st.data())
 def test_sorting_writes_values_and_indices(cost, shape, k, data):
     dim = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -37,7 +35,6 @@ def test_sorting_writes_values_and_indices(cost, shape, k, data):
     assert cost("aten::topk", x, k, dim).bytes_written == sum(t.nbytes for t in torch.topk(x, k, dim))
 
 
-@settings(deadline=None)
 @given(
     n=st.integers(5, 20),
     kernel=st.integers(1, 4),

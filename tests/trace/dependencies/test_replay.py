@@ -8,7 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.trace.analysis.what_if import replayed_span
@@ -18,8 +18,6 @@ from pyrometer.trace.dependencies.path import path_pieces, path_walk
 from pyrometer.trace.dependencies.replay import recorded, replay, slack, span_of
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace
-
-RANDOM = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def check_record(trace: RankTrace) -> Graph:
@@ -44,7 +42,6 @@ def test_real_traces_are_reproduced_to_the_nanosecond(real_trace: Path) -> None:
     check_record(read_trace(real_trace).ranks[0])
 
 
-@RANDOM
 @given(data=st.data())
 def test_random_traces_are_reproduced_to_the_nanosecond(
     data: st.DataObject, generated: ModuleType, tmp_path_factory: pytest.TempPathFactory

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.trace.jobs.clocks import align, estimate_clocks
@@ -55,7 +55,6 @@ def calls(ends: dict[tuple[str, int, int], int]) -> pl.DataFrame:
     return frame.with_columns(num_ranks=pl.len().over("match").cast(pl.Int64))
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     offsets=st.lists(st.integers(-(10**15), 10**15), min_size=2, max_size=6),
     gaps=st.lists(st.integers(1, 10**9), min_size=5, max_size=9),

@@ -84,7 +84,7 @@ def test_a_member_of_the_group_that_never_calls_is_named(synthetic_job: Any) -> 
     assert [one.num_collectives for one in job.ranks] == [2, 2, 0]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.tuples(

@@ -6,7 +6,7 @@ import gc
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -78,7 +78,6 @@ def tables(text: bytes, chunk_bytes: int, block: int):
     return document, collector.tables(0), ledger.repairs()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     EVENTS,
     st.sampled_from(list(SERIALISERS)),

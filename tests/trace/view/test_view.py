@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.errors import InputError
@@ -207,7 +207,6 @@ def test_small_calls_are_put_together_with_exact_sums(builder: Any) -> None:
 
 
 @given(data=st.data(), limit=st.integers(1, 60))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_trace(data: st.DataObject, limit: int, generated: Any, tmp_path: Path) -> None:
     path = tmp_path / "any.json"
     path.write_text(data.draw(generated.traces()), encoding="utf-8")

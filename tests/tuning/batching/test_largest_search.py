@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.tuning.batching.largest_record import BatchTrial
@@ -47,7 +47,6 @@ times = st.tuples(st.floats(0, 0.1), st.floats(1e-5, 1e-2))
 limited = st.builds(Limits, st.integers(1, 10**7), st.none() | st.floats(1e-3, 10), st.just(4096))
 
 
-@settings(deadline=None, max_examples=300)
 @given(lines, times, limited, st.integers(1, 512), st.integers(1, 6))
 def test_the_answer_always_keeps_within_the_limits(memory, latency, limits, present, trials):
     search = Simulated(memory, latency, limits, present, trials)
@@ -59,7 +58,6 @@ def test_the_answer_always_keeps_within_the_limits(memory, latency, limits, pres
         assert any(one.batch == search.best and one.outcome == "fits" for one in search.tried)
 
 
-@settings(deadline=None, max_examples=300)
 @given(lines, times, limited, st.integers(1, 512))
 def test_with_some_trials_the_answer_is_within_a_few_per_cent(memory, latency, limits, present):
     search = Simulated(memory, latency, limits, present, trials=12)
@@ -68,7 +66,6 @@ def test_with_some_trials_the_answer_is_within_a_few_per_cent(memory, latency, l
     assert search.best >= int(search.truth() / 1.03) - 3  # a few samples of a batch that small
 
 
-@settings(deadline=None, max_examples=100)
 @given(memory=lines, memory_bytes=st.integers(1, 10**7), present=st.integers(1, 512))
 def test_a_larger_size_is_never_run_beyond_the_memory_limit(memory, memory_bytes, present):
     search = Simulated(memory, (0.0, 1e-3), Limits(memory_bytes, None, 4096), present, trials=8)

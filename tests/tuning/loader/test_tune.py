@@ -14,6 +14,8 @@ from pyrometer.record import from_json, to_json
 from pyrometer.tuning.loader.record import LoaderTuning
 from pyrometer.tuning.loader.tune import tune_loader
 
+pytestmark = pytest.mark.measuring
+
 MIB = 2**20
 
 

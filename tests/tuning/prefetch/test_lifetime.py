@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.tuning.prefetch.ahead import CopiesAhead
@@ -50,7 +50,6 @@ def test_every_batch_is_read_as_the_loader_gave_it(simulated, order, pin):
     assert streams.lost_sources == 0
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     order=st.lists(st.sampled_from(["copies", "main"]), max_size=12),
     depth=st.integers(1, 4),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.tuning.shapes.cropping import crop, disputed_size, learn_rules
@@ -22,7 +22,6 @@ LAWS = {
 }
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(3, 50), st.integers(1, 50), st.sampled_from(sorted(LAWS)))
 def test_rules_hold_at_every_other_size(given_size, more, law):
     out, edge = LAWS[law], given_size + more

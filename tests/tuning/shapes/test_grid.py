@@ -6,7 +6,7 @@ import itertools
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.errors import InputError
@@ -42,7 +42,6 @@ def cheapest(counts, max_graphs, cost):
     ) / sum(counts.values())
 
 
-@settings(max_examples=120, deadline=None)
 @given(counts=PAIRS, max_graphs=st.integers(1, 6), cost=st.sampled_from(sorted(COSTS)))
 def test_no_grid_is_cheaper_and_the_heuristic_stays_above_its_bound(counts, max_graphs, cost):
     best = cheapest(counts, max_graphs, COSTS[cost])

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
@@ -16,7 +16,6 @@ from pyrometer.tuning.shapes.packing import pack_sequences
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=40)
 
 
-@settings(max_examples=200, deadline=None)
 @given(lengths=LENGTHS, capacity=st.integers(40, 80))
 def test_every_sequence_lies_whole_in_one_row(lengths, capacity):
     packing = pack_sequences(lengths, capacity)
@@ -28,7 +27,6 @@ def test_every_sequence_lies_whole_in_one_row(lengths, capacity):
     assert report.num_rows * capacity * (1 - report.padding_after) == pytest.approx(sum(lengths))
 
 
-@settings(max_examples=60, deadline=None)
 @given(lengths=st.lists(st.integers(1, 10), min_size=1, max_size=6), capacity=st.integers(10, 14))
 def test_few_sequences_take_as_few_rows_as_can_be(lengths, capacity):
     def fits(num_rows):
@@ -44,7 +42,6 @@ def test_few_sequences_take_as_few_rows_as_can_be(lengths, capacity):
     assert len(pack_sequences(lengths, capacity).rows) == best
 
 
-@settings(max_examples=100, deadline=None)
 @given(lengths=st.lists(st.integers(1, 60), min_size=1, max_size=20), capacity=st.integers(4, 20))
 def test_tokens_come_back_as_they_were_also_when_split(lengths, capacity):
     sequences = [torch.arange(length) + 1000 * number for number, length in enumerate(lengths)]

@@ -6,7 +6,7 @@ import itertools
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.errors import InputError
@@ -39,7 +39,6 @@ def cheapest(counts, num_graphs, cost, align, tail=None):
     )
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     counts=st.dictionaries(st.integers(1, 80), st.integers(1, 20), min_size=1, max_size=8),
     max_graphs=st.integers(1, 6),
@@ -59,7 +58,6 @@ def test_no_set_of_edges_is_cheaper(counts, max_graphs, cost, align):
         assert point.edges[-1] >= max(counts)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     counts=st.dictionaries(st.integers(1, 60), st.integers(1, 20), min_size=1, max_size=7),
     max_graphs=st.integers(1, 4),

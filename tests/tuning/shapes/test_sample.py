@@ -11,7 +11,6 @@ from pyrometer.tuning.shapes.sample import (
     drawn_like,
     inputs_like,
     read_sample,
-    sample_line,
     sizes_in,
     varying_dims,
 )
@@ -21,12 +20,6 @@ def test_lines_become_shapes(tmp_path):
     path = tmp_path / "sample.jsonl"
     path.write_text('{"x": [2, 5], "y": []}\n\n{"x": [2, 7]}\n')
     assert read_sample(path) == [{"x": (2, 5), "y": ()}, {"x": (2, 7)}]
-
-
-def test_what_is_written_is_read_again(tmp_path):
-    path = tmp_path / "sample.jsonl"
-    path.write_text(sample_line({"x": torch.zeros(3, 4), "flag": True}) + "\n")
-    assert read_sample(path) == [{"x": (3, 4)}]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
@@ -19,7 +19,6 @@ from pyrometer.tuning.shapes.sampler import BucketBatchSampler, batch_padding
 LENGTHS = st.lists(st.integers(1, 100), min_size=1, max_size=60)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     lengths=LENGTHS,
     batch_size=st.integers(1, 9),
@@ -36,7 +35,6 @@ def test_every_sample_comes_exactly_once_per_epoch(lengths, batch_size, num_buck
     assert len(batches) == len(sampler)
 
 
-@settings(max_examples=100, deadline=None)
 @given(lengths=LENGTHS, max_tokens=st.integers(100, 400))
 def test_no_batch_holds_more_tokens_than_allowed(lengths, max_tokens):
     batches = list(BucketBatchSampler(lengths, max_tokens=max_tokens))
@@ -45,7 +43,6 @@ def test_no_batch_holds_more_tokens_than_allowed(lengths, max_tokens):
         assert len(batch) * max(lengths[sample] for sample in batch) <= max_tokens
 
 
-@settings(max_examples=100, deadline=None)
 @given(lengths=LENGTHS, batch_size=st.integers(1, 6), world_size=st.integers(1, 4), drop_last=st.booleans())
 def test_ranks_share_an_epoch_in_equal_parts(lengths, batch_size, world_size, drop_last):
     ranks = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 from pyrometer.bench.autocorrelation import Floats, lag_one
 from pyrometer.bench.quantiles import normal_quantile
@@ -104,32 +104,3 @@ def drifts(blocks: Floats, tolerance: float) -> bool:
     first, last = blocks[:third], blocks[-third:]
     shift = float(np.median(last) - np.median(first))
     return abs(shift) > tolerance and float(stats.mannwhitneyu(first, last).pvalue) < 0.01
-
-
-def sign_sequence(blocks: Floats, alpha: float, prior: float = 2.0) -> list[tuple[float, float]]:
-    """Anytime-valid confidence sequence for the median block: an interval after every block, valid at all times at once.
-
-    A beta-binomial mixture martingale on the signs (Howard et al., Time-uniform nonparametric confidence sequences,
-    2021, applied to the sign test): exact when the labels of the blocks are coin flips, whatever the noise.
-
-    Args:
-        blocks: log ratios in the order they came.
-        alpha: one minus the coverage, over all times together.
-        prior: both parameters of the beta mixture.
-
-    Returns:
-        (low, high) after each block; infinite until there is enough evidence. Intervals only shrink.
-    """
-    low, high = -math.inf, math.inf
-    threshold = math.log(1 / alpha)
-    sequence: list[tuple[float, float]] = []
-    for seen in range(1, len(blocks) + 1):
-        counts = np.arange(seen // 2 + 1)
-        wealth = seen * math.log(2) + special.betaln(prior + counts, prior + seen - counts)
-        rejected = np.flatnonzero(wealth - special.betaln(prior, prior) >= threshold)
-        if len(rejected):
-            ordered = np.sort(blocks[:seen])
-            low = max(low, float(ordered[rejected[-1]]))
-            high = min(high, float(ordered[seen - 1 - rejected[-1]]))
-        sequence.append((low, high))
-    return sequence

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
+from pyrometer.bench.break_even import break_even_steps
 from pyrometer.bench.comparison.verdict import Verdict, sentence
-from pyrometer.bench.formulas import break_even_steps
 from pyrometer.bench.matrix.cell import Cell, settings_label
 from pyrometer.bench.measurement import Measurement
 from pyrometer.quantity import Bytes, format_bytes, format_interval, format_rate, format_seconds, significant

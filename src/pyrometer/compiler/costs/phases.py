@@ -12,32 +12,6 @@ from collections.abc import Iterable, Mapping
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.costs.events import Span
 from pyrometer.compiler.costs.phase_names import COMPILATIONS, ORDER, phase_inside, phase_named
-from pyrometer.compiler.costs.spans import behind, inside, read_spans, waited_for
-from pyrometer.compiler.log import CompileLog
-
-
-def read_phases(log: CompileLog) -> dict[str, float]:
-    """Own seconds of each phase, in the order of compiling; their sum is `CompileCost.compile_s`.
-
-    Source: begin and end events of torch's structured trace; compilation metrics where those are absent.
-    """
-    return phases_s(waited_for(read_spans(log)))
-
-
-def read_own_times(log: CompileLog) -> dict[str, float]:
-    """The same by torch's own names, the longest first; their sum is `CompileCost.compile_s` too."""
-    found: Counter[str] = Counter()
-    for span in inside(waited_for(read_spans(log))):
-        found[span.name] += span.own_ns
-    return {name: time_ns / 1e9 for name, time_ns in found.most_common()}
-
-
-def read_background(log: CompileLog) -> dict[str, float]:
-    """Own seconds of each phase on threads that compile beside the program, summed over threads.
-
-    In a log from a file, which does not tell threads apart, the time in which any of them compiled.
-    """
-    return phases_s(behind(read_spans(log)))
 
 
 def phases_s(spans: Iterable[Span]) -> dict[str, float]:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import msgspec
 
+from pyrometer.bench.break_even import break_even_steps
 from pyrometer.bench.comparison.compare import compare
 from pyrometer.bench.comparison.verdict import Verdict, sentence
-from pyrometer.bench.formulas import break_even_steps
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.measure import Progress, measure
 from pyrometer.bench.measurement import Measurement

@@ -16,11 +16,3 @@ def forget(code: CodeType) -> None:
     reset_code: Any = getattr(sys.modules.get("torch._dynamo.eval_frame"), "reset_code", None)
     if reset_code is not None:
         reset_code(code)
-
-
-def missing() -> list[str]:
-    """What this torch does not have of this, in words."""
-    from torch._dynamo import eval_frame
-
-    found = hasattr(eval_frame, "reset_code")
-    return [] if found else ["freeing evicted graphs: this torch has no reset_code for one code object"]

@@ -28,10 +28,3 @@ def import_compiler() -> Seconds | None:
             if importlib.util.find_spec(name) is not None:
                 importlib.import_module(name)
     return time.perf_counter() - started_s
-
-
-def missing() -> list[str]:
-    """What this torch does not have of this, in words."""
-    return [
-        f"{name}: this torch has no such module" for name in MODULES if importlib.util.find_spec(name) is None
-    ]

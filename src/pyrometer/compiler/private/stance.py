@@ -24,10 +24,3 @@ def switched_off_by() -> str | None:
     if getattr(sys.modules.get("torch._dynamo.config"), "disable", False) is True:
         return SWITCH if os.environ.get(SWITCH) == "1" else "torch._dynamo.config.disable"
     return "the stance force_eager" if stance() == "force_eager" else None
-
-
-def missing() -> list[str]:
-    """What this torch does not have of this, in words."""
-    module = sys.modules.get("torch._dynamo.eval_frame")
-    found = module is None or hasattr(module, "_stance")
-    return [] if found else ["the stance in force: this torch does not keep it where it is looked for"]

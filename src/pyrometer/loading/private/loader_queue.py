@@ -8,20 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-_ATTRIBUTES = ("_task_info", "_data_queue", "_worker_result_queue", "_workers", "_shutdown_workers")
-
-
-def missing() -> list[str]:
-    """What this torch lacks; empty when everything works."""
-    from torch.utils.data import dataloader
-
-    kind = getattr(dataloader, "_MultiProcessingDataLoaderIter", None)
-    if kind is None:
-        return ["the iterator of a DataLoader with workers has another name: its queue cannot be read"]
-    names = {name for function in vars(kind).values() for name in _names(function)} | set(vars(kind))
-    lost = [name for name in _ATTRIBUTES if name not in names]
-    return [f"the iterator of a DataLoader with workers has no {name}" for name in lost]
-
 
 def ready_batches(iterator: Any) -> int | None:
     """Batches that are made and not yet taken, those before the pin thread included.
@@ -52,8 +38,3 @@ def end_workers(iterator: Any) -> None:
     end = getattr(iterator, "_shutdown_workers", None) or getattr(iterator, "close", None)
     if end is not None:
         end()
-
-
-def _names(function: Any) -> tuple[str, ...]:
-    code = getattr(function, "__code__", None)
-    return () if code is None else code.co_names

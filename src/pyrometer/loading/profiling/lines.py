@@ -12,19 +12,17 @@ import os
 import sys
 import threading
 import time
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
 from pyrometer.loading.profiling.record import LineShare
 from pyrometer.quantity import Seconds
-from pyrometer.workload.whereabouts.installed import INSTALLED
+from pyrometer.source.ownership import owner_of
 
 if TYPE_CHECKING:
     from typing import Self
 
 INTERVAL_S = 0.002
-_OURS = str(Path(__file__).resolve().parents[2])
 
 Place = tuple[str, str, int, str]
 """Stage, file, line, function."""
@@ -96,9 +94,10 @@ def user_line(frame: FrameType) -> tuple[str, int, str]:
     current: FrameType | None = frame
     while current is not None:
         file = current.f_code.co_filename
-        if file.startswith(_OURS):
+        owner = owner_of(file, current.f_code.co_name)
+        if owner == "ours":
             break
-        if not file.startswith((*INSTALLED, "<")):
+        if owner == "user":
             return file, current.f_lineno, current.f_code.co_name
         outermost = current
         current = current.f_back

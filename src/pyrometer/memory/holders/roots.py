@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pyrometer.memory.holders import kinds
-from pyrometer.workload.whereabouts.installed import INSTALLED
+from pyrometer.source.ownership import owner_of
 
 _HERE = str(Path(__file__).parent)
 _OURS_ONLY = 3
@@ -103,9 +103,7 @@ def shown_file(path: Any) -> str | None:
 
 def is_user_file(path: Any) -> bool:
     """Whether code is the user's rather than installed."""
-    if type(path) is not str or path.startswith("<frozen"):
-        return False
-    return not path.startswith(INSTALLED) and not kinds.is_own_file(path)
+    return type(path) is str and owner_of(path) == "user"
 
 
 def _modules() -> list[Root]:

@@ -30,11 +30,6 @@ def ledger_of(live: Iterable[Allocation]) -> dict[str, Bytes]:
     return ledger
 
 
-def peak_ledger(log: AllocationLog) -> dict[str, Bytes]:
-    """The ledger at the peak."""
-    return ledger_of(log.live_at(log.peak_event))
-
-
 def phase_at(log: AllocationLog, event: int) -> PhaseEnd | None:
     """The phase that an event belongs to; `None` for what came after the last one."""
     return next((phase for phase in log.phases if event < phase.event), None)

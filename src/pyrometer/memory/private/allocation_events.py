@@ -27,18 +27,6 @@ class AllocatorEvent(NamedTuple):
     """The innermost operator or annotation around it."""
 
 
-def missing() -> list[str]:
-    """What this torch lacks.
-
-    >>> missing()
-    []
-    """
-    profiler = torch._C._autograd  # noqa: SLF001
-    if hasattr(getattr(profiler, "_ProfilerResult", None), "experimental_event_tree"):
-        return []
-    return ["the profiler's tree of events: programs that are compiled have no ledger"]
-
-
 def allocator_events(run: Callable[[], None]) -> list[AllocatorEvent]:
     """Run something under the profiler and return what the allocators of all devices did meanwhile, in time order.
 

@@ -135,19 +135,6 @@ def as_is() -> contextlib.AbstractContextManager[Any]:
     return contextlib.nullcontext() if disable is None else disable()
 
 
-def missing() -> list[str]:
-    """What this torch does not have of this, in words."""
-    import torch
-
-    node = torch.ones(1, requires_grad=True).exp().grad_fn
-    told = []
-    if not slot_names(type(node)):
-        told.append("saved tensors: this torch does not hand out the raw slots of its autograd nodes")
-    if not hasattr(torch._C, "DisableTorchFunction"):  # noqa: SLF001
-        told.append("tensor subclasses: this torch cannot read them without calling their __torch_function__")
-    return told
-
-
 def slot_names(cls: type) -> tuple[str, ...]:
     """The names of the raw slots that a class of nodes has."""
     names = [

@@ -75,15 +75,3 @@ def listen_for_oom(torch: Any, kind: str, listener: OutOfMemoryListener) -> Call
 def _tell(device: int, asked: int, total: int, left: int) -> None:
     for listener in tuple(_listeners):
         listener(device, asked, total, left)
-
-
-def missing() -> list[str]:
-    """What this torch does not have of this, in words."""
-    import torch
-
-    lacks = []
-    if not hasattr(torch.cuda.memory, "_record_memory_history"):
-        lacks.append("snapshots of CUDA memory: torch.cuda.memory._record_memory_history is not there")
-    if not hasattr(torch._C, "_cuda_attach_out_of_memory_observer"):  # noqa: SLF001
-        lacks.append("a snapshot at the instant of an OOM: this torch has no observer for it")
-    return lacks

@@ -13,28 +13,12 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 __all__ = [
     "DispatchMode",
     "is_composite",
-    "missing",
     "plain_tensors",
     "run_composite",
     "storage_key",
     "storages",
     "without_copy",
 ]
-
-
-def missing() -> list[str]:
-    """What this torch lacks for recording allocations.
-
-    >>> missing()
-    []
-    """
-    probe = torch.empty(1)
-    lacking = []
-    if not hasattr(probe.untyped_storage(), "_cdata"):
-        lacking.append("the identity of storages, so that allocations cannot be told apart")
-    elif probe.untyped_storage() is not probe.untyped_storage():
-        lacking.append("a lasting object per storage, so that frees are seen too early")
-    return lacking
 
 
 @cache

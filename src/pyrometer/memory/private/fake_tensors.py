@@ -15,20 +15,6 @@ import torch
 from pyrometer.workload.output import without_log
 
 
-def missing() -> list[str]:
-    """What this torch lacks for predicting without running.
-
-    >>> missing()
-    []
-    """
-    try:
-        from torch._subclasses import fake_tensor
-    except ImportError:
-        return ["fake tensors: memory cannot be predicted without running"]
-    names = ("FakeTensorMode", "FakeCopyMode", "DataDependentOutputException", "DynamicOutputShapeException")
-    return [f"{name} of fake tensors" for name in names if not hasattr(fake_tensor, name)]
-
-
 def fake_mode() -> Any:
     """A mode in which every new tensor has no data.
 

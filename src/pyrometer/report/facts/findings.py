@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_bytes, format_seconds, significant
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.rules.catalogue import FIX_WORDS
 from pyrometer.rules.diagnosis import ReadingStep
-from pyrometer.rules.finding import Finding, Place, Suppressed
+from pyrometer.rules.finding import Finding, Suppressed
 from pyrometer.trace.naming.shapes import shape_words
 
 MARKS = {"fine": "fine", "look": "look here", "bad": "not sound", "unknown": "not seen"}
@@ -82,10 +83,11 @@ def cards(findings: Sequence[Finding]) -> list[Card]:
 def stands_alone(finding: Finding) -> bool:
     """Whether a finding is worth acting on for itself: no remark, and not another view of one above.
 
+    >>> from pyrometer.advice import Advice
     >>> where = Place(file="train.py", line=3)
     >>> remark = Finding(
-    ...     code="PYR101", name="item-in-hot-loop", severity="info", message="", where=where, fix_class="semantic",
-    ...     confidence="low", advice="",
+    ...     code="PYR101", name="item-in-hot-loop", severity="info", message="", where=where,
+    ...     confidence="low", advice=Advice(slug="a", title="", fix_class="semantic"),
     ... )
     >>> stands_alone(remark)
     False
@@ -109,7 +111,7 @@ def headline(findings: Sequence[Finding]) -> str:
 
 def gain_text(finding: Finding) -> str:
     """What the advice should bring, in words; empty where nothing is predicted."""
-    gain = finding.predicted_gain
+    gain = finding.advice.gain
     if gain is None:
         return ""
     said = []
@@ -217,13 +219,13 @@ def _without_unit(label: str) -> str:
 
 
 def _remarks(finding: Finding) -> list[str]:
-    said = [f"with the fix, {FIX_WORDS[finding.fix_class]}", f"confidence {finding.confidence}"]
-    if finding.lever:
-        said.append(f"lever {finding.lever}")
+    said = [f"with the fix, {FIX_WORDS[finding.advice.fix_class]}", f"confidence {finding.confidence}"]
+    if finding.advice.lever:
+        said.append(f"lever {finding.advice.lever}")
     if finding.cost is not None:
         said.append(f"cost: {finding.cost.method}")
-    if gain_text(finding) and finding.predicted_gain is not None:
-        said.append(f"gain: {finding.predicted_gain.method}")
+    if gain_text(finding) and finding.advice.gain is not None:
+        said.append(f"gain: {finding.advice.gain.method}")
     if finding.overlaps:
         said.append(f"counts the same cost as {', '.join(finding.overlaps)}")
     return said

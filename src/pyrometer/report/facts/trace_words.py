@@ -50,6 +50,7 @@ PART_NAMES = {
 IDLE_CAUSES = {
     "sync_drain": "the host had waited for the device",
     "launch_starvation": "nothing was launched in time",
+    "between_collectives": "the next collective was not yet issued",
     "turnaround": "the device's turn-around",
     "dependency": "waited for an event or another stream",
     "unknown": "the launch is not in the trace",

@@ -197,7 +197,7 @@ def _advice(findings: Sequence[Finding]) -> Section:
             f"{card.finding.code} {_short_place(card.finding)}".strip(),
             card.gain,
             card.finding.message,
-            card.finding.advice,
+            card.finding.advice.text,
         )
         for card in of_findings.cards(findings)
     ]

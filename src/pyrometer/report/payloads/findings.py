@@ -50,7 +50,7 @@ def findings_payload(document: EvidenceDocument) -> FindingsPayload:
                 code=view.card.finding.code,
                 severity=view.card.finding.severity,
                 family=family_of(view.card.finding.code),
-                rewrite=view.card.finding.rewrite,
+                rewrite=view.card.finding.advice.rewrite,
                 markdown=markdown_of(view, document.target),
             )
             for view in views(document.findings)
@@ -75,8 +75,8 @@ def markdown_of(view: FindingView, target: str) -> str:
     card: Card = view.card
     finding = card.finding
     title = f"### {escape(card.title)}" + (f" ({escape(card.gain)})" if card.gain else "")
-    parts = [title, escape(finding.message), escape(finding.advice)]
-    parts += [code_block(finding.rewrite)] if finding.rewrite else []
+    parts = [title, escape(finding.message), escape(finding.advice.text)]
+    parts += [code_block(finding.advice.rewrite)] if finding.advice.rewrite else []
     facts = [("program", target), ("place", card.place), *((fact.label, fact.value) for fact in card.facts)]
     lines = [f"- {escape(label)}: {escape(value)}" for label, value in facts if value]
     lines += [f"- {escape(remark)}" for remark in card.remarks]

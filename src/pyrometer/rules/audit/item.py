@@ -61,7 +61,7 @@ class Item:
             return self._item("not applicable", why_not)
         broken = next((one for one in findings if one.code in self.rules and one.severity != "info"), None)
         if broken is not None:
-            return self._item("fail", broken.message, _figures(broken), broken.advice)
+            return self._item("fail", broken.message, _figures(broken), broken.advice.text)
         failure = self.fault(case) if self.fault is not None else None
         if failure is not None:
             return self._item("fail", failure.reason, failure.evidence, failure.advice)

@@ -45,11 +45,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Cost, Gain
 from pyrometer.quantity import Seconds, counted, format_seconds, significant
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import RESOURCE
-from pyrometer.rules.finding import Cost, Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -119,7 +120,7 @@ def explain(case: Case) -> Iterator[Finding]:
             share=lost,
             method=f"the compiled run of {counted(balance.steps, 'step')} less the eager one, both from steps timed in turn",
         ),
-        predicted_gain=Gain(ratio_low=ends[0], ratio_high=ends[1], method="measured"),
+        gain=Gain(ratio_low=ends[0], ratio_high=ends[1], method="measured"),
         confidence="medium" if repaid is not None else "high",
         advice=_advice(report, balance),
         resource=RESOURCE,

@@ -59,6 +59,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import FixClass
+from pyrometer.place import Place
 from pyrometer.rules.compilation.patterns.compile_calls import CompileCall, compile_calls
 from pyrometer.rules.compilation.patterns.debug_settings import (
     BACKENDS,
@@ -71,7 +73,7 @@ from pyrometer.rules.compilation.patterns.debug_settings import (
     matters,
     set_variables,
 )
-from pyrometer.rules.finding import Finding, FixClass, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.source.edit import delete_statement

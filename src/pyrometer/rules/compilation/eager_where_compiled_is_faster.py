@@ -42,10 +42,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import counted, format_ratio
 from pyrometer.rules.compilation.patterns.compile_calls import compiled_at
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
-from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -100,7 +101,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "max_rel": found.max_rel,
         },
         links=[found.link],
-        predicted_gain=Gain(ratio_low=found.low, ratio_high=found.high, method="measured"),
+        gain=Gain(ratio_low=found.low, ratio_high=found.high, method="measured"),
         confidence="high",
         advice="Pass the model to torch.compile once, before the first step, and warm it up with each shape.",
         rewrite="model = torch.compile(model)"

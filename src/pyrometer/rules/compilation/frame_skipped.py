@@ -54,9 +54,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:

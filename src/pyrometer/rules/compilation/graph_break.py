@@ -66,11 +66,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.compilation.patterns.certain_breaks import certain_breaks
 from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.compilation.patterns.spread import one_more_graph
-from pyrometer.rules.finding import Cost, Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.source.edit import delete_statement

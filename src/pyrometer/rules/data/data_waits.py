@@ -56,6 +56,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, format_seconds
 from pyrometer.rules.data.patterns.advised import (
     DATA,
@@ -67,8 +69,8 @@ from pyrometer.rules.data.patterns.advised import (
     told_share,
     waiting_cost,
 )
-from pyrometer.rules.finding import Finding, Gain, Place
-from pyrometer.rules.joining import module_of
+from pyrometer.rules.finding import Finding
+from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -129,7 +131,7 @@ def explain(case: Case) -> Iterator[Finding]:
         evidence=facts(report, case),
         links=["/loading/data_share", "/loading/stages"],
         cost=waiting_cost(report, case),
-        predicted_gain=_gain(report, case),
+        gain=_gain(report, case),
         lever=_lever(report),
         confidence="medium" if differing(report, case) else "high",
         advice=_advice(report, place),
@@ -154,7 +156,7 @@ def explain_trace(case: Case) -> Iterator[Finding]:
         evidence={"data_share": share, "num_steps": len(trace.steps)},
         links=["/trace/breakdown_ns/data"],
         cost=case.cost_of(share, "trace: time in which only the loading ran"),
-        predicted_gain=_traced_gain(trace),
+        gain=_traced_gain(trace),
         confidence="medium",
         advice=f"Make batches while the step runs (num_workers of the DataLoader){_first_look(place)}.",
         resource=DATA,
@@ -198,20 +200,11 @@ def _traced_gain(trace: RankReport) -> Gain | None:
 
 
 def _slow_function(case: Case) -> Place | None:
-    """The function in which the trace spends most of its loading; its path as the sources have it."""
+    """The function in which the trace spends most of its loading."""
     if case.trace is None:
         return None
-    from pyrometer.trace.reporting.causes import find_causes
-
-    cause = next((one for one in find_causes(case.trace) if one.code == "data"), None)
-    if cause is None or cause.where.file is None:
-        return None
-    module = module_of(cause.where.file, case.modules)
-    return Place(
-        file=cause.where.file if module is None else module.path,
-        line=cause.where.line,
-        function=cause.where.function,
-    )
+    loading = case.trace.critical_path.loading
+    return place_of(case, loading) if loading.file is not None else None
 
 
 def _within(place: Place) -> str:

@@ -34,8 +34,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
 from pyrometer.rules.data.patterns.advised import advised
-from pyrometer.rules.finding import Cost, Finding
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def explain(case: Case) -> Iterator[Finding]:
             bytes=report.shm_needed_bytes,
             method="size of one batch, times the batches of a full queue and the one in use",
         ),
-        predicted_gain=None,
+        gain=None,
         confidence="high",
         resource="peak:shared",
     )

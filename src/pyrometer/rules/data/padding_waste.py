@@ -46,10 +46,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.data.patterns.advised import advised
 from pyrometer.rules.data.patterns.loaders import trains
-from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -91,7 +93,7 @@ def explain(case: Case) -> Iterator[Finding]:
             share=share,
             method="share of padded places, as if each place took the same time",
         ),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=(1 - share) / (1 - LEFT_OVER),
             ratio_high=1.0,
             method="bound: time in proportion to the places, a tenth of padding left; nothing where shapes do not matter",

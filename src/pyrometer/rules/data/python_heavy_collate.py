@@ -55,10 +55,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.data.patterns.advised import DATA, advised, facts, free_ratio, waiting_cost
 from pyrometer.rules.data.patterns.loaders import loader_calls
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -105,7 +107,7 @@ def explain(case: Case) -> Iterator[Finding]:
         evidence={**facts(report, case), "collate_s": collate_s, "collate_share": share},
         links=["/loading/stages"],
         cost=waiting_cost(report, case),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - share * (1 - free_ratio(report, case)),
             ratio_high=1.0,
             method="bound: the wait falls by the collate function's share of making a batch, if that took no time",

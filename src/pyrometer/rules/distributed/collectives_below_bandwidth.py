@@ -35,8 +35,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_percent, format_rate
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -113,7 +114,7 @@ def explain(case: Case) -> Iterator[Finding]:
             cost=Cost(
                 share=spared, method="time of the calls, without waiting, beyond what that bandwidth takes"
             ),
-            predicted_gain=Gain(
+            gain=Gain(
                 ratio_low=1 - spared,
                 ratio_high=1.0,
                 method=f"bound: {best.why}, and nothing of it hidden so far",

@@ -42,8 +42,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.rules.distributed.patterns.wrapping import DATA_PARALLEL
-from pyrometer.rules.finding import Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 

@@ -35,9 +35,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, is_set, wrappings
-from pyrometer.rules.finding import Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

@@ -30,9 +30,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -66,7 +67,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 evidence={"gradient_bytes": size},
                 links=[f"/program/wrappers/{index}"],
                 cost=Cost(bytes=size, method="size of the trainable parameters"),
-                predicted_gain=Gain(saves_bytes=size, method="model: one copy of each gradient less"),
+                gain=Gain(saves_bytes=size, method="model: one copy of each gradient less"),
                 confidence="high",
                 advice="Set `gradient_as_bucket_view=True`; do not keep gradients from one step to the next.",
                 rewrite="DistributedDataParallel(model, gradient_as_bucket_view=True)",

@@ -32,8 +32,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -68,7 +69,10 @@ def explain(case: Case) -> Iterator[Finding]:
         return
     more = job.compute_imbalance - 1
     yield RULE.finding(
-        message=f"rank {worst.rank} computes {format_percent(more)} longer than the ranks do on average",
+        message=(
+            f"rank {worst.rank} computes {format_percent(more)} longer than the {len(job.ranks)} ranks "
+            f"{'here ' if job.missing_ranks else ''}do on average"
+        ),
         where=Place(rank=worst.rank),
         evidence={
             "compute_imbalance": job.compute_imbalance,
@@ -78,7 +82,7 @@ def explain(case: Case) -> Iterator[Finding]:
         },
         links=["/job/ranks"],
         cost=case.cost_of(share, "computing of the busiest rank above the mean"),
-        predicted_gain=Gain(ratio_low=1 - share, ratio_high=1.0, method="bound: all ranks at the mean"),
+        gain=Gain(ratio_low=1 - share, ratio_high=1.0, method="bound: all ranks at the mean"),
         confidence="medium",
         advice=(
             "Even out what ranks get: batches by number of tokens or pixels instead of samples, experts and layers by their cost. "

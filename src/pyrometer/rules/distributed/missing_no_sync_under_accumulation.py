@@ -52,10 +52,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, significant
 from pyrometer.rules.distributed.patterns.accumulation import accumulations
 from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes, wrappings
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -130,7 +131,7 @@ def explain(case: Case) -> Iterator[Finding]:
         },
         links=["/trace/collectives", "/program/wrappers"],
         cost=Cost(share=spared, method="exposed time of the reductions beyond one per step"),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - spared, ratio_high=1.0, method="removal of the reductions beyond one per step"
         ),
         confidence="medium",

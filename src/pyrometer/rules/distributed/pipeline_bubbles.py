@@ -34,8 +34,9 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -88,7 +89,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 share=one.bubble,
                 method="time without computing, mean of stages",
             ),
-            predicted_gain=_gain(one, wanted, excess),
+            gain=_gain(one, wanted, excess),
             confidence="high",
             advice=_advice(one, wanted, slowest.stage if uneven else None),
             resource="pipeline",

@@ -36,8 +36,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.finding import Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -84,7 +85,7 @@ def explain(case: Case) -> Iterator[Finding]:
             },
             links=[f"/job/stragglers/{index}"],
             cost=case.cost_of(share, "its delay, up to what the others wait in the open beyond itself"),
-            predicted_gain=Gain(
+            gain=Gain(
                 ratio_low=1 - share, ratio_high=1 - share / 2, method="model: half to all of its delay gone"
             ),
             confidence="high" if one.persistence is not None else "medium",

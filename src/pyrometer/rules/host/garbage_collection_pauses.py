@@ -41,8 +41,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -86,9 +87,7 @@ def explain(case: Case) -> Iterator[Finding]:
         cost=case.cost_of(
             share, "trace: idle time with the host in the garbage collector, as a share of the span"
         ),
-        predicted_gain=untraced(case, share).gain(
-            "removal of the pauses; at worst they come elsewhere", worst=0.0
-        ),
+        gain=untraced(case, share).gain("removal of the pauses; at worst they come elsewhere", worst=0.0),
         confidence="high" if case.num_traced_steps > 1 else "medium",
         advice=(
             "The program calls `gc.collect()` itself: call it between epochs."

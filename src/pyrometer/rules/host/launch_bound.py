@@ -36,8 +36,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
@@ -102,7 +104,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "trace: idle time of the device after short kernels, on the way to the next launch"
             + (", bounded by the untraced step" if starved.checked else ""),
         ),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=low,
             ratio_high=max(low, overhead.ratio_high) if overhead is not None else 1.0,
             method="bound: no waiting for launches; worst case trace what-if without launch overhead",

@@ -39,8 +39,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
 from pyrometer.rules.places import place_of, shortened, spoken
@@ -128,7 +130,7 @@ def explain(case: Case) -> Iterator[Finding]:
             share=tiny.share,
             method=tiny.method,
         ),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - tiny.share,
             ratio_high=1 - tiny.sure_share / 2,
             method="removal of the tiny work; worst case half of it",

@@ -110,7 +110,7 @@ def explain(case: Case) -> Iterator[Finding]:
             evidence={"exposed_share": share, "gb_per_s": found.kind.gb_per_s},
             links=[f"/trace/copies/kinds/{found.row}"],
             cost=copy_cost(case, share, "copies from pageable memory beside no kernel"),
-            predicted_gain=copy_gain(case, share, "H2D"),
+            gain=copy_gain(case, share, "H2D"),
             confidence="high",
             advice=ADVICE,
             rewrite="DataLoader(..., pin_memory=True)",

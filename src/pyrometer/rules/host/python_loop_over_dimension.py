@@ -47,8 +47,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.loops import ElementLoop, element_loop, element_loops
 from pyrometer.rules.host.patterns.reads import hot_place
 from pyrometer.rules.host.patterns.rounds import rounds_of
@@ -157,7 +158,7 @@ def _finding(
         cost=case.cost_of(
             most, "trace: time of the loop's rounds, or of its function, as a share of the span"
         ),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - untraced(case, most, short=True).most,
             ratio_high=1 - untraced(case, least, short=True).least,
             method="removal of all rounds but one; at worst calls of 10 µs and more and moving the elements stay",

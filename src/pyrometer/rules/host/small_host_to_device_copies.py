@@ -142,7 +142,7 @@ def explain(case: Case) -> Iterator[Finding]:
             },
             links=[f"/trace/copies/kinds/{found.row}"],
             cost=copy_cost(case, share, "number of small copies times the longer of launch and copy"),
-            predicted_gain=copy_gain(case, share, "H2D"),
+            gain=copy_gain(case, share, "H2D"),
             confidence="high" if found.call is not None else "medium",
             advice=ADVICE,
             resource="copy:H2D",

@@ -41,8 +41,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     callers_of,
     calls_per_step,
@@ -205,7 +206,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 evidence={"share": part, "copies_per_step": per_step},
                 links=[one for one in [index_of(trace, OPS)] if one is not None],
                 cost=cost_of(case, part, "time of torch.cat in this function"),
-                predicted_gain=untraced(case, part).gain(
+                gain=untraced(case, part).gain(
                     "removal: one join copies as much as the last two rounds; at worst half of the rest is fixed cost",
                     best=1 - left,
                     worst=(1 - left) / 2,

@@ -47,8 +47,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.attention_pattern import Attention, written_out
 from pyrometer.rules.kernels.patterns.operators import (
     callers_of,
@@ -147,7 +148,7 @@ def _findings(
             evidence={"share": part},
             links=["/trace/top_lines"],
             cost=cost_of(case, part, "time of softmax, products, scaling and masks in this function"),
-            predicted_gain=untraced(case, part).gain(
+            gain=untraced(case, part).gain(
                 "bound: what the fused operator saved on one core at lengths from 128 to 2048",
                 best=GAIN_LOW,
                 worst=GAIN_HIGH,

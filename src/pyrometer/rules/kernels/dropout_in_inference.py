@@ -44,8 +44,10 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of, total_share
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare
@@ -162,9 +164,7 @@ def explain(case: Case) -> Iterator[Finding]:
             evidence={"active_dropouts": program.active_dropouts, "share": share},
             links=["/program/active_dropouts"],
             cost=cost_of(case, share, "time of dropout in the trace") if share else None,
-            predicted_gain=Gain(ratio_low=1 - share, ratio_high=1.0, method="removal of dropout")
-            if share
-            else None,
+            gain=Gain(ratio_low=1 - share, ratio_high=1.0, method="removal of dropout") if share else None,
             confidence="high",
             advice="Pass `training=self.training` to each functional dropout; if the answers shall be random (Monte Carlo "
             "dropout), ignore this finding.",
@@ -187,9 +187,7 @@ def explain(case: Case) -> Iterator[Finding]:
             where=place,
             evidence={"modules": [one.path for one in modules[:20]], "share": share},
             cost=Cost(seconds_per_step=spent_s, share=share, method=method),
-            predicted_gain=Gain(
-                ratio_low=1 - share, ratio_high=1.0, method=f"removal of the calls: {method}"
-            ),
+            gain=Gain(ratio_low=1 - share, ratio_high=1.0, method=f"removal of the calls: {method}"),
             fix_class="exact",
             confidence="medium",
             advice="Take them out when the model is loaded for inference; nn.Identity in their place saves a part of it.",

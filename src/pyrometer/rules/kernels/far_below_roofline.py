@@ -122,7 +122,7 @@ def explain(case: Case) -> Iterator[Finding]:
             },
             links=[f"/trace/roofline/{i}"],
             cost=cost_of(case, share, "its own time in the trace"),
-            predicted_gain=untraced(case, share).gain(
+            gain=untraced(case, share).gain(
                 "roofline: at best as fast as the peaks allow, at worst no faster",
                 best=1 - reached,
                 worst=0.0,

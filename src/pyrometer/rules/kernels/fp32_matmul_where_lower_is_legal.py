@@ -45,8 +45,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent, significant
-from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.devices import datasheet, lower_precisions
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
@@ -129,7 +130,7 @@ def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
         evidence={"share": found.share, **{f"{name}_over_float32": ratio for name, ratio in faster.items()}},
         links=found.links,
         cost=cost_of(case, found.share, "device time of float32 kernels outside of matrix units"),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - found.share * (1 - 1 / faster[best]),
             ratio_high=1.0,
             method=f"roofline: the rate of {best} over that of float32, by {peaks.source}",
@@ -199,7 +200,7 @@ def _on_cpu(case: Case, trace: RankReport) -> Iterator[Finding]:
             "/program/settings/cpu_bf16",
         ],
         cost=cost_of(case, share, "operators' own time in the trace"),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - share * (1 - CPU_BEST),
             ratio_high=1.0,
             method="bound: products of large matrices took 0.23 of their float32 time on one core with AVX512-BF16",

@@ -48,8 +48,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.better import Better
 from pyrometer.rules.kernels.patterns.operators import callers_of, cost_of, index_of, same_function
 from pyrometer.rules.kernels.patterns.wasteful_patterns import PATTERNS, Pattern
@@ -142,7 +143,7 @@ def explain(case: Case) -> Iterator[Finding]:
             evidence={"share": share, "expression": found.module.source(node)},
             links=[one for one in [index_of(case.trace, found.pattern.ops)] if one is not None],
             cost=cost_of(case, share, f"time of {op} in this function"),
-            predicted_gain=untraced(case, max(share, whole_share(case, found.pattern.ops, line))).gain(
+            gain=untraced(case, max(share, whole_share(case, found.pattern.ops, line))).gain(
                 "bound: the better operator took between these shares of the time on one core, by size; at best none where it "
                 "does work of a lower order",
                 best=1 if best < NOTHING else 1 - best,

@@ -42,8 +42,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     CONVOLUTIONS,
     cost_of,
@@ -111,7 +112,7 @@ def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
         evidence={"conversions": calls, "share": share},
         links=[f"/trace/top_kernels/{i}" for i, _ in kernels],
         cost=cost_of(case, share, "device time of the kernels that convert"),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - share, ratio_high=1 - share / 2, method="removal of the conversions; some may stay"
         ),
         confidence="high",
@@ -144,7 +145,7 @@ def _on_cpu(case: Case, trace: RankReport, program: Program) -> Iterator[Finding
         evidence={"convolutions": len(convolutions), "wide": len(wide), "share": share},
         links=[one for one in [index_of(trace, CONVOLUTIONS)] if one is not None],
         cost=cost_of(case, share, "own time of convolutions"),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - share * CPU_LOW,
             ratio_high=1 - share * CPU_HIGH,
             method="bound: what channels_last brought a small ResNet, and a single convolution, on one core",

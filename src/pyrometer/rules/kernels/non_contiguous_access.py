@@ -40,8 +40,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.kernels.patterns.operators import cost_of, shapes_of
 from pyrometer.rules.places import spoken
@@ -105,7 +106,7 @@ def explain(case: Case) -> Iterator[Finding]:
             cost=None
             if share is None
             else cost_of(case, share, "own time of this operator with these shapes"),
-            predicted_gain=None
+            gain=None
             if share is None
             else untraced(case, share).gain(
                 "bound: what the same layout saved of such calls on one core; making it there must cost nothing",

@@ -41,8 +41,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Finding, Gain
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import (
     MATRIX_PRODUCTS,
     cost_of,
@@ -148,7 +149,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 share,
                 "device time of this product; what of it the padding saves has to be measured",
             ),
-            predicted_gain=None if used else _without_tensor_cores(point, share),
+            gain=None if used else _without_tensor_cores(point, share),
             confidence="medium",
             advice=f"Pad {size} to {padded} (a multiple of 64 is better still) where the model is built, and cut the results.",
             resource=f"op:{product.op}",

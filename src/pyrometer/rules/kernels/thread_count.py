@@ -40,8 +40,10 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -121,7 +123,7 @@ def explain(case: Case) -> Iterator[Finding]:
             where=Place(),
             evidence=told,
             links=["/program/settings/threads", "/environment/cpu/usable_cpus", "/measurement/cpu_s"],
-            predicted_gain=Gain(
+            gain=Gain(
                 ratio_low=ratio,
                 ratio_high=1.0,
                 method="bound: as if all of it ran in parallel; at worst none",

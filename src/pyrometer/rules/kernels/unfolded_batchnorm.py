@@ -39,8 +39,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of, index_of, total_share
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -101,7 +102,7 @@ def explain(case: Case) -> Iterator[Finding]:
         cost=None
         if share is None
         else cost_of(case, share, "time of batch norm, by number of those that can go"),
-        predicted_gain=None
+        gain=None
         if share is None
         else untraced(case, share).gain(
             "removal of batch norm; at worst half of it, as the host's part may stay", worst=0.5

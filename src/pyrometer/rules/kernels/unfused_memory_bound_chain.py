@@ -48,8 +48,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_bytes, format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import Spot, function_at, module_of
 from pyrometer.rules.kernels.patterns.chains import Chains, chains_of
 from pyrometer.rules.kernels.patterns.operators import (
@@ -144,7 +146,7 @@ def _repeated(case: Case, chains: Chains) -> Finding:
         },
         links=[f"/trace/sequences/{i}" for i, _ in chains.sequences],
         cost=cost_of(case, chains.share, "own time of the parts that are bound by memory"),
-        predicted_gain=_measured(case) or chains.gain,
+        gain=_measured(case) or chains.gain,
         confidence="medium",
         advice=_advice(case, place, chains.operators, chains.bytes_per_part),
         rewrite=_rewrite(case, place),
@@ -168,7 +170,7 @@ def _of_one_shape(case: Case, chain: SameShape) -> Finding:
         },
         links=[f"/trace/roofline/{i}" for i, _ in chain.points],
         cost=cost_of(case, chain.share, "own time of these operators"),
-        predicted_gain=_measured(case)
+        gain=_measured(case)
         or Gain(
             ratio_low=1 - chain.share * (1 - 1 / chain.calls_per_step),
             ratio_high=1.0,

@@ -40,8 +40,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent
-from pyrometer.rules.finding import Finding, Gain, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -97,7 +99,7 @@ def explain(case: Case) -> Iterator[Finding]:
         },
         links=["/program/optimizer"],
         cost=cost_of(case, share, "phase of the optimizer"),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - share * low,
             ratio_high=1 - share * high,
             method="bound: what fusing saved on one core, for tensors of 16 to 2,250,000 elements"

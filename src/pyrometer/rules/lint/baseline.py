@@ -14,8 +14,9 @@ import msgspec
 
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
+from pyrometer.place import Place
 from pyrometer.record import Record, doc, from_json, to_json
-from pyrometer.rules.finding import Place, Suppressed
+from pyrometer.rules.finding import Suppressed
 from pyrometer.rules.lint.files import shown
 from pyrometer.rules.lint.result import LintFinding, LintResult
 from pyrometer.rules.measuring.unreadable_file import RULE as UNREADABLE

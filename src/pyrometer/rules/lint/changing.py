@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from pyrometer.advice import FixClass
 from pyrometer.errors import InputError
-from pyrometer.rules.finding import FixClass
 from pyrometer.rules.lint.excusing import excuse_file
 from pyrometer.rules.lint.files import SourceFile
 from pyrometer.rules.lint.fixing import FixedFile, fix_file, write_fixed

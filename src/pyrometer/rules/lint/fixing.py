@@ -10,9 +10,9 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from pyrometer.advice import FixClass
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
-from pyrometer.rules.finding import FixClass
 from pyrometer.rules.lint.check import Found, check_text
 from pyrometer.rules.lint.document import Document, read_document
 from pyrometer.rules.lint.files import SourceFile

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pyrometer.rules.finding import Place, Suppressed
+from pyrometer.place import Place
+from pyrometer.rules.finding import Suppressed
 from pyrometer.rules.lint.check import Checked, Found
 from pyrometer.rules.lint.document import Document
 from pyrometer.rules.lint.result import FileResult, LintFinding

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pyrometer.advice import Confidence
 from pyrometer.record import Record, doc
-from pyrometer.rules.finding import Confidence, Severity, Suppressed
+from pyrometer.rules.finding import Severity, Suppressed
 from pyrometer.rules.match import Fix
 
 

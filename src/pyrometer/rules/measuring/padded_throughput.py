@@ -48,8 +48,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_rate
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.measuring.patterns.timed import Timing, assigned_name, timings
 from pyrometer.rules.registry import declare

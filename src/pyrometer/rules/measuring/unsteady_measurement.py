@@ -44,8 +44,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pyrometer.bench.quality import Doubt
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, format_seconds
-from pyrometer.rules.finding import Finding, Place
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 

@@ -49,8 +49,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_bytes, format_percent
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.joining import function_at, module_of
 from pyrometer.rules.kernels.cat_in_loop import growths
 from pyrometer.rules.match import Match, match
@@ -164,7 +165,7 @@ def in_profile(case: Case) -> Iterator[Finding]:
             cost=Cost(
                 bytes=one.saves_bytes, method="peak less that of the same step with one preallocated tensor"
             ),
-            predicted_gain=one.gain,
+            gain=one.gain,
             confidence="high",
             advice=_advice(source),
             rewrite=one.advice.use,
@@ -208,7 +209,7 @@ def _finding(spent: Spent, case: Case, site: AllocationSite | None, source: Grow
             bytes=rehearsed.saves_bytes if rehearsed is not None else None,
             method="time of the joining operator in the trace",
         ),
-        predicted_gain=Gain(
+        gain=Gain(
             ratio_low=1 - share.most,
             ratio_high=1.0 if has_device(trace) and source is None else 1 - share.least * (1 - needed) / 2,
             saves_bytes=rehearsed.advice.saves_bytes if rehearsed is not None else None,

@@ -44,8 +44,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import Bytes, format_bytes, format_percent
-from pyrometer.rules.finding import Cost, Gain, Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -132,7 +133,7 @@ def _judge(case: Case, gap: Gap) -> Iterator[Finding]:
         },
         links=list(gap.links),
         cost=Cost(bytes=gap.unused, method="peak of reserved less peak of allocated memory"),
-        predicted_gain=None
+        gain=None
         if is_set
         else Gain(saves_bytes=gap.unused, method="bound: all of the gap, if all of it is fragmentation"),
         lever=None if is_set else RULE.lever,

@@ -52,8 +52,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_percent
-from pyrometer.rules.finding import Cost, Place
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.accumulating import step_loop
 from pyrometer.rules.memory.patterns.advised import advised
@@ -160,7 +161,7 @@ def explain(case: Case) -> Iterator[Finding]:
             *([rehearsed.link] if rehearsed is not None else []),
         ],
         cost=Cost(bytes=saves, method="activations at the peak that nothing goes backwards through"),
-        predicted_gain=rehearsed.gain if rehearsed is not None else None,
+        gain=rehearsed.gain if rehearsed is not None else None,
         confidence="high" if rehearsed is not None or records else "medium",
         advice=ADVICE,
         rewrite=rehearsed.advice.use if rehearsed is not None else "with torch.inference_mode():",

@@ -50,8 +50,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import format_about, format_bytes
-from pyrometer.rules.finding import Cost, Place
 from pyrometer.rules.memory.patterns.leaking import rate
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

@@ -71,8 +71,9 @@ from pyrometer.source.edit import replace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyrometer.advice import FixClass
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding, FixClass
+    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(

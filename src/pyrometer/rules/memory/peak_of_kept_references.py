@@ -39,8 +39,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
 from pyrometer.quantity import format_bytes, format_percent
-from pyrometer.rules.finding import Cost
 from pyrometer.rules.memory.patterns.advised import advised
 from pyrometer.rules.memory.patterns.peak import LIMITS, is_large, is_short
 from pyrometer.rules.registry import declare
@@ -87,7 +87,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 bytes=one.saves_bytes,
                 method="peak less that of the same step with these lives ended at their last use",
             ),
-            predicted_gain=one.gain,
+            gain=one.gain,
             fix_class=one.fix_class,
             confidence="high",
             advice=one.sentence,

@@ -52,7 +52,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.finding import Place
+from pyrometer.place import Place
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.memory.patterns.leaking import leak_finding, rate, sites
 from pyrometer.rules.registry import declare

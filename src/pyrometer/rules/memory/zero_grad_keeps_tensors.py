@@ -44,8 +44,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
 from pyrometer.quantity import format_bytes
-from pyrometer.rules.finding import Cost
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.advised import advised
 from pyrometer.rules.registry import declare
@@ -54,8 +54,9 @@ from pyrometer.source.edit import replace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyrometer.advice import FixClass
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding, FixClass
+    from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
 
 RULE = declare(
@@ -116,7 +117,7 @@ def explain(case: Case) -> Iterator[Finding]:
             },
             links=[one.link, "/memory/ledger_bytes/gradients"],
             cost=Cost(bytes=one.saves_bytes, method="peak less that of the same steps with gradients let go"),
-            predicted_gain=one.gain,
+            gain=one.gain,
             confidence="high",
             advice=one.sentence,
             rewrite=one.advice.use,

@@ -37,8 +37,8 @@ import statistics
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import significant
-from pyrometer.rules.finding import Place
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 

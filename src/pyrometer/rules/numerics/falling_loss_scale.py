@@ -37,8 +37,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
-from pyrometer.rules.finding import Cost, Place
 from pyrometer.rules.numerics.patterns.spots import cause, cure, story
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare

@@ -36,8 +36,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.place import Place
 from pyrometer.quantity import counted
-from pyrometer.rules.finding import Place
 from pyrometer.rules.numerics.patterns.spots import NOT_FINITE, cause, cure, story
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare

@@ -34,8 +34,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import significant
-from pyrometer.rules.finding import Place
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:

@@ -51,7 +51,10 @@ class IdleGap(Record, frozen=True, kw_only=True):
     dur_ns: int
     device: Annotated[int | None, doc("null without device work")]
     cause: Annotated[
-        str, doc("sync_drain, launch_starvation, turnaround, dependency, unknown; or no_operator")
+        str,
+        doc(
+            "sync_drain, launch_starvation, between_collectives, turnaround, dependency, unknown; or no_operator"
+        ),
     ]
     host: HostActivity
     where: Annotated[Where, doc("place of what the host did, else of the launch that ended the gap")]

@@ -16,8 +16,6 @@ from pyrometer.trace.program.rollup import roll_up
 from pyrometer.trace.rows import IntArray, mask_of, row_numbers
 from pyrometer.trace.trace import RankTrace
 
-FloatArray = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class CallTree:

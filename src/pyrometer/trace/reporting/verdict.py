@@ -1,4 +1,4 @@
-"""The answer to a trace in one sentence: what takes the time, and what bounds it."""
+"""The answer to a trace in one sentence: what bounds it, what takes most of that, and what could be won."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.analysis.recoverable import Recoverable
 from pyrometer.trace.jobs.job import Job
-from pyrometer.trace.reporting.causes import Cause, Code, find_causes
+from pyrometer.trace.program.where import Where
 from pyrometer.trace.reporting.rank_report import RankReport
+from pyrometer.trace.reporting.totals import LineTotal
 
 Bound = Literal[
     "compute",
@@ -47,14 +48,8 @@ OF_HOSTS: dict[Bound, tuple[str, ...]] = {
 }
 """The same without device work."""
 
-EXPLAINED_BY: dict[Bound, Code] = {
-    "compute": "operator",
-    "data": "data",
-    "host": "dispatch",
-    "python": "function",
-    "synchronisation": "synchronisation",
-}
-"""The cause that is told first; for all else it is the most telling one."""
+DOMINANT = 0.3
+"""Of the span, from which on one operator or function is named as what takes most of it."""
 
 REMOVABLE = frozenset({"data", "copy", "collective", "launch", "sync", "gap"})
 """Gains from what need not be there at all; of operators and lines only a supposed speed-up is known."""
@@ -87,14 +82,11 @@ class TraceVerdict(Record, frozen=True, kw_only=True):
         float, doc("of the span; of a step where the share of data is known without the profiler")
     ]
     sentence: Annotated[str, doc("for people")]
-    causes: Annotated[
-        list[Cause], doc("what it comes from, where that is plain; the sentence tells the first")
-    ] = []
     recoverable: Annotated[list[Recoverable], doc("the three largest predicted gains")] = []
 
 
 def judge(report: RankReport, *, data_share: Ratio | None = None) -> TraceVerdict:
-    """Say what bounds one rank, and what that comes from.
+    """Say what bounds one rank, and what takes most of it.
 
     Args:
         report: of the rank.
@@ -104,18 +96,58 @@ def judge(report: RankReport, *, data_share: Ratio | None = None) -> TraceVerdic
     if not report.span_ns:
         return TraceVerdict(rank=report.rank, bound="unrecorded", share=0.0, sentence=NOTHING)
     bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0, data_share=data_share)
-    sentence = SENTENCES[bound].format(share=format_percent(share))
-    causes = sorted(find_causes(report), key=lambda cause: cause.code != EXPLAINED_BY.get(bound))
-    sentence = "; ".join([sentence, *(cause.sentence for cause in causes[:1])])
-    sentence += _promise(report, data_share) if bound != "unrecorded" else ""
+    said = [SENTENCES[bound].format(share=format_percent(share)), _most(report, bound)]
+    if bound != "unrecorded":
+        said.append(_promise(report, data_share))
     return TraceVerdict(
         rank=report.rank,
         bound=bound,
         share=share,
-        sentence=sentence,
-        causes=causes,
+        sentence="; ".join(filter(None, said)),
         recoverable=report.recoverable[:3],
     )
+
+
+def _most(report: RankReport, bound: Bound) -> str:
+    """What takes most of the time that bounds, where one function or operator does; empty for all else."""
+    if bound == "data":
+        loading = _in(report.critical_path.loading)
+        return loading and f"loading is mostly {loading}"
+    if bound in {"compute", "operators"}:
+        return _largest_op(report) or _largest_line(report)
+    if bound == "synchronisation":
+        return _longest_wait(report)
+    return _largest_line(report) if bound == "python" else ""
+
+
+def _largest_op(report: RankReport) -> str:
+    device = report.num_kernels > 0
+    shares = {op.name: op.device_share if device else op.host_share for op in report.top_ops}
+    name = max(shares, key=lambda op: shares[op], default="")
+    if shares.get(name, 0.0) < DOMINANT:
+        return ""
+    users = [line for line in report.top_lines if name in {op.name for op in line.top_ops}]
+    user = max(users, key=lambda line: line.device_ns if device else line.self_ns, default=Where())
+    return f"{name} takes {format_percent(shares[name])} {_in(user)}".rstrip()
+
+
+def _largest_line(report: RankReport) -> str:
+    shares = [
+        (line.device_share if report.num_kernels else line.host_share, _in(line)) for line in report.top_lines
+    ]
+    share, place = max(shares, default=(0.0, ""))
+    # Threads that run at once can take more than the whole: that says nothing.
+    return f"{format_percent(share)} {place}" if DOMINANT <= share <= 1 and place else ""
+
+
+def _longest_wait(report: RankReport) -> str:
+    longest = max(report.sync_points, key=lambda point: point.total_ns, default=None)
+    return "" if longest is None else f"mostly in {longest.name} {_in(longest.where)}".rstrip()
+
+
+def _in(place: Where | LineTotal) -> str:
+    """A place of the program within a sentence; empty where it is not known."""
+    return "" if place.file is None else f"in {place.function} ({place.file.rpartition('/')[2]}:{place.line})"
 
 
 def _promise(report: RankReport, data_share: Ratio | None) -> str:
@@ -126,7 +158,7 @@ def _promise(report: RankReport, data_share: Ratio | None) -> str:
         if gain.kind in REMOVABLE
     ]
     ratio, name = min(gains, key=lambda gain: gain[0], default=(1.0, ""))
-    return f"; without {name}, {significant(1 / ratio)}× faster" if 0 < ratio < WORTH_SAYING else ""
+    return f"without {name}, {significant(1 / ratio)}× faster" if 0 < ratio < WORTH_SAYING else ""
 
 
 def judge_all(reports: Sequence[RankReport], job: Job | None) -> TraceVerdict | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,29 +19,14 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from pyrometer.errors import InputError, UserProgramError
-from pyrometer.memory.recording.steps import record_steps
-from pyrometer.quantity import Bytes, format_bytes, significant
-from pyrometer.record import Record, doc
+from pyrometer.quantity import significant
 from pyrometer.workload.batches import BatchStream
-from pyrometer.workload.changes.micro_batches import Reduction, in_parts, num_samples, part_sizes
+from pyrometer.workload.changes.micro_batches import Reduction, in_parts
 from pyrometer.workload.changes.results import results_of
 from pyrometer.workload.training import Training
 
 ROUNDING = 256
 """Relative differences up to so many units in the last place count as rounding: sums are taken in another order."""
-
-
-class MicroReport(Record, frozen=True, kw_only=True):
-    """What micro-batches bring, and whether they train the same."""
-
-    num_parts: int
-    sizes: Annotated[list[int], doc("samples of the parts of the first batch")]
-    equal: Annotated[bool, doc("gradients agree to rounding")]
-    max_error: Annotated[float, doc("norm of the difference of all gradients over their norm")]
-    why: Annotated[list[str], doc("why gradients cannot be equal; empty when they are")] = []
-    peak_before_bytes: Annotated[Bytes, doc("measured, of steps as written")]
-    peak_after_bytes: Annotated[Bytes, doc("measured, with micro-batches")]
-    sentence: str
 
 
 def micro_batched(
@@ -77,31 +62,6 @@ def micro_batched(
     return split
 
 
-def check_micro_batches(work: Training, num_parts: int, *, batch_dim: int = 0, seed: int = 0) -> MicroReport:
-    """Run steps with and without micro-batches: are the gradients equal, and what is the peak?
-
-    Raises:
-        InputError: the batches cannot be split.
-        UserProgramError: a step raised.
-    """
-    split = in_parts(work, num_parts, "mean", batch_dim)
-    error = _distance(work, split, seed)
-    equal = error <= _rounding(work)
-    before, after = record_steps(work).peak_bytes, record_steps(split).peak_bytes
-    with contextlib.closing(BatchStream(work.batches)) as stream:
-        sizes = part_sizes(num_samples(stream.next(), batch_dim), num_parts)
-    return MicroReport(
-        num_parts=num_parts,
-        sizes=sizes,
-        equal=equal,
-        max_error=error,
-        why=[] if equal else _why(work, num_parts, batch_dim, error, seed),
-        peak_before_bytes=before,
-        peak_after_bytes=after,
-        sentence=_sentence(num_parts, before, after, error, equal=equal),
-    )
-
-
 def _flat(results: dict[str, torch.Tensor]) -> torch.Tensor:
     gradients = [
         value.flatten().to(torch.float64) for name, value in sorted(results.items()) if name.endswith(".grad")
@@ -109,9 +69,9 @@ def _flat(results: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.cat(gradients) if gradients else torch.zeros(1, dtype=torch.float64)
 
 
-def _distance(work: Training, split: Training, seed: int) -> float:
+def _distance(work: Training, split: Training) -> float:
     """Norm of the difference of all gradients of the first step, over their norm."""
-    return _apart(_flat(results_of(work, seed)[0]), _flat(results_of(split, seed)[0]))
+    return _apart(_flat(results_of(work)[0]), _flat(results_of(split)[0]))
 
 
 def _apart(whole: torch.Tensor, parts: torch.Tensor) -> float:
@@ -182,7 +142,7 @@ _DROPPING = (
 )
 
 
-def _why(work: Training, num_parts: int, batch_dim: int, error: float, seed: int = 0) -> list[str]:
+def _why(work: Training, num_parts: int, batch_dim: int, error: float) -> list[str]:
     """What makes gradients differ, as far as it shows in the modules, or in trying."""
     figure = f"gradients differ by {significant(100 * error, 2)} % of their norm"
     found = [part for module in work.parts.modules for part in module.modules()]
@@ -195,7 +155,7 @@ def _why(work: Training, num_parts: int, batch_dim: int, error: float, seed: int
     if weighted:
         mean = f"{weighted[0]} with class weights is a mean over weights, of each part for itself"
         return [f"{figure}: {mean}; compute it with reduction='sum' and divide by the batch size"]
-    if _distance(work, in_parts(work, num_parts, "sum", batch_dim), seed) <= _rounding(work):
+    if _distance(work, in_parts(work, num_parts, "sum", batch_dim)) <= _rounding(work):
         return [f"{figure}: the loss is a sum over samples, not a mean; give reduction='sum'"]
     recurrent = sorted({type(part).__name__ for part in found if isinstance(part, nn.RNNBase)})
     if batch_dim == 0 and any(isinstance(p, nn.RNNBase) and not p.batch_first for p in found):
@@ -213,10 +173,3 @@ def _why(work: Training, num_parts: int, batch_dim: int, error: float, seed: int
 _SEES_BATCH = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _WEIGHTED = (nn.CrossEntropyLoss, nn.NLLLoss)
 _DRAWS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
-
-
-def _sentence(num_parts: int, before: Bytes, after: Bytes, error: float, *, equal: bool) -> str:
-    peaks = f"{num_parts} micro-batches: peak {format_bytes(before)} → {format_bytes(after)}"
-    if equal:
-        return f"{peaks}, gradients equal to rounding (difference {error:.1e} of their norm)"
-    return f"{peaks}, gradients DIFFER by {significant(100 * error, 2)} % of their norm"

@@ -91,25 +91,6 @@ def choice_of(model: StepModel, options: Sequence[int], *, proven: bool = True) 
     return Choice(chosen, model.peak(chosen), model.seconds(chosen), proven)
 
 
-def exhaustive(model: StepModel, limit_bytes: Bytes, limit_s: Seconds = math.inf) -> Choice | None:
-    """`cheapest` by trying everything; for small models."""
-    best: Choice | None = None
-    for chosen in _allowed_sets(model, (), 0):
-        choice = choice_of(model, chosen)
-        fits = choice.peak_bytes <= limit_bytes and choice.seconds <= limit_s
-        if fits and (best is None or choice.seconds < best.seconds):
-            best = choice
-    return best
-
-
-def _allowed_sets(model: StepModel, chosen: tuple[int, ...], start: int) -> Iterable[tuple[int, ...]]:
-    yield chosen
-    for index in range(start, len(model.options)):
-        extended = (*chosen, index)
-        if model.allowed(extended):
-            yield from _allowed_sets(model, extended, index + 1)
-
-
 class _Program:
     """The integer program of one model, with the rows that were needed so far."""
 

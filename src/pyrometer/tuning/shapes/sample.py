@@ -37,18 +37,6 @@ def read_sample(path: str | Path) -> list[dict[str, tuple[int, ...]]]:
     return found
 
 
-def sample_line(args_by_name: Mapping[str, Any]) -> str:
-    """The line of a call for such a file: the shapes of its tensors.
-
-    >>> sample_line({"x": torch.zeros(2, 3), "flag": True})
-    '{"x": [2, 3]}'
-    """
-    shapes = {
-        name: list(value.shape) for name, value in args_by_name.items() if isinstance(value, torch.Tensor)
-    }
-    return json.dumps(shapes)
-
-
 def sizes_in(axes: Axes, sample: Iterable[Shapes]) -> Counter[Sizes]:
     """How often each combination of varying sizes was seen.
 

@@ -17,12 +17,6 @@ Policy: TypeAlias = Literal["full", "keep-matmul", "keep-attention"]
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
-MEANING: dict[Policy, str] = {
-    "full": "everything inside is computed again",
-    "keep-matmul": "results of matrix products, convolutions and attention are kept, all else is computed again",
-    "keep-attention": "results of fused attention are kept, all else is computed again",
-}
-
 _ATTENTION = (
     "_scaled_dot_product_flash_attention",
     "_scaled_dot_product_flash_attention_for_cpu",

@@ -12,7 +12,6 @@ from typing import Annotated, Any, TypeAlias
 
 from pyrometer.record import Record, doc
 
-VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 _INTERVALS = 16
 """Powers of two from 1 MiB to 32 GiB that have their own number of divisions; the last is for all above."""
 _UNLIMITED = (1 << 63) - 1
@@ -108,10 +107,6 @@ def _backend(value: str) -> Problem:
     )
 
 
-def _anything(value: str) -> Problem:
-    return None if value else "a value is missing"
-
-
 KEYS: dict[str, _Check] = {
     "expandable_segments": _flag,
     "max_split_size_mb": _at_least(20),
@@ -157,24 +152,6 @@ def check_settings(text: str) -> SettingsCheck:
             problems.append(f"{key} is set twice; the last wins")
         values[key] = value
     return SettingsCheck(settings=_settings(values, text), problems=problems)
-
-
-def check_environment(environ: Mapping[str, str]) -> list[str]:
-    """What is wrong with the allocator's variables of an environment, in words.
-
-    >>> check_environment({"PYTORCH_CUDA_ALLOC_CONF": "a:1", "PYTORCH_ALLOC_CONF": "expandable_segments:True"})[0][:60]
-    'PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF are both set:'
-    """
-    given = [name for name in VARIABLES if environ.get(name)]
-    problems = []
-    if len(given) > 1:
-        problems.append(
-            f"{' and '.join(given)} are both set: torch reads the common keys from one and the CUDA keys from the other; "
-            f"keep {given[0]} only"
-        )
-    for name in given:
-        problems += [f"{name}: {problem}" for problem in check_settings(environ[name]).problems]
-    return problems
 
 
 def recorded_settings(raw: Mapping[str, Any]) -> SettingsCheck:

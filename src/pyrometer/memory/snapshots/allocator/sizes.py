@@ -14,7 +14,6 @@ SMALL_SEGMENT = 2 << 20
 LARGE_LIMIT = 10 << 20
 """Requests below share segments of 20 MiB; larger ones get their own."""
 LARGE_ROUND = 2 << 20
-MIB = 1 << 20
 
 
 def round_size(size: int, settings: AllocatorSettings) -> int:

@@ -12,7 +12,6 @@ SATURATING = frozenset({"Sigmoid", "Tanh", "Hardsigmoid", "Hardtanh", "Softsign"
 MANY_SATURATING = 4
 """Saturating activations in a row of layers, from which on gradients shrink by more than they should."""
 
-LINEAR = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
 NORMS = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "GroupNorm", "RMSNorm"})
 CONCENTRATED = 0.9
 """Of all parameters in one layer, above which width and depth are out of balance."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyrometer.rules.finding import Place
+from pyrometer.place import Place
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import Seconds, counted, format_seconds
-from pyrometer.rules.finding import Place
 
 if TYPE_CHECKING:
     from pyrometer.compiler.recompiles.record import ChangedInput, Recompile

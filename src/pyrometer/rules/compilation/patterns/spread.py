@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.advice import Cost
 from pyrometer.quantity import Seconds, counted, format_seconds
-from pyrometer.rules.finding import Cost
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport

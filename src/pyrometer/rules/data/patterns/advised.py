@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyrometer.evidence.data_share import DataShare, measured_share, watched_share
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.data.patterns.loaders import loader_calls
-from pyrometer.rules.finding import Cost, Finding, Gain, Place
+from pyrometer.evidence.data_share import DataShare, measured_share, watched_share
+from pyrometer.rules.finding import Finding
 from pyrometer.rules.untraced import phase_share
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ APART = 0.1
 """Of a step, beyond the interval of the measured one: so far apart, the watched steps are other steps."""
 
 
-def advised(rule: Rule, case: Case, *slugs: str, **fields: object) -> list[Finding]:
+def advised(rule: Rule, case: Case, *slugs: str, **fields: Any) -> list[Finding]:
     """One finding per advice with one of these slugs; `fields` replace what follows from the advice."""
     report = case.loading
     if report is None:
@@ -110,18 +112,18 @@ def facts(report: LoaderReport, case: Case) -> dict[str, Value]:
     }
 
 
-def _finding(rule: Rule, case: Case, report: LoaderReport, number: int, **fields: object) -> Finding:
+def _finding(rule: Rule, case: Case, report: LoaderReport, number: int, **fields: Any) -> Finding:
     advice = report.advice[number]
-    own: dict[str, object] = {
+    own: dict[str, Any] = {
         "message": advice.why,
         "where": loader_place(case),
         "evidence": facts(report, case),
         "links": [f"/loading/advice/{number}", "/loading/data_share"],
         "cost": waiting_cost(report, case),
-        "predicted_gain": gain_of(advice, report, free_ratio(report, case)),
+        "gain": gain_of(advice, report, free_ratio(report, case)),
         "confidence": "medium" if advice.saves_s is None or differing(report, case) else "high",
-        "advice": f"{advice.title[:1].upper()}{advice.title[1:]}: {advice.effect}.",
         "rewrite": advice.use,
         "resource": DATA,
     }
-    return rule.finding(**{**own, **fields})
+    text = f"{advice.title[:1].upper()}{advice.title[1:]}: {advice.effect}."
+    return rule.finding(advice=text, **{**own, **fields})

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.finding import Cost, Gain, Place
+from pyrometer.advice import Cost, Gain
+from pyrometer.place import Place
 from pyrometer.rules.host.patterns.reads import goes_to_cpu
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.places import place_of

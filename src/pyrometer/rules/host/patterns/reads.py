@@ -17,7 +17,7 @@ from pyrometer.rules.places import shortened
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
-    from pyrometer.rules.finding import Confidence
+    from pyrometer.advice import Confidence
     from pyrometer.source.module import Hot, Module
 
 CONVERSIONS = (

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import Confidence, Cost, Gain
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.finding import Confidence, Cost, Finding, Gain, Place, Severity
+from pyrometer.rules.finding import Finding, Severity
 from pyrometer.rules.host.patterns.claims import claimed
 from pyrometer.rules.host.patterns.rounds import FEWEST_ROUNDS, reading_ns
 from pyrometer.rules.joining import module_of
@@ -175,7 +177,7 @@ def _finding(rule: Rule, case: Case, stall: Stall, told: Told) -> Finding:
         },
         links=links_of(stall, report),
         cost=cost_of(stall, told.with_it),
-        predicted_gain=gain_of(stall, case, told.with_it),
+        gain=gain_of(stall, case, told.with_it),
         confidence=confidence_of(stall),
         advice=told.advice,
         rewrite=told.rewrite,

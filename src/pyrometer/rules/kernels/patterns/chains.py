@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.finding import Gain
+from pyrometer.advice import Gain
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
 from pyrometer.rules.kernels.patterns.operators import on_device
 from pyrometer.rules.sequences import is_tiny, memory_bound_ns, names_of

@@ -7,7 +7,8 @@ import json
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pyrometer.rules.finding import Cost, Place
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.rules.joining import Spot, function_at
 from pyrometer.rules.places import place_of
 from pyrometer.source.index import last_name

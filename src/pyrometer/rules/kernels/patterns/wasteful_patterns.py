@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.finding import FixClass
+from pyrometer.advice import FixClass
 from pyrometer.rules.kernels.patterns.better import Better, bracketed
 from pyrometer.rules.kernels.patterns.wasteful_products import (
     diagonal_matrix_times,

@@ -44,10 +44,6 @@ class Timing(NamedTuple):
         """Whether a node of the same function stands between the two readings."""
         return _end(self.start) <= _begin(node) < _begin(self.reading)
 
-    def encloses(self, node: ast.expr | ast.stmt) -> bool:
-        """Whether a node is around both readings, as a `with` or a loop is."""
-        return _begin(node) < _begin(self.start) and _end(self.difference) <= _end(node)
-
 
 @lru_cache(maxsize=4)
 def timings(module: Module) -> tuple[Timing, ...]:

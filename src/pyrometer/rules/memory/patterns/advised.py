@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.finding import FixClass, Gain, Place
+from pyrometer.advice import FixClass, Gain
+from pyrometer.place import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.finding import Place
+from pyrometer.place import Place
 from pyrometer.rules.joining import function_at
 from pyrometer.source.names import MISSING
 

@@ -6,8 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING, Literal
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
-from pyrometer.rules.finding import Cost, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyrometer.advice import Cost
+from pyrometer.place import Place
 from pyrometer.quantity import Bytes, Ratio, format_bytes, format_percent
-from pyrometer.rules.finding import Cost, Place
 from pyrometer.rules.memory.patterns.advised import Advised, advised
 from pyrometer.rules.rule import Limit
 
@@ -108,7 +109,7 @@ def of_advice(rule: Rule, case: Case, one: Advised, without: str, **fields: Any)
         },
         "links": [one.link],
         "cost": Cost(bytes=one.saves_bytes, method=f"peak less that of the same step {without}"),
-        "predicted_gain": one.gain,
+        "gain": one.gain,
         "advice": one.sentence,
         "rewrite": one.advice.use,
     }
@@ -162,7 +163,7 @@ def _finding(rule: Rule, case: Case, held: Held, chosen: list[Advised], *, domin
         },
         links=[*(f"/memory/ledger_bytes/{name}" for name in GROUPS[held.group]), best.link],
         cost=Cost(bytes=held.bytes, method="held at the recorded peak"),
-        predicted_gain=best.gain,
+        gain=best.gain,
         fix_class=best.fix_class,
         lever=best.lever,
         confidence="high" if best.advice.proved == "measured" else "medium",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.finding import Place
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.spent import Spent, calls_of, has_device
@@ -65,16 +65,17 @@ def findings(
     trace = case.trace
     assert trace is not None
     for spent in calls_of(case, pattern):
-        if spent.share < case.limit(rule, MIN_SHARE.name) or spent.calls_per_step < 1:
+        known_hot = bool(case.modules) or spent.calls_per_step * case.num_traced_steps > 1
+        if spent.share < case.limit(rule, MIN_SHARE.name) or spent.calls_per_step < 1 or not known_hot:
             continue
         where = _line(spent, case, calls)
         yield rule.finding(
-            message=f"{spent.calls_per_step:.3g} calls per step take {format_percent(spent.share, 2)} of it: each {told.does}",
+            message=f"{spent.calls_per_step:.3g}× per step, {format_percent(spent.share, 2)} of it: each call {told.does}",
             where=where,
             evidence={"calls_per_step": spent.calls_per_step, "share": round(spent.share, 4)},
             links=[f"/trace/call_tree/{spent.node}"],
             cost=case.cost_of(spent.share, "host time of the calls in the trace"),
-            predicted_gain=untraced(case, spent.share).gain(
+            gain=untraced(case, spent.share).gain(
                 "removal of the calls; at worst the device hides them, or half of the work comes back elsewhere",
                 worst=0.0 if has_device(trace) else 0.5,
             ),

@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.place import Place
 from pyrometer.quantity import Ratio
-from pyrometer.rules.finding import Place
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -1,0 +1,84 @@
+"""Advice: what to change, why here, what that brings, and what it may change in the results."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pyrometer.place import Place
+from pyrometer.quantity import Bytes, Seconds
+from pyrometer.record import Record, doc
+
+FixClass = Literal["exact", "tolerance", "semantic"]
+"""What the fix may change in the results: nothing, digits within a tolerance, or what is computed."""
+
+Confidence = Literal["high", "medium", "low"]
+"""high: measured or certain from the code; medium: inferred; low: a hint to look."""
+
+
+class Cost(Record, frozen=True, kw_only=True):
+    """What it costs now; at least one of the three is known, or the cost is null."""
+
+    seconds_per_step: Seconds | None = None
+    bytes: Annotated[Bytes | None, doc("of peak memory, or of what stays")] = None
+    share: Annotated[float | None, doc("of the step's time, 0 to 1")] = None
+    method: Annotated[str, doc("how it was estimated")]
+
+
+class Gain(Record, frozen=True, kw_only=True):
+    """What following the advice should bring; ratios are new over old time per step, below 1 is faster."""
+
+    ratio_low: Annotated[float | None, doc("best case; null where only memory or seconds are predicted")] = (
+        None
+    )
+    ratio_high: Annotated[float | None, doc("worst case")] = None
+    saves_bytes: Annotated[Bytes | None, doc("of the peak")] = None
+    saves_s: Annotated[Seconds | None, doc("of a step")] = None
+    measured: Annotated[bool, doc("the changed program was run; false: predicted")] = False
+    method: Annotated[str, doc("what-if, roofline, removal, measured, rehearsed, model or bound")]
+
+
+class Advice(Record, frozen=True, kw_only=True):
+    """One change to a program, with the evidence for it."""
+
+    slug: Annotated[str, doc("a stable name, such as expandable-segments; a rule's own advice has its name")]
+    title: Annotated[str, doc("what to do: a few words, or the whole sentences where `effect` is empty")]
+    why: Annotated[
+        str, doc("the evidence in this program, with figures; empty where a finding's message says it")
+    ] = ""
+    effect: Annotated[str, doc("what changes, and what it costs")] = ""
+    rewrite: Annotated[str | None, doc("code or setting to write; null where there is none")] = None
+    replaces: Annotated[
+        str | None, doc("the user's lines that the rewrite stands in for; null where none are known")
+    ] = None
+    fix_class: FixClass
+    lever: Annotated[str | None, doc("change that tuning can try; null where it is for a person")] = None
+    gain: Annotated[Gain | None, doc("null where none is predicted")] = None
+    where: Annotated[
+        Place | None, doc("of what it concerns the most; null: nowhere, or where its finding is")
+    ] = None
+
+    @property
+    def text(self) -> str:
+        """What to do and what that changes, as whole sentences.
+
+        >>> Advice(slug="pin-memory", title="pin the batches", effect="copies need not be waited for", fix_class="exact").text
+        'Pin the batches: copies need not be waited for.'
+        """
+        return sentence(f"{self.title}: {self.effect}" if self.effect else self.title)
+
+    @property
+    def saves_bytes(self) -> Bytes:
+        """Of the peak; 0 where that is not predicted."""
+        return (self.gain and self.gain.saves_bytes) or 0
+
+
+def sentence(text: str) -> str:
+    """With a capital letter, unless it begins with a name of the code, and a full stop.
+
+    >>> sentence("load with one worker"), sentence("nn.Identity takes its place.")
+    ('Load with one worker.', 'nn.Identity takes its place.')
+    """
+    said = text.strip()
+    if said.partition(" ")[0].isalpha():
+        said = said[:1].upper() + said[1:]
+    return said if not said or said[-1] in ".!?:" else f"{said}."
