@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from document_fixtures import changed
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
@@ -91,7 +92,7 @@ def test_every_phase_has_its_own_mark(documents):
 def test_untrusted_text_is_neither_markup_nor_an_escape_sequence(documents):
     document = documents["steady"]
     measurement = msgspec.structs.replace(document.measurement, name="[red]net[/red] \x1b[2Jgone\x07")
-    text = shown(view_of(msgspec.structs.replace(document, measurement=measurement)), force_terminal=True)
+    text = shown(view_of(changed(document, measurement=measurement)), force_terminal=True)
     assert "[red]net[/red]" in text
     assert "\x1b[2J" not in text
     assert "\x07" not in text
@@ -100,7 +101,7 @@ def test_untrusted_text_is_neither_markup_nor_an_escape_sequence(documents):
 def test_names_beyond_the_encoding_do_not_fail(documents):
     document = documents["steady"]
     measurement = msgspec.structs.replace(document.measurement, name="感知网络 🔥")
-    text = shown(view_of(msgspec.structs.replace(document, measurement=measurement)), encoding="ascii")
+    text = shown(view_of(changed(document, measurement=measurement)), encoding="ascii")
     assert "????" in text
 
 
@@ -109,7 +110,7 @@ def test_a_failure_is_the_headline_and_the_first_thing_to_do_once(documents):
     measurement = msgspec.structs.replace(
         document.measurement, complete=False, failure="step 37 raised ValueError: bad shape (train.py:40)"
     )
-    text = shown(view_of(msgspec.structs.replace(document, measurement=measurement)))
+    text = shown(view_of(changed(document, measurement=measurement)))
     assert text.startswith("failed in step 37: ValueError (train.py:40)\n")
     assert text.count("step 37 raised ValueError: bad shape") == 1
     assert text.index("First") < text.index("Latency")

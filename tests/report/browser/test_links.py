@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import TraceDocument
@@ -40,7 +41,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Exh
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     rank = read_trace(str(path)).ranks[0]
     exhibits = Exhibits(traces=[view_trace(rank)], tables=[tables_of(rank)])
-    return TraceDocument(target="trace.json", ranks=[report_rank(rank)]), exhibits
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(rank)]), exhibits
 
 
 @pytest.fixture(scope="module")

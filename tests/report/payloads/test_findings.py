@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
+from document_fixtures import changed
 
 import pyrometer.rules
 from pyrometer.advice import Advice
@@ -36,7 +36,7 @@ def finding(code: str, **more: object) -> Finding:
 @pytest.fixture
 def document(documents):
     found = [finding("PYR301", rewrite="num_workers=2"), finding("PYR301"), finding("PYR999", name="mine")]
-    return msgspec.structs.replace(documents["training"], findings=found)
+    return changed(documents["training"], findings=found)
 
 
 def test_one_block_tells_all_findings(document):
@@ -68,7 +68,7 @@ def test_each_finding_has_an_address_and_each_rule_one_explanation(document):
 
 def test_what_counts_the_same_cost_comes_after_what_does_not(documents):
     found = [finding("PYR301"), finding("PYR302", overlaps=["PYR301"]), finding("PYR101"), finding("PYR104")]
-    parts = finding_parts(msgspec.structs.replace(documents["training"], findings=found))
+    parts = finding_parts(changed(documents["training"], findings=found))
     assert [view.card.finding.code for view in parts["top"]] == ["PYR301", "PYR101", "PYR104"]
     assert parts["same_cost"] == "1 of the 4 cards count the same cost as one above them."
 
