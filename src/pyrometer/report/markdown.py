@@ -122,7 +122,7 @@ def _advice(block: shapes.AdviceCards) -> list[str]:
         for part in (
             f"#### {escape(advice.title + saving(advice))}",
             escape(advice.why),
-            code_block(advice.use),
+            code_block(advice.rewrite or ""),
             escape(advice.effect),
         )
     ]

@@ -275,7 +275,8 @@ def _advice(block: shapes.AdviceCards) -> RenderableType:
     parts: list[RenderableType] = []
     for advice in block.advice[:MOST_CARDS]:
         parts.append(Text.assemble(("→ ", "bold yellow"), (advice.title, "bold"), saving(advice)))
-        parts += [_indented(advice.why), _indented(advice.use, "green", 4), _indented(advice.effect, "dim")]
+        parts += [_indented(advice.why), _indented(advice.rewrite or "", "green", 4)]
+        parts.append(_indented(advice.effect, "dim"))
     return Group(*parts)
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pyrometer.report.facts.layout import Fact, Section, Table
 
 if TYPE_CHECKING:
+    from pyrometer.advice import Advice
     from pyrometer.bench.quality import Caveat
-    from pyrometer.loading.advice import LoaderAdvice
-    from pyrometer.memory.advice.record import Advice
     from pyrometer.report.charts.shares import Share
     from pyrometer.report.facts.compile_breaks import Card
     from pyrometer.report.facts.finding_views import FindingView
@@ -128,7 +127,7 @@ class Answers(NamedTuple):
 class AdviceCards(NamedTuple):
     """What to change, why, and what to write."""
 
-    advice: Sequence[Advice] | Sequence[LoaderAdvice]
+    advice: Sequence[Advice]
 
 
 class BreakCards(NamedTuple):
