@@ -38,6 +38,14 @@ def test_idle_time_after_short_kernels_is_told_apart(builder: Any) -> None:
     found = idle(builder.read())
     assert found.after_short_ns == 31_000
     assert found.attributed_ns == 31_000 + 40_000 + 108_000
+
+
+def test_a_long_gap_after_a_short_kernel_is_not_launching(builder: Any) -> None:
+    builder.launch("short", 0, 10, 5)
+    builder.op("aten::load", 20, 1_900)
+    builder.launch("last", 1_990, 2_000, 5)
+    found = idle(builder.read())
+    assert (found.attributed_ns, found.after_short_ns) == (1_985_000, 0)
     assert sum(group.after_short_ns for group in found.groups) == found.after_short_ns
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.bench.measurement import Measurement
-from pyrometer.evidence.data_share import DataShare, measured_share, watched_share
+from pyrometer.evidence.data_share import measured_share, watched_share
 from pyrometer.loading.report import LoaderReport, StageTime, Where
 from pyrometer.quantity import Seconds, counted, format_bytes, format_percent, format_seconds, significant
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
@@ -32,8 +32,11 @@ WHICH_STEPS = (
 )
 
 
-def apart(told: DataShare) -> str:
-    """The share of data beside that of a trace, which the profiler distorts."""
+def apart(m: Measurement | None, report: LoaderReport | None) -> str:
+    """The share of data beside that of a trace, which the profiler distorts; empty where no loader was watched."""
+    if report is None:
+        return ""
+    told = measured_share(m) or watched_share(report)
     page = "the measurement" if told.of == "measured" else "data loading"
     return f"Without the profiler, getting batches takes {format_percent(told.share)} of a step: see the page on {page}."
 

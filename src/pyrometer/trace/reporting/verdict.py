@@ -124,8 +124,8 @@ def _largest_op(report: RankReport) -> str:
     device = report.num_kernels > 0
     shares = {op.name: op.device_share if device else op.host_share for op in report.top_ops}
     name = max(shares, key=lambda op: shares[op], default="")
-    if shares.get(name, 0.0) < DOMINANT:
-        return ""
+    if not DOMINANT <= shares.get(name, 0.0) <= 1:
+        return ""  # on several threads at once: that says nothing
     users = [line for line in report.top_lines if name in {op.name for op in line.top_ops}]
     user = max(users, key=lambda line: line.device_ns if device else line.self_ns, default=Where())
     return f"{name} takes {format_percent(shares[name])} {_in(user)}".rstrip()

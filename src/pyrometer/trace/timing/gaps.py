@@ -18,7 +18,8 @@ other tools use for consecutive kernels."""
 
 
 ISSUING_NS = 1_000_000
-"""A pause up to this length between two collectives is the host issuing the next one; a longer one has other reasons."""
+"""A pause up to this length before a short kernel's or a collective's successor is the host issuing that; a longer one has other
+reasons."""
 
 
 def device_gaps(trace: RankTrace) -> pl.DataFrame:
