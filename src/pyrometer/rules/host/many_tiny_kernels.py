@@ -112,10 +112,9 @@ def explain(case: Case) -> Iterator[Finding]:
     updates = _updates(tiny.sites)
     if updates and not _can_be_fused(case):
         return
-    per = " per step" if case.trace is not None and case.trace.steps else ""
     yield RULE.finding(
         message=(
-            f"{tiny.per_step:,.0f} {tiny.what}{per} are below 10 µs, {format_percent(tiny.number_share)} of all; they cost "
+            f"{tiny.per_step:,.0f} {tiny.what}{case.per_step} are below 10 µs, {format_percent(tiny.number_share)} of all; they cost "
             f"{format_percent(tiny.share)} of the time, most of it{spoken(place) or ' in ' + one_line(place.op or 'many places')}"
         ),
         where=place,

@@ -132,7 +132,7 @@ def explain(case: Case) -> Iterator[Finding]:
         size = format_bytes(kind.total_bytes / max(kind.num_copies, 1))
         yield RULE.finding(
             message=(
-                f"{per_step:,.4g} copies of less than 64 KiB per step go to the device (mean {size}){spoken(found.place)}, "
+                f"{per_step:,.4g} copies of less than 64 KiB{case.per_step} go to the device (mean {size}){spoken(found.place)}, "
                 f"which costs {format_percent(share)} of the time"
             ),
             where=found.place,
