@@ -71,6 +71,11 @@ class Advice(Record, frozen=True, kw_only=True):
         """Of the peak; 0 where that is not predicted."""
         return (self.gain and self.gain.saves_bytes) or 0
 
+    @property
+    def saves_s(self) -> Seconds:
+        """Of a step; 0 where that is not predicted."""
+        return (self.gain and self.gain.saves_s) or 0.0
+
 
 def sentence(text: str) -> str:
     """With a capital letter, unless it begins with a name of the code, and a full stop.

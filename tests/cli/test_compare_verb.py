@@ -122,4 +122,4 @@ def test_only_what_both_runs_looked_at_is_compared(save, compare):
 
 def test_two_runs_of_one_clean_commit_are_proved_by_a_comparison_with_itself(save, compare):
     a, b = (save(age_s=age_s, commit=("0123456789abcdef", False)) for age_s in (60, 0))
-    assert "to prove a difference: pyrometer bench model.py:work --vs model.py:work\n" in compare(a, b)
+    assert "pyrometer bench model.py:work --vs model.py:work\n" in compare(a, b)

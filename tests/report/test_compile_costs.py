@@ -9,7 +9,7 @@ from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCo
 from pyrometer.compiler.inspection.record import GraphRuntime, Runtime
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.report import html
-from pyrometer.report.compile_context import REST
+from pyrometer.report.chapters.compile import REST
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.facts import compile as of_compile
 from pyrometer.report.payloads.compile_cost import compile_content

@@ -16,7 +16,7 @@ from pyrometer.numerics.report import Gradients, LayerGradient, NonFinite, Numer
 from pyrometer.place import Place
 from pyrometer.report import html
 from pyrometer.report.documents import CheckDocument
-from pyrometer.report.findings_context import SHOWN_ON, WORDS, shown_in
+from pyrometer.report.facts.finding_views import SHOWN_ON, WORDS, shown_in
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding
 from pyrometer.workload.program.record import InputTensor, OptimizerFact, Program

@@ -11,10 +11,9 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.advice import Advice, Gain
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.difference import diff_memory
 from pyrometer.memory.place import HeldBytes
 from pyrometer.memory.profile import (
@@ -40,10 +39,10 @@ from pyrometer.memory.snapshots.report import (
 from pyrometer.memory.timeline import PhaseSpan, Timeline
 from pyrometer.record import to_dict
 from pyrometer.report import html, markdown, terminal
+from pyrometer.report.chapters.memory import SLOTS, ledger_shares
 from pyrometer.report.charts.stacked_area import stacked_area
 from pyrometer.report.documents import CheckDocument, Document, MemoryDocument, SnapshotDocument
 from pyrometer.report.kinds import kind_of
-from pyrometer.report.memory_context import SLOTS, ledger_shares
 from pyrometer.tuning.checkpointing.record import CheckpointPlan, GradientMatch, PlanPoint, StepFigures
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -121,9 +120,10 @@ def profile(text: str = "", **changes: object) -> MemoryProfile:
                 slug="checkpoint",
                 title=f"compute activations again{text}",
                 why=f"200 MiB of activations{text}",
-                use=f"pm.plan_checkpoints(work){text}",
+                fix_class="exact",
+                rewrite=f"pm.plan_checkpoints(work){text}",
                 effect=f"the peak falls{text}",
-                saves_bytes=150 * MIB,
+                gain=Gain(saves_bytes=150 * MIB, method="predicted: replayed"),
             )
         ],
         notes=[f"not told{text}"],
@@ -260,11 +260,12 @@ def loading(text: str = "") -> LoaderReport:
         worker_busy=0.99,
         worker_memory_bytes=80 * MIB,
         advice=[
-            LoaderAdvice(
+            Advice(
                 slug="add-workers",
                 title=f"add workers{text}",
                 why="they are busy",
-                use="num_workers=4",
+                fix_class="exact",
+                rewrite="num_workers=4",
                 effect="e",
             )
         ],

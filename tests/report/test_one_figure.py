@@ -21,8 +21,10 @@ from pyrometer.memory.profile import Fit, MemoryProfile, ProcessLevels
 from pyrometer.memory.timeline import Timeline
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_seconds
-from pyrometer.report import html, markdown, page_context, terminal
+from pyrometer.record import to_dict
+from pyrometer.report import html, markdown, terminal
 from pyrometer.report.attachments import Exhibits
+from pyrometer.report.chapters.documents import tell
 from pyrometer.report.documents import CheckDocument, TraceDocument
 from pyrometer.report.facts import trace_document as of_trace
 from pyrometer.report.facts.findings import cards, reading_section
@@ -124,12 +126,14 @@ def waiting(document: CheckDocument | None = None) -> Finding:
 def views(document: CheckDocument) -> dict[str, str]:
     """Every view as plain text; figures keep their unit beside them."""
     console = Console(file=io.StringIO(), width=200)
-    console.print(terminal.check_view(document))
-    console.print(terminal.check_summary(document))
+    console.print(terminal.view(document, brief=False))
+    console.print(terminal.view(document))
     page = re.sub(r"<(script|style)\b.*?</\1>", " ", html.page(document), flags=re.DOTALL)
     return {
         "terminal": flat(console.file.getvalue()),  # type: ignore[attr-defined]
-        "markdown": flat("\n".join(markdown.check_blocks(document)).replace("\\", "").replace("*", "")),
+        "markdown": flat(
+            markdown.render_document("check", to_dict(document)).replace("\\", "").replace("*", "")
+        ),
         "page": flat(re.sub(r"<[^>]+>", " ", page)),
         "blocks": " ".join(block.content.decode() for block in blocks_of(document, Exhibits())),
     }
@@ -196,8 +200,8 @@ def test_each_peak_has_one_name_and_each_name_one_figure(
 
 
 def test_the_overview_leads_with_the_peak_of_the_headline(document: CheckDocument) -> None:
-    figures = page_context.check_context(document)["measured"]["figures"]
-    assert [(one.label, one.value) for one in figures if "Peak" in one.label] == [
+    (figures,) = (chapter for chapter in tell(document).chapters if chapter.slug == "figures")
+    assert [(one.label, one.value) for one in figures.blocks[0].facts if "Peak" in one.label] == [
         ("Peak of tensors and scratch", "330 MiB")
     ]
 

@@ -17,7 +17,7 @@ from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.compiler.report import CompileReport
 from pyrometer.record import from_dict, to_json
 from pyrometer.report import html
-from pyrometer.report.compile_context import MOST_PICTURE_BYTES
+from pyrometer.report.charts.graphs import MOST_PICTURE_BYTES
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.payloads.block import READABLE_BYTES
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from pyrometer.source import program as sources
-from pyrometer.source.program import is_library, program_modules
+from pyrometer.source.program import program_modules
 from pyrometer.workload.target import entries_of, parse_target
 
 Write = Callable[..., Path]
@@ -81,17 +81,6 @@ def test_a_byte_order_mark_is_no_fault(write: Write) -> None:
 
 def test_libraries_and_files_of_other_kinds_are_not_read(write: Write) -> None:
     assert names(Path(torch.__file__), write("notebook.ipynb", "{}"), write("missing/x.txt")) == []
-    assert is_library(Path(torch.__file__))
-    assert is_library(Path(textwrap.__file__))
-    assert not is_library(write("train.py"))
-
-
-def test_a_folder_that_only_begins_like_a_librarys_is_the_users(
-    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(sources, "_LIBRARIES", (str(tmp_path / "lib"),))
-    assert not is_library(write("library_of_mine/train.py"))
-    assert is_library(write("lib/json.py"))
 
 
 def test_a_repository_is_cut_at_the_nearest_files(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

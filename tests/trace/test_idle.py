@@ -38,6 +38,14 @@ def test_idle_time_after_short_kernels_is_told_apart(builder: Any) -> None:
     found = idle(builder.read())
     assert found.after_short_ns == 31_000
     assert found.attributed_ns == 31_000 + 40_000 + 108_000
+
+
+def test_a_long_gap_after_a_short_kernel_is_not_launching(builder: Any) -> None:
+    builder.launch("short", 0, 10, 5)
+    builder.op("aten::load", 20, 1_900)
+    builder.launch("last", 1_990, 2_000, 5)
+    found = idle(builder.read())
+    assert (found.attributed_ns, found.after_short_ns) == (1_985_000, 0)
     assert sum(group.after_short_ns for group in found.groups) == found.after_short_ns
 
 
@@ -210,3 +218,23 @@ def test_a_trace_of_a_device_alone_has_gaps_with_nothing_recorded(builder: Any) 
     builder.device("kernel", "b", 30, 10)
     gap = only_gap(builder)
     assert (gap.cause, gap.host.kind, gap.host.name) == ("unknown", "nothing", None)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "pause_us", "between"),
+    [(0, 200, 2), (1, 200, 2), (2, 200, 0), (0, 2000, 0)],
+    ids=["nothing", "a copy", "work", "too long"],
+)
+def test_pauses_between_collectives_that_the_host_issues_one_by_one(
+    builder: Any, kernels: int, pause_us: float, between: int
+) -> None:
+    clock = 0.0
+    for number in range(3):
+        builder.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", clock, clock + 6, 20, stream=20)
+        clock += 26
+        for _ in range(kernels if number < 2 else 0):
+            builder.launch("copy", clock + 20, clock + 26, 2)
+            clock += 28
+        clock += pause_us
+    causes = [group for group in idle(builder.read()).groups if group.cause == "between_collectives"]
+    assert sum(group.num_gaps for group in causes) == (between and 2 * (1 + kernels))

@@ -17,7 +17,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.explain import explain
 from pyrometer.rules.settings import RuleSettings
-from pyrometer.source.program import is_library
+from pyrometer.source.ownership import owner_of
 from pyrometer.workload.workload import Workload
 
 
@@ -59,9 +59,8 @@ def diagnose_checkup(found: Checkup, options: CheckOptions) -> Diagnosis:
 
 def _caller() -> tuple[Path, ...]:
     """The nearest file on the stack that is neither ours nor a library's; a notebook or a prompt has none."""
-    ours = Path(__file__).parents[1]
     for frame in inspect.stack(context=0):
         path = Path(frame.filename)
-        if path.is_file() and ours not in path.resolve().parents and not is_library(path):
+        if path.is_file() and owner_of(frame.filename) == "user":
             return (path,)
     return ()

@@ -75,9 +75,9 @@ def command(
     if as_json:
         print_document(document)
     else:
-        from pyrometer.report.terminal import render_document
+        from pyrometer.report.terminal import view
 
-        print_view(render_document(kind, to_dict(document)))
+        print_view(view(document))
     return code
 
 

@@ -81,9 +81,9 @@ def command(
     if as_json:
         print_document(document)
     else:
-        from pyrometer.report.terminal import check_summary, check_view
+        from pyrometer.report.terminal import view
 
-        print_view(check_view(document) if full else check_summary(document), stderr=is_script)
+        print_view(view(document, brief=not full), stderr=is_script)
     return exit_code_of_checkup(checkup)
 
 

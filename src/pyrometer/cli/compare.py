@@ -28,11 +28,11 @@ def command(store: Store, *, a: str, b: str, as_json: bool, page: Path | None) -
     for display: a verdict needs `pyrometer bench A --vs B`, which runs both in turns.
     """
     from pyrometer.report.comparing import compare_stored
-    from pyrometer.report.run_views import comparison_view
+    from pyrometer.report.terminal import view
 
     document, exhibits = compare_stored(store, store.load(a), store.load(b))
     write_page(document, page, exhibits, store_location=None)
     if as_json:
         print_document(document)
     else:
-        print_view(comparison_view(document))
+        print_view(view(document))

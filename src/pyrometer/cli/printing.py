@@ -40,10 +40,9 @@ def print_result(document: Document, *, as_json: bool, stderr: bool = False) -> 
     if as_json:
         print_document(document)
         return
-    from pyrometer.report.kinds import kind_of
-    from pyrometer.report.terminal import VIEWS
+    from pyrometer.report.terminal import view
 
-    print_view(VIEWS[kind_of(document)](document), stderr=stderr)
+    print_view(view(document), stderr=stderr)
 
 
 def print_view(*views: RenderableType, stderr: bool = False) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.advice import Advice
 from pyrometer.loading.epochs import epoch_step_s, steps_per_epoch
-from pyrometer.loading.model import LoaderModel
+from pyrometer.loading.model import LoaderModel, modelled
 from pyrometer.loading.report import LoaderReport
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.loading.stages import LoadingPass
@@ -26,13 +26,13 @@ WORTH_HAVING = 0.03
 """A predicted gain below this share of the step is not worth a word."""
 
 
-def advise(report: LoaderReport, seen: LoadingPass) -> list[LoaderAdvice]:
+def advise(report: LoaderReport, seen: LoadingPass) -> list[Advice]:
     """Every change that fits, the largest gain first; those without a predicted gain last."""
     found = [advice for check in CHECKS if (advice := check(report, seen)) is not None]
-    return sorted(found, key=lambda advice: -(advice.saves_s or 0.0))
+    return sorted(found, key=lambda advice: -advice.saves_s)
 
 
-def _more_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+def _more_workers(report: LoaderReport, seen: LoadingPass) -> Advice | None:
     model, now = seen.model, seen.settings
     if report.verdict not in {"serial", "starved-steady"} or model is None or seen.start.refused:
         return None
@@ -45,14 +45,16 @@ def _more_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | Non
         return None
     cpu = model.batch_cpu_s / max(model.batch_s, 1e-12)
     kept = wanted.persistent_workers and not now.persistent_workers
-    return LoaderAdvice(
+    return Advice(
         slug="more-workers",
+        fix_class="semantic",
+        lever="num_workers",
         title=f"load with {counted(wanted.num_workers, 'worker')}{', kept between epochs' if kept else ''}",
         why=f"a batch takes {format_seconds(model.batch_s)} to make, {_on_cpu(cpu)}, and the step without "
         f"data {format_seconds(model.compute_s)}{_start_of(report, seen)}",
-        use=f"DataLoader(..., {wanted.keywords})",
+        rewrite=f"DataLoader(..., {wanted.keywords})",
         effect=_effect_of(wanted, seen, kept=kept),
-        saves_s=now_s - step_s,
+        gain=modelled(now_s - step_s),
     )
 
 
@@ -115,7 +117,7 @@ def _effect_of(wanted: LoaderSettings, seen: LoadingPass, *, kept: bool) -> str:
     return "; ".join(parts)
 
 
-def _cheaper_samples(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+def _cheaper_samples(report: LoaderReport, seen: LoadingPass) -> Advice | None:
     model = seen.model
     if report.verdict not in {"serial", "starved-steady"} or model is None:
         return None
@@ -123,34 +125,37 @@ def _cheaper_samples(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | 
     over_s = best_s - model.compute_with_receive_s
     if over_s < 0.2 * best_s:
         return None
-    return LoaderAdvice(
+    return Advice(
         slug="cheaper-samples",
+        fix_class="semantic",
         title="make each sample cheaper",
         why=f"a batch takes {format_seconds(model.batch_cpu_s)} of CPU time; {model.cpus:g} CPUs make no more than one per "
         f"{format_seconds(model.batch_cpu_s / model.cpus)}, however many workers there are",
-        use="decode once and store the result (np.save, torch.save), decode smaller, or move work to the device",
+        rewrite="decode once and store the result (np.save, torch.save), decode smaller, or move work to the device",
         effect="the only change that helps once all CPUs are busy; costs disk space or preparation",
-        saves_s=over_s,
+        gain=modelled(over_s),
     )
 
 
-def _deeper_queue(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+def _deeper_queue(report: LoaderReport, seen: LoadingPass) -> Advice | None:
     now = seen.settings
     if report.verdict != "bursty":
         return None
     deeper = msgspec.structs.replace(now, prefetch_factor=4 * (now.prefetch_factor or 1))
     extra = (deeper.capacity - now.capacity) * report.batch_bytes
-    return LoaderAdvice(
+    return Advice(
         slug="deeper-queue",
+        fix_class="exact",
+        lever="prefetch_factor",
         title=f"let each worker prepare {deeper.prefetch_factor} batches",
         why=f"the workers are fast enough on average, but the queue of {now.capacity} batches runs empty: single batches take far "
         "longer than others",
-        use=f"DataLoader(..., {deeper.keywords})",
+        rewrite=f"DataLoader(..., {deeper.keywords})",
         effect=f"slow batches are absorbed; costs {format_bytes(extra)} of shared memory",
     )
 
 
-def _keep_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+def _keep_workers(report: LoaderReport, seen: LoadingPass) -> Advice | None:
     now, batches = seen.settings, report.epoch_batches
     if not now.num_workers or now.persistent_workers or not batches:
         return None
@@ -158,36 +163,40 @@ def _keep_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | Non
     if report.first_batch_s < LONG_START * epoch_s:
         return None
     keeping = msgspec.structs.replace(now, persistent_workers=True)
-    return LoaderAdvice(
+    return Advice(
         slug="persistent-workers",
+        fix_class="semantic",
+        lever="persistent_workers",
         title="keep the workers between epochs",
         why=f"an epoch of {batches:,} batches waits {format_seconds(report.first_batch_s)} for its workers to start",
-        use=f"DataLoader(..., {keeping.keywords})",
+        rewrite=f"DataLoader(..., {keeping.keywords})",
         effect="workers start once; what the program changes in the dataset between epochs no longer reaches them",
         # The first batch must be made all the same.
-        saves_s=now.num_workers * seen.start.each_s / batches if seen.costs else None,
+        gain=modelled(now.num_workers * seen.start.each_s / batches) if seen.costs else None,
     )
 
 
-def _no_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+def _no_workers(report: LoaderReport, seen: LoadingPass) -> Advice | None:
     model, now = seen.model, seen.settings
     if not now.num_workers or model is None:
         return None
     saves_s = report.measured_step_s - model.step_s(0)
     if saves_s < WORTH_HAVING * report.measured_step_s or report.data_share < HEALTHY:
         return None
-    return LoaderAdvice(
+    return Advice(
         slug="no-workers",
+        fix_class="semantic",
+        lever="num_workers",
         title="load in the training process",
         why=f"making a batch takes {format_seconds(model.data_s(0))}, getting it from a worker {format_seconds(report.wait_s)}",
-        use="DataLoader(..., num_workers=0)",
+        rewrite="DataLoader(..., num_workers=0)",
         effect="no process, no queue and no copy between them; prefetch_factor, persistent_workers, timeout and "
         "multiprocessing_context go with the workers",
-        saves_s=saves_s,
+        gain=modelled(saves_s),
     )
 
 
-def _fewer_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+def _fewer_workers(report: LoaderReport, seen: LoadingPass) -> Advice | None:
     model, now = seen.model, seen.settings
     if report.verdict != "healthy" or now.num_workers < 2 or model is None:
         return None
@@ -200,58 +209,64 @@ def _fewer_workers(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | No
     if enough > now.num_workers / 2:
         return None
     freed = (report.worker_memory_bytes or 0) * (1 - enough / now.num_workers)
-    return LoaderAdvice(
+    return Advice(
         slug="fewer-workers",
+        fix_class="semantic",
+        lever="num_workers",
         title=f"{counted(enough, 'worker')} would do",
         why=f"a batch takes {format_seconds(model.batch_s)} to make and the step {format_seconds(model.compute_s)}; "
         f"{counted(now.num_workers, 'worker')} are idle most of the time",
-        use=f"DataLoader(..., {now.with_workers(enough).keywords})",
+        rewrite=f"DataLoader(..., {now.with_workers(enough).keywords})",
         effect=f"the same step with about {format_bytes(freed)} less memory, and a sooner first batch",
     )
 
 
-def _fewer_threads(_report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+def _fewer_threads(_report: LoaderReport, seen: LoadingPass) -> Advice | None:
     dataset_s = sum(cost.dataset_s for cost in seen.costs)
     cpu_s = sum(cost.cpu_s for cost in seen.costs)
     if seen.settings.num_workers < 2 or dataset_s <= 0 or cpu_s < MANY_THREADS * dataset_s:
         return None
-    return LoaderAdvice(
+    return Advice(
         slug="one-thread-per-worker",
+        fix_class="tolerance",
         title="let each worker decode with one thread",
         why=f"each of {seen.settings.num_workers} workers keeps {cpu_s / dataset_s:.1f} CPUs busy; there are {seen.cpus:g}",
-        use="worker_init_fn: cv2.setNumThreads(0), threadpoolctl.threadpool_limits(1); or OMP_NUM_THREADS=1 before the start",
+        rewrite="worker_init_fn: cv2.setNumThreads(0), threadpoolctl.threadpool_limits(1); or OMP_NUM_THREADS=1 before the start",
         effect="workers do not take CPUs from each other; torch's own threads are limited in workers already",
     )
 
 
-def _pinned(report: LoaderReport, seen: LoadingPass) -> LoaderAdvice | None:
+def _pinned(report: LoaderReport, seen: LoadingPass) -> Advice | None:
     copying = next((stage for stage in report.stages if stage.name == "h2d"), None)
     if seen.device != "cuda" or seen.settings.pin_memory or copying is None or copying.share < WORTH_HAVING:
         return None
     pinned = LoaderSettings(**{**msgspec.structs.asdict(seen.settings), "pin_memory": True})
-    return LoaderAdvice(
+    return Advice(
         slug="pin-memory",
+        fix_class="semantic",
+        lever="pin_memory",
         title="pin the batches",
         why=f"copying the batch to the device takes {format_seconds(copying.per_step_s)} per step, from pageable memory",
-        use=f"DataLoader(..., {pinned.keywords}) and tensor.to(device, non_blocking=True)",
+        rewrite=f"DataLoader(..., {pinned.keywords}) and tensor.to(device, non_blocking=True)",
         effect="the copy is faster and need not be waited for; costs page-locked host memory",
     )
 
 
-def _room_in_shared_memory(report: LoaderReport, _seen: LoadingPass) -> LoaderAdvice | None:
+def _room_in_shared_memory(report: LoaderReport, _seen: LoadingPass) -> Advice | None:
     free = report.shm_free_bytes
     if free is None or report.shm_needed_bytes <= free / 2:
         return None
-    return LoaderAdvice(
+    return Advice(
         slug="shared-memory",
+        fix_class="exact",
         title="give the container more shared memory",
         why=f"a full queue needs {format_bytes(report.shm_needed_bytes)} in /dev/shm, where {format_bytes(free)} are free",
-        use=f"docker run --shm-size={-(-2 * report.shm_needed_bytes // 2**20)}m, or a smaller prefetch_factor",
+        rewrite=f"docker run --shm-size={-(-2 * report.shm_needed_bytes // 2**20)}m, or a smaller prefetch_factor",
         effect="workers do not die of a bus error when the queue fills",
     )
 
 
-CHECKS: tuple[Callable[[LoaderReport, LoadingPass], LoaderAdvice | None], ...] = (
+CHECKS: tuple[Callable[[LoaderReport, LoadingPass], Advice | None], ...] = (
     _more_workers,
     _cheaper_samples,
     _deeper_queue,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.advice import Advice
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.record import Record, doc
@@ -87,5 +87,5 @@ class LoaderReport(Record, frozen=True, kw_only=True):
     start_method: Annotated[str | None, doc("fork, forkserver or spawn; null without a DataLoader")] = None
     epoch_batches: Annotated[int | None, doc("batches of an epoch; null where the loader cannot tell")] = None
     num_steps: Annotated[int, doc("steps that the figures are from")] = 0
-    advice: list[LoaderAdvice] = []
+    advice: list[Advice] = []
     notes: Annotated[list[str], doc("what limits these figures")] = []

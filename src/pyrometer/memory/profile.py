@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyrometer.memory.advice.record import Advice
+from pyrometer.advice import Advice
 from pyrometer.memory.place import HeldBytes
 from pyrometer.memory.timeline import Timeline
 from pyrometer.quantity import Bytes, Ratio

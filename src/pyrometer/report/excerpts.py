@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pyrometer.place import Place
 from pyrometer.report.attachments import FunctionLines, SourceText
 from pyrometer.report.documents import CheckDocument, Document
-from pyrometer.report.findings_context import views
+from pyrometer.report.facts.finding_views import views
 
 AROUND = 4
 """Lines before and behind a finding's own."""

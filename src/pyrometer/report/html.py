@@ -17,19 +17,34 @@ from pyrometer.errors import InputError
 from pyrometer.files import replacing
 from pyrometer.report import kinds
 from pyrometer.report.attachments import Exhibits
+from pyrometer.report.chapters.documents import tell
+from pyrometer.report.charts.graphs import pictures
+from pyrometer.report.charts.shares import share_bar
 from pyrometer.report.documents import Document
+from pyrometer.report.drawings import drawn
 from pyrometer.report.excerpts import excerpts
+from pyrometer.report.facts import compile_breaks, surroundings
 from pyrometer.report.facts import memory as of_memory
-from pyrometer.report.facts import surroundings
-from pyrometer.report.facts.layout import percent, spans
+from pyrometer.report.facts.layout import percent, shortened, spans
 from pyrometer.report.inline import inline, script
-from pyrometer.report.navigation import assemble, page_of, part_places, replaced
-from pyrometer.report.page_context import VIEWS, Context
+from pyrometer.report.navigation import assemble, replaced
+from pyrometer.report.page_parts import (
+    PageParts,
+    anchor,
+    attributes,
+    counted,
+    first_screen,
+    folded_parts,
+    parted,
+)
 from pyrometer.report.payloads.beside import beside_script
 from pyrometer.report.payloads.block import document_element, element
 from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.report.templating import environment
 from pyrometer.report.widgets import places
+
+MOST_ROWS = 25
+"""Rows of a table; the document holds more."""
 
 
 def render_document(kind: str, document: dict[str, Any], exhibits: Exhibits | None = None) -> str:
@@ -44,24 +59,24 @@ def render_document(kind: str, document: dict[str, Any], exhibits: Exhibits | No
 def page(document: Document, exhibits: Exhibits | None = None) -> str:
     """The page that shows a document; the same document and exhibits give the same bytes."""
     kind = kinds.kind_of(document)
-    template, view = VIEWS[kind]
     shown = exhibits or Exhibits()
     blocks = list(blocks_of(document, shown))
     widgets = list(places(block.name for block in blocks))
-    shell: Context = {
-        "kind": kind,
-        "document": document,
-        "target": surroundings.named_target(document),
-        "style": inline("report.css"),
-        "early": inline("theme.js"),
-        "app": script({place.widget for place in widgets}),
-        "data": document_element(kind, document),
-        "missing": shown.missing,
-        "excerpts": excerpts(document, shown.sources),
-        "blocks": [*map(element, blocks), *beside_script(blocks)],
-        "widgets": widgets,
-    }
-    return _templates().get_template(template).render(**shell, **view(document))
+    told = tell(document)
+    return _template().render(
+        kind=kind,
+        document=document,
+        target=surroundings.named_target(document),
+        style=inline("report.css"),
+        early=inline("theme.js"),
+        app=script({place.widget for place in widgets}),
+        data=document_element(kind, document),
+        missing=shown.missing,
+        blocks=[*map(element, blocks), *beside_script(blocks)],
+        told=told,
+        screen=first_screen(told),
+        page=PageParts(widgets, excerpts(document, shown.sources), folded_parts(told, widgets)),
+    )
 
 
 def write_report(document: Document, path: Path, exhibits: Exhibits | None = None) -> Path:
@@ -99,16 +114,24 @@ def failed_in(headline: str) -> Markup:
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def _template() -> jinja2.Template:
     templates = environment("pyrometer.report")
     templates.filters |= {
+        "anchor": anchor,
         "assemble": assemble,
-        "page": page_of,
+        "attributes": attributes,
+        "counted": counted,
+        "drawn": drawn,
+        "exactness": lambda name: compile_breaks.EXACTNESS.get(name, name),
         "failed_in": failed_in,
-        "part_places": part_places,
+        "kind": lambda block: type(block).__name__,
+        "parted": parted,
         "percent": percent,
+        "pictures": pictures,
         "replaced": replaced,
         "saving": of_memory.saving,
+        "share_bar": share_bar,
+        "shortened": lambda table: shortened(table, MOST_ROWS),
         "spans": spans,
     }
-    return templates
+    return templates.get_template("page.html.j2")

@@ -1,6 +1,6 @@
 """The kinds of documents that can be looked at again, each with its record type.
 
-A new kind is added here and in the `VIEWS` of `terminal`, `markdown` and `html`.
+A new kind is added here and in `chapters.documents`.
 """
 
 from __future__ import annotations

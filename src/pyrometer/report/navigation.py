@@ -33,22 +33,6 @@ PAGES = {
 }
 """All pages in their order, with their titles."""
 
-_CHAPTERS = {
-    "overview timeline": "breakdown",
-    "timeline": "steps path",
-    "findings": "gains",
-    "flame": "tree",
-    "operators": "operators lines modules kernels copies phases",
-    "roofline": "roofline",
-    "idle": "idle gaps sync launches",
-    "memory": "allocations",
-    "ranks": "ranks matched stragglers collectives pipeline",
-    "quality": "health capture",
-    "overview comparison": "evidence parts",
-    "comparison": "groups changed nodes difference",
-}
-_PAGES = {slug: page for page, slugs in _CHAPTERS.items() for slug in slugs.split()}
-
 REPLACED = {
     "breaks": "breaks",
     "compile": "recompiles compiling-bar",
@@ -69,23 +53,6 @@ _NAMED = re.compile(r'(?<= )(id|aria-labelledby|aria-describedby)="([^"]*)"')
 _TO_PAGE = re.compile(r'<a class="to-page" href="#(/\w+|[\w-]+)"[^<>]*>.*?</a>', re.DOTALL)
 
 
-def page_of(slug: str, kind: str, *, leads: bool = True) -> str:
-    """The pages, separated by spaces, that show a chapter of a trace.
-
-    Args:
-        slug: the chapter.
-        kind: of the document; one about nothing but a trace has no findings, so gains stand on its overview.
-        leads: whether it is about the rank that the overview tells of.
-
-    >>> page_of("breakdown", "trace"), page_of("breakdown", "trace", leads=False), page_of("idle", "check")
-    ('overview timeline', 'timeline', 'idle')
-    >>> page_of("gains", "check"), page_of("gains", "trace")
-    ('findings', 'overview operators')
-    """
-    pages = "overview operators" if (slug, kind) == ("gains", "trace") else _PAGES.get(slug, "operators")
-    return pages if leads else pages.removeprefix("overview ")
-
-
 def replaced(slug: str, widgets: Iterable[Place], rank: str = "") -> str:
     """The attribute of a chapter that an interactive part of the same page stands for; nothing where none does.
 
@@ -103,21 +70,6 @@ def replaced(slug: str, widgets: Iterable[Place], rank: str = "") -> str:
         for place in widgets
     )
     return " data-static" if stands else ""
-
-
-def part_places(sections: Iterable[tuple[str, bool]]) -> Markup:
-    """The attributes of the heading of some chapters: it stands where one of them does, and folds where all of them fold.
-
-    Args:
-        sections: the pages of each chapter, and whether an interactive part stands for it.
-
-    >>> str(part_places([("timeline", False), ("flame", True), ("idle", True), ("idle", False)]))
-    'data-page="timeline flame idle" data-static-on="flame"'
-    """
-    told = [(page, folds) for pages, folds in sections for page in pages.split()]
-    pages = list(dict.fromkeys(page for page, _ in told))
-    folded = [page for page in pages if (page, False) not in told]
-    return Markup('data-page="{}" data-static-on="{}"').format(" ".join(pages), " ".join(folded))
 
 
 class Entry(NamedTuple):

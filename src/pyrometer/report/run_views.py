@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from pyrometer.quantity import format_bytes
-from pyrometer.report.facts import comparison as of_comparison
 from pyrometer.report.facts.comparison import commit, taken
-from pyrometer.report.facts.layout import Table as Columns
 from pyrometer.report.glyphs import Portable
-from pyrometer.report.run_documents import CompareDocument
 from pyrometer.store.run import Pruned, RunSummary
 
 
@@ -33,26 +30,6 @@ def provenance_view(run: RunSummary, command: list[str]) -> RenderableType:
     return Portable(Text(" · ".join(part for part in parts if part), style="dim"))
 
 
-def comparison_view(document: CompareDocument) -> RenderableType:
-    """What the two took and why that is no verdict, then both beside each other and what changed."""
-    comparison = document.comparison
-    rows: list[RenderableType] = [
-        Text(of_comparison.headline(comparison), style="bold"),
-        Text(comparison.note),
-        *(Text(f"! {told}", style="yellow") for told in of_comparison.cautions(comparison)),
-        Text(""),
-        _titled(of_comparison.side_table(comparison)),
-        Text(""),
-        _titled(of_comparison.figure_table(comparison)),
-        Text(""),
-    ]
-    for section in of_comparison.sections(comparison):
-        if section.table is not None:
-            rows += [Text(section.title, style="bold"), _titled(section.table), Text("")]
-    rows.append(Text(f"to prove a difference: {comparison.prove_with}"))
-    return Portable(Group(*rows))
-
-
 def pruned_view(pruned: Pruned, *, dry_run: bool) -> RenderableType:
     """What was removed."""
     verb = "would remove" if dry_run else "removed"
@@ -69,11 +46,4 @@ def _grid(*columns: str) -> Table:
     for column in columns:
         table.add_column(no_wrap=column == "run")
     table.add_row(*(Text(column, style="dim") for column in columns))
-    return table
-
-
-def _titled(content: Columns) -> Table:
-    table = _grid(*content.columns)
-    for row in content.rows:
-        table.add_row(*(Text(cell) for cell in row))
     return table

@@ -1,327 +1,194 @@
-"""What the terminal shows: rich renderables of records. The first line is the answer."""
+"""Documents on a terminal: the answer, then a row per chapter."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.bench.measurement import Measurement, PhaseTime
+from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.quality import Caveat, Doubt
 from pyrometer.bench.stability import Soak
-from pyrometer.checkup.checkup import Checkup
 from pyrometer.quantity import format_seconds
-from pyrometer.report import kinds
-from pyrometer.report import terminal_layout as layout
+from pyrometer.report.chapters import chapter as shapes
+from pyrometer.report.chapters.chapter import Chapter, Told
+from pyrometer.report.chapters.documents import tell, tell_stored
 from pyrometer.report.charts.bins import bin_count, count_bins
 from pyrometer.report.charts.forest import ratio_scale
 from pyrometer.report.charts.scale import fit
-from pyrometer.report.charts.shares import Share
-from pyrometer.report.documents import (
-    BenchDocument,
-    CalibrationDocument,
-    CheckDocument,
-    MatrixDocument,
-    TargetDocument,
-    TraceDocument,
-)
-from pyrometer.report.facts import calibration as of_calibration
-from pyrometer.report.facts import cold as of_cold
-from pyrometer.report.facts import compile as of_compile
-from pyrometer.report.facts import findings as of_findings
-from pyrometer.report.facts import loading as of_loading
-from pyrometer.report.facts import matrix as of_matrix
-from pyrometer.report.facts import measurement as of_measurement
-from pyrometer.report.facts import memory as of_memory
-from pyrometer.report.facts import soak as of_soak
-from pyrometer.report.facts import surroundings, trace_words
-from pyrometer.report.facts import trace as of_rank
-from pyrometer.report.facts import trace_document as of_trace
+from pyrometer.report.documents import CheckDocument, Document
+from pyrometer.report.facts import compile_breaks
 from pyrometer.report.facts import trace_gains as of_gains
-from pyrometer.report.facts import verdict as of_verdict
-from pyrometer.report.facts.layout import Section, Table, percent
-from pyrometer.report.glyphs import Portable, ShareBar, interval_line, phase_mark, sparkline
-from pyrometer.report.run_views import comparison_view
-from pyrometer.report.terminal_compile import compile_view, compiled_rows
-from pyrometer.report.terminal_findings import audit_view, finding_rows, reading_rows
-from pyrometer.report.terminal_memory import loading_rows, memory_rows, memory_view, snapshot_view
+from pyrometer.report.facts.findings import Card, stands_alone
+from pyrometer.report.facts.layout import Fact, Table, percent, shortened
+from pyrometer.report.facts.memory import saving
+from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
+from pyrometer.series import thinned
 from pyrometer.trace.analysis.what_if import WhatIf
-from pyrometer.trace.reporting.rank_report import RankReport
 
-OUTCOME_STYLES = {"faster": "bold green", "slower": "bold red", "same": "bold", "undecided": "bold yellow"}
 AXIS_CELLS = 50
+FEWEST_CELLS = 12
+"""Of a first column that gives way."""
 
-TRACE_ROWS = 6
-"""layout.Rows of each table of a trace; the page and the document hold more."""
+MOST_ROWS = 8
+"""Rows of a table; the page and the document hold more."""
 
+MOST_CARDS = 5
+"""Findings that are printed in full, and pieces of advice."""
 
-def render_document(kind: str, document: dict[str, Any]) -> RenderableType:
-    """Render a stored document.
+MOST_LINES = 12
+"""Findings that are printed in a line."""
 
-    Raises:
-        InputError: the kind is unknown, or the document does not fit it.
-    """
-    record = kinds.read_document(kind, document)
-    return VIEWS[kind](record)
-
-
-def measurement_view(measurement: Measurement) -> RenderableType:
-    """A measurement: answer, step split, latency, cold start, memory, quality."""
-    rows = _failed_rows(measurement) + _measurement_rows(measurement, measurement.phases)
-    return layout.page(*_measurement_head(measurement), rows)
-
-
-def verdict_view(verdict: Verdict) -> RenderableType:
-    """A verdict: the sentence, the ratios, what they rest on."""
-    return layout.page(*_verdict_head(verdict), _verdict_rows(verdict))
-
-
-def bench_view(document: BenchDocument) -> RenderableType:
-    """What `pyrometer bench` prints."""
-    rows: layout.Rows = []
-    head = layout.head(f"nothing was measured of {document.target}", "")
-    if document.verdict is not None:
-        head = _verdict_head(document.verdict)
-        rows += _verdict_rows(document.verdict)
-    if document.measurement is not None:
-        if document.verdict is None:
-            head = _measurement_head(document.measurement)
-        rows += _failed_rows(document.measurement)
-        rows += _measurement_rows(document.measurement, document.measurement.phases)
-    if document.cold is not None:
-        told = [of_cold.headline(document.cold), of_cold.subtitle(document.cold)]
-        rows.append(("Starts", Group(*map(Text, told), layout.table(of_cold.stage_table(document.cold)))))
-    if document.soak is not None:
-        rows += _soak_rows(document.soak)
-    if document.loading is not None:
-        rows += loading_rows(document.loading)
-    return layout.page(*head, rows + _machine_rows(document))
-
-
-def check_view(document: CheckDocument | Checkup) -> RenderableType:
-    """All that `pyrometer check` found: `--full`, and `pyrometer show`."""
-    rows = _failed_rows(document.measurement) + _explained_rows(document)
-    if document.measurement is not None:
-        rows += _measurement_rows(document.measurement, [] if document.trace else document.phases)
-    rows += _script_rows(document)
-    if document.trace is not None:
-        rows += _trace_rows(document.trace, of_rank.check_sections(document.trace, document.capture))
-    if document.compiled is not None:
-        rows += compiled_rows(document.compiled)
-    if document.memory_profile is not None:
-        rows += memory_rows(document.memory_profile, advised=not document.findings)
-    if document.loading is not None:
-        rows += loading_rows(document.loading, advised=not document.findings)
-    return layout.page(*_check_head(document), rows + _note_rows(document) + _machine_rows(document))
-
-
-def check_summary(document: CheckDocument) -> RenderableType:
-    """What `pyrometer check` prints: the answer, the findings, the reading, and one line of each observer."""
-    m = document.measurement
-    rows = _failed_rows(m) + _explained_rows(document)
-    if m is not None:
-        rows.append(("Step", layout.facts(of_measurement.cold(m))))
-        rows.append(("Quality", _measured_quality(m)))
-    if document.trace is not None:
-        chapters = of_rank.check_sections(document.trace, document.capture)
-        rows += _trace_rows(document.trace, [one for one in chapters if one.slug == "breakdown"])
-    rows += [(label, Text(told)) for label, told in _observers(document)]
-    rows += _script_rows(document) + _note_rows(document) + _machine_rows(document)
-    if document.run_id is not None:
-        rows.append(("", Text(MORE.format(run=document.run_id), style="dim")))
-    return layout.page(*_check_head(document), rows)
-
+STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
+MARKS = {"error": "!! ", "warning": "→ ", "info": "· "}
+TONES = {
+    "faster": "bold green", "slower": "bold red", "undecided": "bold yellow", "fine": "green", "look": "yellow", "bad": "bold red",
+    "pass": "green", "fail": "bold red", "unknown": "yellow", "not applicable": "dim",
+}  # fmt: skip
+"""How what stands well or not is coloured."""
 
 MORE = "every chapter: the report, `pyrometer show {run}`, or --full; a finding: `pyrometer rule CODE`"
 
 
-def _observers(document: CheckDocument) -> list[tuple[str, str]]:
-    said = []
-    if document.compiled is not None:
-        said.append(("Compile", of_compile.headline(document.compiled)))
-    if document.memory_profile is not None:
-        said.append(("Peak", of_memory.headline(document.memory_profile)))
-    if document.loading is not None:
-        said.append(("Data", of_loading.headline(document.loading)))
-    return said
+def render_document(kind: str, document: dict[str, Any]) -> RenderableType:
+    """Render a stored document, whole.
+
+    Raises:
+        InputError: the kind is unknown, or the document does not fit it.
+    """
+    return _laid_out(tell_stored(kind, document))
 
 
-def _check_head(document: CheckDocument | Checkup) -> tuple[RenderableType, RenderableType]:
-    if document.measurement is None:
-        head = layout.head(f"no step was seen in {document.target}", "")
-    else:
-        head = _measurement_head(document.measurement)
-    if document.trace_verdict is None:
-        return head
-    return Group(head[0], Text(document.trace_verdict.sentence)), head[1]
-
-
-def _explained_rows(document: CheckDocument | Checkup) -> layout.Rows:
-    if not document.reading:
-        return []  # stored before there were rules
-    return finding_rows(document.findings) + reading_rows(document.reading)
-
-
-def _script_rows(document: CheckDocument | Checkup) -> layout.Rows:
-    if document.script is None:
-        return []
-    return [("Script", layout.facts(surroundings.script_facts(document.script)))]
-
-
-def _note_rows(document: CheckDocument | Checkup) -> layout.Rows:
-    hidden = of_findings.suppressed_text(document.suppressed)
-    return [("Note", Text(note)) for note in [*document.notes, *([hidden] if hidden else [])]]
-
-
-def trace_view(document: TraceDocument) -> RenderableType:
-    """What `pyrometer trace` prints."""
-    head = layout.head(of_trace.headline(document), of_trace.subtitle(document))
-    rows: layout.Rows = []
-    for part in of_trace.parts(document, most_ranks=1):
-        if part.title:
-            rows.append((part.title, Text()))
-        rows += _trace_rows(part.report, part.sections)
-    return layout.page(*head, rows)
-
-
-def _trace_rows(report: RankReport | None, sections: Sequence[Section]) -> layout.Rows:
-    return [
-        (section.slug.capitalize(), _section(report, section))
-        for section in sections
-        if section.slug not in of_rank.DRAWN
-    ]
+def view(document: Document, *, brief: bool = True) -> RenderableType:
+    """What a verb prints: the short answer or all, and where it is kept."""
+    told = tell(document)
+    kept: list[tuple[str, RenderableType]] = []
+    if isinstance(document, CheckDocument) and document.report_path is not None:
+        kept.append(("Report", Text(document.report_path)))
+    if document.run_id is not None:
+        more = brief and isinstance(document, CheckDocument)
+        kept.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
+        kept += [("", Text(MORE.format(run=document.run_id), style="dim"))] if more else []
+    return _laid_out(told.in_brief() if brief else told, kept, brief=brief)
 
 
 def frame_view(frame: pl.DataFrame) -> RenderableType:
     """The answer to a query, whole."""
     rows = [tuple("" if cell is None else str(cell) for cell in row) for row in frame.iter_rows()]
     words = frozenset(i for i, dtype in enumerate(frame.dtypes) if not dtype.is_numeric())
-    return Portable(layout.table(Table(tuple(frame.columns), rows, words)))
+    return Portable(_Columns(Table(tuple(frame.columns), rows, words)))
 
 
 def what_if_view(found: WhatIf) -> RenderableType:
     """A prediction in one line, and what it rests on."""
-    head = layout.head(of_gains.headline(found), of_gains.subtitle(found))
-    return layout.page(*head, [("Note", Text(note)) for note in [found.method, *found.notes]])
+    answer = shapes.Answer(of_gains.headline(found), of_gains.subtitle(found))
+    notes = [shapes.Text(note) for note in [found.method, *found.notes]]
+    return _laid_out(Told(answer, [Chapter("note", "", notes)]))
 
 
-def _section(report: RankReport | None, section: Section) -> RenderableType:
-    parts: list[RenderableType] = [layout.facts(section.facts)] if section.facts else []
-    if section.slug == "breakdown" and report is not None:
-        shares = trace_words.part_shares(report.breakdown_ns)
-        parts.append(ShareBar([part.share for part in shares], [part.slot for part in shares]))
-        parts.append(_legend(shares))
-    elif section.table is not None:
-        parts.append(layout.table(section.table._replace(rows=section.table.rows[:TRACE_ROWS])))
-    return Group(*parts)
-
-
-def _legend(shares: Sequence[Share]) -> RenderableType:
+def _laid_out(
+    told: Told, kept: Sequence[tuple[str, RenderableType]] = (), *, brief: bool = False
+) -> RenderableType:
     grid = Grid.grid(padding=(0, 2, 0, 0))
-    for part in shares:
-        mark, colour = phase_mark(part.slot)
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(ratio=1)
+    for chapter in told.chapters:
+        if any(not isinstance(block, LINES) for block in chapter.blocks):
+            grid.add_row()
+        lead = [Text(said, style="dim") for said in ([] if brief and chapter.says else chapter.lead)]
+        says = [Text(chapter.says)] if chapter.says else []
         grid.add_row(
-            Text.assemble((mark, colour), " ", part.name), Text(percent(part.share)), Text(part.said)
+            _label(chapter),
+            Group(*says, *lead, *(LAYOUTS[type(block)](block) for block in chapter.blocks)),
         )
-    return grid
+    for label, content in kept:
+        grid.add_row(label, content)
+    return Portable(Group(*_head(told.answer), grid))
 
 
-def calibration_view(document: CalibrationDocument) -> RenderableType:
-    """What `pyrometer calibrate` prints."""
-    found = document.calibration
-    rows: layout.Rows = [("Apart", layout.table(of_calibration.resolution_table(found)))]
-    rows.append(("Quality", _quality(found.advice, of_calibration.trust(found))))
-    if found.peaks is not None:
-        rows.append(("Peaks", layout.table(of_calibration.peak_table(found.peaks))))
-        if found.peaks.skipped:
-            rows.append(("", layout.table(of_calibration.skipped_table(found.peaks))))
-    head = layout.head(of_calibration.headline(found), of_calibration.subtitle(found))
-    return layout.page(*head, rows + _machine_rows(document))
+def _label(chapter: Chapter) -> str:
+    if chapter.rank:
+        return chapter.title if chapter.place == "part" else chapter.slug.capitalize()
+    return chapter.label or chapter.slug.capitalize()
 
 
-def matrix_view(document: MatrixDocument) -> RenderableType:
-    """What `pyrometer bench --matrix` prints."""
-    found = document.matrix
-    tables = [of_matrix.main_table(found), of_matrix.tail_table(found), of_matrix.cost_table(found)]
-    rows: layout.Rows = list(zip(("Cells", "Tails", "Costs"), map(layout.cell_table, tables), strict=True))
-    rows.insert(1, ("", Text(of_matrix.LEGEND, style="dim")))
-    if found.rejected:
-        rows.append(("Rejected", layout.table(of_matrix.rejection_table(found), "left")))
-    head = layout.head(of_matrix.headline(found), of_matrix.subtitle(found))
-    return layout.page(*head, rows + _machine_rows(document))
+def _head(answer: shapes.Answer) -> list[RenderableType]:
+    bound = [Text(answer.bound)] if answer.bound else []
+    cautions = [Text(f"! {caution}", style="yellow") for caution in answer.cautions]
+    headline = _flow(answer.headline, TONES.get(answer.tone, "bold"))
+    return [headline, *bound, *([_flow(answer.subtitle, "dim")] if answer.subtitle else []), *cautions]
 
 
-VIEWS: dict[str, Callable[[Any], RenderableType]] = {
-    "audit": audit_view,
-    "bench": bench_view,
-    "calibration": calibration_view,
-    "check": check_view,
-    "compare": comparison_view,
-    "compile": compile_view,
-    "matrix": matrix_view,
-    "memory": memory_view,
-    "snapshot": snapshot_view,
-    "trace": trace_view,
-}
+def _flow(text: str, style: str) -> RenderableType:
+    """A line that is broken only between its parts."""
+    return Flow([Text(part) for part in text.split(" · ")], style)
 
 
-def _measurement_head(m: Measurement) -> tuple[RenderableType, RenderableType]:
-    return layout.head(of_measurement.headline(m), of_measurement.subtitle(m))
+def _facts(facts: Sequence[Fact], *, apart: bool = False) -> RenderableType:
+    lines = [Text.assemble((f"{fact.label} ", "dim"), fact.line) for fact in facts]
+    return Group(*lines) if apart else Flow(lines)
 
 
-def _verdict_head(v: Verdict) -> tuple[RenderableType, RenderableType]:
-    return layout.head(of_verdict.headline(v), of_verdict.subtitle(v), OUTCOME_STYLES[v.outcome])
+class _Columns:
+    """A table whose first column gives way as long as the others, which are figures, stay whole beside it."""
+
+    def __init__(self, content: Table) -> None:
+        self.content = content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns = [
+            [row[i] for row in (self.content.columns, *self.content.rows)]
+            for i in range(1, len(self.content.columns))
+        ]
+        figures = sum(max(map(cell_len, column)) + 2 for column in columns)
+        is_whole = not self.content.words and FEWEST_CELLS + 2 + figures <= options.max_width
+        grid = Grid.grid(padding=(0, 2, 0, 0))
+        grid.add_column(min_width=FEWEST_CELLS if is_whole else None)
+        for index in range(1, len(self.content.columns)):
+            grid.add_column(justify="left" if index in self.content.words else "right", no_wrap=is_whole)
+        grid.add_row(*[Text(column, style="dim") for column in self.content.columns])
+        for row in self.content.rows:
+            grid.add_row(*map(Text, row))
+        yield grid
 
 
-def _measurement_rows(m: Measurement, phases: Sequence[PhaseTime]) -> layout.Rows:
-    rows: layout.Rows = []
-    if phases:
-        rows.append(("Step", _phases(phases)))
-    rows.append(("Latency", _latency(m)))
-    rows.append(("Cold", layout.facts(of_measurement.cold(m))))
-    rows.append(("Work", layout.facts(of_measurement.work(m))))
-    if m.memory is not None:
-        rows.append(("Memory", layout.facts(of_measurement.memory_facts(m.memory))))
-    rows.append(("Quality", _measured_quality(m)))
-    return rows
+def _rows(block: shapes.Rows) -> RenderableType:
+    return _Columns(block.table if block.is_whole else shortened(block.table, MOST_ROWS))
 
 
-def _failed_rows(m: Measurement | None) -> layout.Rows:
-    """The first thing to do where the program failed."""
-    first = of_measurement.mending(m) if m is not None else None
-    return [] if first is None else [("First", _quality([first], ""))]
+def _shares(block: shapes.Shares) -> RenderableType:
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column()
+    for _ in range(2):
+        grid.add_column(justify="right")
+    for part in block.shares:
+        mark, colour = phase_mark(part.slot)
+        name = Text.assemble((mark, colour), " ", part.name)
+        grid.add_row(name, Text(percent(part.share)), Text(part.said))
+    bar = ShareBar([part.share for part in block.shares], [part.slot for part in block.shares])
+    return Group(bar, grid, *([_facts([block.in_all])] if block.in_all is not None else []))
 
 
-def _measured_quality(m: Measurement) -> RenderableType:
-    return _quality(of_measurement.other_caveats(m), of_measurement.trust(m))
+def _histogram(m: Measurement) -> RenderableType:
+    samples = [sample for sample in m.samples_s if sample > 0]
+    if len(samples) < 8:
+        return Group()
+    scale = fit(samples, pad=0, log_above=4)
+    bins = min(bin_count(samples, scale), AXIS_CELLS)
+    line = sparkline(count_bins(samples, scale.edges(bins)))
+    axis = ", logarithmic" if scale.log else ""
+    return Text(f"{format_seconds(min(samples))} {line} {format_seconds(max(samples))}{axis}")
 
 
-def _soak_rows(soak: Soak) -> layout.Rows:
-    every = -(-len(soak.windows) // AXIS_CELLS)
-    line = sparkline([round(window.p50_s * 1e9) for window in soak.windows[::every]])
-    told = [of_soak.headline(soak), of_soak.subtitle(soak), f"median step by window {line}"]
-    rows: layout.Rows = [("Soak", Group(*map(Text, told), layout.table(of_soak.drift_table(soak))))]
-    if soak.caveats:
-        rows.append(("", _quality(soak.caveats, "")))
-    return rows
-
-
-def _verdict_rows(v: Verdict) -> layout.Rows:
-    rows: layout.Rows = [("Ratio", Group(_ratio_axis(v), layout.table(of_verdict.ratio_table(v))))]
-    sides = of_verdict.side_facts(v)
-    if sides:
-        rows.append(("Sides", layout.facts(sides)))
-    rows.append(("Quality", _quality(v.caveats, of_verdict.trust(v))))
-    return rows
-
-
-def _ratio_axis(v: Verdict) -> RenderableType:
+def _forest(v: Verdict) -> RenderableType:
     scale = ratio_scale(v)
     values = {"estimate": v.ratio, "one": 1.0, "margin_low": 1 - v.margin, "margin_high": 1 + v.margin}
     values["low"] = v.ratio if v.ci_low is None else v.ci_low
@@ -330,48 +197,146 @@ def _ratio_axis(v: Verdict) -> RenderableType:
     return Text(f"faster {line} slower")
 
 
-def _machine_rows(document: TargetDocument | Checkup) -> layout.Rows:
-    rows: layout.Rows = [("Machine", Text(surroundings.environment_line(document.environment)))]
-    if isinstance(document, CheckDocument) and document.report_path is not None:
-        rows.append(("Report", Text(document.report_path)))
-    if not isinstance(document, Checkup) and document.run_id is not None:
-        rows.append(("Run", Text(f"{document.run_id} · pyrometer show {document.run_id}")))
-    return rows
+def _windows(soak: Soak) -> RenderableType:
+    shown = [soak.windows[i] for i in thinned(len(soak.windows), AXIS_CELLS)]
+    line = sparkline([round(window.p50_s * 1e9) for window in shown])
+    return Text(f"median step by window {line}")
 
 
-def _phases(phases: Sequence[PhaseTime]) -> RenderableType:
+DRAWINGS: Mapping[str, Callable[[Any], RenderableType]] = MappingProxyType(
+    {"forest": _forest, "histogram": _histogram, "windows": _windows}
+)
+"""Drawings that a line of characters can hold."""
+
+
+def _chart(block: shapes.Chart) -> RenderableType:
+    draw = DRAWINGS.get(block.name)
+    return Group() if draw is None else draw(block.record)
+
+
+def _caveats(block: shapes.Caveats) -> RenderableType:
+    if not block.caveats:
+        return Text(block.trust) if block.trust else Group()
+    return Group(*map(_caveat, block.caveats))
+
+
+def _caveat(caveat: Caveat) -> RenderableType:
+    style = "bold red" if caveat.code == Doubt.FAILED.value else "bold yellow"
+    return Group(
+        Text.assemble(("! ", style), caveat.message), Padding(Text(f"→ {caveat.hint}"), (0, 0, 0, 2))
+    )
+
+
+def _answers(block: shapes.Answers) -> RenderableType:
+    """Each row as its name, coloured, and all else that it says."""
     grid = Grid.grid(padding=(0, 2, 0, 0))
-    grid.add_column()
-    for _ in range(2):
-        grid.add_column(justify="right")
-    slots = of_measurement.phase_slots(phases)
-    for slot, phase in zip(slots, phases, strict=True):
-        mark, colour = phase_mark(slot)
-        name = Text.assemble((mark, colour), " ", phase.name)
-        grid.add_row(name, Text(percent(phase.share)), Text(f"{format_seconds(phase.mean_s)} on average"))
-    return Group(ShareBar([phase.share for phase in phases], slots), grid)
+    grid.add_column(max_width=40)
+    grid.add_column(ratio=1)
+    for row, tone in zip(block.table.rows, block.tones, strict=True):
+        *said, last = (cell for cell in row[1:] if cell not in {"", tone})
+        grid.add_row(
+            Text(row[0], style=TONES.get(tone, "")), Group(*map(Text, said), Text(last, style="dim"))
+        )
+    return grid
 
 
-def _latency(m: Measurement) -> RenderableType:
-    parts: list[RenderableType] = [layout.table(of_measurement.latency_table(m))]
-    samples = [sample for sample in m.samples_s if sample > 0]
-    if len(samples) >= 8:
-        scale = fit(samples, pad=0, log_above=4)
-        bins = min(bin_count(samples, scale), AXIS_CELLS)
-        line = sparkline(count_bins(samples, scale.edges(bins)))
-        axis = ", logarithmic" if scale.log else ""
-        parts.append(Text(f"{format_seconds(min(samples))} {line} {format_seconds(max(samples))}{axis}"))
-    parts.append(layout.facts(of_measurement.spread(m)))
-    deadline = of_measurement.deadline(m)
-    if deadline is not None:
-        parts.append(layout.facts([deadline]))
+def _findings(block: shapes.FindingCards) -> RenderableType:
+    """What is worth acting on in full; remarks, and what counts the same cost again, in a line each."""
+    cards = [view.card for view in block.views]
+    full = [card for card in cards if stands_alone(card.finding)][:MOST_CARDS]
+    rest = [card for card in cards if card not in full]
+    first = [_caveat(block.first)] if block.first is not None else []
+    return Group(*first, *map(_finding, full), *([_lines(rest)] if rest else []))
+
+
+def _finding(card: Card) -> RenderableType:
+    finding = card.finding
+    mark = (MARKS[finding.severity], STYLES[finding.severity])
+    head = Text.assemble(mark, (card.title, "bold"), (f"  {card.gain}", "green") if card.gain else "")
+    parts = [_indented(finding.message)]
+    parts += [_indented(f"at {card.place}", "cyan")] if card.place else []
+    parts.append(_indented(finding.advice.text))
+    parts += [_indented(finding.advice.rewrite, "green", 4)] if finding.advice.rewrite else []
+    return Group(head, *parts)
+
+
+def _lines(cards: Sequence[Card]) -> RenderableType:
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    for card in cards[:MOST_LINES]:
+        finding = card.finding
+        mark = Text(MARKS[finding.severity], style=STYLES[finding.severity])
+        same = f"as {finding.overlaps[0]}" if finding.overlaps else card.gain
+        grid.add_row(Text.assemble(mark, card.title), Text(card.place, style="dim"), Text(same, style="dim"))
+    if len(cards) > MOST_LINES:
+        grid.add_row(Text(f"  and {len(cards) - MOST_LINES} more in the report", style="dim"))
+    return grid
+
+
+def _advice(block: shapes.AdviceCards) -> RenderableType:
+    parts: list[RenderableType] = []
+    for advice in block.advice[:MOST_CARDS]:
+        parts.append(Text.assemble(("→ ", "bold yellow"), (advice.title, "bold"), saving(advice)))
+        parts += [_indented(advice.why), _indented(advice.rewrite or "", "green", 4)]
+        parts.append(_indented(advice.effect, "dim"))
     return Group(*parts)
 
 
-def _quality(caveats: Sequence[Caveat], trust: str) -> RenderableType:
-    parts: list[RenderableType] = []
-    for caveat in caveats:
-        style = "bold red" if caveat.code == Doubt.FAILED.value else "bold yellow"
-        parts.append(Text.assemble(("! ", style), caveat.message))
-        parts.append(Padding(Text(f"→ {caveat.hint}"), (0, 0, 0, 2)))
-    return Group(*parts) if parts else Text(trust)
+def _breaks(block: shapes.BreakCards) -> RenderableType:
+    return Group(*map(_break, block.cards))
+
+
+def _break(card: compile_breaks.Card) -> RenderableType:
+    parts: list[RenderableType] = [
+        Text.assemble(("! ", "bold yellow"), (card.place, "bold"), "  ", card.title),
+        _indented(card.remark, "dim"),
+    ]
+    parts += [_indented(card.source, "cyan", 4)] if card.source else []
+    for rewrite in card.rewrites[:2]:
+        parts.append(_indented(f"→ {rewrite.title}: {rewrite.why}"))
+        code = rewrite.after or rewrite.setting
+        parts += [_indented(code, "green", 4)] if code else []
+        remark = compile_breaks.EXACTNESS.get(rewrite.exactness, rewrite.exactness)
+        parts += [_indented(remark, "dim", 4)] if remark else []
+    return Group(*parts)
+
+
+def _heat(block: shapes.Heat) -> RenderableType:
+    rows = [
+        (name, *(f"{cell.figure} {cell.note}".strip() for cell in cells)) for name, cells in block.heat.rows
+    ]
+    return _Columns(Table(("", *block.heat.across), rows))
+
+
+def _indented(text: str, style: str = "", cells: int = 2) -> RenderableType:
+    return Padding(Text(text, style=style), (0, 0, 0, cells))
+
+
+LAYOUTS: Mapping[type, Callable[[Any], RenderableType]] = MappingProxyType({
+    shapes.AdviceCards: _advice,
+    shapes.Alerts: lambda block: Group(*(Text.assemble(("! ", "bold red"), line) for line in block.lines)),
+    shapes.Answers: _answers,
+    shapes.BreakCards: _breaks,
+    shapes.Caveats: _caveats,
+    shapes.Chart: _chart,
+    shapes.Code: lambda block: Text(block.text, style="green"),
+    shapes.Facts: lambda block: _facts(block.facts, apart=block.has_prose),
+    shapes.Figures: lambda block: _facts(block.facts),
+    shapes.FindingCards: _findings,
+    shapes.Heat: _heat,
+    shapes.Machine: lambda block: Text(block.line),
+    shapes.Rows: _rows,
+    shapes.Shares: _shares,
+    shapes.Text: lambda block: Text(block.text, style="dim"),
+})  # fmt: skip
+"""How each type of block is laid out."""
+
+LINES = (
+    shapes.Facts,
+    shapes.Figures,
+    shapes.Machine,
+    shapes.Text,
+    shapes.Caveats,
+    shapes.Code,
+    shapes.Alerts,
+)
+"""Blocks of few lines: a chapter of nothing else stands close to the one before."""

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import os
-import sysconfig
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pyrometer.errors import InputError
 from pyrometer.source.module import DEFAULTS, Module
+from pyrometer.source.ownership import owner_of
+from pyrometer.text import shown_path
 
 MOST_FILES = 200
 """Of a program, the nearest to the entry first; more would be a repository, which `pyrometer lint` reads."""
-
-_LIBRARIES = tuple({os.path.realpath(sysconfig.get_paths()[key]) for key in ("stdlib", "purelib", "platlib")})
-
-
-def is_library(path: Path) -> bool:
-    """Whether a file belongs to an installed package or to Python, and so is not the user's to change."""
-    return os.path.realpath(path).startswith(tuple(folder + os.sep for folder in _LIBRARIES))
 
 
 def program_modules(
@@ -35,7 +28,9 @@ def program_modules(
     Returns:
         The modules, and a note for each file that could not be read.
     """
-    waiting = deque(path.resolve() for path in entries if path.suffix == ".py" and not is_library(path))
+    waiting = deque(
+        path.resolve() for path in entries if path.suffix == ".py" and owner_of(str(path)) == "user"
+    )
     roots = list(dict.fromkeys(_root(path) for path in waiting))
     seen: set[Path] = set()
     modules: list[Module] = []
@@ -51,7 +46,7 @@ def program_modules(
             notes.append(f"source of {shown_path(path)} could not be read: {error}")
             continue
         modules.append(module)
-        waiting += [found for found in _imported(module.tree, path, roots) if not is_library(found)]
+        waiting += [found for found in _imported(module.tree, path, roots) if owner_of(str(found)) == "user"]
     return modules, notes
 
 
@@ -96,11 +91,3 @@ def _root(path: Path) -> Path:
     while (folder / "__init__.py").is_file() and folder != folder.parent:
         folder = folder.parent
     return folder
-
-
-def shown_path(path: Path) -> str:
-    """Relative to the working directory where the file lies below it."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

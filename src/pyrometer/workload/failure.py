@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import signal
 import traceback
 from collections.abc import Iterator
-from pathlib import Path
 
 from pyrometer.errors import PyrometerError, UserProgramError
-from pyrometer.workload.whereabouts.installed import INSTALLED
+from pyrometer.source.ownership import owner_of
+from pyrometer.text import shown_path
 
 _STEP = re.compile(r"step (\d+) raised (\w+)")
 _PLACE = re.compile(r" \([^()]+:\d+\)$")
-_OURS = str(Path(__file__).resolve().parent.parent)
 
 
 @contextlib.contextmanager
@@ -88,15 +86,14 @@ def user_place(error: BaseException) -> str | None:
     if isinstance(error, SyntaxError) and error.filename:
         return _place(error.filename, error.lineno)
     frames = [
-        (frame.filename, frame.lineno)
+        frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(("<", _OURS))
+        if not frame.filename.startswith("<") and owner_of(frame.filename) not in {"ours", "generated"}
     ]
-    own = [frame for frame in frames if not frame[0].startswith(INSTALLED)]
-    return _place(*(own or frames)[-1]) if frames else None
+    own = [frame for frame in frames if owner_of(frame.filename) == "user"]
+    return _place((own or frames)[-1].filename, (own or frames)[-1].lineno) if frames else None
 
 
 def _place(filename: str, line: int | None) -> str:
-    relative = os.path.relpath(filename)
-    shown = filename if relative.startswith("..") else relative
+    shown = shown_path(filename)
     return f"{shown}:{line}" if line is not None else shown

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from pyrometer.compiler.breaks.read import read_breaks
 from pyrometer.compiler.place import Place
 from pyrometer.compiler.stack import own_name, printed_stack
-from pyrometer.compiler.user_code import origin_of, own_place, own_stack
+from pyrometer.compiler.user_code import own_place, own_stack
+from pyrometer.source.ownership import owner_of
 
 HERE = Path(__file__)
 
@@ -118,7 +119,7 @@ def test_the_stack_starts_at_the_users_outermost_line(see: Callable[..., Any]) -
         return x * 2
 
     stack = see(program, torch.ones(3)).only.user_stack
-    assert all(origin_of(place.file) == "user" for place in stack)
+    assert all(owner_of(place.file) == "user" for place in stack)
     assert all(place.source for place in stack)
 
 
@@ -146,40 +147,6 @@ def test_only_a_log_of_this_process_is_completed_from_the_files_that_lie_here(
     assert [without(one, user_stack=[]) for one in from_file] == [
         without(one, source="", user_stack=[]) for one in live
     ]
-
-
-@pytest.mark.parametrize(
-    ("file", "origin"),
-    [
-        ("/home/me/project/model.py", "user"),
-        ("<ipython-input-3-1a2b>", "user"),
-        ("/tmp/ipykernel_77/123.py", "user"),
-        ("C:\\Users\\me\\train.py", "user"),
-        ("/home/me/torch/train.py", "user"),
-        ("/venv/lib/python3.11/site-packages/transformers/modeling.py", "library"),
-        ("/usr/lib/python3/dist-packages/yaml/reader.py", "library"),
-        ("/usr/local/lib/python3.13t/contextlib.py", "library"),
-        ("C:\\Python312\\Lib\\json\\decoder.py", "library"),
-        ("C:\\venv\\Lib\\site-packages\\torch\\nn\\functional.py", "torch"),
-        ("/venv/lib/python3.11/site-packages/torchvision/ops/boxes.py", "library"),
-        ("/src/pytorch/torch/_dynamo/polyfills/__init__.py", "torch"),
-        ("<frozen runpy>", "library"),
-        ("<eval_with_key>.12", "library"),
-        (torch.__file__, "torch"),
-        (functools.__file__, "library"),
-        (__file__, "user"),
-    ],
-)
-def test_whose_a_file_is(file: str, origin: str) -> None:
-    assert origin_of(file) == origin
-
-
-@pytest.mark.parametrize(
-    ("function", "origin"), [("made", "user"), ("", "user"), ("__init__", "library"), ("__eq__", "library")]
-)
-def test_whose_code_out_of_a_text_is(function: str, origin: str) -> None:
-    assert origin_of("<string>", function) == origin
-    assert origin_of("<ipython-input-3-abc>", function) == "user"
 
 
 def test_a_break_in_code_out_of_a_text_stands_there(see: Callable[..., Any]) -> None:

@@ -28,7 +28,7 @@ def slugs(report):
 
 def advised(loader_arguments, report, slug):
     """The loader's arguments after the advice was followed, as it is written."""
-    use = next(advice.use for advice in report.advice if advice.slug == slug)
+    use = next(advice.rewrite for advice in report.advice if advice.slug == slug)
     changes = dict(re.findall(r"(\w+)=(\w+)", use))
     numbers = {name: int(text) if text.isdigit() else text == "True" for name, text in changes.items()}
     return {**loader_arguments, **numbers}

@@ -56,7 +56,7 @@ def perceptron(inplace):
 
 def test_modules_write_in_place(keeps_its_word):
     advice = keeps_its_word(in_place, perceptron(False), perceptron(True), "in-place", 0.02)
-    assert "nn.ReLU(inplace=True)  # 1" in advice.use
+    assert "nn.ReLU(inplace=True)  # 1" in advice.rewrite
     assert torch.equal(outcome(perceptron(False)), outcome(perceptron(True)))
 
 
@@ -65,9 +65,9 @@ def test_functions_write_in_place(keeps_its_word):
     after = inference(lambda m, x: torch.sigmoid_(m.inner(x)), 64, 32, inner=nn.Linear(32, 512))
     after.model.load_state_dict(before.model.state_dict())
     advice = keeps_its_word(in_place, before, after, "in-place", 0.02)
-    assert "x.sigmoid_()  # " in advice.use
-    assert f"{advice.file}:{advice.line}" in advice.why
-    assert advice.file.endswith("test_lines.py")
+    assert "x.sigmoid_()  # " in advice.rewrite
+    assert f"{advice.where.file}:{advice.where.line}" in advice.why
+    assert advice.where.file.endswith("test_lines.py")
     assert torch.equal(outcome(before), outcome(after))
 
 
@@ -78,7 +78,7 @@ def read_again(module, x):
 
 def test_what_is_read_again_is_not_overwritten(advice_of):
     assert all(
-        "relu" not in one.use
+        "relu" not in one.rewrite
         for one in advice_of(in_place, inference(read_again, 64, 32, inner=nn.Linear(32, 64)))
     )
 
@@ -179,7 +179,7 @@ def test_needless_copies_are_left_out(before, after, layers, keeps_its_word):
     one, other = inference(before, 256, 32, **layers()), inference(after, 256, 32, **layers())
     other.model.load_state_dict(one.model.state_dict())
     advice = keeps_its_word(copies, one, other, "views-instead-of-copies", 0.02)
-    assert (advice.file, advice.line) == (
+    assert (advice.where.file, advice.where.line) == (
         __file__,
         before.__code__.co_firstlineno + (2 if before is copying else 1),
     )
@@ -277,9 +277,13 @@ def classifier(chunked=None):
 
 def test_scores_of_many_classes_are_computed_in_chunks(keeps_its_word):
     advice = keeps_its_word(
-        logits_in_chunks, classifier(), lambda advice: classifier(advice.use), "chunked-cross-entropy", 0.1
+        logits_in_chunks,
+        classifier(),
+        lambda advice: classifier(advice.rewrite),
+        "chunked-cross-entropy",
+        0.1,
     )
-    whole, parts = gradients(classifier()), gradients(classifier(advice.use))
+    whole, parts = gradients(classifier()), gradients(classifier(advice.rewrite))
     assert torch.allclose(whole, parts, rtol=1e-3, atol=1e-8)
 
 
@@ -311,9 +315,9 @@ def test_variables_are_let_go(keeps_its_word):
     before, after = inference(holding, 64, 6, 8, **layers()), inference(letting_go, 64, 6, 8, **layers())
     after.model.load_state_dict(before.model.state_dict())
     advice = keeps_its_word(lingering, before, after, "let-go-earlier", 0.05)
-    assert advice.use == "del features  # after its last use\ndel pooled  # after its last use"
+    assert advice.rewrite == "del features  # after its last use\ndel pooled  # after its last use"
     assert "`features` of holding()" in advice.why
-    assert (advice.file, advice.line) == (__file__, holding.__code__.co_firstlineno + 4)
+    assert (advice.where.file, advice.where.line) == (__file__, holding.__code__.co_firstlineno + 4)
     assert torch.equal(outcome(before), outcome(after))
 
 

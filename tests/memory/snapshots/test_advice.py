@@ -19,7 +19,7 @@ def advice(report, slug):
 
 
 def text_of(found):
-    return found.use.removeprefix("PYTORCH_ALLOC_CONF=").split(" ")[0]
+    return found.rewrite.removeprefix("PYTORCH_ALLOC_CONF=").split(" ")[0]
 
 
 def rerun(files, program, text, **more):
@@ -109,7 +109,7 @@ def test_expandable_segments_against_fragmentation(files):
     drop = recorder.allocator.peak_reserved_bytes - better.allocator.peak_reserved_bytes
     assert found.saves_bytes == drop > 500 * MIB
     assert "between blocks in use" in found.why
-    assert "simulated allocator" in found.proved
+    assert "simulated allocator" in found.gain.method
     assert slugs(files.report(better)) == []
 
 
@@ -159,7 +159,7 @@ def test_one_empty_cache_between_two_phases(files):
     recorder = rerun(files, two_phases, "")
     found = advice(files.report(recorder), "empty-cache-once")
     assert found.saves_bytes == 400 * MIB
-    assert "before /home/me/evaluate.py:9 allocates" in found.use
+    assert "before /home/me/evaluate.py:9 allocates" in found.rewrite
 
     def changed(recorder):
         original, emptied = recorder.alloc, []
@@ -235,7 +235,7 @@ def test_memory_that_is_simply_full_is_not_fragmentation(files):
     recorder.alloc("b", 60 * MIB)
     report = files.report(recorder)
     assert slugs(report) == ["not-fragmentation"]
-    assert report.advice[0].saves_bytes is None
+    assert report.advice[0].gain is None
 
 
 def test_a_limit_for_the_process_is_recognised(files):

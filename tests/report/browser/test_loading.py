@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.advice import Advice, Gain
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
 
@@ -45,8 +45,14 @@ def make_report(**changes: Any) -> LoaderReport:
         "queue_batches": 8,
         "epoch_batches": 100,
         "advice": [
-            LoaderAdvice(
-                slug="s", title=f"more workers{CANARY}", why="busy", use="u", effect="e", saves_s=0.01
+            Advice(
+                slug="s",
+                title=f"more workers{CANARY}",
+                why="busy",
+                rewrite="u",
+                effect="e",
+                fix_class="exact",
+                gain=Gain(saves_s=0.01, method="model"),
             )
         ],
     }

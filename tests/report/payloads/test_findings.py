@@ -13,8 +13,11 @@ from pyrometer.advice import Advice
 from pyrometer.place import Place
 from pyrometer.record import from_json
 from pyrometer.report.attachments import Exhibits
-from pyrometer.report.findings_context import SHOWN_ON, WORDS, explanation, finding_parts, shown_in, views
+from pyrometer.report.chapters.chapter import Answer, Told
+from pyrometer.report.chapters.findings import chapter
+from pyrometer.report.facts.finding_views import SHOWN_ON, WORDS, explanation, shown_in, views
 from pyrometer.report.navigation import PAGES, assemble
+from pyrometer.report.page_parts import first_screen
 from pyrometer.report.payloads.findings import FindingsPayload, blocks, family_of
 from pyrometer.rules.finding import Finding
 
@@ -66,11 +69,12 @@ def test_each_finding_has_an_address_and_each_rule_one_explanation(document):
     assert explanation("PYR999") is None
 
 
-def test_what_counts_the_same_cost_comes_after_what_does_not(documents):
+def test_what_counts_the_same_cost_comes_after_what_does_not():
     found = [finding("PYR301"), finding("PYR302", overlaps=["PYR301"]), finding("PYR101"), finding("PYR104")]
-    parts = finding_parts(msgspec.structs.replace(documents["training"], findings=found))
-    assert [view.card.finding.code for view in parts["top"]] == ["PYR301", "PYR101", "PYR104"]
-    assert parts["same_cost"] == "1 of the 4 cards count the same cost as one above them."
+    told = chapter(found)
+    screen = first_screen(Told(Answer(""), [told]))
+    assert [view.card.finding.code for view in screen.top] == ["PYR301", "PYR101", "PYR104"]
+    assert told.lead == ["1 of the 4 cards count the same cost as one above them."]
 
 
 def test_every_pointer_of_a_rule_leads_to_a_page():
@@ -103,8 +107,8 @@ def test_links_to_pages_that_are_not_there_are_left_out():
 
 
 def test_chapters_of_several_areas_keep_their_labels():
-    chapter = '<section data-page="{0}" aria-labelledby="modules"><h2 id="modules">{0}</h2></section>'
-    found = str(assemble("".join(chapter.format(page) for page in ("operators", "memory", "compile"))).body)
+    section = '<section data-page="{0}" aria-labelledby="modules"><h2 id="modules">{0}</h2></section>'
+    found = str(assemble("".join(section.format(page) for page in ("operators", "memory", "compile"))).body)
     for name in ("modules", "memory-modules", "compile-modules"):
         assert found.count(f'id="{name}"') == 1
         assert found.count(f'aria-labelledby="{name}"') == 1

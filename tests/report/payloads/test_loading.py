@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.advice import Advice, Gain
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.record import from_json
@@ -108,8 +108,9 @@ def test_without_workers_the_parts_take_turns_and_none_sets_the_pace():
     assert loading_view(alone).paces == []
 
 
-def advice(title: str, saves_s: float | None) -> LoaderAdvice:
-    return LoaderAdvice(slug="s", title=title, why="w", use="u", effect="e", saves_s=saves_s)
+def advice(title: str, saves_s: float | None) -> Advice:
+    gain = None if saves_s is None else Gain(saves_s=saves_s, method="model")
+    return Advice(slug="s", title=title, why="w", fix_class="exact", gain=gain)
 
 
 def test_no_advice_brings_more_than_data_that_costs_nothing():

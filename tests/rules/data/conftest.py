@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.advice import Advice, Gain
 from pyrometer.loading.report import LoaderReport
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.rules.match import Match
@@ -37,17 +37,19 @@ def loading() -> Callable[..., LoaderReport]:
 
 
 @pytest.fixture
-def advice() -> Callable[..., LoaderAdvice]:
+def advice() -> Callable[..., Advice]:
     """`advice("more-workers", saves_s=0.03)`: one advice of the loader's."""
 
-    def build(slug: str, saves_s: float | None = None) -> LoaderAdvice:
-        return LoaderAdvice(
+    def build(slug: str, saves_s: float | None = None, lever: str | None = None) -> Advice:
+        return Advice(
             slug=slug,
             title=f"do {slug}",
             why=f"why {slug}",
-            use="DataLoader(...)",
+            rewrite="DataLoader(...)",
             effect="costs nothing",
-            saves_s=saves_s,
+            fix_class="semantic",
+            lever=lever,
+            gain=None if saves_s is None else Gain(saves_s=saves_s, method="model"),
         )
 
     return build

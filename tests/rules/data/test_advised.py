@@ -11,7 +11,7 @@ import pytest
 
 import pyrometer.loading
 from pyrometer.rules.case import Case
-from pyrometer.rules.data.patterns.advised import UNCERTAIN, gain_of
+from pyrometer.rules.data.patterns.waiting import UNCERTAIN, gain_of
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.registry import select
 

@@ -222,7 +222,7 @@ def test_the_lever_is_that_of_the_advice(
     findings: Callable[..., list[Finding]],
 ) -> None:
     verdict, slug, lever = case
-    report = loading(verdict=verdict, advice=[advice(slug, 0.02)])
+    report = loading(verdict=verdict, advice=[advice(slug, 0.02, lever)])
     (found,) = findings("PYR301", Case(target="a", loading=report))
     assert found.advice.lever == lever
     assert found.advice.text.startswith(f"Do {slug}, which should save 20.0 ms per step")

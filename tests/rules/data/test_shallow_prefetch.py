@@ -43,7 +43,7 @@ def test_finds_its_example_and_not_the_replacement(speaks_as_documented: Callabl
 def test_the_loaders_advice_is_carried(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
-    report = loading(verdict="bursty", advice=[advice("deeper-queue")])
+    report = loading(verdict="bursty", advice=[advice("deeper-queue", lever="prefetch_factor")])
     (found,) = findings("PYR306", Case(target="a", loading=report))
     assert (found.severity, found.advice.lever, found.advice.gain) == ("warning", "prefetch_factor", None)
     assert findings("PYR306", Case(target="a", loading=loading(verdict="bursty"))) == []

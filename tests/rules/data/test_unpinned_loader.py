@@ -114,5 +114,7 @@ def test_pinning_changes_no_value() -> None:
 def test_the_loaders_advice_is_carried(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
-    (found,) = findings("PYR304", Case(target="a", loading=loading(advice=[advice("pin-memory")])))
+    (found,) = findings(
+        "PYR304", Case(target="a", loading=loading(advice=[advice("pin-memory", lever="pin_memory")]))
+    )
     assert (found.advice.lever, found.resource) == ("pin_memory", "copy:h2d")

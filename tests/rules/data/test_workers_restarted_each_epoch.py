@@ -111,6 +111,10 @@ def test_workers_that_are_kept_are_the_same_in_the_next_epoch(kept: bool) -> Non
 def test_the_loaders_advice_is_carried(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
-    report = loading(verdict="slow-start", data_share=0.02, advice=[advice("persistent-workers", 0.01)])
+    report = loading(
+        verdict="slow-start",
+        data_share=0.02,
+        advice=[advice("persistent-workers", 0.01, "persistent_workers")],
+    )
     (found,) = findings("PYR305", Case(target="a", loading=report))
     assert (found.severity, found.advice.lever) == ("warning", "persistent_workers")

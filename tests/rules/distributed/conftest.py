@@ -82,22 +82,36 @@ def collective() -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture
 def reducing(builder: Any, collective: Any) -> Callable[..., Case]:
-    """`reducing(calls=20, elements=1000, each_us=20)`: one rank whose steps compute, then reduce in the open."""
+    """`reducing(calls=20, elements=1000, each_us=20)`: one rank whose steps compute, then reduce in the open.
+
+    Without `elements` the trace says no sizes; `between_us` passes before each call, which the host issues only then.
+    """
 
     def make(
-        *, calls: int, elements: int, each_us: float, compute_us: float = 1000, steps: int = 2, **more: Any
+        *,
+        calls: int,
+        elements: int | None,
+        each_us: float,
+        between_us: float = 0,
+        compute_us: float = 1000,
+        backward: bool = True,
+        steps: int = 2,
+        **more: Any,
     ) -> Case:
         from pyrometer.trace.reporting.rank_report import report_rank
 
         clock, number = 1000.0, 0
         for step in range(steps):
             began = clock
+            if backward:
+                builder.op("autograd::engine::evaluate_function: MmBackward0", clock, 25)
             builder.op("aten::mm", clock, 20)
             builder.launch("gemm", clock + 5, clock + 30, compute_us)
             clock += 30 + compute_us
             for _ in range(calls):
                 number += 1
-                args = collective("allreduce", elements, number)
+                clock += between_us
+                args = {} if elements is None else collective("allreduce", elements, number)
                 builder.op("record_param_comms", clock - 15, 10, **args)
                 builder.launch(
                     "ncclDevKernel_AllReduce_Sum_f32_RING_LL", clock - 14, clock, each_us, stream=20, **args

@@ -12,11 +12,12 @@ import msgspec
 import pytest
 import torch
 
+from pyrometer.advice import Advice, Gain
 from pyrometer.memory.advice.case import Case as AdviceCase
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.category import CATEGORIES
 from pyrometer.memory.profile import LeakReport, LeakSite, MemoryProfile
 from pyrometer.memory.profiling import profile_memory
+from pyrometer.place import Place
 from pyrometer.rules.case import Case
 from pyrometer.rules.match import Match
 from pyrometer.source.edit import apply_edits
@@ -76,12 +77,11 @@ def profile() -> Callable[..., MemoryProfile]:
                 slug=slug,
                 title=f"do {slug}",
                 why=f"the peak falls in forward; /home/user/train.py:7 `x = y`: {saves} MiB",
-                file="/home/user/train.py",
-                line=7,
-                use=f"{slug}()",
+                where=Place(file="/home/user/train.py", line=7),
+                rewrite=f"{slug}()",
+                fix_class="tolerance",
                 effect="the same values",
-                saves_bytes=int(saves * MIB),
-                proved="predicted",
+                gain=Gain(saves_bytes=int(saves * MIB), method="predicted: replayed"),
             )
             for slug, saves in (advice or {}).items()
         ]
@@ -130,9 +130,7 @@ def rehearsed() -> Callable[..., MemoryProfile]:
     def look(work: Any, *rules: Callable[[AdviceCase], Iterable[Advice]]) -> MemoryProfile:
         profile = profile_memory(work, predict=False)
         case = AdviceCase(profile, work, time_limit_s=600.0)
-        advice = sorted(
-            (one for rule in rules for one in rule(case)), key=lambda one: -(one.saves_bytes or 0)
-        )
+        advice = sorted((one for rule in rules for one in rule(case)), key=lambda one: -(one.saves_bytes))
         return msgspec.structs.replace(profile, advice=advice)
 
     return look

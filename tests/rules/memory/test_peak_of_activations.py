@@ -56,7 +56,7 @@ def test_the_remedy_of_a_real_peak_is_told_with_its_rehearsed_saving(profiled, f
         key=lambda a: a.saves_bytes,
     )
     assert found.advice.gain.saves_bytes == best.saves_bytes
-    assert found.advice.rewrite == best.use
+    assert found.advice.rewrite == best.rewrite
     assert found.advice.lever in {"checkpointing", "accumulate", "autocast_bf16"}
     assert found.severity == "info"
     assert found.resource == "peak:activations"

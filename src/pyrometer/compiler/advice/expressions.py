@@ -108,7 +108,7 @@ def is_number(node: ast.AST) -> bool:
 
 def stands_for_number(site: Site, node: ast.AST) -> bool:
     """Whether this is a number written out, or a name that the file gives one once and for all."""
-    return is_number(node) or (isinstance(node, ast.Name) and node.id in site.constants)
+    return is_number(node) or (isinstance(node, ast.Name) and site.constant(node.id) is not None)
 
 
 def truth(site: Site, test: ast.expr) -> str | None:
@@ -143,8 +143,8 @@ def elementwise(site: Site, node: ast.AST) -> Form | None:
     match node:
         case ast.Constant(value=value) if is_number(node):
             found = Form(frozenset(), isinstance(value, float))
-        case ast.Name(id=name) if name in site.constants:
-            found = Form(frozenset(), isinstance(site.constants[name], float))
+        case ast.Name(id=name) if (number := site.constant(name)) is not None:
+            found = Form(frozenset(), isinstance(number, float))
         case ast.Name() | ast.Attribute():
             dotted = ast.unparse(node)
             if dotted.replace(".", "").isidentifier():

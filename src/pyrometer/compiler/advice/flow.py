@@ -7,32 +7,16 @@ stored, compared in a test, or handed to a function, it may be needed as a numbe
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyrometer.compiler.advice.expressions import FLOAT, REDUCTIONS, SAME, is_number, operation
 from pyrometer.compiler.advice.site import Site
+from pyrometer.source.module import FunctionNode
+from pyrometer.source.value import TENSOR, UNKNOWN
 
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 ABSORBING = frozenset(["add", "sub", "mul", "div", "where", "add_", "sub_", "mul_", "div_"])
 """Functions of tensors that take a number or a tensor of one element alike."""
-
-MAKERS = frozenset(
-    f"torch.{name}"
-    for name in (
-        "arange",
-        "cat",
-        "empty",
-        "full",
-        "ones",
-        "rand",
-        "randn",
-        "stack",
-        "tensor",
-        "where",
-        "zeros",
-    )
-)
-"""Functions that give a tensor, whatever they are given."""
 
 TENSORS_ALONE = frozenset(["long", "float", "double", "half", "bfloat16", "detach", "unsqueeze"])
 """Methods that nothing but a tensor has."""
@@ -45,25 +29,30 @@ class Flow:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.scope: ast.AST = site.function or site.tree or ast.Module([], [])
-        self.parent = {child: node for node in ast.walk(self.scope) for child in ast.iter_child_nodes(node)}
-        self.tensors = self._tensors()
+        self.module = site.module
+        self.scope: FunctionNode | ast.Module = site.function or self.module.tree
+        self._inside = self.scope.body[0] if self.scope.body else self.scope
+        self.parent = self.module.index.parents
+        self.module.flow.claims.setdefault(self.scope, dict.fromkeys(self._reduced(), TENSOR))
 
-    def is_tensor(self, node: ast.AST) -> bool:
+    def is_tensor(self, node: ast.expr) -> bool:
         """Whether an expression is a tensor, as far as the function shows."""
+        if self.module.value_of(node).is_tensor:
+            return True
         match node:
-            case ast.Name(id=name):
-                return name in self.tensors
+            case ast.Name(id=name) if node not in self.parent:  # written by a rewrite
+                return self.holds_tensor(name)
             case ast.BinOp(left=left, right=right):
                 return self.is_tensor(left) or self.is_tensor(right)
-            case ast.UnaryOp(operand=operand):
-                return self.is_tensor(operand)
-            case ast.Subscript(value=value):
-                return self.is_tensor(value)
-        found = operation(self.site, node)
-        if found is None or found[0] in {"item", "tolist", "size", "dim", "numel"}:
-            return False
-        return found[0] in REDUCTIONS or self._is_of_torch(node) or any(map(self.is_tensor, found[1][:1]))
+            case ast.UnaryOp(operand=inner) | ast.Subscript(value=inner):
+                return self.is_tensor(inner)
+        called = operation(self.site, node)
+        return called is not None and called[0] in REDUCTIONS
+
+    def holds_tensor(self, name: str) -> bool:
+        """Whether a name holds a tensor wherever it is assigned."""
+        self.module.flow.refine(self.scope)
+        return self.module.flow.ever[self.scope].get(name, UNKNOWN).is_tensor
 
     def absorbed(self, node: ast.AST, seen: frozenset[str] = frozenset()) -> bool:
         """Whether a number, were it a tensor of one element, would only enter arithmetic with tensors."""
@@ -79,7 +68,7 @@ class Flow:
             case ast.Assign(targets=[ast.Name(id=name)]) if not isinstance(node, ast.Name):
                 found = self._name_absorbed(name, seen)
             case ast.AugAssign(target=ast.Name(id=name), op=op) if isinstance(op, ARITHMETIC):
-                found = name in self.tensors or self._name_absorbed(name, seen)
+                found = self.holds_tensor(name) or self._name_absorbed(name, seen)
             case ast.Call():
                 called = operation(self.site, above)
                 others = [each for each in called[1] if each is not node] if called else []
@@ -111,21 +100,14 @@ class Flow:
             and all(self.stays_open(load, seen | {name}) for load in self.loads(name))
         )
 
-    def loads(self, name: str) -> Iterator[ast.Name]:
+    def loads(self, name: str) -> Sequence[ast.Name]:
         """Every place that reads a name."""
-        return (
-            node
-            for node in ast.walk(self.scope)
-            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-        )
+        return self.module.uses(name, self._inside)
 
     def bindings(self, name: str) -> list[ast.AST]:
         """Statements and other places that give a name its value, arguments apart."""
-        return [
-            self.parent.get(node, node)
-            for node in ast.walk(self.scope)
-            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store | ast.Del)
-        ]
+        bound = self.module.scopes.lookup(name, self._inside)
+        return [self.parent[node] for node in (bound[1] if bound else ()) if isinstance(node, ast.Name)]
 
     def arguments(self) -> set[str]:
         """Names of the function's arguments."""
@@ -184,41 +166,21 @@ class Flow:
             return self._is_test(above) or isinstance(above, ast.BoolOp) or isinstance(above.op, ast.Not)
         return node is getattr(above, "test", None)
 
-    def _is_of_torch(self, node: ast.AST) -> bool:
-        name = self.site.full_name(node.func) if isinstance(node, ast.Call) else ""
-        return name.startswith("torch.nn.functional.") or name in MAKERS
-
-    def _tensors(self) -> set[str]:
-        self.tensors = set(self._annotated()) | set(self._reduced())
-        while True:  # what is computed from tensors is one
-            grown = self.tensors | {
-                node.targets[0].id
-                for node in ast.walk(self.scope)
-                if isinstance(node, ast.Assign)
-                and isinstance(node.targets[0], ast.Name)
-                and self.is_tensor(node.value)
-            }
-            if grown == self.tensors:
-                return grown
-            self.tensors = grown
-
-    def _annotated(self) -> Iterator[str]:
+    def _reduced(self) -> Iterator[ast.AST]:
+        """What binds names of tensors: in traced code `x.abs().max()` and `(x > 0).sum()` tell that `x` is one, and so is the result."""
         for node in ast.walk(self.scope):
-            if isinstance(node, ast.arg) and node.annotation is not None:
-                text = ast.unparse(node.annotation).strip("'\"")
-                if text.rpartition(".")[2] in {"Tensor", "FloatTensor", "LongTensor"}:
-                    yield node.arg
-
-    def _reduced(self) -> Iterator[str]:
-        """Names on which a reduction or a method of tensors is called: `x.abs().max()` and `(x > 0).sum()` tell of `x`."""
-        for node in ast.walk(self.scope):
-            found = operation(self.site, node)
-            if found is not None and found[0] in REDUCTIONS | TENSORS_ALONE and found[1]:
-                root = _without_number(found[1][0])
-                while (inner := operation(self.site, root)) is not None and inner[1]:
-                    root = _without_number(inner[1][0])
-                if isinstance(root, ast.Name) and root.id != "self" and not self.site.is_imported(root):
-                    yield root.id
+            called = operation(self.site, node)
+            if called is None or called[0] not in REDUCTIONS | TENSORS_ALONE or not called[1]:
+                continue
+            match self.parent.get(node):
+                case ast.Assign(targets=[ast.Name() as target]):
+                    yield target
+            root = _without_number(called[1][0])
+            while (inner := operation(self.site, root)) is not None and inner[1]:
+                root = _without_number(inner[1][0])
+            if isinstance(root, ast.Name) and root.id != "self" and not self.site.is_imported(root):
+                bound = self.module.scopes.lookup(root.id, root)
+                yield from bound[1] if bound else ()
 
 
 def _without_number(node: ast.expr) -> ast.expr:

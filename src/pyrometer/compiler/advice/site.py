@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import TypeAlias
@@ -17,10 +16,14 @@ from typing import TypeAlias
 import msgspec
 
 from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.errors import InputError
+from pyrometer.source.edit import apply_edits, replace
+from pyrometer.source.lines import column_of
+from pyrometer.source.module import Module
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-Edits: TypeAlias = Sequence[tuple[ast.AST, str]]
+Edits: TypeAlias = Sequence[tuple[ast.expr, str]]
 """Nodes, and what to write in their place."""
 
 
@@ -30,8 +33,8 @@ class Site:
     def __init__(self, found: Break, text: str | None = None) -> None:
         self.found = found
         self.text, self.line = _text(found) if text is None else (text, found.line)
-        self.tree = _parsed(self.text)
-        self.parents = _path(self.tree, self.line) if self.tree is not None else ()
+        self.module = _parsed(self.text) or Module.parse("", "")
+        self.parents = _path(self.module.tree, self.line)
         """From the module down to the innermost statement."""
 
     @classmethod
@@ -68,7 +71,7 @@ class Site:
 
     def everywhere(self) -> Iterator[ast.AST]:
         """Every node of the file."""
-        return ast.walk(self.tree) if self.tree is not None else iter(())
+        return ast.walk(self.module.tree)
 
     @property
     def loops(self) -> list[ast.stmt]:
@@ -78,79 +81,58 @@ class Site:
 
     @cached_property
     def torch(self) -> str | None:
-        """What the file calls torch; `None` if it does not import it under a name of its own."""
-        return self.alias("torch")
+        """What the file calls torch at the statement; `None` if it does not import it under a name of its own."""
+        names = (alias.asname or "torch" for alias in self.module.nodes(ast.alias))
+        return next((name for name in names if self.meaning(name) == "torch"), None)
 
-    def alias(self, module: str) -> str | None:
-        """What the file calls a module."""
-        for node in self._visible():
-            if not isinstance(node, ast.Import):
-                continue
-            for name in node.names:
-                if name.name == module:
-                    return name.asname or module
-                if name.asname is None and name.name.startswith(module + "."):
-                    return module
-        return None
-
-    def _visible(self) -> Iterator[ast.AST]:
-        """The nodes of the file without those of functions and classes that the statement does not stand in."""
-        pending: list[ast.AST] = [self.tree] if self.tree is not None else []
-        while pending:
-            node = pending.pop()
-            yield node
-            pending += [
-                child
-                for child in ast.iter_child_nodes(node)
-                if child in self.parents or not isinstance(child, (ast.ClassDef, *FUNCTIONS))
-            ]
+    def meaning(self, name: str) -> str | None:
+        """The dotted name that a name at the statement stands for, imports followed; `None` for anything local."""
+        names, bound = self.module.names, self._bindings(name)
+        return names.bound_to(bound[0], name, bound[1], 0) if bound else None
 
     def full_name(self, node: ast.AST) -> str:
         """A dotted name with the modules' own names in it: `np.random.rand` is `numpy.random.rand`."""
         dotted = _dotted(node)
         first, _, rest = dotted.partition(".")
-        full = self._imported.get(first, first)
+        full = self.meaning(first) or first
         return f"{full}.{rest}" if rest else full
 
     def is_imported(self, node: ast.AST) -> bool:
         """Whether a dotted name begins with a module, or with something out of one."""
-        return _dotted(node).partition(".")[0] in {*self._imported, *self._modules}
+        return self.meaning(_dotted(node).partition(".")[0]) is not None
 
-    @cached_property
-    def constants(self) -> dict[str, float]:
-        """Names that the file binds once, at its top, to a number written out."""
-        bound = Counter(
-            node.id
-            for node in self.everywhere()
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-        )
-        bound.update(node.arg for node in self.everywhere() if isinstance(node, ast.arg))
-        found: dict[str, float] = {}
-        for statement in self.tree.body if self.tree is not None else []:
-            match statement:
-                case ast.Assign(
-                    targets=[ast.Name(id=name)], value=ast.Constant(value=int() | float() as number)
-                ):
-                    if bound[name] == 1 and not isinstance(number, bool):
-                        found[name] = number
-        return found
+    def bound_once(self, name: str) -> ast.expr | None:
+        """What the file binds a name to, once and for all; `None` if it does so nowhere or again."""
+        bound = self._bindings(name)
+        only = bound[1][0] if bound and len(bound[1]) == 1 else None
+        return self.module.names.assigned_to(only) if isinstance(only, ast.Name) else None
+
+    def constant(self, name: str) -> float | None:
+        """The number that the file binds a name to at its top, once and for all."""
+        bound = self._bindings(name)
+        value = self.bound_once(name) if bound and bound[0] is self.module.tree else None
+        number = self.module.literal(value) if value is not None else None
+        return number if isinstance(number, int | float) and not isinstance(number, bool) else None
+
+    def _bindings(self, name: str) -> tuple[ast.AST, list[ast.AST]] | None:
+        return self.module.scopes.lookup(name, self.statement or self.module.tree)
 
     def siblings(self, node: ast.AST) -> tuple[list[ast.stmt], int]:
         """The block that a statement stands in, and its place there."""
-        above = self.parents[self.parents.index(node) - 1] if node in self.parents[1:] else self.tree
-        for _, block in ast.iter_fields(above) if above is not None else ():
+        above = self.parents[self.parents.index(node) - 1] if node in self.parents[1:] else self.module.tree
+        for _, block in ast.iter_fields(above):
             if isinstance(block, list) and node in block:
                 return block, block.index(node)
         return [], 0
 
-    def source(self, node: ast.AST) -> str:
+    def source(self, node: ast.expr | ast.stmt) -> str:
         """The text of a node, on one line."""
-        text = ast.get_source_segment(self.text, node) if hasattr(node, "lineno") else None
-        return text if text and "\n" not in text else ast.unparse(node)
+        written = self.module.source(node) if node in self.module.index.parents else ""
+        return written if written and "\n" not in written else ast.unparse(node)
 
     def is_elif(self, node: ast.If) -> bool:
         """Whether an `if` is written as an `elif`: a part of the one above, not a statement of its own."""
-        return self.text.split("\n")[node.lineno - 1].lstrip().startswith("elif")
+        return self.module.lines[node.lineno - 1].lstrip().startswith("elif")
 
     def unused_name(self, wanted: str) -> str:
         """A name like the wanted one that the file does not use."""
@@ -179,43 +161,20 @@ class Site:
         """A rewrite of parts of one statement; all else in it stays, comments too."""
         return _rewrites(self.block(statement), self._edited(statement, statement, edits), about)
 
-    @cached_property
-    def _imported(self) -> dict[str, str]:
-        """Names that imports define, and what they stand for."""
-        found: dict[str, str] = {}
-        for node in self._visible():
-            if isinstance(node, ast.Import):
-                found |= {name.asname: name.name for name in node.names if name.asname}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found |= {name.asname or name.name: f"{node.module}.{name.name}" for name in node.names}
-        return found
-
-    @cached_property
-    def _modules(self) -> set[str]:
-        """Modules that the file imports under their own names."""
-        return {
-            name.name.partition(".")[0]
-            for node in self._visible()
-            if isinstance(node, ast.Import)
-            for name in node.names
-            if not name.asname
-        }
-
     def _edited(self, first: ast.stmt, last: ast.stmt, edits: Edits) -> str | None:
-        lines = self.text.split("\n")
+        lines = self.module.lines
         top, bottom = _first_line(first) - 1, (last.end_lineno or last.lineno) - 1
-        indent = _chars(lines[top], first.col_offset)
-        tail = lines[bottom][len(_chars(lines[bottom], last.end_col_offset or 0)) :].strip()
+        indent = lines[top][: column_of(lines[top], first.col_offset)]
+        tail = lines[bottom][column_of(lines[bottom], last.end_col_offset or 0) :].strip()
         if (
             indent.strip()
             or (tail and not tail.startswith("#"))
             or (indent and self._has_long_text(top, bottom))
         ):
             return None
-        for node, new in sorted(edits, key=lambda edit: (edit[0].lineno, edit[0].col_offset), reverse=True):  # type: ignore[attr-defined]
-            lines = _with_edit(lines, node, new)
-        shift = len(lines) - len(self.text.split("\n"))
-        block = lines[top : bottom + 1 + shift]
+        text = apply_edits(self.text, [replace(self.module, node, new) for node, new in edits])
+        after = len(lines) - bottom - 1
+        block = text.split("\n")[top : -after or None]
         if any(line.strip() and not line.startswith(indent) for line in block):
             return None
         return "\n".join(line[len(indent) :] if line.strip() else "" for line in block)
@@ -241,10 +200,10 @@ def _text(found: Break) -> tuple[str, int]:
 
 
 @lru_cache(maxsize=16)
-def _parsed(text: str) -> ast.Module | None:
+def _parsed(text: str) -> Module | None:
     try:
-        return ast.parse(text) if text else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Module.parse("", text) if text else None
+    except InputError:
         return None
 
 
@@ -285,18 +244,6 @@ def _dotted(node: ast.AST) -> str:
             before = _dotted(value)
             return f"{before}.{attr}" if before else ""
     return ""
-
-
-def _chars(line: str, num_bytes: int) -> str:
-    """Python counts columns in bytes of UTF-8."""
-    return line.encode()[:num_bytes].decode(errors="ignore")
-
-
-def _with_edit(lines: list[str], node: ast.AST, new: str) -> list[str]:
-    top, bottom = node.lineno - 1, (node.end_lineno or node.lineno) - 1  # type: ignore[attr-defined]
-    head = _chars(lines[top], node.col_offset)  # type: ignore[attr-defined]
-    tail = lines[bottom][len(_chars(lines[bottom], node.end_col_offset)) :]  # type: ignore[attr-defined]
-    return [*lines[:top], *(head + new + tail).split("\n"), *lines[bottom + 1 :]]
 
 
 def _rewrites(before: str | None, after: str | None, about: Rewrite) -> list[Rewrite]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from pyrometer.compiler.breaks.occurrence import Met
 from pyrometer.compiler.compile_id import CompileId
-from pyrometer.compiler.user_code import origin_of
+from pyrometer.source.ownership import owner_of
 
 CONTEXT_MANAGER = "Unsupported context manager"
 
@@ -29,7 +29,9 @@ def roots(met: Iterable[Met]) -> list[Met | None]:
         if one.position > 0:
             found.append(_of_text(one, before))
             continue
-        called = calls.get(_called(one)) if origin_of(one.compiled.code.file) == "library" else None
+        called = (
+            calls.get(_called(one)) if owner_of(one.compiled.code.file) not in {"user", "torch"} else None
+        )
         found.append(_while_compiling(one, before) or _made_here(one, at_line.get(_line(one))) or called)
         if one.is_direct and one.place == one.inside:
             calls[_called(one)] = one

@@ -18,7 +18,7 @@ from pyrometer.compiler.breaks.frames import Compiled, Functions
 from pyrometer.compiler.breaks.occurrence import SOFT_FAILURES, Met
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.place import Place
-from pyrometer.compiler.user_code import origin_of
+from pyrometer.source.ownership import owner_of
 
 BY_NATURE: Mapping[str, int] = {
     "gb0025": 0,  # torch._dynamo.graph_break()
@@ -92,7 +92,7 @@ def passed_by(met: Iterable[Met], functions: Functions) -> list[Place]:
             if functions.of(place.file, place.function, place.line) in outer
         ]
         for place in stack[frames[-1] + 1 :] if frames else ():
-            if origin_of(place.file) == "torch" and not _PLUMBING.search(_path(place)):
+            if owner_of(place.file) == "torch" and not _PLUMBING.search(_path(place)):
                 found.setdefault((place.file, place.function), place)
     return list(found.values())
 

@@ -15,7 +15,8 @@ from pyrometer.compiler.breaks.text import BreakText, Cause, parse_break, parse_
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.place import Place
-from pyrometer.compiler.user_code import origin_of, own_place, own_stack, with_source
+from pyrometer.compiler.user_code import own_place, own_stack, with_source
+from pyrometer.source.ownership import owner_of
 
 SOFT_FAILURES = frozenset({"Unsupported", "UserError"})
 """Exceptions that are breaks; any other is an error of the user's, of a backend or of the compiler."""
@@ -111,7 +112,7 @@ def _met(
     whole = _whole_stack(made, text)
     stack = tuple(with_source(place, is_live=is_live) for place in own_stack(whole))
     place = own_place(stack) or Place(file=made.code.file, line=made.code.line, function=made.code.function)
-    inside = stack[-1] if stack and origin_of(stack[-1].file) != "torch" else place
+    inside = stack[-1] if stack and owner_of(stack[-1].file) != "torch" else place
     for position, cause in enumerate(text.causes):
         yield Met(
             compiled=made,
@@ -120,7 +121,7 @@ def _met(
             cause=cause,
             place=place,
             inside=inside,
-            inside_torch=bool(whole) and origin_of(whole[-1].file) == "torch",
+            inside_torch=bool(whole) and owner_of(whole[-1].file) == "torch",
             way=way,
             stack=stack,
             gives_up=text.gives_up,

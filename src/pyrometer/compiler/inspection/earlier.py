@@ -13,8 +13,8 @@ from pyrometer.compiler.place import place_text
 from pyrometer.compiler.private import cache_entries
 from pyrometer.compiler.recompiles import silent
 from pyrometer.compiler.stack import own_name
-from pyrometer.compiler.user_code import origin_of
 from pyrometer.compiler.wrappers import MEANT, WRAPPER, WRAPPER_FILE
+from pyrometer.source.ownership import owner_of
 
 _OBSERVERS = frozenset({cache_entries.__file__, silent.__file__})
 """Others that listen to look-ups are called in between."""
@@ -34,7 +34,7 @@ class EarlierCode:
         self._ran: dict[int, CodeType] = {}
         for function in cache_entries.compiled_codes():
             entries = cache_entries.entries_of(function)
-            if not entries and origin_of(function.co_filename, function.co_name) == "torch":
+            if not entries and owner_of(function.co_filename, function.co_name) == "torch":
                 continue  # torch's own, at which Dynamo only glanced
             codes = [entry.code for entry in entries if entry.code is not None] or [function]
             self._by_compile_id.update((entry.compile_id, function) for entry in entries)

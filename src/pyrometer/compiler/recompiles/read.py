@@ -16,7 +16,8 @@ from pyrometer.compiler.recompiles.reason import Reported, read_reason
 from pyrometer.compiler.recompiles.record import LimitReached, Recompile, RecompileCause
 from pyrometer.compiler.recompiles.tree import Guard, origin
 from pyrometer.compiler.stack import logged_stack
-from pyrometer.compiler.user_code import origin_of, own_stack, with_source
+from pyrometer.compiler.user_code import own_stack, with_source
+from pyrometer.source.ownership import owner_of
 
 _COMPILER = re.compile(r"/torch/_dynamo/")
 
@@ -156,7 +157,7 @@ def _callers(compilation: LoggedCompilation) -> list[Place]:
 
 def _above_compiler(stack: Sequence[Place]) -> Sequence[Place]:
     """The program's part of a whole stack, down to the call that was to be compiled."""
-    own = [number for number, place in enumerate(stack) if origin_of(place.file) == "user"]
+    own = [number for number, place in enumerate(stack) if owner_of(place.file) == "user"]
     start = own[-1] + 1 if own else 0
     inside = (
         number

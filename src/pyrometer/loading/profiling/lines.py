@@ -8,23 +8,21 @@ keeps the interpreter to itself delays a look, not what it is given.
 from __future__ import annotations
 
 import linecache
-import os
 import sys
 import threading
 import time
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
 from pyrometer.loading.profiling.record import LineShare
 from pyrometer.quantity import Seconds
-from pyrometer.workload.whereabouts.installed import INSTALLED
+from pyrometer.source.ownership import owner_of
+from pyrometer.text import shown_path
 
 if TYPE_CHECKING:
     from typing import Self
 
 INTERVAL_S = 0.002
-_OURS = str(Path(__file__).resolve().parents[2])
 
 Place = tuple[str, str, int, str]
 """Stage, file, line, function."""
@@ -64,7 +62,7 @@ class LineSampler:
         ranked = sorted(self.seconds.items(), key=lambda one: one[1], reverse=True)
         return [
             LineShare(
-                place=f"{_shown(file)}:{line}",
+                place=f"{shown_path(file)}:{line}",
                 function=function,
                 source=linecache.getline(file, line).strip(),
                 stage=stage,
@@ -96,15 +94,11 @@ def user_line(frame: FrameType) -> tuple[str, int, str]:
     current: FrameType | None = frame
     while current is not None:
         file = current.f_code.co_filename
-        if file.startswith(_OURS):
+        owner = owner_of(file, current.f_code.co_name)
+        if owner == "ours":
             break
-        if not file.startswith((*INSTALLED, "<")):
+        if owner == "user":
             return file, current.f_lineno, current.f_code.co_name
         outermost = current
         current = current.f_back
     return outermost.f_code.co_filename, outermost.f_lineno, outermost.f_code.co_name
-
-
-def _shown(file: str) -> str:
-    relative = os.path.relpath(file)
-    return file if relative.startswith("..") else relative

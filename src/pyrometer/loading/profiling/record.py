@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pyrometer.loading.advice import LoaderAdvice
+from pyrometer.advice import Advice
 from pyrometer.quantity import Bytes, Ratio, Seconds
 from pyrometer.record import Record, doc
 
@@ -186,6 +186,6 @@ class SampleProfile(Record, frozen=True, kw_only=True):
     repeated: Annotated[RepeatedWork | None, doc("null where nothing could be fetched twice")] = None
     held: list[HeldObjects] = []
     pickled: PickledDataset | None = None
-    advice: list[LoaderAdvice] = []
+    advice: list[Advice] = []
     notes: Annotated[list[str], doc("what was done with the dataset, and what could not be told")] = []
     elapsed_s: Seconds

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from pyrometer.advice import Advice
 from pyrometer.errors import PyrometerError
 from pyrometer.memory.advice.case import Case
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.advice.rules.checkpointing import checkpointing
 from pyrometer.memory.advice.rules.copies import copies, two_dtypes
 from pyrometer.memory.advice.rules.gradients import kept_gradients, step_in_backward
@@ -104,7 +104,7 @@ def weigh(
     case = Case(profile, work, time_limit_s, clock)
     with preserved_rng():  # rules look at batches, and loaders draw a seed for each pass
         found = [advice for rule in RULES for advice in _applied(rule, case)]
-    ordered = sorted(found, key=lambda advice: -(advice.saves_bytes or 0))
+    ordered = sorted(found, key=lambda advice: -advice.saves_bytes)
     return Weighed(ordered, case.notes)
 
 

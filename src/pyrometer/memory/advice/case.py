@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
+from pyrometer.advice import Gain
 from pyrometer.errors import PyrometerError
 from pyrometer.memory.advice.lives import Life, Lives
 from pyrometer.memory.advice.observing import Observed, observe
@@ -15,6 +16,7 @@ from pyrometer.memory.category import CATEGORIES, Category
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.recording.allocation import Allocation
+from pyrometer.place import Place
 from pyrometer.quantity import Bytes, Seconds, format_bytes, format_percent
 from pyrometer.workload.training import Training
 from pyrometer.workload.whereabouts.lines import Site, site_of
@@ -40,16 +42,21 @@ class Saving(NamedTuple):
     """In which the peak falls then."""
 
     @property
-    def proved(self) -> str | None:
-        """As an advice says it."""
-        return None if self.nbytes is None else "predicted"
+    def gain(self) -> Gain | None:
+        """As an advice says it; `None` where it cannot be predicted."""
+        return None if self.nbytes is None else predicted(self.nbytes)
 
 
-class Spot(TypedDict):
-    """Fields of an advice."""
+def predicted(saves_bytes: Bytes) -> Gain:
+    """The gain of a change that was not made."""
+    return Gain(
+        saves_bytes=saves_bytes, method="predicted: the step was replayed, or ran on tensors without data"
+    )
 
-    file: str | None
-    line: int | None
+
+def measured(saves_bytes: Bytes) -> Gain:
+    """The gain of a change that was made."""
+    return Gain(saves_bytes=saves_bytes, measured=True, method="measured: the step ran changed")
 
 
 @dataclass
@@ -210,7 +217,7 @@ class Case:
         point = self.allocation(index).origin.point
         return None if point is None else site_of(point)
 
-    def main_line(self, indices: Iterable[int]) -> Spot:
+    def main_line(self, indices: Iterable[int]) -> Place | None:
         """The line whose allocations hold the most, as an advice names it."""
         sums: dict[Site, Bytes] = {}
         for index in indices:
@@ -218,7 +225,7 @@ class Case:
             if site is not None:
                 sums[site] = sums.get(site, 0) + self.allocation(index).nbytes
         most = max(sums, key=lambda site: sums[site], default=None)
-        return Spot(file=None, line=None) if most is None else Spot(file=most.file, line=most.line)
+        return None if most is None else Place(file=most.file, line=most.line)
 
     def lines(self, indices: Iterable[int], most: int = 3) -> str:
         """The lines that made allocations, the largest first, with their bytes, text and modules."""

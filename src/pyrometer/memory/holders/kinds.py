@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import enum
 import types
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from pyrometer.memory.private import autograd_nodes
+from pyrometer.source.ownership import owner_of
 from pyrometer.workload.importing import is_target_module
 
 OWN_PACKAGES = ("pyrometer", "_pytest", "pytest", "pluggy", "torch.profiler", "torch.autograd.profiler")
 """Who watches is no holder: we, the test runner, and torch's profiler."""
 
-_OWN_FOLDER = str(Path(__file__).resolve().parents[2])
 _RUNNERS = ("/_pytest/", "/pluggy/", "\\_pytest\\", "\\pluggy\\")
 _DICT_SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)  # of objects, of modules
 _ATOMS = (
@@ -112,7 +111,7 @@ def is_own_module(name: Any) -> bool:
 
 def is_own_file(path: str) -> bool:
     """Whether code belongs to those who watch."""
-    return path.startswith(_OWN_FOLDER) or any(part in path for part in _RUNNERS)
+    return owner_of(path) == "ours" or any(part in path for part in _RUNNERS)
 
 
 def kind_of_type(cls: type) -> Kind:

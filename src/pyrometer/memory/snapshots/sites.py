@@ -6,13 +6,10 @@ import re
 from dataclasses import dataclass
 
 from pyrometer.memory.snapshots.snapshot import NO_STACK, Frame, Snapshot
+from pyrometer.source.ownership import owner_of
 
 NO_SITE = "(no stack recorded)"
 BEFORE_SITE = "(before the recording)"
-_TORCH = re.compile(r"(^|/)torch/|torch_compile_|torchinductor_|<eval_with_key>")
-_STDLIB = re.compile(
-    r"/lib/python3\.\d+/(?!site-packages/|dist-packages/)|^<frozen|^<string>|^none$|^\?\?$|^\?$"
-)
 _BACKWARD = re.compile(r"(?:^|::)(\w+Backward\d*)(?:::|$|\()")
 _OPERATOR = re.compile(r"at::_ops::(\w+?)::(?:call|redispatch)")
 _EMPTY = re.compile(r"empty|resize|new_|zeros|ones|full|_to_copy$")
@@ -34,7 +31,7 @@ def is_python(frame: Frame) -> bool:
 
 def is_users(frame: Frame) -> bool:
     """Whether it is Python code outside of torch and the standard library."""
-    return is_python(frame) and not _TORCH.search(frame.file) and not _STDLIB.search(frame.file)
+    return is_python(frame) and owner_of(frame.file, frame.name) in {"user", "library"}
 
 
 def backward_node(frames: list[Frame]) -> str | None:

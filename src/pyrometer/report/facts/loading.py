@@ -6,7 +6,7 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.loading.report import LoaderReport, StageTime, Where
 from pyrometer.quantity import Seconds, counted, format_bytes, format_percent, format_seconds, significant
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
-from pyrometer.rules.data.patterns.shares import DataShare, measured_share, watched_share
+from pyrometer.rules.data.patterns.shares import measured_share, watched_share
 from pyrometer.trace.reporting.rank_report import RankReport
 
 RUNS_IN: dict[Where, str] = {
@@ -32,8 +32,11 @@ WHICH_STEPS = (
 )
 
 
-def apart(told: DataShare) -> str:
-    """The share of data beside that of a trace, which the profiler distorts."""
+def apart(m: Measurement | None, report: LoaderReport | None) -> str:
+    """The share of data beside that of a trace, which the profiler distorts; empty where no loader was watched."""
+    if report is None:
+        return ""
+    told = measured_share(m) or watched_share(report)
     page = "the measurement" if told.of == "measured" else "data loading"
     return f"Without the profiler, getting batches takes {format_percent(told.share)} of a step: see the page on {page}."
 

@@ -80,7 +80,9 @@ def cost_table(matrix: Matrix) -> Table:
 
 def rejection_table(matrix: Matrix) -> Table:
     """What may not be recommended, and why."""
-    return Table(("not recommended", "because"), [(one.label, one.reason) for one in matrix.rejected])
+    return Table(
+        ("not recommended", "because"), [(one.label, one.reason) for one in matrix.rejected], frozenset({1})
+    )
 
 
 def is_best(matrix: Matrix, cell: Cell) -> bool:

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from pyrometer.loading.advice import LoaderAdvice
-from pyrometer.memory.advice.record import Advice
+from pyrometer.advice import Advice
 from pyrometer.memory.category import CATEGORIES, MEANING
 from pyrometer.memory.place import HeldBytes
 from pyrometer.memory.profile import Fit, LeakReport, LeakSite, MemoryProfile
@@ -77,16 +76,22 @@ def _divided_otherwise(profile: MemoryProfile) -> bool:
     return bool(predicted) and max(gaps) > NEARLY * profile.peak_bytes
 
 
-def saving(advice: Advice | LoaderAdvice) -> str:
+def saving(advice: Advice) -> str:
     """What an advice should bring, to stand behind its title; empty where nothing is predicted.
 
-    >>> saving(Advice(slug="s", title="t", why="w", use="u", effect="e", saves_bytes=2**20, proved="predicted"))
+    >>> gain = Gain(saves_bytes=2**20, method="predicted: replayed")
+    >>> saving(Advice(slug="s", title="t", fix_class="exact", gain=gain))
     ': saves 1.00 MiB (predicted)'
     """
-    if isinstance(advice, LoaderAdvice):
-        return f": saves {format_seconds(advice.saves_s)} per step" if advice.saves_s else ""
-    proved = f" ({advice.proved})" if advice.proved else ""
-    return f": saves {format_bytes(advice.saves_bytes)}{proved}" if advice.saves_bytes else ""
+    gain = advice.gain
+    if gain is None or not (gain.saves_bytes or gain.saves_s):
+        return ""
+    saved = (
+        format_bytes(gain.saves_bytes)
+        if gain.saves_bytes
+        else f"{format_seconds(gain.saves_s or 0.0)} per step"
+    )
+    return f": saves {saved} ({gain.method.partition(':')[0]})"
 
 
 def sections(profile: MemoryProfile) -> list[Section]:

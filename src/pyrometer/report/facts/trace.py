@@ -36,10 +36,6 @@ WORTH_LISTING = 0.99
 DRAWN = frozenset({"tree"})
 """Chapters that are a drawing, and so have their place only on a page."""
 
-CHECK_CHAPTERS = frozenset(
-    {"breakdown", "gains", "phases", "lines", "modules", "operators", "sync", "roofline"}
-)
-
 
 def sections(report: RankReport, capture: Capture | None = None) -> list[Section]:
     """The chapters of one rank's trace, in the order in which an expert reads a profile; empty ones are left out."""
@@ -47,11 +43,6 @@ def sections(report: RankReport, capture: Capture | None = None) -> list[Section
     if capture is not None:
         made.append(_capture(capture))
     return [section for section in made if section is not None and (section.facts or section.table)]
-
-
-def check_sections(report: RankReport, capture: Capture | None) -> list[Section]:
-    """The chapters that a check prints on a terminal; its page has all."""
-    return [section for section in sections(report, capture) if section.slug in CHECK_CHAPTERS]
 
 
 def _capture(capture: Capture) -> Section:
@@ -129,14 +120,19 @@ def _trust(report: RankReport) -> Section:
     return Section("health", "Can the trace be trusted?", facts)
 
 
-def _where_to(report: RankReport) -> Section:
-    table = part_table(report.breakdown_ns)
+def in_all(report: RankReport) -> Fact:
+    """How much time the parts of the bar are of."""
     num_steps = len(report.steps)
     whole = f"{counted(num_steps, 'step')}{' together' if num_steps > 1 else ''}" if num_steps else ""
+    return Fact("in all", ns(report.breakdown_ns.total_ns), whole)
+
+
+def _where_to(report: RankReport) -> Section:
+    table = part_table(report.breakdown_ns)
     return Section(
         "breakdown",
         "Where the time goes",
-        [Fact("in all", ns(report.breakdown_ns.total_ns), whole)],
+        [in_all(report)],
         table,
         "Every moment of the span counts once: first what a device does, then, while all devices are idle, what the "
         "host does. The parts sum to the span to the nanosecond.",

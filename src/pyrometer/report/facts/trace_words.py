@@ -9,6 +9,7 @@ from statistics import median
 from pyrometer.quantity import format_seconds, significant
 from pyrometer.report.charts.shares import Share
 from pyrometer.report.facts.layout import Table, percent
+from pyrometer.text import shortened
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.program.where import Where
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -50,6 +51,7 @@ PART_NAMES = {
 IDLE_CAUSES = {
     "sync_drain": "the host had waited for the device",
     "launch_starvation": "nothing was launched in time",
+    "between_collectives": "the next collective was not yet issued",
     "turnaround": "the device's turn-around",
     "dependency": "waited for an event or another stream",
     "unknown": "the launch is not in the trace",
@@ -128,8 +130,7 @@ def short(text: str | None, most: int = 60) -> str:
     >>> short("a" * 70)[-3:], short(None), short("<built-in method run of type object at 0x7f17>")
     ('aa…', '', '<built-in method run of type object>')
     """
-    text = ADDRESS.sub("", text or "")
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return shortened(ADDRESS.sub("", text or ""), most)
 
 
 def ns(value: float | None) -> str:

@@ -12,13 +12,13 @@ from pyrometer.compiler.breaks.record import Break, Rewrite
 from pyrometer.compiler.place import Place, file_name
 from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.stack import own_name
-from pyrometer.compiler.user_code import origin_of
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
 from pyrometer.report.attachments import SourceText
 from pyrometer.report.facts.compile_breaks import EXACTNESS, cards
 from pyrometer.report.facts.trace_words import short, short_path
 from pyrometer.rules.finding import Finding
+from pyrometer.source.ownership import owner_of
 
 _MOST_NOTES = 200
 _At = tuple[str, int]
@@ -186,7 +186,7 @@ def _recompiles(report: CompileReport) -> Iterator[tuple[str, LineNote, str]]:
 
 def _stack(places: Iterable[Place]) -> list[str]:
     """The user's own frames: those of the program that started it say nothing."""
-    own = (one for one in places if origin_of(one.file, one.function) == "user")
+    own = (one for one in places if owner_of(one.file, one.function) == "user")
     return [f"{short_path(one.file)}:{one.line} {one.function}".rstrip() for one in own]
 
 

@@ -14,7 +14,7 @@ from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.stack import own_name
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
-from pyrometer.report.compile_context import REST, REST_SLOT, phase_slots
+from pyrometer.report.chapters.compile import REST, REST_SLOT, phase_slots
 from pyrometer.report.facts.trace_words import short
 
 _VALUE = re.compile(r"((?:==|!=|<=|>=|<|>|\bexpected|\bactual)\s*)-?\d+(?:\.\d+)?")

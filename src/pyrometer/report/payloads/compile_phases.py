@@ -9,7 +9,7 @@ from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.stack import own_name
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
-from pyrometer.report.compile_context import REST_SLOT, WHOLE_SLOT, phase_slots
+from pyrometer.report.chapters.compile import REST_SLOT, WHOLE_SLOT, phase_slots
 from pyrometer.report.facts.trace_words import short_path
 
 COMPILATION = "compilation"

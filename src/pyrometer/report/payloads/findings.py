@@ -9,8 +9,8 @@ from pyrometer.errors import UsageError
 from pyrometer.record import Record, doc
 from pyrometer.report.attachments import Exhibits
 from pyrometer.report.documents import CheckDocument, Document
+from pyrometer.report.facts.finding_views import FindingView, views
 from pyrometer.report.facts.findings import Card
-from pyrometer.report.findings_context import FindingView, views
 from pyrometer.report.markdown import code_block, escape
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.rules.finding import Severity

@@ -23,6 +23,7 @@ from pyrometer.trace.view.tables import gap_columns, place_text
 CAUSE_SLOTS = {
     "sync_drain": 6,
     "launch_starvation": 4,
+    "between_collectives": 2,
     "dependency": 3,
     "turnaround": 1,
     "no_operator": 0,
@@ -48,6 +49,8 @@ CAUSE_MEANINGS = {
     "was queued. Remove the wait, or let it come after more work is launched.",
     "launch_starvation": "The host was busy with something else and launched too late. What it did is in the table: less "
     "of it, fewer and larger operators, CUDA graphs or torch.compile help.",
+    "between_collectives": "The host issued one collective after another, and the device waited for each. Put more into each "
+    "one, as buckets of gradients do, and start them while there is something to compute.",
     "dependency": "Work was launched in time and waited for an event or another stream.",
     "turnaround": "Work was launched in time; the device needed its few microseconds from one piece of work to the next.",
     "no_operator": "No operator ran on the host.",

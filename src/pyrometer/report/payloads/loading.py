@@ -290,7 +290,7 @@ def _prospects(report: LoaderReport) -> list[Prospect]:
     bound_s = now_s * report.free_data_ratio
     rows = [Prospect(label="as it is", step_s=now_s, ratio=1.0, said=report.settings.label, kind="now")]
     for one in report.advice:
-        if one.saves_s is not None:
+        if one.saves_s:
             # No change of the loader brings more than data that costs nothing.
             step_s = max(bound_s, now_s - one.saves_s)
             # Why and how stand with the advice itself.

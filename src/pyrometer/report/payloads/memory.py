@@ -11,9 +11,9 @@ from pyrometer.memory.snapshots.report import DeviceReport, Fragmentation, PeakF
 from pyrometer.quantity import Bytes, counted, format_bytes, format_percent
 from pyrometer.record import Record, doc
 from pyrometer.report.attachments import Exhibits
+from pyrometer.report.chapters.memory import SLOTS
 from pyrometer.report.documents import CheckDocument, Document, MemoryDocument, SnapshotDocument
 from pyrometer.report.facts.layout import percent
-from pyrometer.report.memory_context import SLOTS
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.memory_change import changes
 from pyrometer.report.payloads.memory_course import Course, course, events_of

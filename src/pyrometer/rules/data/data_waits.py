@@ -59,7 +59,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, format_seconds
-from pyrometer.rules.data.patterns.advised import (
+from pyrometer.rules.data.patterns.waiting import (
     DATA,
     differing,
     facts,
@@ -96,14 +96,6 @@ RULE = declare(
     ),
 )
 
-LEVERS = {
-    "more-workers": "num_workers",
-    "no-workers": "num_workers",
-    "deeper-queue": "prefetch_factor",
-    "persistent-workers": "persistent_workers",
-    "pin-memory": "pin_memory",
-}
-
 REMEDIES = {
     "serial": "make batches while the step runs",
     "starved-steady": "make samples cheaper or add workers",
@@ -135,7 +127,7 @@ def explain(case: Case) -> Iterator[Finding]:
         lever=_lever(report),
         confidence="medium" if differing(report, case) else "high",
         advice=_advice(report, place),
-        rewrite=report.advice[0].use if report.advice else None,
+        rewrite=report.advice[0].rewrite if report.advice else None,
         resource=DATA,
     )
 
@@ -170,8 +162,8 @@ def _nothing_helps(report: LoaderReport) -> bool:
 
 def _lever(report: LoaderReport) -> str | None:
     """That of the first advice that has one; without workers, tuning can always try some."""
-    advised = (LEVERS[one.slug] for one in report.advice if one.slug in LEVERS)
-    return next(advised, "num_workers" if report.verdict == "serial" else None)
+    levers = (advice.lever for advice in report.advice if advice.lever is not None)
+    return next(levers, "num_workers" if report.verdict == "serial" else None)
 
 
 def _gain(report: LoaderReport, case: Case) -> Gain:

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
-from pyrometer.rules.data.patterns.advised import advised
+from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

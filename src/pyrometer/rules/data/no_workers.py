@@ -73,9 +73,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.data.patterns.advised import advised
 from pyrometer.rules.data.patterns.datasets import decoding_call
 from pyrometer.rules.data.patterns.loaders import loader_calls, trains
+from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare

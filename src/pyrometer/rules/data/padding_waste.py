@@ -49,8 +49,8 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.data.patterns.advised import advised
 from pyrometer.rules.data.patterns.loaders import trains
+from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare

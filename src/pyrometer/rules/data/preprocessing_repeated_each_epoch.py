@@ -54,9 +54,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.data.patterns.advised import advised
 from pyrometer.rules.data.patterns.datasets import creation_of, decoding_call
 from pyrometer.rules.data.patterns.loaders import LoaderCall, loader_calls, repeated_in_epochs, trains
+from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare

@@ -58,8 +58,8 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.data.patterns.advised import DATA, advised, facts, free_ratio, waiting_cost
 from pyrometer.rules.data.patterns.loaders import loader_calls
+from pyrometer.rules.data.patterns.waiting import DATA, advised, facts, free_ratio, waiting_cost
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare

@@ -43,7 +43,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.data.patterns.advised import advised
 from pyrometer.rules.data.patterns.loaders import (
     MISSING_ARGUMENT,
     LoaderCall,
@@ -51,6 +50,7 @@ from pyrometer.rules.data.patterns.loaders import (
     loops_over,
     moves_to_cuda,
 )
+from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare

@@ -48,13 +48,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.data.patterns.advised import advised
 from pyrometer.rules.data.patterns.loaders import (
     MISSING_ARGUMENT,
     LoaderCall,
     loader_calls,
     repeated_in_epochs,
 )
+from pyrometer.rules.data.patterns.waiting import advised
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.registry import declare

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent, format_seconds
-from pyrometer.rules.distributed.patterns.collectives import place_of_collective
+from pyrometer.rules.distributed.patterns.collectives import place_of_collective, waited_ns
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -74,7 +74,7 @@ def explain(case: Case) -> Iterator[Finding]:
     report = case.trace
     if report is None or not report.span_ns or not report.collectives:
         return
-    exposed, waited = report.breakdown_ns.exposed_comm, _waited(case, report)
+    exposed, waited = report.breakdown_ns.exposed_comm, waited_ns(case)
     share = max(0, exposed - (waited or 0)) / report.span_ns
     if share < case.limit(RULE, "min_share"):
         return
@@ -83,7 +83,7 @@ def explain(case: Case) -> Iterator[Finding]:
     yield RULE.finding(
         message=(
             f"communication that nothing hides takes {format_percent(share)} of the time, "
-            f"{format_seconds(share * step_s) if step_s is not None else 'in each step'} per step, most of it in {worst.name}"
+            f"{f'{format_seconds(share * step_s)} per step, ' if step_s is not None else ''}most of it in {worst.name}"
         ),
         where=place_of_collective(worst, report),
         evidence={
@@ -110,19 +110,18 @@ def explain(case: Case) -> Iterator[Finding]:
     )
 
 
-def _waited(case: Case, report: RankReport) -> int | None:
-    """Waiting of this rank for others, ns; `None` where only one rank's trace is known."""
-    rows = case.job.ranks if case.job is not None else []
-    return next((row.waited_ns for row in rows if row.rank == report.rank), None)
-
-
 def _gain(report: RankReport, share: float) -> Gain:
-    replayed = next((one for one in report.recoverable if one.kind == "collective"), None)
-    low = 1 - share if replayed is None else max(replayed.ratio_low, 1 - share)
-    method = (
-        "bound: all of it behind computing" if replayed is None else "what-if: all of it behind other work"
+    """From all of it behind computing, as far as there is computing that hides none so far, to nothing."""
+    free = max(0, report.breakdown_ns.compute - report.overlapped_communication_ns) / report.span_ns
+    low = 1 - min(share, free)
+    replayed = next((gain for gain in report.recoverable if gain.kind == "collective"), None)
+    if replayed is None:
+        return Gain(ratio_low=low, ratio_high=1.0, method="bound: as much of it behind computing as there is")
+    return Gain(
+        ratio_low=max(replayed.ratio_low, low),
+        ratio_high=1.0,
+        method="what-if: as much of it behind computing as there is",
     )
-    return Gain(ratio_low=low, ratio_high=1.0, method=method)
 
 
 def _advice(worst: CollectiveGroup) -> str:

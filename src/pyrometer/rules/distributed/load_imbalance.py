@@ -69,7 +69,10 @@ def explain(case: Case) -> Iterator[Finding]:
         return
     more = job.compute_imbalance - 1
     yield RULE.finding(
-        message=f"rank {worst.rank} computes {format_percent(more)} longer than the ranks do on average",
+        message=(
+            f"rank {worst.rank} computes {format_percent(more)} longer than the {len(job.ranks)} ranks "
+            f"{'here ' if job.missing_ranks else ''}do on average"
+        ),
         where=Place(rank=worst.rank),
         evidence={
             "compute_imbalance": job.compute_imbalance,

@@ -37,9 +37,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.advice import Cost, Gain
-from pyrometer.quantity import format_bytes, format_percent
-from pyrometer.rules.distributed.patterns.collectives import place_of_collective
+from pyrometer.advice import Gain
+from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds
+from pyrometer.rules.distributed.patterns.collectives import issuing_ns, place_of_collective, waited_ns
 from pyrometer.rules.distributed.patterns.wrapping import wrappings
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.source.module import Module
     from pyrometer.trace.analysis.collectives import CollectiveGroup
+    from pyrometer.trace.reporting.rank_report import RankReport
 
 RULE = declare(
     code="PYR602",
@@ -61,6 +62,9 @@ RULE = declare(
     limits=(
         Limit(
             "max_mean_bytes", 1 << 20, "DistributedDataParallel makes buckets of 25 MiB, the first of 1 MiB"
+        ),
+        Limit(
+            "max_median_s", 100e-6, "where no sizes are known: a message of 1 MiB takes about that over PCIe"
         ),
         Limit("min_calls_per_step", 8, "fewer messages cost too little latency to matter"),
         Limit("min_share", 0.02, "less than that of the time cannot be told from noise"),
@@ -97,51 +101,85 @@ def find(module: Module) -> Iterator[Match]:
 
 @RULE.in_evidence("trace")
 def explain(case: Case) -> Iterator[Finding]:
-    """Small all-reduces in a trace."""
+    """Small all-reduces in a trace, with the time in which the host issues one after another."""
     report = case.trace
-    if report is None or not report.span_ns:
+    if report is None or not report.span_ns or not _trains(report):
         return
+    steps, issuing, waited = case.num_traced_steps, issuing_ns(report), waited_ns(case) or 0
     for index, group in enumerate(report.collectives):
-        per_step = group.num_calls / case.num_traced_steps
-        share = group.exposed_ns / report.span_ns
-        if _is_small(case, group) and per_step >= case.limit(RULE, "min_calls_per_step"):
-            if share < case.limit(RULE, "min_share"):
-                continue
-            mean, saved = (group.bytes or 0) / group.num_calls, _saved(group, case.num_traced_steps)
-            yield RULE.finding(
-                message=(
-                    f"gradients are reduced in {per_step:.0f} messages of {format_bytes(mean)} per step, which take "
-                    f"{format_percent(share)} of the time"
-                ),
-                where=place_of_collective(group, report),
-                evidence={
-                    "calls_per_step": per_step,
-                    "mean_bytes": mean,
-                    "exposed_ns": group.exposed_ns,
-                    "shortest_ns": group.min_ns,
-                },
-                links=[f"/trace/collectives/{index}"],
-                cost=Cost(share=share, method="time of these calls in which nothing computes"),
-                gain=Gain(
-                    ratio_low=1 - min(saved / report.span_ns, share),
-                    ratio_high=1.0,
-                    method="model: the shortest call is latency, paid once per 25 MiB instead",
-                ),
-                confidence="medium",
-                advice="Reduce in buckets of 25 MiB: by DistributedDataParallel, or by concatenating gradients before `all_reduce`.",
-                rewrite="DistributedDataParallel(model, bucket_cap_mb=25)",
-                resource="comm",
-            )
+        per_step = group.num_calls / steps
+        if not _is_small(case, group) or per_step < case.limit(RULE, "min_calls_per_step"):
+            continue
+        share = (max(0, group.exposed_ns - waited) + issuing) / report.span_ns
+        if share < case.limit(RULE, "min_share"):
+            continue
+        yield RULE.finding(
+            message=_message(case, group, issuing, share),
+            where=place_of_collective(group, report),
+            evidence={
+                "calls_per_step": per_step,
+                "mean_bytes": group.bytes / group.num_calls if group.bytes else None,
+                "communication_ns": group.total_ns,
+                "exposed_ns": group.exposed_ns,
+                "waited_for_other_ranks_ns": waited or None,
+                "idle_between_ns": issuing,
+                "median_ns": group.median_ns,
+                "shortest_ns": group.min_ns,
+            },
+            links=[f"/trace/collectives/{index}", "/trace/idle/groups"],
+            cost=case.cost_of(
+                share, "time of these calls in which nothing computes, and idle time between them"
+            ),
+            gain=Gain(
+                ratio_low=1 - share,
+                ratio_high=1 - min((_latency_ns(group, steps) + issuing) / 2 / report.span_ns, share),
+                method="model: at best all of it behind computing; at worst buckets spare half of the latency, which is the "
+                "shortest call, and of the time between calls",
+            ),
+            confidence="medium",
+            advice=(
+                "Bucket them and overlap them: DistributedDataParallel reduces buckets of 25 MiB while the backward pass still "
+                "computes. In a loop of your own, join gradients before `all_reduce` and start it with `async_op=True`."
+            ),
+            rewrite="model = DistributedDataParallel(model, bucket_cap_mb=25, gradient_as_bucket_view=True)",
+            resource="comm",
+        )
+
+
+def _trains(report: RankReport) -> bool:
+    """Whether there are gradients: all-reduces within a forward pass alone, as of tensor parallelism, are no buckets."""
+    return any(phase.name in {"backward", "optimizer"} for phase in report.phases.phases)
+
+
+def _message(case: Case, group: CollectiveGroup, issuing: int, share: float) -> str:
+    """Number, size, time, and what of it is in the open."""
+    number = case.num_traced_steps
+    total = f" ({format_seconds(group.total_ns * 1e-9)} in {counted(number, 'step')})" if number > 1 else ""
+    size = f" of {format_bytes(group.bytes / group.num_calls)}" if group.bytes else ""
+    hidden = group.overlapped_ns / group.total_ns if group.total_ns else 0.0
+    bare = "all of it" if hidden < 0.001 else format_percent(1 - hidden)
+    between = (
+        f", and the device waits {format_seconds(issuing / number * 1e-9)} for the next ones"
+        if issuing
+        else ""
+    )
+    return (
+        f"{group.num_calls / number:,.0f} all-reduces{size}{case.per_step} take {format_seconds(group.total_ns / number * 1e-9)}{total}, "
+        f"{bare} in the open{between}: {format_percent(share)} of the time"
+    )
 
 
 def _is_small(case: Case, group: CollectiveGroup) -> bool:
-    if group.name != "all_reduce" or not group.bytes or not group.num_calls:
+    """Whether most messages are bound by latency: by their mean size, or by their median time where no size is known."""
+    if group.name != "all_reduce" or not group.num_calls:
         return False
-    return group.bytes / group.num_calls < case.limit(RULE, "max_mean_bytes")
+    if group.bytes:
+        return group.bytes / group.num_calls < case.limit(RULE, "max_mean_bytes")
+    return group.median_ns is not None and group.median_ns * 1e-9 < case.limit(RULE, "max_median_s")
 
 
-def _saved(group: CollectiveGroup, num_steps: int) -> float:
-    """Latency, ns, of the messages that larger buckets would not send."""
+def _latency_ns(group: CollectiveGroup, num_steps: int) -> float:
+    """Latency of the messages that larger buckets would not send."""
     needed = num_steps * max(1, -(-(group.bytes or 0) // (num_steps * DEFAULT_BUCKET)))
     return max(0, group.num_calls - needed) * (group.min_ns or 0)
 

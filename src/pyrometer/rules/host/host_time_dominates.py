@@ -69,6 +69,16 @@ RULE = declare(
 )
 
 
+MOVE = (
+    "Move what the host does between launches out of the step: into loader workers, onto whole tensors, or behind the "
+    "device's work on the batch before."
+)
+COMPILE = (
+    "Give the host fewer operators to issue: compile the model, which fuses them and issues the rest without Python, capture "
+    "it in a CUDA graph, or use larger batches."
+)
+
+
 @RULE.in_evidence("trace")
 def explain(case: Case) -> Iterator[Finding]:
     """Idle time of a device while the host is busy between long kernels."""
@@ -81,6 +91,7 @@ def explain(case: Case) -> Iterator[Finding]:
         return
     place = _place(case, report)
     parts, span = report.breakdown_ns, report.span_ns
+    issues = starved.doing[0].kind in {"operator", "runtime"} if starved.doing else False
     most = ", ".join(f"{one.name or one.kind}" for one in starved.doing)
     yield RULE.finding(
         message=(
@@ -108,10 +119,9 @@ def explain(case: Case) -> Iterator[Finding]:
             method="bound: the host is always ahead of the device",
         ),
         confidence=starved.confidence,
-        advice=(
-            "Move what the host does between launches out of the step: into loader workers, onto whole tensors, or behind the "
-            "device's work on the batch before."
-        ),
+        advice=COMPILE if issues else MOVE,
+        lever="compile" if issues else None,
+        rewrite="model = torch.compile(model)" if issues else None,
         resource="launch",
     )
 

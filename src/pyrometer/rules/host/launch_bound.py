@@ -2,7 +2,8 @@
 
 ## What it does
 Adds up, in a trace, the idle time in which the host was on its way to the next launch (in operators, in Python, in runtime
-calls), and speaks when most of it follows kernels shorter than 10 µs: the device is done before the next launch can arrive.
+calls), and speaks when most of it is in gaps up to 1 ms that follow kernels shorter than 10 µs: the device is done before the
+next launch can arrive.
 
 ## Why it costs
 Launching from eager Python takes the host several microseconds per operator, however small the operator is. Kernels that are

@@ -52,10 +52,10 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_bytes, format_percent
+from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.joining import function_at, module_of
 from pyrometer.rules.kernels.cat_in_loop import growths
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.memory.patterns.advised import advised
 from pyrometer.rules.memory.patterns.buffers import constants, grown
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large
 from pyrometer.rules.memory.patterns.spent import has_device, operators
@@ -147,28 +147,29 @@ def in_profile(case: Case) -> Iterator[Finding]:
     assert memory is not None
     if case.trace is not None or not is_large(case, RULE):
         return
-    for one in advised(case, "preallocate"):
-        module = module_of(one.place.file, case.modules)
+    for given in given_advice(case.memory, "/memory_profile", "preallocate"):
+        module = module_of(given.place.file, case.modules)
         source = (
-            next((way for way in grown(module) if way.call.lineno == one.place.line), None)
+            next((way for way in grown(module) if way.call.lineno == given.place.line), None)
             if module
             else None
         )
         if source is None:
             continue
         yield RULE.finding(
-            message=f"`{source.name}` and its larger copy are alive at once: {format_bytes(one.saves_bytes)} of the peak of "
+            message=f"`{source.name}` and its larger copy are alive at once: {format_bytes(given.advice.saves_bytes)} of the peak of "
             f"{format_bytes(memory.peak_bytes)}",
-            where=one.place,
-            evidence={"peak_bytes": memory.peak_bytes, "saves_bytes": one.saves_bytes},
-            links=[one.link],
+            where=given.place,
+            evidence={"peak_bytes": memory.peak_bytes, "saves_bytes": given.advice.saves_bytes},
+            links=[given.link],
             cost=Cost(
-                bytes=one.saves_bytes, method="peak less that of the same step with one preallocated tensor"
+                bytes=given.advice.saves_bytes,
+                method="peak less that of the same step with one preallocated tensor",
             ),
-            gain=one.gain,
+            gain=given.advice.gain,
             confidence="high",
             advice=_advice(source),
-            rewrite=one.advice.use,
+            rewrite=given.advice.rewrite,
             resource="op:aten::cat",
         )
 
@@ -183,14 +184,18 @@ def _finding(spent: Spent, case: Case, site: AllocationSite | None, source: Grow
             file=found[0].path, line=source.call.lineno, function=spent.function.function, op=spent.name
         )
     rehearsed = next(
-        (one for one in advised(case, "preallocate") if source is None or one.place.line == where.line),
+        (
+            given
+            for given in given_advice(case.memory, "/memory_profile", "preallocate")
+            if source is None or given.place.line == where.line
+        ),
         None,
     )
     per_step = site.churn_bytes_per_step if site is not None else None
     churn = f" and allocate {format_bytes(per_step)} that go again at once" if per_step else ""
     needed, share = _needed_share(site), untraced(case, spent.share)
     return RULE.finding(
-        message=f"{counted(spent.calls_per_step, 'join')} per step take {format_percent(spent.share, 2)} of it{churn}",
+        message=f"{counted(spent.calls_per_step, 'join')}{case.per_step} take {format_percent(spent.share, 2)} of the time{churn}",
         where=where,
         evidence={
             "share": round(spent.share, 4),
@@ -206,7 +211,7 @@ def _finding(spent: Spent, case: Case, site: AllocationSite | None, source: Grow
         cost=Cost(
             seconds_per_step=spent.share * step_s if step_s is not None else None,
             share=spent.share,
-            bytes=rehearsed.saves_bytes if rehearsed is not None else None,
+            bytes=rehearsed.advice.saves_bytes if rehearsed is not None else None,
             method="time of the joining operator in the trace",
         ),
         gain=Gain(

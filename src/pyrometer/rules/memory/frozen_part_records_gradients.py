@@ -37,7 +37,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes
-from pyrometer.rules.memory.patterns.advised import advised
+from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.memory.patterns.peak import of_advice
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -69,15 +69,15 @@ def explain(case: Case) -> Iterator[Finding]:
     """Each rehearsed way to record less."""
     memory = case.memory
     assert memory is not None
-    for one in advised(case, "freeze-untrained", "no-grad-trunk"):
-        if one.saves_bytes < case.limit(RULE, "min_saving") * memory.peak_bytes:
+    for given in given_advice(case.memory, "/memory_profile", "freeze-untrained", "no-grad-trunk"):
+        if given.advice.saves_bytes < case.limit(RULE, "min_saving") * memory.peak_bytes:
             continue
         yield of_advice(
             RULE,
             case,
-            one,
+            given,
             "without it",
-            message=f"Autograd records what trains nothing: {format_bytes(one.saves_bytes)} of the peak of "
+            message=f"Autograd records what trains nothing: {format_bytes(given.advice.saves_bytes)} of the peak of "
             f"{format_bytes(memory.peak_bytes)} are for it",
             confidence="medium",
             resource="peak:gradients",

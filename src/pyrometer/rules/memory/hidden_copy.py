@@ -44,8 +44,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
+from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.memory.patterns.advised import advised
 from pyrometer.rules.memory.patterns.copies import CAUSES, asked_at, needless_copies
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large, of_advice
 from pyrometer.rules.memory.patterns.spent import operators
@@ -109,7 +109,7 @@ def in_trace(case: Case) -> Iterator[Finding]:
         among = f" (or line {', '.join(other.rpartition(':')[2] for other in others)})" if others else ""
         yield RULE.finding(
             message=f"{cause.what} in {where.function or 'a function'} takes {format_percent(spent.share, 2)} of the step, "
-            f"{spent.calls_per_step:.3g} times per step{among}",
+            f"{spent.calls_per_step:.3g} times{case.per_step}{among}",
             where=where,
             evidence={
                 "share": round(spent.share, 4),
@@ -135,14 +135,14 @@ def in_profile(case: Case) -> Iterator[Finding]:
     assert memory is not None
     if not is_large(case, RULE):
         return
-    for one in advised(case, "views-instead-of-copies", "one-dtype"):
+    for given in given_advice(case.memory, "/memory_profile", "views-instead-of-copies", "one-dtype"):
         yield of_advice(
             RULE,
             case,
-            one,
+            given,
             "without the copies",
-            message=f"Copies that nothing needs hold {format_bytes(one.saves_bytes)} of the peak of "
+            message=f"Copies that nothing needs hold {format_bytes(given.advice.saves_bytes)} of the peak of "
             f"{format_bytes(memory.peak_bytes)}",
             confidence="high",
-            resource=f"copy:{one.place.file}:{one.place.line}",
+            resource=f"copy:{given.place.file}:{given.place.line}",
         )

@@ -55,9 +55,9 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_percent
+from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.accumulating import step_loop
-from pyrometer.rules.memory.patterns.advised import advised
 from pyrometer.rules.memory.patterns.leaking import last_name
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -138,13 +138,13 @@ def explain(case: Case) -> Iterator[Finding]:
     """What autograd kept although nothing went backwards."""
     memory, program = case.memory, case.program
     assert memory is not None
-    rehearsed = next(advised(case, "no-grad"), None)
+    rehearsed = next(iter(given_advice(memory, "/memory_profile", "no-grad")), None)
     kept = memory.ledger_bytes.get("activations", 0)
     share = kept / max(memory.peak_bytes, 1)
     records = program is not None and program.kind == "inference" and program.grad_mode == "grad"
     if rehearsed is None and not (records and share >= case.limit(RULE, "min_share")):
         return
-    saves = rehearsed.saves_bytes if rehearsed is not None else kept
+    saves = rehearsed.advice.saves_bytes if rehearsed is not None else kept
     yield RULE.finding(
         message=f"Autograd keeps {format_bytes(kept)} ({format_percent(share, 2)} of the peak of "
         f"{format_bytes(memory.peak_bytes)}) for a backward pass that does not come",
@@ -161,10 +161,10 @@ def explain(case: Case) -> Iterator[Finding]:
             *([rehearsed.link] if rehearsed is not None else []),
         ],
         cost=Cost(bytes=saves, method="activations at the peak that nothing goes backwards through"),
-        gain=rehearsed.gain if rehearsed is not None else None,
+        gain=rehearsed.advice.gain if rehearsed is not None else None,
         confidence="high" if rehearsed is not None or records else "medium",
         advice=ADVICE,
-        rewrite=rehearsed.advice.use if rehearsed is not None else "with torch.inference_mode():",
+        rewrite=rehearsed.advice.rewrite if rehearsed is not None else "with torch.inference_mode():",
         resource="peak:activations",
     )
 

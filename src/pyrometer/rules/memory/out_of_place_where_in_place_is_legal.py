@@ -53,8 +53,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes
+from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.memory.patterns.advised import advised
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large, is_short, of_advice
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -141,16 +141,16 @@ def explain(case: Case) -> Iterator[Finding]:
     if not is_large(case, RULE):
         return
     short = is_short(case, case.limit(RULE, "short_share"))
-    for one in advised(case, "in-place"):
-        if one.saves_bytes < case.limit(RULE, "min_saving") * memory.peak_bytes:
+    for given in given_advice(case.memory, "/memory_profile", "in-place"):
+        if given.advice.saves_bytes < case.limit(RULE, "min_saving") * memory.peak_bytes:
             continue
         yield of_advice(
             RULE,
             case,
-            one,
+            given,
             "in place",
             severity="warning" if short else RULE.severity,
-            message=f"Results stand beside operands that nothing reads again: {format_bytes(one.saves_bytes)} of the peak of "
+            message=f"Results stand beside operands that nothing reads again: {format_bytes(given.advice.saves_bytes)} of the peak of "
             f"{format_bytes(memory.peak_bytes)}",
             confidence="high",
             resource="peak:temporaries",

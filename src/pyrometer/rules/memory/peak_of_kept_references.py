@@ -39,10 +39,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyrometer.advice import Cost
 from pyrometer.quantity import format_bytes, format_percent
-from pyrometer.rules.memory.patterns.advised import advised
-from pyrometer.rules.memory.patterns.peak import LIMITS, is_large, is_short
+from pyrometer.rules.from_advice import given_advice
+from pyrometer.rules.memory.patterns.peak import LIMITS, is_large, is_short, of_advice
 from pyrometer.rules.registry import declare
 
 if TYPE_CHECKING:
@@ -68,29 +67,23 @@ def explain(case: Case) -> Iterator[Finding]:
     assert memory is not None
     if not is_large(case, RULE):
         return
-    for one in advised(case, "let-go-earlier"):
-        share = one.saves_bytes / memory.peak_bytes
+    for given in given_advice(case.memory, "/memory_profile", "let-go-earlier"):
+        share = given.advice.saves_bytes / memory.peak_bytes
         if share < case.limit(RULE, "min_saving"):
             continue
-        yield RULE.finding(
+        yield of_advice(
+            RULE,
+            case,
+            given,
+            "with these lives ended at their last use",
             severity="warning" if is_short(case, case.limit(RULE, "short_share")) else RULE.severity,
-            message=f"Variables that nothing reads any more hold {format_bytes(one.saves_bytes)} ({format_percent(share, 2)}) "
+            message=f"Variables that nothing reads any more hold {format_bytes(given.advice.saves_bytes)} ({format_percent(share, 2)}) "
             f"of the peak of {format_bytes(memory.peak_bytes)}",
-            where=one.place,
             evidence={
                 "peak_bytes": memory.peak_bytes,
                 "share_of_peak": round(share, 4),
-                "held": one.advice.why,
+                "held": given.advice.why,
             },
-            links=[one.link],
-            cost=Cost(
-                bytes=one.saves_bytes,
-                method="peak less that of the same step with these lives ended at their last use",
-            ),
-            gain=one.gain,
-            fix_class=one.fix_class,
             confidence="high",
-            advice=one.sentence,
-            rewrite=one.advice.use,
             resource="peak:kept-references",
         )

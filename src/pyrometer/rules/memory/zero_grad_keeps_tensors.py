@@ -44,10 +44,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pyrometer.advice import Cost
 from pyrometer.quantity import format_bytes
+from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.match import Fix, Match, match
-from pyrometer.rules.memory.patterns.advised import advised
+from pyrometer.rules.memory.patterns.peak import of_advice
 from pyrometer.rules.registry import declare
 from pyrometer.source.edit import replace
 
@@ -105,22 +105,16 @@ def find(module: Module) -> Iterator[Match]:
 def explain(case: Case) -> Iterator[Finding]:
     """Gradients that live on into the next forward pass."""
     assert case.memory is not None
-    for one in advised(case, "zero-grad-to-none"):
-        yield RULE.finding(
+    for given in given_advice(case.memory, "/memory_profile", "zero-grad-to-none"):
+        yield of_advice(
+            RULE,
+            case,
+            given,
+            "with gradients let go",
             message=f"Gradients of one step are held through the forward pass of the next: "
-            f"{format_bytes(one.saves_bytes)} of the peak of {format_bytes(case.memory.peak_bytes)}",
-            where=one.place,
-            evidence={
-                "peak_bytes": case.memory.peak_bytes,
-                "saves_bytes": one.saves_bytes,
-                "because": one.advice.why,
-            },
-            links=[one.link, "/memory_profile/ledger_bytes/gradients"],
-            cost=Cost(bytes=one.saves_bytes, method="peak less that of the same steps with gradients let go"),
-            gain=one.gain,
+            f"{format_bytes(given.advice.saves_bytes)} of the peak of {format_bytes(case.memory.peak_bytes)}",
+            links=[given.link, "/memory_profile/ledger_bytes/gradients"],
             confidence="high",
-            advice=one.sentence,
-            rewrite=one.advice.use,
             resource="peak:gradients",
         )
 

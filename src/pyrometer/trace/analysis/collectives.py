@@ -35,6 +35,7 @@ class CollectiveGroup(Record, frozen=True, kw_only=True):
     out_bytes: Annotated[Bytes | None, doc("what this rank got")] = None
     total_ns: Annotated[int, doc("sum of the durations, waiting for other ranks included")]
     mean_ns: Annotated[int | None, doc("per timed call")] = None
+    median_ns: int | None = None
     min_ns: int | None = None
     max_ns: int | None = None
     exposed_ns: Annotated[int, doc("part of total_ns in which nothing computes on the same device")]
@@ -106,6 +107,7 @@ def _group(trace: RankTrace, calls: pl.DataFrame) -> CollectiveGroup:
         out_bytes=_sum(calls["out_bytes"]),
         total_ns=total,
         mean_ns=total // timed.height if timed.height else None,
+        median_ns=_whole(timed["dur_ns"].median()),
         min_ns=_whole(timed["dur_ns"].min()),
         max_ns=_whole(timed["dur_ns"].max()),
         exposed_ns=exposed,

@@ -25,6 +25,7 @@ from pyrometer.trace.linking.steps import step_of
 from pyrometer.trace.program.where import Where, where
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.gaps import (
+    ISSUING_NS,
     TURNAROUND_NS,
     device_gaps,
     gaps_between,
@@ -51,7 +52,10 @@ class IdleGap(Record, frozen=True, kw_only=True):
     dur_ns: int
     device: Annotated[int | None, doc("null without device work")]
     cause: Annotated[
-        str, doc("sync_drain, launch_starvation, turnaround, dependency, unknown; or no_operator")
+        str,
+        doc(
+            "sync_drain, launch_starvation, between_collectives, turnaround, dependency, unknown; or no_operator"
+        ),
     ]
     host: HostActivity
     where: Annotated[Where, doc("place of what the host did, else of the launch that ended the gap")]
@@ -70,7 +74,9 @@ class IdleGroup(Record, frozen=True, kw_only=True):
     num_gaps: int
     total_ns: int
     share: Annotated[float, doc("of all attributed idle time")]
-    after_short_ns: Annotated[int, doc("of total_ns: in gaps that follow a kernel below 10 µs")] = 0
+    after_short_ns: Annotated[
+        int, doc("of total_ns: in gaps up to 1 ms that follow a kernel below 10 µs")
+    ] = 0
     doing: Annotated[list[HostActivity], doc("what it did the longest, at most three")] = []
 
 
@@ -99,7 +105,7 @@ class Idle(Record, frozen=True, kw_only=True):
     after_short_ns: Annotated[
         int,
         doc(
-            "of attributed_ns: in gaps that follow a kernel below 10 µs, which ended before more was launched"
+            "of attributed_ns: in gaps up to 1 ms that follow a kernel below 10 µs, which ended before more was launched"
         ),
     ] = 0
     num_gaps: int = 0
@@ -128,7 +134,7 @@ def idle(trace: RankTrace, *, top: int = 20) -> Idle:
     )
     gaps = gaps.with_columns(
         dur_ns=pl.col("end_ns") - pl.col("start_ns"),
-        after_short=_after_short(trace, gaps["previous"]),
+        after_short=_after_short(trace, gaps),
         gap=pl.int_range(pl.len()),
         host=pl.Series([HOST_KINDS[i] for i in did.kind.tolist()], dtype=pl.String),
     )
@@ -173,10 +179,11 @@ def _host_idle(trace: RankTrace) -> tuple[pl.DataFrame, int, int]:
     return gaps, 0, 0
 
 
-def _after_short(trace: RankTrace, previous: pl.Series) -> pl.Series:
-    """Which gaps follow a kernel that was too short to hide its successor's launch."""
+def _after_short(trace: RankTrace, gaps: pl.DataFrame) -> pl.Series:
+    """Which gaps follow a kernel that was too short to hide its successor's launch, and are no longer than launching is."""
     short = trace.events.select(is_kind(Kind.KERNEL) & (pl.col("dur_ns") < SHORT_NS)).to_series()
-    return short.gather(previous.cast(pl.UInt32)).fill_null(value=False)
+    follows = short.gather(gaps["previous"].cast(pl.UInt32)).fill_null(value=False)
+    return follows & (gaps["end_ns"] - gaps["start_ns"] <= ISSUING_NS)
 
 
 def _thread(trace: RankTrace, gaps: pl.DataFrame) -> IntArray:

@@ -23,6 +23,7 @@ import polars as pl
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind
+from pyrometer.trace.naming.patterns import is_communication
 from pyrometer.trace.program.call_sites import CallSite, call_sites
 from pyrometer.trace.timing.distribution import Distribution, distribution
 from pyrometer.trace.timing.intervals import Intervals, clip, complement, length, merge, union
@@ -70,8 +71,8 @@ class Launches(Record, frozen=True, kw_only=True):
     num_long_delays: Annotated[int, doc("after_call above 100 µs")] = 0
     call_ns: Annotated[int, doc("host time in launching calls")] = 0
     call: Annotated[Distribution | None, doc("duration of launching calls")] = None
-    kernel: Annotated[Distribution | None, doc("duration of kernels")] = None
-    num_short: Annotated[int, doc("kernels below 10 µs")] = 0
+    kernel: Annotated[Distribution | None, doc("duration of kernels, communication left out")] = None
+    num_short: Annotated[int, doc("of these kernels: below 10 µs")] = 0
     short_ns: Annotated[int, doc("their device time")] = 0
     num_shorter_than_launch: Annotated[int, doc("kernels that took less than their launching call")] = 0
     kernels_per_s: Annotated[float | None, doc("over the span of the trace")] = None
@@ -136,7 +137,8 @@ def _device(trace: RankTrace, work: pl.DataFrame, num_steps: int) -> Launches:
     calls = first["call_end_ns"] - first["call_start_ns"]
     after_call = first["start_ns"] - first["call_end_ns"]
     alone = linked.filter((pl.len().over("call") == 1) & (pl.col("kind") == Kind.KERNEL.value))
-    short = kernels.filter(pl.col("dur_ns") < SHORT_NS)
+    computing = kernels.filter(~is_communication())
+    short = computing.filter(pl.col("dur_ns") < SHORT_NS)
     span, waiting, starting = _waiting(linked, work)
     span_ns = trace.activity.span_ns
     return Launches(
@@ -147,7 +149,7 @@ def _device(trace: RankTrace, work: pl.DataFrame, num_steps: int) -> Launches:
         num_long_delays=int((after_call > LONG_DELAY_NS).sum()),
         call_ns=int(calls.sum()),
         call=distribution(calls),
-        kernel=distribution(kernels["dur_ns"]),
+        kernel=distribution(computing["dur_ns"]),
         num_short=short.height,
         short_ns=int(short["dur_ns"].sum()),
         num_shorter_than_launch=alone.filter(

@@ -115,6 +115,8 @@ def _most(report: RankReport, bound: Bound) -> str:
         return loading and f"loading is mostly {loading}"
     if bound in {"compute", "operators"}:
         return _largest_op(report) or _largest_line(report)
+    if bound == "synchronisation":
+        return _longest_wait(report)
     return _largest_line(report) if bound == "python" else ""
 
 
@@ -122,8 +124,8 @@ def _largest_op(report: RankReport) -> str:
     device = report.num_kernels > 0
     shares = {op.name: op.device_share if device else op.host_share for op in report.top_ops}
     name = max(shares, key=lambda op: shares[op], default="")
-    if shares.get(name, 0.0) < DOMINANT:
-        return ""
+    if not DOMINANT <= shares.get(name, 0.0) <= 1:
+        return ""  # on several threads at once: that says nothing
     users = [line for line in report.top_lines if name in {op.name for op in line.top_ops}]
     user = max(users, key=lambda line: line.device_ns if device else line.self_ns, default=Where())
     return f"{name} takes {format_percent(shares[name])} {_in(user)}".rstrip()
@@ -136,6 +138,11 @@ def _largest_line(report: RankReport) -> str:
     share, place = max(shares, default=(0.0, ""))
     # Threads that run at once can take more than the whole: that says nothing.
     return f"{format_percent(share)} {place}" if DOMINANT <= share <= 1 and place else ""
+
+
+def _longest_wait(report: RankReport) -> str:
+    longest = max(report.sync_points, key=lambda point: point.total_ns, default=None)
+    return "" if longest is None else f"mostly in {longest.name} {_in(longest.where)}".rstrip()
 
 
 def _in(place: Where | LineTotal) -> str:

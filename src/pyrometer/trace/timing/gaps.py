@@ -8,13 +8,18 @@ import polars as pl
 
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.rows import IntArray
-from pyrometer.trace.timing.intervals import Intervals, complement, merge, subtract, union
+from pyrometer.trace.timing.intervals import Intervals, complement, covered, merge, subtract, union
 from pyrometer.trace.timing.waits import find_waits
 from pyrometer.trace.trace import RankTrace
 
 TURNAROUND_NS = 30_000
 """A gap up to this length before work that had been launched in time is the device's own turn-around; the limit that
 other tools use for consecutive kernels."""
+
+
+ISSUING_NS = 1_000_000
+"""A pause up to this length before a short kernel's or a collective's successor is the host issuing that; a longer one has other
+reasons."""
 
 
 def device_gaps(trace: RankTrace) -> pl.DataFrame:
@@ -24,6 +29,8 @@ def device_gaps(trace: RankTrace) -> pl.DataFrame:
     not in the trace), all rows of `events`. `cause` is
 
     - `sync_drain`: a call that waits for the device was running when it drained, so that nothing could be queued;
+    - `between_collectives`: the same as `launch_starvation`, between two collectives that follow each other within
+      `ISSUING_NS` with nothing to compute between them: the host issues them one by one;
     - `launch_starvation`: the call that launched the next work had not returned when the device drained;
     - `turnaround`: the next work had been launched in time, and the gap is at most `TURNAROUND_NS`;
     - `dependency`: the next work had been launched in time, and waited for something else: an event, another rank;
@@ -32,8 +39,9 @@ def device_gaps(trace: RankTrace) -> pl.DataFrame:
     work = trace.device_work.with_columns(pl.col("device").fill_null(-1))
     found = [gaps_between(one).with_columns(device=device) for device, one in _by(work, "device")]
     gaps = pl.concat(found) if found else _no_gaps()
-    waits = find_waits(trace)
+    waits, pauses = find_waits(trace), _between_collectives(trace)
     in_sync = _touched(waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy(), gaps["start_ns"].to_numpy())
+    issuing = _touched(pauses.start, pauses.end - 1, gaps["start_ns"].to_numpy())
     calls = trace.events.select(launch=pl.col("event").cast(pl.Int32), launched_ns=pl.col("end_ns"))
     return gaps.join(calls, on="launch", how="left", maintain_order="left").with_columns(
         cause=pl.when(pl.Series(in_sync))
@@ -41,11 +49,25 @@ def device_gaps(trace: RankTrace) -> pl.DataFrame:
         .when(pl.col("launch").is_null())
         .then(pl.lit("unknown"))
         .when(pl.col("launched_ns") > pl.col("start_ns"))
-        .then(pl.lit("launch_starvation"))
+        .then(
+            pl.when(pl.Series(issuing))
+            .then(pl.lit("between_collectives"))
+            .otherwise(pl.lit("launch_starvation"))
+        )
         .when(pl.col("end_ns") - pl.col("start_ns") <= TURNAROUND_NS)
         .then(pl.lit("turnaround"))
         .otherwise(pl.lit("dependency"))
     )
+
+
+def _between_collectives(trace: RankTrace) -> Intervals:
+    """From the end of a collective to the start of the next, where that is soon and nothing is computed but one short copy."""
+    running, computing = trace.activity.communication, trace.activity.compute
+    start, end = running.end[:-1], running.start[1:]
+    pause = end - start
+    num_kernels = np.searchsorted(computing.start, end) - np.searchsorted(computing.end, start, side="right")
+    alone = (pause <= ISSUING_NS) & (num_kernels <= 1) & (2 * covered(computing, start, end) < pause)
+    return Intervals(start[alone], end[alone])
 
 
 def gaps_between(work: pl.DataFrame) -> pl.DataFrame:

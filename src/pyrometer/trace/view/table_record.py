@@ -145,7 +145,10 @@ class GapColumns(_Columns, frozen=True, kw_only=True):
     dur_ns: list[int] = []
     share: Annotated[list[float], doc("of all attributed idle time")] = []
     cause: Annotated[
-        list[str], doc("sync_drain, launch_starvation, turnaround, dependency, unknown; no_operator")
+        list[str],
+        doc(
+            "sync_drain, launch_starvation, between_collectives, turnaround, dependency, unknown; no_operator"
+        ),
     ] = []
     doing: Annotated[
         list[str], doc("what the host did most of the time: data_loading, sync, runtime, …")

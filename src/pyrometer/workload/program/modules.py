@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from pyrometer.source.ownership import owner_of
 from pyrometer.workload.program.record import ModuleFact, Wrapper
 from pyrometer.workload.program.seen import SeenStep
-from pyrometer.workload.whereabouts.installed import INSTALLED
 
 Setting = int | float | str | bool | None
 
@@ -93,7 +93,7 @@ def _type_name(kind: type) -> str:
 def place_of_class(kind: type) -> tuple[str | None, int | None]:
     """File and line of a class of the user's own that has a forward; nothing for one that is installed."""
     code = getattr(vars(kind).get("forward"), "__code__", None)
-    if code is None or code.co_filename.startswith(("<", *INSTALLED)):
+    if code is None or owner_of(code.co_filename) != "user":
         return None, None
     try:
         return code.co_filename, inspect.getsourcelines(kind)[1]

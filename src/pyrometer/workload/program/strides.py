@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
 
+from pyrometer.source.ownership import owner_of
 from pyrometer.workload.program.record import StridedRead
-from pyrometer.workload.whereabouts.installed import INSTALLED
 
 LEAST_ELEMENTS = 65_536
 """Below this the tensor fits into a near cache, where it makes little difference."""
@@ -39,8 +38,6 @@ LIBRARY = frozenset(
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Subclasses need have no memory of their own."""
-
-_OWN = str(Path(__file__).resolve().parents[2])
 
 
 class Spot(NamedTuple):
@@ -96,7 +93,7 @@ def strided_reads(found: Counter[Spot]) -> list[StridedRead]:
 def spot_of(name: str, tensor: torch.Tensor) -> Spot:
     """The read with the line of the user's code that is running."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented, and a stack of all frames costs far more
-    while frame is not None and frame.f_code.co_filename.startswith((_OWN, "<", *INSTALLED)):
+    while frame is not None and owner_of(frame.f_code.co_filename, frame.f_code.co_name) != "user":
         frame = frame.f_back
     file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else (None, None)
     return Spot(name, tuple(tensor.shape), tensor.stride(), file, line)

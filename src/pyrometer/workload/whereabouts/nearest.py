@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import sys
-import sysconfig
-from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 
-import torch
-
+from pyrometer.source.ownership import owner_of
 from pyrometer.workload.whereabouts.lines import CodePoint
 
-_PACKAGE = Path(__file__).parents[2]
-_OWN = tuple(f"{folder.resolve()}/" for folder in (Path(torch.__file__).parent, _PACKAGE))
-_SESSIONS = f"{_PACKAGE / 'workload'}/"
 _OBSERVING = f"{Path(__file__).parent}/"
-_PYTHON = f"{Path(sysconfig.get_path('stdlib')).resolve()}/"
-_INSTALLED = ("/site-packages/", "/dist-packages/")
+_SESSIONS = f"{Path(__file__).parents[1]}/"
 
 
 def nearest_point(frame: FrameType | None = None) -> CodePoint | None:
@@ -36,17 +29,9 @@ def nearest_point(frame: FrameType | None = None) -> CodePoint | None:
     return None
 
 
-@cache
 def is_users(code: CodeType) -> bool:
     """Whether code belongs to the user, or to a library of models: to anybody but torch, Python and Pyrometer."""
-    name = code.co_filename
-    if name.startswith("<") and not name.startswith("<doctest"):
-        return name.startswith(("<ipython", "<stdin", "<string"))
-    path = str(Path(name).resolve())
-    if path.startswith(_OWN):
-        return False
-    # Installed packages lie below the standard library, but models are often theirs.
-    return not path.startswith(_PYTHON) or any(folder in path for folder in _INSTALLED)
+    return owner_of(code.co_filename, code.co_name) in {"user", "library"}
 
 
 def _runs_the_step(file: str) -> bool:

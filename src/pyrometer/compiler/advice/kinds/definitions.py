@@ -30,11 +30,7 @@ def class_in_function(site: Site) -> list[Rewrite]:
     statement, function = site.statement, site.function
     if site.found.id == "gb0162":
         return [CLASS]
-    if (
-        not isinstance(statement, ast.ClassDef)
-        or function is None
-        or function not in getattr(site.tree, "body", [])
-    ):
+    if not isinstance(statement, ast.ClassDef) or function is None or function not in site.module.tree.body:
         return [CLASS]
     own = Flow(site).arguments() | _names(function, ast.Store)
     changed = any(_is_attribute_of(node, statement.name) for node in ast.walk(function))

@@ -54,22 +54,8 @@ def _numbers(site: Site, node: ast.Subscript) -> str | None:
     if not isinstance(node.value, ast.Name):
         return _listed(node.value)
     name = node.value.id
-    nodes = list(site.everywhere())
-    assigned = [
-        each.value
-        for each in nodes
-        if isinstance(each, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
-    ]
-    stored = [
-        each
-        for each in nodes
-        if (isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load))
-        or (isinstance(each, ast.arg) and each.arg == name)
-    ]
-    if len(stored) != 1 or len(assigned) != 1 or _is_changed(nodes, name):
-        return None
-    return _listed(assigned[0])
+    assigned = site.bound_once(name)
+    return None if assigned is None or _is_changed(site, node.value) else _listed(assigned)
 
 
 def _listed(node: ast.AST) -> str | None:
@@ -89,19 +75,10 @@ def _listed(node: ast.AST) -> str | None:
     )
 
 
-def _is_changed(nodes: list[ast.AST], name: str) -> bool:
+def _is_changed(site: Site, table: ast.Name) -> bool:
     """Whether the table may be changed: it is written to, has a method called, or is handed on."""
-    loads = sum(
-        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load) for each in nodes
-    )
-    reads = sum(
-        isinstance(each, ast.Subscript)
-        and isinstance(each.value, ast.Name)
-        and each.value.id == name
-        and isinstance(each.ctx, ast.Load)
-        for each in nodes
-    )
-    return loads != reads
+    above = map(site.module.parent, site.module.uses(table.id, table))
+    return not all(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) for node in above)
 
 
 def _picked(site: Site, node: ast.Subscript, numbers: str, *, sure: bool) -> str:

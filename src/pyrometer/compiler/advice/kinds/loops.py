@@ -92,7 +92,7 @@ def _while_loop(site: Site, statement: ast.While) -> list[Rewrite]:
     carried = [name for name in names if flow.is_bound(name, statement.lineno)]
     if (
         not carried
-        or any(name not in flow.tensors for name in carried)
+        or not all(map(flow.holds_tensor, carried))
         or not _stay_inside(flow, statement, names, carried)
     ):
         return []

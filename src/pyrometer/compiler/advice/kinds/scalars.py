@@ -72,7 +72,7 @@ def list_from_tensor(site: Site) -> list[Rewrite]:
     return [*found, *setting, LIST]
 
 
-def _edits(site: Site) -> list[tuple[ast.AST, str]]:
+def _edits(site: Site) -> list[tuple[ast.expr, str]]:
     """What to write for each number taken in a statement; empty if one of them must stay a number, or may be none of a tensor."""
     flow = Flow(site)
     found = [taken for call in site.calls if (taken := _taken(call))]

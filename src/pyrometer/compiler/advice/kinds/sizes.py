@@ -56,7 +56,9 @@ def _reduced(site: Site) -> list[Rewrite]:
     statement = site.statement
     if statement is None or site.torch is None or isinstance(statement, ast.If | ast.While | ast.For):
         return []
-    edits = [(node, text) for node in site.nodes if (text := _text(site, node))]
+    edits = [
+        (node, text) for node in site.nodes if isinstance(node, ast.expr) and (text := _text(site, node))
+    ]
     return site.edited(
         statement,
         edits,

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from torch import nn
 
+from pyrometer.advice import Advice
 from pyrometer.errors import InputError
 from pyrometer.memory.advice.case import Case
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.prediction.blocks import every
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.quantity import Bytes, format_bytes
@@ -33,17 +33,18 @@ def checkpointing(case: Case) -> Iterator[Advice]:
     size = f"{_mib(saving.peak_bytes)}MiB" if saving.peak_bytes is not None else "SIZE"
     yield Advice(
         slug="activation-checkpointing",
+        fix_class="tolerance",
+        lever="checkpointing",
         title="compute activations again instead of keeping them",
         why=f"{case.where}, where {case.holds('activations')}",
-        use=f"pyrometer memory TARGET --plan {size}\n"
+        rewrite=f"pyrometer memory TARGET --plan {size}\n"
         f'# in Python: plan = pm.plan_checkpoints(work, budget="{size}")\n'
         "# by hand, in the model's forward:\n"
         "from torch.utils.checkpoint import checkpoint\n"
         f"x = checkpoint(block, x, use_reentrant=False)  # for each of {shown(paths)}",
         effect="the same gradients; the forward pass of what is checkpointed runs twice, up to a third more time per step. The "
         f"planner chooses the parts that are cheapest to run again{_down_to(saving.peak_bytes)}",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
+        gain=saving.gain,
     )
 
 

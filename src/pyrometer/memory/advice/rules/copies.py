@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pyrometer.advice import Advice, Gain
 from pyrometer.errors import PyrometerError
-from pyrometer.memory.advice.case import WORTH, Case
+from pyrometer.memory.advice.case import WORTH, Case, measured, predicted
 from pyrometer.memory.advice.observing import Observed
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.advice.trying import WithoutCopies, same_without_copies
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.memory.recording.steps import record_steps
@@ -34,21 +34,21 @@ def copies(case: Case) -> Iterator[Advice]:
             needless.add(place)
     if not needless:
         return
-    saved, proved = _without(case, needless)
-    if saved < WORTH * observed.log.peak_bytes:
+    gain = _without(case, needless)
+    if (gain.saves_bytes or 0) < WORTH * observed.log.peak_bytes:
         return
     made = [index for index in observed.alive_at_peak() if (s := case.site(index)) and s.place in needless]
     yield Advice(
         slug="views-instead-of-copies",
+        fix_class="semantic",
         title=f"leave out {counted(len(needless), 'copy') if len(needless) == 1 else f'{len(needless)} copies'}",
         why=f"{case.where}; copies alive then that nothing needs: {case.lines(made)}",
-        use="x  # instead of x.clone() and x.contiguous(), where nothing is written into it\n"
+        rewrite="x  # instead of x.clone() and x.contiguous(), where nothing is written into it\n"
         "x.expand(n, -1)  # instead of x.repeat(n, 1)",
         effect="the same values to the last bit, which was tried on these inputs; the result shares memory with its source, so "
         "writing into one changes the other",
-        saves_bytes=saved,
-        proved=proved,
-        **case.main_line(made),
+        gain=gain,
+        where=case.main_line(made),
     )
 
 
@@ -66,16 +66,16 @@ def two_dtypes(case: Case) -> Iterator[Advice]:
     nbytes = sum(lives[cast].nbytes for cast in at_peak)
     yield Advice(
         slug="one-dtype",
+        fix_class="tolerance",
         title="do not keep the same numbers in two dtypes",
         why=f"{case.where}; {format_bytes(nbytes)} are casts kept for the backward pass beside what they were cast from: "
         f"{case.lines(at_peak)}",
-        use="from torch.utils.checkpoint import checkpoint\n"
+        rewrite="from torch.utils.checkpoint import checkpoint\n"
         "y = checkpoint(lambda h: f(h.float()), h, use_reentrant=False)  # f: what is computed in the other dtype",
         effect="the same gradients; the cast and what f computes from it are made again in the backward pass. Or compute f in the "
         "dtype that h has",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
-        **case.main_line(at_peak),
+        gain=saving.gain,
+        where=case.main_line(at_peak),
     )
 
 
@@ -115,16 +115,16 @@ def _is_needless(case: Case, place: str) -> bool:
         return False
 
 
-def _without(case: Case, places: set[str]) -> tuple[Bytes, str]:
+def _without(case: Case, places: set[str]) -> Gain:
     """What is saved without the copies, and how that was found: predicted, or measured where it cannot be predicted."""
     assert case.observed is not None
     with WithoutCopies(places):
         if case.base is not None:
             try:
-                return case.base.peak_bytes - predict_memory(case.work).peak_bytes, "predicted"
+                return predicted(case.base.peak_bytes - predict_memory(case.work).peak_bytes)
             except PyrometerError:
                 pass  # it can be run, though
-        return case.observed.log.peak_bytes - record_steps(case.work).peak_bytes, "measured"
+        return measured(case.observed.log.peak_bytes - record_steps(case.work).peak_bytes)
 
 
 def _is_cast_by_user(case: Case, index: int) -> bool:

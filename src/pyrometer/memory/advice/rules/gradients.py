@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import torch
 
+from pyrometer.advice import Advice
 from pyrometer.memory.advice.case import Case
 from pyrometer.memory.advice.lives import Life
 from pyrometer.memory.advice.observing import Observed
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.advice.rules.optimizers import remade
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.quantity import counted, format_bytes
@@ -65,9 +65,10 @@ def step_in_backward(case: Case) -> Iterator[Advice]:
     name = type(optimizer).__name__
     yield Advice(
         slug="step-in-backward",
+        fix_class="semantic",
         title="update each parameter inside of the backward pass",
         why=f"{case.where}, where {case.holds('gradients')}",
-        use=f"optimizers = {{p: torch.optim.{name}([p], lr={float(optimizer.param_groups[0].get('lr', 1e-3)):g}) for p in model.parameters()}}\n"
+        rewrite=f"optimizers = {{p: torch.optim.{name}([p], lr={float(optimizer.param_groups[0].get('lr', 1e-3)):g}) for p in model.parameters()}}\n"
         "\n"
         "def update(p):\n"
         "    optimizers[p].step()\n"
@@ -78,8 +79,7 @@ def step_in_backward(case: Case) -> Iterator[Advice]:
         "# and no optimizer.step() after loss.backward()",
         effect="the same update; gradients are gone after the backward pass, so they can neither be clipped by their joint norm, nor "
         "accumulated, nor unscaled",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
+        gain=saving.gain,
     )
 
 
@@ -101,12 +101,13 @@ def kept_gradients(case: Case) -> Iterator[Advice]:
     total = sum(case.allocation(index).nbytes for index in kept)
     yield Advice(
         slug="zero-grad-to-none",
+        fix_class="semantic",
+        lever="set_to_none",
         title="let gradients go between steps",
         why=f"{case.where}; {counted(len(kept), 'gradient')} of one step are still held in the forward pass of the next",
-        use="optimizer.zero_grad(set_to_none=True)  # right after optimizer.step()",
+        rewrite="optimizer.zero_grad(set_to_none=True)  # right after optimizer.step()",
         effect=f"the next forward pass runs without {format_bytes(total)} of gradients; `p.grad` is None in between",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
+        gain=saving.gain,
     )
 
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from torch import nn
 
+from pyrometer.advice import Advice
 from pyrometer.memory.advice.case import Case
 from pyrometer.memory.advice.lives import Life
 from pyrometer.memory.advice.observing import Observed, Use
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.advice.rules.checkpointing import shown
 from pyrometer.quantity import counted, format_bytes
 from pyrometer.workload.inference import Inference
@@ -75,15 +75,15 @@ def in_place(case: Case) -> Iterator[Advice]:
     nbytes = sum(case.allocation(index).nbytes for index in results)
     yield Advice(
         slug="in-place",
+        fix_class="exact",
         title="write results in place where nothing else reads the operand",
         why=f"{case.where}; then {counted(len(results), 'result')} with {format_bytes(nbytes)} stand beside operands that are not "
         f"read again and not saved for the backward pass: {case.lines(results)}",
-        use=_use(case, at_peak),
+        rewrite=_use(case, at_peak),
         effect="the same values; at the peak one buffer instead of two. Autograd raises an error where a saved value would be "
         "overwritten",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
-        **case.main_line(results),
+        gain=saving.gain,
+        where=case.main_line(results),
     )
 
 

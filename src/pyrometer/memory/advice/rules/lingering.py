@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import torch
 
+from pyrometer.advice import Advice
 from pyrometer.memory.advice.case import Case
 from pyrometer.memory.advice.lives import Life, Lives
 from pyrometer.memory.advice.observing import Observed, UseRecorder, observe
-from pyrometer.memory.advice.record import Advice
+from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
 from pyrometer.workload.whereabouts.nearest import is_users
 
@@ -42,14 +43,13 @@ def lingering(case: Case) -> Iterator[Advice]:
     most = next(iter(held))
     yield Advice(
         slug="let-go-earlier",
+        fix_class="exact",
         title="delete variables that nothing reads any more",
         why=f"{case.where}; still held then, and not used again: {_in_words(held)}",
-        use="\n".join(f"del {variable}  # after its last use" for variable in variables),
+        rewrite="\n".join(f"del {variable}  # after its last use" for variable in variables),
         effect="the same values; what is deleted cannot be looked at afterwards",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
-        file=most.file,
-        line=most.line,
+        gain=saving.gain,
+        where=Place(file=most.file, line=most.line),
     )
 
 

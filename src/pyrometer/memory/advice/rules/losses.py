@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyrometer.memory.advice.case import WORTH, Case
+from pyrometer.advice import Advice
+from pyrometer.memory.advice.case import WORTH, Case, measured
 from pyrometer.memory.advice.lives import Life
 from pyrometer.memory.advice.observing import Observed, Use
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.advice.trying import ClonedLosses
 from pyrometer.memory.recording.allocator import record_allocator
 from pyrometer.memory.recording.steps import STEPS
@@ -42,14 +42,14 @@ def scalar_with_storage(case: Case) -> Iterator[Advice]:
     at_peak = [index for index in scalars if case.allocation(index).alive_after(observed.log.peak_event)]
     yield Advice(
         slug="clone-scalar-loss",
+        fix_class="exact",
         title="clone the loss, so that its large storage goes",
         why=f"{case.where}; a single number holds the storage of all unreduced values until the loss is let go: "
         f"{case.lines(at_peak)}",
-        use="loss = F.mse_loss(output, target).clone()",
+        rewrite="loss = F.mse_loss(output, target).clone()",
         effect="the same value and gradients; torch reduces this loss in the storage of its unreduced values, and detach() would keep it",
-        saves_bytes=saved,
-        proved="measured",
-        **case.main_line(at_peak),
+        gain=measured(saved),
+        where=case.main_line(at_peak),
     )
 
 
@@ -78,10 +78,11 @@ def logits_in_chunks(case: Case) -> Iterator[Advice]:
     nbytes = sum(lives[index].nbytes for index in at_peak)
     yield Advice(
         slug="chunked-cross-entropy",
+        fix_class="tolerance",
         title="compute the head and its cross-entropy in chunks",
         why=f"{case.where}, where scores of all classes, their log-softmax and their gradient hold {format_bytes(nbytes)}: "
         f"{case.lines(at_peak)}",
-        use="from torch.nn.functional import cross_entropy\n"
+        rewrite="from torch.nn.functional import cross_entropy\n"
         "from torch.utils.checkpoint import checkpoint\n"
         "\n"
         "def summed(hidden, target):\n"
@@ -91,9 +92,8 @@ def logits_in_chunks(case: Case) -> Iterator[Advice]:
         f"parts = zip(hidden.chunk({CHUNKS}), target.chunk({CHUNKS}))\n"
         "loss = sum(checkpoint(summed, h, t, use_reentrant=False) for h, t in parts) / target.numel()",
         effect="the same loss and gradients to rounding; the head runs twice. With ignored targets divide by the number of the others",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
-        **case.main_line(at_peak),
+        gain=saving.gain,
+        where=case.main_line(at_peak),
     )
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from torch import nn
 
+from pyrometer.advice import Advice
 from pyrometer.errors import PyrometerError
 from pyrometer.memory.advice.case import Case
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.workload.batches import BatchStream
 from pyrometer.workload.changes.micro_batches import in_parts, num_samples
@@ -34,20 +34,25 @@ def micro_batches(case: Case) -> Iterator[Advice]:
     )
     if saving is None:
         return
+    norms = _batch_norms(work)
     yield Advice(
         slug="micro-batching",
+        fix_class="semantic" if norms else "tolerance",
+        lever="accumulate",
         title=f"split each batch of {samples} into {parts} and accumulate gradients",
         why=f"{case.where}, where {case.holds('activations', 'temporaries')}, which grow with the batch",
-        use=f"for x, y in zip(inputs.chunk({parts}), targets.chunk({parts})):\n"
+        rewrite=f"for x, y in zip(inputs.chunk({parts}), targets.chunk({parts})):\n"
         f"    (loss(model(x), y) / {parts}).backward()\n"
         "optimizer.step()\n"
         "optimizer.zero_grad(set_to_none=True)",
         effect="equal gradients to rounding for a loss that is a mean over samples"
-        + _but(work)
-        + "; smaller "
-        "operators use the device less well, so steps may take longer",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
+        + (
+            f", but {', '.join(norms)} then normalises over smaller parts, which trains otherwise"
+            if norms
+            else ""
+        )
+        + "; smaller operators use the device less well, so steps may take longer",
+        gain=saving.gain,
     )
 
 
@@ -59,16 +64,8 @@ def _samples(work: Training) -> int:
         return 0  # what holds no samples cannot be split
 
 
-def _but(work: Training) -> str:
+def _batch_norms(work: Training) -> list[str]:
+    """Kinds of layers that normalise over the batch."""
     norms = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-    found = {
-        type(part).__name__
-        for module in work.parts.modules
-        for part in module.modules()
-        if isinstance(part, norms)
-    }
-    return (
-        f", but {', '.join(sorted(found))} then normalises over smaller parts, which trains otherwise"
-        if found
-        else ""
-    )
+    parts = (part for module in work.parts.modules for part in module.modules())
+    return sorted({type(part).__name__ for part in parts if isinstance(part, norms)})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyrometer.advice import Advice
 from pyrometer.memory.advice.case import Case
 from pyrometer.memory.advice.observing import Observed
-from pyrometer.memory.advice.record import Advice
 from pyrometer.quantity import format_bytes, format_seconds
 
 PCIE_BYTES_PER_S = 25e9
@@ -25,14 +25,14 @@ def offloading(case: Case) -> Iterator[Advice]:
     moved = sum(lives[index].nbytes for index in changed) // max(_num_steps(observed), 1)
     yield Advice(
         slug="offload-saved-tensors",
+        fix_class="exact",
         title="keep saved tensors in the host's memory",
         why=f"{case.where}, where {case.holds('activations')}, which nothing reads between the passes",
-        use="with torch.autograd.graph.save_on_cpu(pin_memory=True):\n    loss = loss_fn(model(inputs), targets)\nloss.backward()",
+        rewrite="with torch.autograd.graph.save_on_cpu(pin_memory=True):\n    loss = loss_fn(model(inputs), targets)\nloss.backward()",
         effect=f"the same gradients; {format_bytes(moved)} travel to the host and back in each step, about "
         f"{format_seconds(2 * moved / PCIE_BYTES_PER_S)} over PCIe 4.0, and need as much page-locked memory. Checkpointing is often "
         "cheaper",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
+        gain=saving.gain,
     )
 
 

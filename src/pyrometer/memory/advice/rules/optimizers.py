@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
+from pyrometer.advice import Advice
 from pyrometer.memory.advice.case import WORTH, Case, Saving
 from pyrometer.memory.advice.lives import Life
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.quantity import Bytes, format_bytes
 
@@ -57,17 +57,18 @@ def implementation(case: Case) -> Iterator[Advice]:
     name = type(optimizer).__name__
     yield Advice(
         slug="optimizer-implementation",
+        fix_class="tolerance",
+        lever="fused_optimizer" if best[0] == "fused=True" else None,
         title=f"{name}(…, {best[0]})",
         why=f"{case.where}, where {case.holds('temporaries')}, made by the optimizer itself",
-        use=f"optimizer = torch.optim.{name}(model.parameters(), lr={_lr(optimizer)}, {best[0]})",
+        rewrite=f"optimizer = torch.optim.{name}(model.parameters(), lr={_lr(optimizer)}, {best[0]})",
         effect="the same update to rounding"
         + (
             ", in one operator without temporaries; usually faster"
             if best[0] == "fused=True"
             else ", with temporaries for one parameter at a time; on a GPU many small parameters take longer"
         ),
-        saves_bytes=best[1].nbytes,
-        proved=best[1].proved,
+        gain=best[1].gain,
     )
 
 
@@ -87,12 +88,12 @@ def less_state(case: Case) -> Iterator[Advice]:
             continue
         yield Advice(
             slug=f"optimizer-{name.lower()}",
+            fix_class="semantic",
             title=f"train with {choice} instead of {type(optimizer).__name__}",
             why=f"{case.where}, where {case.holds('optimizer')}",
-            use=f"optimizer = torch.optim.{text}",
+            rewrite=f"optimizer = torch.optim.{text}",
             effect=effect,
-            saves_bytes=saving.nbytes,
-            proved=saving.proved,
+            gain=saving.gain,
         )
 
 
@@ -113,13 +114,13 @@ def eight_bits(case: Case) -> Iterator[Advice]:
         return
     yield Advice(
         slug="optimizer-8bit",
+        fix_class="semantic",
         title=f"keep the state of {name} in 8 bits",
         why=f"{case.where}, where {case.holds('optimizer')}, in float32",
-        use=_EIGHT_BIT_LIBRARIES[library].format(name=name, lr=_lr(work.parts.optimizer)),
+        rewrite=_EIGHT_BIT_LIBRARIES[library].format(name=name, lr=_lr(work.parts.optimizer)),
         effect=f"state of parameters with at least {QUANTISED_FROM} elements is quantised in blocks; trains as well in most reports, "
         f"{format_bytes(saving.nbytes)} less",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
+        gain=saving.gain,
     )
 
 

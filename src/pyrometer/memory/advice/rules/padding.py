@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import torch
 
+from pyrometer.advice import Advice
 from pyrometer.errors import PyrometerError
 from pyrometer.memory.advice.case import Case
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.memory.prediction.rehearsal import rehearse
 from pyrometer.memory.prediction.settings import Settings
@@ -47,15 +47,15 @@ def padding(case: Case) -> Iterator[Advice]:
         return
     yield Advice(
         slug="no-padding",
+        fix_class="tolerance",
         title="batch sequences of like length, or pack them",
         why=f"{format_percent(ratio)} of the positions are padding, and memory grows with all of them; {case.where}",
-        use="order = sorted(range(len(dataset)), key=lambda i: len(dataset[i]))  # batches of neighbours, the batches shuffled\n"
+        rewrite="order = sorted(range(len(dataset)), key=lambda i: len(dataset[i]))  # batches of neighbours, the batches shuffled\n"
         "longest = int(lengths.max())\n"
         "inputs, mask = inputs[:, :longest], mask[:, :longest]  # and pad to the batch's longest, not to a fixed length",
         effect="the same results where the mask hides padding; batches differ in length, which torch.compile must be told "
         "(mark_dynamic). Predicted for as many real positions in sequences without padding",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
+        gain=saving.gain,
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyrometer.advice import Advice
 from pyrometer.memory.advice.case import Case
 from pyrometer.memory.advice.lives import Life, Lives
 from pyrometer.memory.advice.observing import Observed, Use
-from pyrometer.memory.advice.record import Advice
 from pyrometer.quantity import counted, format_bytes
 
 JOINING = ("aten.cat.default", "aten.stack.default")
@@ -37,16 +37,17 @@ def preallocation(case: Case) -> Iterator[Advice]:
     site = case.site(result)
     yield Advice(
         slug="preallocate",
+        fix_class="exact",
+        lever="preallocate",
         title="write into a preallocated tensor instead of joining pieces",
         why=f"{case.where}; {case.lines([result])} are joined from {counted(len(parts), 'piece')} with "
         f"{format_bytes(sum(case.allocation(index).nbytes for index in parts))}, and both are alive at once"
         + (f" ({site.place})" if site is not None else ""),
-        use="out = torch.empty(total, *rest, dtype=piece.dtype, device=piece.device)\n"
+        rewrite="out = torch.empty(total, *rest, dtype=piece.dtype, device=piece.device)\n"
         "out[start : start + len(piece)] = piece  # for each piece, instead of torch.cat at the end",
         effect="the same values, and no copy at the end; the size must be known beforehand, or bounded",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
-        **case.main_line([result]),
+        gain=saving.gain,
+        where=case.main_line([result]),
     )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
+from pyrometer.advice import Advice
 from pyrometer.memory.advice.case import Case
-from pyrometer.memory.advice.record import Advice
 from pyrometer.memory.category import Category
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.workload.inference import Inference
@@ -39,15 +39,16 @@ def autocast(case: Case) -> Iterator[Advice]:
         return
     yield Advice(
         slug="bf16-autocast",
+        fix_class="tolerance",
+        lever="autocast_bf16",
         title="run the forward pass under autocast to bfloat16",
         why=f"{case.where}, where {case.holds('activations', 'temporaries')}, in float32",
-        use=f'with torch.autocast("{_device(case)}", dtype=torch.bfloat16):\n'
+        rewrite=f'with torch.autocast("{_device(case)}", dtype=torch.bfloat16):\n'
         "    loss = loss_fn(model(inputs), targets)\n"
         "loss.backward()",
         effect="weights, gradients and the optimizer stay float32; results of matrix products are rounded to three decimal digits, "
         f"so the loss differs by about 1 % and needs watching for a few hundred steps{_scratch(case)}",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
+        gain=saving.gain,
     )
 
 
@@ -66,9 +67,10 @@ def low_precision_parameters(case: Case) -> Iterator[Advice]:
     training = isinstance(work, Training)
     yield Advice(
         slug="bf16-parameters",
+        fix_class="semantic",
         title="keep parameters" + (", gradients and optimizer state" if training else "") + " in bfloat16",
         why=f"{case.where}, where {case.holds(*_FLOATING)}, in float32",
-        use="model.to(torch.bfloat16)  # before the optimizer is made; floating-point inputs too: x.to(torch.bfloat16)",
+        rewrite="model.to(torch.bfloat16)  # before the optimizer is made; floating-point inputs too: x.to(torch.bfloat16)",
         effect=(
             "changes smaller than 1/256 of a weight are rounded away, so training may stall late; keep float32 master weights "
             "or round stochastically where it does"
@@ -76,8 +78,7 @@ def low_precision_parameters(case: Case) -> Iterator[Advice]:
             else "results are rounded to about three decimal digits; compare outputs on data that you know"
         )
         + _scratch(case),
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
+        gain=saving.gain,
     )
 
 

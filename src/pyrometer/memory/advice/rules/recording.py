@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from pyrometer.advice import Advice
 from pyrometer.errors import PyrometerError
-from pyrometer.memory.advice.case import WORTH, Case
-from pyrometer.memory.advice.record import Advice
+from pyrometer.memory.advice.case import WORTH, Case, measured, predicted
 from pyrometer.memory.advice.rules.checkpointing import shown
 from pyrometer.memory.prediction.predict import predict_memory
 from pyrometer.memory.private.dispatch import storages
@@ -49,16 +49,16 @@ def untrained_parameters(case: Case) -> Iterator[Advice]:
     owners = list(dict.fromkeys(name.rpartition(".")[0] or name for name in idle))
     yield Advice(
         slug="freeze-untrained",
+        fix_class="semantic",
         title="say that parameters are not trained",
         why=f"{case.where}; {counted(len(idle), 'parameter')} with {format_bytes(size)} want gradients, but are in no group of the "
         f"optimizer: {shown(owners)}",
-        use="trained = {p for group in optimizer.param_groups for p in group['params']}\n"
+        rewrite="trained = {p for group in optimizer.param_groups for p in group['params']}\n"
         "for p in model.parameters():\n"
         "    p.requires_grad_(p in trained)",
         effect="the same training; their gradients are neither computed nor kept, and what only they need is not recorded, which "
         "also saves time",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
+        gain=saving.gain,
     )
 
 
@@ -81,13 +81,13 @@ def frozen_trunk(case: Case) -> Iterator[Advice]:
     )
     yield Advice(
         slug="no-grad-trunk",
+        fix_class="semantic",
         title="do not record what trains nothing",
         why=f"{case.where}; the batch has requires_grad=True, so the {counted(frozen, 'frozen parameter')} are passed backwards "
         "through, and all activations on the way are kept",
-        use="inputs = inputs.detach()\nwith torch.no_grad():\n    features = trunk(inputs)  # the frozen part\nloss = loss_fn(head(features), targets)",
+        rewrite="inputs = inputs.detach()\nwith torch.no_grad():\n    features = trunk(inputs)  # the frozen part\nloss = loss_fn(head(features), targets)",
         effect="the same gradients of all parameters; the batch itself gets none any more",
-        saves_bytes=saving.nbytes,
-        proved=saving.proved,
+        gain=saving.gain,
     )
 
 
@@ -103,13 +103,13 @@ def stale_state(case: Case) -> Iterator[Advice]:
         return
     yield Advice(
         slug="stale-optimizer-state",
+        fix_class="semantic",
         title="drop optimizer state of parameters that no longer train",
         why=f"{counted(len(stale), 'parameter')} in the optimizer have requires_grad=False, and their state of {format_bytes(nbytes)} "
         f"is held all the time; {case.where}",
-        use="for p in [p for p in optimizer.state if not p.requires_grad]:\n    del optimizer.state[p]",
+        rewrite="for p in [p for p in optimizer.state if not p.requires_grad]:\n    del optimizer.state[p]",
         effect="the same training; when they train again, their moments begin at zero",
-        saves_bytes=nbytes,
-        proved="predicted",
+        gain=predicted(nbytes),
     )
 
 
@@ -130,14 +130,15 @@ def no_grad(case: Case) -> Iterator[Advice]:
     made = [index for index in saved if not case.allocation(index).preexisting]
     yield Advice(
         slug="no-grad",
+        fix_class="semantic",
+        lever="inference_mode",
         title="run under torch.no_grad()",
         why=f"{case.where}; autograd keeps {format_bytes(sum(case.allocation(index).nbytes for index in made))} for a backward pass "
         f"that does not come, of {case.lines(made)}",
-        use="with torch.no_grad():  # or torch.inference_mode()\n    ...",
+        rewrite="with torch.no_grad():  # or torch.inference_mode()\n    ...",
         effect="the same results, without a graph; only where nobody calls backward() on them later",
-        saves_bytes=before - after,
-        proved="measured",
-        **case.main_line(made),
+        gain=measured(before - after),
+        where=case.main_line(made),
     )
 
 

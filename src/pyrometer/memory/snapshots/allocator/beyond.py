@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyrometer.memory.advice.record import Advice
-from pyrometer.memory.snapshots.allocator.evidence import Evidence, proof
+from pyrometer.advice import Advice
+from pyrometer.memory.snapshots.allocator.evidence import Evidence
 from pyrometer.quantity import counted, format_bytes, format_percent
 
 
@@ -21,12 +21,12 @@ def _limited(evidence: Evidence) -> Advice | None:
             fits = evidence.try_script(evidence.script, capacity).fits
             return Advice(
                 slug="per-process-fraction",
+                fix_class="exact",
                 title="Raise the limit for this process",
                 why=failed.sentence,
-                use="torch.cuda.set_per_process_memory_fraction with a larger fraction, or no call of it",
+                rewrite="torch.cuda.set_per_process_memory_fraction with a larger fraction, or no call of it",
                 effect=f"{sum(fits)} of {counted(len(fits), 'failed request')} would have been served; "
                 "other processes on the device get less",
-                proved=proof(evidence) if evidence.simulation.trusted else None,
             )
     return None
 
@@ -39,11 +39,12 @@ def _other_process(evidence: Evidence) -> Advice | None:
         if total and taken > max(1 << 30, 0.05 * total):
             return Advice(
                 slug="other-process",
+                fix_class="exact",
                 title="Something else holds memory of this device",
                 why=f"of {format_bytes(total)}, {format_bytes(failed.reserved_bytes)} were reserved here and "
                 f"{format_bytes(failed.device_free_bytes)} free: {format_bytes(taken)} belong to other processes, NCCL "
                 "and the CUDA context",
-                use="nvidia-smi, to see which processes are on the device",
+                rewrite="nvidia-smi, to see which processes are on the device",
                 effect="up to that much becomes free; the context alone takes some hundred MiB",
             )
     return None
@@ -54,10 +55,11 @@ def _pending(evidence: Evidence) -> Advice | None:
         if one.reserved_bytes and one.pending_free_bytes > 0.1 * one.reserved_bytes:
             return Advice(
                 slug="pending-free",
+                fix_class="exact",
                 title="Let other streams finish with freed tensors sooner",
                 why=f"{format_bytes(one.pending_free_bytes)} of {format_bytes(one.reserved_bytes)} reserved were freed, "
                 "but another stream had not passed them yet",
-                use="wait for the side stream before freeing, instead of Tensor.record_stream",
+                rewrite="wait for the side stream before freeing, instead of Tensor.record_stream",
                 effect="the bytes can be used again at once; the streams wait for each other at that place",
             )
     return None
@@ -71,10 +73,11 @@ def _simply_full(evidence: Evidence) -> Advice | None:
             share = format_percent(used / one.reserved_bytes, 2)
             return Advice(
                 slug="not-fragmentation",
+                fix_class="semantic",
                 title="This is not fragmentation: less must be in use",
                 why=f"{share} of {format_bytes(one.reserved_bytes)} reserved were in use when the "
                 f"{format_bytes(failed.request_bytes)} request failed; no allocator setting helps",
-                use="a smaller batch with gradient accumulation, checkpointing, bf16, or a fused or 8-bit optimizer",
+                rewrite="a smaller batch with gradient accumulation, checkpointing, bf16, or a fused or 8-bit optimizer",
                 effect="what holds the memory is listed under oom[].held",
             )
     return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from pyrometer.memory.advice.record import Advice
+from pyrometer.advice import Advice, Gain
 from pyrometer.memory.snapshots.allocator.beyond import beyond_settings
 from pyrometer.memory.snapshots.allocator.conditions import (
     empties_often,
@@ -66,7 +66,7 @@ def advise(evidence: Evidence) -> list[Advice]:
     found = [*beyond_settings(evidence)]
     if evidence.simulation.trusted:
         tried = [advice for rule in RULES if (advice := _tried(rule, evidence)) is not None]
-        found += sorted(tried, key=lambda advice: -(advice.saves_bytes or 0))
+        found += sorted(tried, key=lambda advice: -advice.saves_bytes)
     return found
 
 
@@ -85,10 +85,13 @@ def _tried(rule: Rule, evidence: Evidence) -> Advice | None:
         slug=rule.slug,
         title=rule.title,
         why=why,
-        use=trial.use,
+        rewrite=trial.use,
         effect=f"{rule.claim(evidence, best)}; {rule.effect}",
-        saves_bytes=max(evidence.base.peak_reserved_bytes - best.peak_reserved_bytes, 0),
-        proved=proof(evidence),
+        fix_class="exact",
+        gain=Gain(
+            saves_bytes=max(evidence.base.peak_reserved_bytes - best.peak_reserved_bytes, 0),
+            method=proof(evidence),
+        ),
     )
 
 

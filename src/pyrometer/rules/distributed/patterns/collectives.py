@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyrometer.place import Place
 
 if TYPE_CHECKING:
+    from pyrometer.rules.case import Case
     from pyrometer.trace.analysis.collectives import CollectiveGroup
     from pyrometer.trace.reporting.rank_report import RankReport
 
@@ -15,3 +16,15 @@ def place_of_collective(group: CollectiveGroup, report: RankReport) -> Place:
     """Where a rank calls a collective."""
     where = group.where
     return Place(file=where.file, line=where.line, function=where.function, op=group.name, rank=report.rank)
+
+
+def waited_ns(case: Case) -> int | None:
+    """Waiting of the rank that is looked at for others; null where only its own trace is known."""
+    rank = case.trace.rank if case.trace is not None else None
+    rows = case.job.ranks if case.job is not None else []
+    return next((row.waited_ns for row in rows if row.rank == rank), None)
+
+
+def issuing_ns(report: RankReport) -> int:
+    """Time in which a device has nothing to do because the host issues one collective after another."""
+    return sum(group.total_ns for group in report.idle.groups if group.cause == "between_collectives")

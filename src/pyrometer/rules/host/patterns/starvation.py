@@ -75,9 +75,9 @@ def untraced_idle_share(case: Case) -> float | None:
 
 
 def short_share(report: RankReport) -> float:
-    """Share of the kernels that are below 10 µs."""
+    """Share of the kernels that are below 10 µs, communication left out."""
     launches = report.launches.device
-    return launches.num_short / report.num_kernels if launches is not None and report.num_kernels else 0.0
+    return launches.num_short / launches.kernel.count if launches is not None and launches.kernel else 0.0
 
 
 def _untraced_step_s(case: Case) -> float | None:

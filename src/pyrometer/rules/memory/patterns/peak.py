@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyrometer.advice import Cost
 from pyrometer.place import Place
 from pyrometer.quantity import Bytes, Ratio, format_bytes, format_percent
-from pyrometer.rules.memory.patterns.advised import Advised, advised
+from pyrometer.rules.from_advice import Given, advice_finding, given_advice
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
@@ -88,32 +88,27 @@ def is_short(case: Case, share: Ratio) -> bool:
     return there is not None and used >= share * there
 
 
-def of_advice(rule: Rule, case: Case, one: Advised, without: str, **fields: Any) -> Finding:
+def of_advice(rule: Rule, case: Case, given: Given, without: str, **fields: Any) -> Finding:
     """The finding about one rehearsed piece of advice.
 
     Args:
         rule: whose finding it is.
         case: with a memory profile.
-        one: the advice.
+        given: the advice.
         without: what the rehearsed step did without, or how it ran, such as "without the copies".
         fields: the finding's message, confidence and resource, and what replaces the rest.
     """
     memory = case.memory
     assert memory is not None
     own: dict[str, Any] = {
-        "where": one.place,
         "evidence": {
             "peak_bytes": memory.peak_bytes,
-            "saves_bytes": one.saves_bytes,
-            "because": one.advice.why,
+            "saves_bytes": given.advice.saves_bytes,
+            "because": given.advice.why,
         },
-        "links": [one.link],
-        "cost": Cost(bytes=one.saves_bytes, method=f"peak less that of the same step {without}"),
-        "gain": one.gain,
-        "advice": one.sentence,
-        "rewrite": one.advice.use,
+        "cost": Cost(bytes=given.advice.saves_bytes, method=f"peak less that of the same step {without}"),
     }
-    return rule.finding(**{**own, **fields})
+    return advice_finding(rule, given, **{**own, **fields})
 
 
 def of_peak(
@@ -136,22 +131,26 @@ def of_peak(
     dominates = most is not None and most.group == group
     least = case.limit(rule, "min_saving") * memory.peak_bytes
     chosen = [
-        one for one in advised(case, *faults, *(remedies if dominates else ())) if one.saves_bytes >= least
+        given
+        for given in given_advice(case.memory, "/memory_profile", *faults, *(remedies if dominates else ()))
+        if given.advice.saves_bytes >= least
     ]
     if chosen:
         yield _finding(rule, case, held, chosen, dominates=dominates)
 
 
-def _finding(rule: Rule, case: Case, held: Held, chosen: list[Advised], *, dominates: bool) -> Finding:
+def _finding(rule: Rule, case: Case, held: Held, chosen: list[Given], *, dominates: bool) -> Finding:
     memory, best = case.memory, chosen[0]
     assert memory is not None
     short = is_short(case, case.limit(rule, "short_share"))
     peak = f"the peak of {format_bytes(memory.peak_bytes)}, which falls in {memory.peak_phase or 'an unknown phase'}"
     first = f"{held.group[:1].upper()}{held.group[1:]} hold {format_bytes(held.bytes)} ({format_percent(held.share, 2)}) of {peak}"
     fact = f"{first}: they dominate it" if dominates else first
-    return rule.finding(
+    return advice_finding(
+        rule,
+        best,
         severity="warning" if short else rule.severity,
-        message=f"{fact}; {format_bytes(best.saves_bytes)} of it could go",
+        message=f"{fact}; {format_bytes(best.advice.saves_bytes)} of it could go",
         where=_place(memory, held.group) if dominates else best.place,
         evidence={
             "peak_bytes": memory.peak_bytes,
@@ -159,16 +158,13 @@ def _finding(rule: Rule, case: Case, held: Held, chosen: list[Advised], *, domin
             "share_of_peak": round(held.share, 4),
             "dominates": dominates,
             "phase": memory.peak_phase,
-            "remedies": [f"{one.advice.slug}: {format_bytes(one.saves_bytes)}" for one in chosen],
+            "remedies": [
+                f"{given.advice.slug}: {format_bytes(given.advice.saves_bytes)}" for given in chosen
+            ],
         },
         links=[*(f"/memory_profile/ledger_bytes/{name}" for name in GROUPS[held.group]), best.link],
         cost=Cost(bytes=held.bytes, method="held at the recorded peak"),
-        gain=best.gain,
-        fix_class=best.fix_class,
-        lever=best.lever,
-        confidence="high" if best.advice.proved == "measured" else "medium",
-        advice=best.sentence,
-        rewrite=best.advice.use,
+        confidence="high" if best.advice.gain and best.advice.gain.measured else "medium",
         resource=f"peak:{held.group.replace(' ', '-')}",
     )
 

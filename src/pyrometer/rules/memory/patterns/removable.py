@@ -65,11 +65,12 @@ def findings(
     trace = case.trace
     assert trace is not None
     for spent in calls_of(case, pattern):
-        if spent.share < case.limit(rule, MIN_SHARE.name) or spent.calls_per_step < 1:
+        known_hot = bool(case.modules) or spent.calls_per_step * case.num_traced_steps > 1
+        if spent.share < case.limit(rule, MIN_SHARE.name) or spent.calls_per_step < 1 or not known_hot:
             continue
         where = _line(spent, case, calls)
         yield rule.finding(
-            message=f"{spent.calls_per_step:.3g} calls per step take {format_percent(spent.share, 2)} of it: each {told.does}",
+            message=f"{spent.calls_per_step:.3g}×{case.per_step}, {format_percent(spent.share, 2)} of the time: each call {told.does}",
             where=where,
             evidence={"calls_per_step": spent.calls_per_step, "share": round(spent.share, 4)},
             links=[f"/trace/call_tree/{spent.node}"],

@@ -1,4 +1,4 @@
-"""What the loader's own advice becomes: findings with a place, a cost and a gain, computed nowhere twice."""
+"""What waiting for data costs, and the loader's own advice as findings about it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pyrometer.quantity import counted
 from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.shares import DataShare, measured_share, watched_share
 from pyrometer.rules.finding import Finding
+from pyrometer.rules.from_advice import advice_finding, given_advice
 from pyrometer.rules.untraced import phase_share
 
 if TYPE_CHECKING:
-    from pyrometer.loading.advice import LoaderAdvice
+    from pyrometer.advice import Advice
     from pyrometer.loading.report import LoaderReport
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Value
@@ -30,14 +31,30 @@ APART = 0.1
 
 
 def advised(rule: Rule, case: Case, *slugs: str, **fields: Any) -> list[Finding]:
-    """One finding per advice with one of these slugs; `fields` replace what follows from the advice."""
+    """One finding per advice of the loader with one of these slugs; `fields` replace what follows from the advice."""
     report = case.loading
     if report is None:
         return []
+    own: dict[str, Any] = {
+        "where": loader_place(case),
+        "evidence": facts(report, case),
+        "cost": waiting_cost(report, case),
+        "resource": DATA,
+    }
+    free, is_apart = free_ratio(report, case), differing(report, case)
     return [
-        _finding(rule, case, report, number, **fields)
-        for number, advice in enumerate(report.advice)
-        if advice.slug in slugs
+        advice_finding(
+            rule,
+            given,
+            **{
+                **own,
+                "links": [given.link, "/loading/data_share"],
+                "gain": gain_of(given.advice, report, free),
+                "confidence": "high" if given.advice.saves_s and not is_apart else "medium",
+                **fields,
+            },
+        )
+        for given in given_advice(report, "/loading", *slugs)
     ]
 
 
@@ -46,9 +63,9 @@ def free_ratio(report: LoaderReport, case: Case) -> float:
     return max(0.0, min(report.free_data_ratio, 1 - phase_share(case, "data", unknown=0.0)))
 
 
-def gain_of(advice: LoaderAdvice, report: LoaderReport, free: float) -> Gain | None:
+def gain_of(advice: Advice, report: LoaderReport, free: float) -> Gain | None:
     """What an advice should bring by the loader's model of a step; never more than data for free would, its ratio `free`."""
-    if advice.saves_s is None or report.measured_step_s <= 0:
+    if not advice.saves_s or report.measured_step_s <= 0:
         return None
     ratio = max(report.free_data_ratio, 1 - advice.saves_s / report.measured_step_s)
     ratio = min(1.0, max(0.0, ratio))
@@ -110,20 +127,3 @@ def facts(report: LoaderReport, case: Case) -> dict[str, Value]:
         "worker_busy": report.worker_busy,
         "occupancy": report.occupancy,
     }
-
-
-def _finding(rule: Rule, case: Case, report: LoaderReport, number: int, **fields: Any) -> Finding:
-    advice = report.advice[number]
-    own: dict[str, Any] = {
-        "message": advice.why,
-        "where": loader_place(case),
-        "evidence": facts(report, case),
-        "links": [f"/loading/advice/{number}", "/loading/data_share"],
-        "cost": waiting_cost(report, case),
-        "gain": gain_of(advice, report, free_ratio(report, case)),
-        "confidence": "medium" if advice.saves_s is None or differing(report, case) else "high",
-        "rewrite": advice.use,
-        "resource": DATA,
-    }
-    text = f"{advice.title[:1].upper()}{advice.title[1:]}: {advice.effect}."
-    return rule.finding(advice=text, **{**own, **fields})

@@ -1,20 +1,16 @@
-"""What the page of findings shows: each with its proof, where its evidence is drawn, and what its rule is about."""
+"""Findings with their proof, where their evidence is shown, and what their rule is about."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyrometer.errors import UsageError
-from pyrometer.report.documents import CheckDocument
 from pyrometer.report.facts import findings as of_findings
 from pyrometer.report.facts.findings import Card
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule
-
-TOP = 3
-"""Findings that the overview tells."""
 
 SHOWN_ON: tuple[tuple[str, str], ...] = (
     ("/trace/breakdown_ns", "timeline"),
@@ -86,22 +82,6 @@ class FindingView(NamedTuple):
     proof: str
     shown: list[Shown]
     explanation: Explanation | None  # with the first finding of its rule only
-
-
-def finding_parts(document: CheckDocument) -> dict[str, Any]:
-    """Fills `findings.html.j2` and the summary on the overview."""
-    seen = views(document.findings)
-    same = sum(bool(one.overlaps) for one in document.findings)
-    return {
-        "headline": of_findings.headline(document.findings),
-        "views": seen,
-        "top": sorted(seen, key=lambda view: not of_findings.stands_alone(view.card.finding))[:TOP],
-        "same_cost": f"{same} of the {len(seen)} cards count the same cost as one above them."
-        if same
-        else "",
-        "reading": of_findings.reading_section(document.reading),
-        "suppressed": of_findings.suppressed_text(document.suppressed),
-    }
 
 
 def views(findings: Sequence[Finding]) -> list[FindingView]:

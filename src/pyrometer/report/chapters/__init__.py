@@ -1,0 +1,1 @@
+"""Documents as lists of chapters, which the renderers lay out."""

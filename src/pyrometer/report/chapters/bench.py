@@ -1,0 +1,31 @@
+"""What `pyrometer bench` tells."""
+
+from __future__ import annotations
+
+from pyrometer.report.chapters import findings, loading, measurement
+from pyrometer.report.chapters.chapter import Answer, Chapter, Told
+from pyrometer.report.chapters.surroundings import machine, provenance
+from pyrometer.report.documents import BenchDocument
+
+
+def tell(document: BenchDocument) -> Told:
+    """A measurement or a verdict, and what else was asked for."""
+    m, v = document.measurement, document.verdict
+    answer = Answer(f"nothing was measured of {document.target}", tone="words")
+    told: list[Chapter] = []
+    if m is not None:
+        answer = measurement.answer(m)
+        told += measurement.split(m.phases) + findings.mending(m)
+    told += machine(document.environment) if v is None else []
+    if v is not None:
+        answer = measurement.verdict_answer(v)
+        told += measurement.verdict(v, machine(document.environment, "Compared on"))
+    if m is not None:
+        told += [measurement.quality(m), measurement.figures(m), *measurement.chapters(m, m.phases)]
+    if document.loading is not None:
+        told += loading.chapters(document.loading)
+    if document.cold is not None:
+        told.append(measurement.cold_starts(document.cold))
+    if document.soak is not None:
+        told.append(measurement.soak(document.soak))
+    return Told(answer, told + provenance(document, document.environment))

@@ -1,0 +1,93 @@
+"""What `pyrometer check` tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyrometer.report.chapters import compile as of_compile
+from pyrometer.report.chapters import findings, loading, measurement
+from pyrometer.report.chapters import memory as of_memory
+from pyrometer.report.chapters import trace as of_trace
+from pyrometer.report.chapters.chapter import Answer, Chapter, Facts, Text, Told, chapter_of
+from pyrometer.report.chapters.surroundings import machine, provenance
+from pyrometer.report.documents import CheckDocument
+from pyrometer.report.facts import loading as loading_facts
+from pyrometer.report.facts import surroundings
+from pyrometer.report.facts.program import numerics_section, program_section
+
+BRIEF = frozenset({"split", "findings", "machine", "quality", "reading", "notes", "script"})
+"""Chapters of the short answer, in which of each observer only its own answer stands beside them."""
+
+
+def tell(document: CheckDocument) -> Told:
+    """The answer, where the step goes, what to do, and then what each observer saw."""
+    chapters = [*_first_screen(document), *_observed(document), *_besides(document)]
+    told = [one._replace(is_brief=one.slug in BRIEF or one.place == "part") for one in chapters]
+    return Told(_answer(document), told + provenance(document, document.environment))
+
+
+def _answer(document: CheckDocument) -> Answer:
+    bound = document.trace_verdict.sentence if document.trace_verdict is not None else ""
+    if document.measurement is not None:
+        return measurement.answer(document.measurement, bound)
+    nothing = f"Nothing could be measured of {document.target}."
+    return Answer("No step was seen", nothing, tone="words", bound=bound)
+
+
+def _first_screen(document: CheckDocument) -> list[Chapter]:
+    m = document.measurement
+    told = _split(document)
+    if document.reading:
+        told.append(findings.chapter(document.findings, document.suppressed, m))
+    else:
+        told += findings.mending(m)  # stored before there were rules
+    told += machine(document.environment, "Measured on" if m is not None else "Machine")
+    if m is not None:
+        told += [measurement.quality(m), measurement.figures(m, document.memory_profile)]
+    return told + findings.reading(document.reading)
+
+
+def _split(document: CheckDocument) -> list[Chapter]:
+    m, trace = document.measurement, document.trace
+    measured = measurement.split(document.phases if m is not None else ())
+    if trace is None:
+        return measured
+    apart = loading_facts.apart(m, document.loading)
+    if measured and loading_facts.profiler_distorts(m, document.loading, trace):
+        return [*measured, of_trace.split(trace, apart)._replace(slug="traced-split", pages="timeline")]
+    return [of_trace.split(trace, apart)]
+
+
+def _observed(document: CheckDocument) -> list[Chapter]:
+    told: list[Chapter] = []
+    m, trace = document.measurement, document.trace
+    if m is not None:
+        told += measurement.chapters(
+            m, document.phases, loading_facts.share_table(m, document.loading, trace)
+        )
+    if trace is not None:
+        told += of_trace.behind_split(trace, document.capture)
+    if document.compiled is not None:
+        told += of_compile.of_check(document.compiled)
+    if document.memory_profile is not None:
+        told += of_memory.of_check(document)
+    if document.loading is not None:
+        told += loading.chapters(document.loading)
+    return told
+
+
+def _besides(document: CheckDocument) -> list[Chapter]:
+    told = []
+    if document.numerics is not None:
+        told.append(chapter_of(numerics_section(document.numerics), "quality"))
+    if document.program is not None:
+        told.append(chapter_of(program_section(document.program), "environment"))
+    if document.script is not None:
+        told.append(Chapter("script", "The script", [Facts(surroundings.script_facts(document.script))]))
+    return told + notes(document.notes, "quality")
+
+
+def notes(said: Sequence[str], pages: str = "overview") -> list[Chapter]:
+    """What could not be observed, and why."""
+    blocks = [Text(note) for note in said]
+    return [Chapter("notes", "What could not be observed", blocks, pages, label="Note")] if said else []

@@ -1,0 +1,46 @@
+"""Every kind of document, and what tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pyrometer.report import kinds
+from pyrometer.report.chapters import bench, check, judged, memory, trace
+from pyrometer.report.chapters import compile as compilation
+from pyrometer.report.chapters.chapter import Told
+from pyrometer.report.documents import Document
+
+TELLERS: Mapping[str, Callable[[Any], Told]] = MappingProxyType({
+    "audit": judged.audit,
+    "bench": bench.tell,
+    "calibration": judged.calibration,
+    "check": check.tell,
+    "compare": judged.compare,
+    "compile": compilation.tell,
+    "matrix": judged.matrix,
+    "memory": memory.tell,
+    "snapshot": memory.tell_snapshot,
+    "trace": trace.tell,
+})  # fmt: skip
+"""Kind of document: what tells it."""
+
+
+def tell(document: Document) -> Told:
+    """A document in words, for any renderer.
+
+    Raises:
+        InputError: no kind has this record type.
+    """
+    return TELLERS[kinds.kind_of(document)](document)
+
+
+def tell_stored(kind: str, document: dict[str, Any]) -> Told:
+    """The same of a stored document.
+
+    Raises:
+        InputError: the kind is unknown, or the document does not fit it.
+    """
+    record = kinds.read_document(kind, document)
+    return TELLERS[kind](record)

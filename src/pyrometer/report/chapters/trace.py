@@ -1,0 +1,128 @@
+"""What `pyrometer trace` tells, and a check of its trace."""
+
+from __future__ import annotations
+
+from pyrometer.report.attachments import MOST_RANKS
+from pyrometer.report.chapters.chapter import (
+    Answer,
+    Block,
+    Chapter,
+    Chart,
+    Shares,
+    Text,
+    Told,
+    chapter_of,
+)
+from pyrometer.report.chapters.measurement import SPLIT_CHANGE, SPLIT_HOW
+from pyrometer.report.chapters.surroundings import machine, provenance
+from pyrometer.report.documents import TraceDocument
+from pyrometer.report.facts import trace as of_rank
+from pyrometer.report.facts import trace_document as of_trace
+from pyrometer.report.facts import trace_words
+from pyrometer.report.facts.layout import Section
+from pyrometer.trace.capture.record import Capture
+from pyrometer.trace.reporting.rank_report import RankReport
+
+_SLUGS = {
+    "overview timeline": "breakdown",
+    "timeline": "steps path",
+    "findings": "gains",
+    "flame": "tree",
+    "operators": "operators lines modules kernels copies phases",
+    "roofline": "roofline",
+    "idle": "idle gaps sync launches",
+    "memory": "allocations",
+    "ranks": "ranks matched stragglers collectives pipeline",
+    "quality": "health capture",
+    "overview comparison": "evidence parts",
+    "comparison": "groups changed nodes difference",
+}
+_PAGES = {slug: pages for pages, slugs in _SLUGS.items() for slug in slugs.split()}
+
+OVER_TIME = "The same over time, from the start of what was traced to its end"
+DISTORTS = (
+    "Times are traced, which makes them longer, some parts more than others; steps count from their start to their end."
+)  # fmt: skip
+
+
+def tell(document: TraceDocument) -> Told:
+    """The comparison or the job first, then single ranks: the one that the verdict is about before the others."""
+    answer = Answer(of_trace.headline(document), of_trace.subtitle(document))
+    told = machine(document.environment, "Recorded on")
+    parts = of_trace.parts(document, most_ranks=MOST_RANKS)
+    leads = next((part for part in parts if part.report is not None), None)
+    for part in parts:
+        whose = str(part.report.rank) if part.report is not None else ""
+        chapters = [
+            _chapter(
+                section,
+                part.report,
+                pages_of(section.slug, alone=True, leads=part is leads or not whose),
+                whose,
+            )
+            for section in part.sections
+        ]
+        if part.title:
+            pages = dict.fromkeys(page for one in chapters for page in one.pages.split())
+            told.append(Chapter(f"rank-{whose}", part.title, pages=" ".join(pages), rank=whose, place="part"))
+        told += [
+            one._replace(is_brief=one.is_brief and (part is leads or part is parts[0])) for one in chapters
+        ]
+    return Told(answer, told + provenance(document, document.environment))
+
+
+def split(report: RankReport, apart: str) -> Chapter:
+    """Where a traced step goes; `apart` is what is measured of its data without the profiler."""
+    steps = len(report.steps)
+    whole = f"{steps:,} traced steps together" if steps > 1 else "one step"
+    return Chapter(
+        "split",
+        "Where the step goes",
+        [_shares(report), Chart("over-time", report, OVER_TIME, pages="timeline"), *([Text(apart)] if apart else [])],
+        "overview timeline",
+        how=SPLIT_HOW.format(whole, DISTORTS),
+        change=SPLIT_CHANGE,
+        label="Step",
+        place="story",
+    )  # fmt: skip
+
+
+def behind_split(report: RankReport, capture: Capture | None) -> list[Chapter]:
+    """The other chapters of a trace beside a measurement."""
+    sections = [one for one in of_rank.sections(report, capture) if one.slug != "breakdown"]
+    return [_chapter(section, report, pages_of(section.slug)) for section in sections]
+
+
+def pages_of(slug: str, *, alone: bool = False, leads: bool = True) -> str:
+    """The pages, separated by spaces, on which a chapter of a trace stands.
+
+    Args:
+        slug: the chapter.
+        alone: whether the document is about nothing but a trace, so that gains stand on its overview.
+        leads: whether it is about the rank that the overview tells of.
+
+    >>> pages_of("breakdown"), pages_of("breakdown", leads=False), pages_of("anything")
+    ('overview timeline', 'timeline', 'operators')
+    >>> pages_of("gains"), pages_of("gains", alone=True)
+    ('findings', 'overview operators')
+    """
+    pages = "overview operators" if alone and slug == "gains" else _PAGES.get(slug, "operators")
+    return pages if leads else pages.removeprefix("overview ")
+
+
+def _chapter(section: Section, report: RankReport | None, pages: str, rank: str = "") -> Chapter:
+    made = chapter_of(section, pages, rank=rank, is_brief=section.slug not in of_rank.DRAWN)
+    if report is None:
+        return made
+    if section.slug == "breakdown":
+        blocks: list[Block] = [_shares(report), Chart("over-time", report, OVER_TIME)]
+        return made._replace(blocks=blocks)
+    if section.slug in {"roofline", "tree"}:
+        return chapter_of(section, pages, Chart(section.slug, report), rank=rank, is_brief=made.is_brief)
+    return made
+
+
+def _shares(report: RankReport) -> Shares:
+    return Shares(
+        trace_words.part_shares(report.breakdown_ns), "the traced time", in_all=of_rank.in_all(report)
+    )
