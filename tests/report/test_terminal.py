@@ -40,7 +40,7 @@ def view_of(document) -> RenderableType:
 
 
 def with_measurement(documents, measurement) -> RenderableType:
-    return view_of(msgspec.structs.replace(documents["steady"], measurement=measurement))
+    return view_of(changed(documents["steady"], measurement=measurement))
 
 
 def matches_snapshot(name: str, text: str) -> None:
@@ -134,7 +134,7 @@ def test_nothing_is_called_trustworthy_that_is_not(documents):
     assert "These figures are preliminary" in shown(with_measurement(documents, m))
     verdict = msgspec.structs.replace(documents["verdict_undecided"].verdict, caveats=[])
     assert "What has been seen does not decide it" in shown(
-        view_of(msgspec.structs.replace(documents["verdict_undecided"], verdict=verdict))
+        view_of(changed(documents["verdict_undecided"], verdict=verdict))
     )
 
 
@@ -142,9 +142,7 @@ def test_verdict_without_interval_is_shown(documents):
     verdict = msgspec.structs.replace(
         documents["verdict_undecided"].verdict, ci_low=None, ci_high=None, log_ratios=[]
     )
-    assert "not bounded" in shown(
-        view_of(msgspec.structs.replace(documents["verdict_undecided"], verdict=verdict))
-    )
+    assert "not bounded" in shown(view_of(changed(documents["verdict_undecided"], verdict=verdict)))
 
 
 @pytest.mark.parametrize(("kind", "document"), [("nonsense", {}), ("bench", {}), ("check", {"target": 3})])

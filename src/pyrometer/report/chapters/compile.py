@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pyrometer.compiler.report import CompileReport
 from pyrometer.quantity import Seconds, format_seconds
+from pyrometer.report.chapters import findings
 from pyrometer.report.chapters.chapter import (
     Alerts,
     Answer,
