@@ -31,6 +31,7 @@ from pyrometer.report.facts.findings import Card, stands_alone
 from pyrometer.report.facts.layout import Fact, Table, percent, shortened
 from pyrometer.report.facts.memory import saving
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
+from pyrometer.series import thinned
 from pyrometer.trace.analysis.what_if import WhatIf
 
 AXIS_CELLS = 50
@@ -197,8 +198,8 @@ def _forest(v: Verdict) -> RenderableType:
 
 
 def _windows(soak: Soak) -> RenderableType:
-    every = -(-len(soak.windows) // AXIS_CELLS) or 1
-    line = sparkline([round(window.p50_s * 1e9) for window in soak.windows[::every]])
+    shown = [soak.windows[i] for i in thinned(len(soak.windows), AXIS_CELLS)]
+    line = sparkline([round(window.p50_s * 1e9) for window in shown])
     return Text(f"median step by window {line}")
 
 

@@ -38,13 +38,3 @@ def spoken(place: Place) -> str:
         name = place.file.rpartition("/")[2]
         return f" in {place.function} ({name}{end})" if place.function else f" in {name}{end}"
     return f" in module {place.module}" if place.module else ""
-
-
-def shortened(text: str, most: int = 60) -> str:
-    """A text on one line, cut where it is too long for a sentence.
-
-    >>> shortened("a  b"), shortened("abcdef", 4)
-    ('a b', 'abc…')
-    """
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"

@@ -16,6 +16,7 @@ from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.recompile_limit import RAISED_LIMIT
 from pyrometer.compiler.user_code import own_stack
+from pyrometer.text import one_line
 
 RULES = frozenset({"gb4297", "gb9741"})
 """Somebody decided to leave the frame alone: torch._dynamo.skip_frame(); within a transform of torch.func."""
@@ -52,7 +53,10 @@ def _given_up(
         forward = compiled.get(entry.compile_id) if entry.compile_id is not None else None
         if metrics.get("fail_type") and forward is not None:
             text = f"backward graph: {metrics['fail_type']}: {metrics.get('fail_reason')}"
-            yield forward.compile_id.of_frame, _record(forward, "error", _one_line(text), raised=True)
+            yield (
+                forward.compile_id.of_frame,
+                _record(forward, "error", one_line(text, LONGEST_REASON), raised=True),
+            )
 
 
 def _skip(made: Compiled, breaks: Sequence[Met], lost: int | None) -> SkippedFrame:
@@ -103,10 +107,5 @@ def _reason(made: Compiled) -> str:
         return f"{limit.name} of {limit.value} exceeded"
     causes = parse_causes(made.failure_text)
     if causes:
-        return _one_line(f"{causes[0].reason}: {causes[0].explanation}")
-    return _one_line(f"{made.failure}: {made.failure_text}")
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"
+        return one_line(f"{causes[0].reason}: {causes[0].explanation}", LONGEST_REASON)
+    return one_line(f"{made.failure}: {made.failure_text}", LONGEST_REASON)

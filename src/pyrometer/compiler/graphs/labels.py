@@ -46,15 +46,6 @@ def graph_title(graph: Graph) -> str:
     return " ".join(part for part in (graph.compile_id, stage, graph.name) if part)
 
 
-def shortened(text: str, length: int) -> str:
-    """A text with its end cut off where it is too long.
-
-    >>> shortened("convolution", 5)
-    'conv…'
-    """
-    return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
 def main_nodes(nodes: Sequence[GraphNode]) -> list[GraphNode]:
     """The nodes of a box without the inputs that stand in it and without the unpacking of results."""
     calls = [node for node in nodes if node.op == "call" and node.target != "operator.getitem"]

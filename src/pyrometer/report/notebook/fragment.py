@@ -45,6 +45,7 @@ from pyrometer.report.facts import verdict as of_verdict
 from pyrometer.report.facts.layout import Fact, Section, Table
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding
+from pyrometer.text import shortened
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.trace.reporting.verdict import judge
 
@@ -243,5 +244,4 @@ def _fields(record: Record) -> Fragment:
 def _said(value: Any) -> str:
     if isinstance(value, (list, dict)) and len(value) > MOST_ROWS:
         return f"{len(value):,} entries"
-    text = repr(value)
-    return text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"
+    return shortened(repr(value), MOST_TEXT)

@@ -133,7 +133,7 @@ def _repeated(case: Case, chains: Chains) -> Finding:
     named = drawn(first) + (f" and {counted(more, 'more chain')}" if more else "")
     handed = chains.handed_bytes
     per_step = None if handed is None else handed / case.num_traced_steps
-    moved = "" if per_step is None else f" ({format_bytes(per_step)} per step)"
+    moved = "" if per_step is None else f" ({format_bytes(per_step)}{case.per_step})"
     return RULE.finding(
         message=f"{named} take{'' if more else 's'} {format_percent(chains.share)} of the time{spoken(place)}: each part writes its "
         f"result{moved} and the next reads it again.",
@@ -160,7 +160,7 @@ def _of_one_shape(case: Case, chain: SameShape) -> Finding:
     place = _place(case, names)
     size = "×".join(map(str, chain.shape))
     return RULE.finding(
-        message=f"{chain.calls_per_step:.3g} elementwise operators per step on tensors of {size} take "
+        message=f"{chain.calls_per_step:.3g} elementwise operators{case.per_step} on tensors of {size} take "
         f"{format_percent(chain.share)} of the time{spoken(place)}: each writes its result and the next reads it again.",
         where=place,
         evidence={

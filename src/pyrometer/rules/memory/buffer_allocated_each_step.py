@@ -195,7 +195,7 @@ def _finding(spent: Spent, case: Case, site: AllocationSite | None, source: Grow
     churn = f" and allocate {format_bytes(per_step)} that go again at once" if per_step else ""
     needed, share = _needed_share(site), untraced(case, spent.share)
     return RULE.finding(
-        message=f"{counted(spent.calls_per_step, 'join')} per step take {format_percent(spent.share, 2)} of it{churn}",
+        message=f"{counted(spent.calls_per_step, 'join')}{case.per_step} take {format_percent(spent.share, 2)} of the time{churn}",
         where=where,
         evidence={
             "share": round(spent.share, 4),

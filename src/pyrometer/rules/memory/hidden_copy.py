@@ -109,7 +109,7 @@ def in_trace(case: Case) -> Iterator[Finding]:
         among = f" (or line {', '.join(other.rpartition(':')[2] for other in others)})" if others else ""
         yield RULE.finding(
             message=f"{cause.what} in {where.function or 'a function'} takes {format_percent(spent.share, 2)} of the step, "
-            f"{spent.calls_per_step:.3g} times per step{among}",
+            f"{spent.calls_per_step:.3g} times{case.per_step}{among}",
             where=where,
             evidence={
                 "share": round(spent.share, 4),
