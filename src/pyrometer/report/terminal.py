@@ -293,9 +293,8 @@ def _break(card: compile_breaks.Card) -> RenderableType:
     parts += [_indented(card.source, "cyan", 4)] if card.source else []
     for rewrite in card.rewrites[:2]:
         parts.append(_indented(f"→ {rewrite.title}: {rewrite.why}"))
-        code = rewrite.after or rewrite.setting
-        parts += [_indented(code, "green", 4)] if code else []
-        remark = compile_breaks.EXACTNESS.get(rewrite.exactness, rewrite.exactness)
+        parts += [_indented(rewrite.rewrite, "green", 4)] if rewrite.rewrite else []
+        remark = compile_breaks.EXACTNESS[rewrite.fix_class]
         parts += [_indented(remark, "dim", 4)] if remark else []
     return Group(*parts)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyrometer.advice import Advice
-from pyrometer.compiler.breaks.record import Break, Rewrite, SkippedFrame
+from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.costs.record import CacheEvent, CacheSummary, Compilation, CompileCost
 from pyrometer.compiler.difference import diff_compile
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompiles.record import (
     ChangedInput,
     GuardSummary,
@@ -18,6 +17,7 @@ from pyrometer.compiler.recompiles.record import (
     RecompileCause,
 )
 from pyrometer.compiler.report import CompileReport
+from pyrometer.place import Place
 from pyrometer.place import Place as Where
 from pyrometer.report.attachments import Attachments, SourceText
 from pyrometer.report.documents import CompileDocument
@@ -59,8 +59,13 @@ def document(found: CompileReport, **changes) -> CompileDocument:
 
 
 def branch(file: str = "m.py", line: int = 4, **changes) -> Break:
-    rewrite = Rewrite(
-        title="choose", why="both are cheap", before="if x:", after="torch.where(x)", exactness="tolerance"
+    rewrite = Advice(
+        slug="choose",
+        title="choose",
+        why="both are cheap",
+        replaces="if x:",
+        rewrite="torch.where(x)",
+        fix_class="tolerance",
     )
     values = {
         "id": "gb0170",

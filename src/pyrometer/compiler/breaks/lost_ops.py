@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyrometer.compiler.breaks.frames import Compiled, Functions
 from pyrometer.compiler.breaks.occurrence import SOFT_FAILURES, Occurrence
 from pyrometer.compiler.compile_id import CompileId
-from pyrometer.compiler.place import Place
+from pyrometer.place import Place
 from pyrometer.source.ownership import owner_of
 
 BY_NATURE: Mapping[str, int] = {
@@ -89,11 +89,11 @@ def passed_by(met: Iterable[Occurrence], functions: Functions) -> list[Place]:
         frames = [
             number
             for number, place in enumerate(stack)
-            if functions.of(place.file, place.function, place.line) in outer
+            if functions.of(place.path, place.function_name, place.line_number) in outer
         ]
         for place in stack[frames[-1] + 1 :] if frames else ():
-            if owner_of(place.file) == "torch" and not _PLUMBING.search(_path(place)):
-                found.setdefault((place.file, place.function), place)
+            if owner_of(place.path) == "torch" and not _PLUMBING.search(_path(place)):
+                found.setdefault((place.path, place.function_name), place)
     return list(found.values())
 
 
@@ -118,4 +118,4 @@ def _fails(one: Occurrence) -> bool:
 
 
 def _path(place: Place) -> str:
-    return place.file.replace("\\", "/")
+    return place.path.replace("\\", "/")

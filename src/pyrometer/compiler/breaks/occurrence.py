@@ -14,8 +14,8 @@ from pyrometer.compiler.breaks.frames import Compiled, Functions
 from pyrometer.compiler.breaks.text import BreakText, Cause, parse_break, parse_causes, user_stack
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.log import CompileLog
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.user_code import own_place, own_stack, with_source
+from pyrometer.place import Place
 from pyrometer.source.ownership import owner_of
 
 SOFT_FAILURES = frozenset({"Unsupported", "UserError"})
@@ -137,7 +137,7 @@ def _whole_stack(made: Compiled, text: BreakText) -> tuple[Place, ...]:
     in_frame = stated.file == made.code.file
     return (
         *text.stack,
-        Place(file=stated.file, line=stated.line, function=made.code.function if in_frame else ""),
+        Place(file=stated.file, line=stated.line, function=made.code.function if in_frame else None),
     )
 
 
@@ -146,6 +146,6 @@ def _way(made: Compiled, text: BreakText, functions: Functions) -> tuple[Place, 
     frames = [
         number
         for number, place in enumerate(text.stack)
-        if made.code.file and functions.of(place.file, place.function, place.line) == own
+        if made.code.file and functions.of(place.path, place.function_name, place.line_number) == own
     ]
     return text.stack[frames[-1] :] if frames else ()

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds
-from pyrometer.rules.distributed.patterns.collectives import issuing_ns, place_of_collective, waited_ns
+from pyrometer.rules.distributed.patterns.collectives import place_of_collective, waited_ns
 from pyrometer.rules.distributed.patterns.wrapping import wrappings
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
@@ -105,7 +105,7 @@ def explain(case: Case) -> Iterator[Finding]:
     report = case.trace
     if report is None or not report.span_ns or not _trains(report):
         return
-    steps, issuing, waited = case.num_traced_steps, issuing_ns(report), waited_ns(case) or 0
+    steps, issuing, waited = case.num_traced_steps, report.idle.between_collectives_ns, waited_ns(case) or 0
     for index, group in enumerate(report.collectives):
         per_step = group.num_calls / steps
         if not _is_small(case, group) or per_step < case.limit(RULE, "min_calls_per_step"):
