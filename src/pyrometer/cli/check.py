@@ -44,7 +44,7 @@ def command(
     follow after --.
     """
     from pyrometer.report.attaching import draw, with_sources
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import CheckDocument
     from pyrometer.workload.target import parse_target
 
@@ -59,12 +59,12 @@ def command(
     explained = explainer("check", parsed)
     options = observe_options(budget, store_location, compiling=try_compile)
     seen = observe_target(parsed, options, quiet=as_json or not is_script)
-    drawn = Exhibits() if seen.trace is None else draw(seen.trace.ranks, seen.peaks)
+    drawn = Attachments() if seen.trace is None else draw(seen.trace.ranks, seen.peaks)
     document = CheckDocument(evidence=seen.evidence, diagnosis=explained(seen.evidence))
-    exhibits = with_sources(drawn, document)
-    document = stored(document, store_location, kind="check", exhibits=exhibits)
+    attachments = with_sources(drawn, document)
+    document = stored(document, store_location, kind="check", attachments=attachments)
     path = page or _report_path(store_location, document.run_id)
-    if write_page(document, path, exhibits, store_location=store_location):
+    if write_page(document, path, attachments, store_location=store_location):
         document = msgspec.structs.replace(document, report_path=str(path))
     if as_json:
         print_document(document)

@@ -20,7 +20,7 @@ from pyrometer.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
     from pyrometer.evidence.evidence import Evidence
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import CompileDocument
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -101,9 +101,9 @@ def command(
         shapes=found.shapes,
         diff=None if baseline is None else diff_compile(baseline, evidence.compiled or found.report),
     )
-    exhibits = _exhibits(document, baseline, no_source=flags["no_source"])
-    document = stored(document, store_location, kind="compile", exhibits=exhibits)
-    write_page(document, page, exhibits, store_location=store_location)
+    attachments = _attachments(document, baseline, no_source=flags["no_source"])
+    document = stored(document, store_location, kind="compile", attachments=attachments)
+    write_page(document, page, attachments, store_location=store_location)
     print_result(document, as_json=as_json, stderr=found.is_script)
     if flags["export"] is not None:  # last: a folder that cannot be written costs no result
         _export(found, flags["export"])
@@ -112,12 +112,14 @@ def command(
     return ExitCode.FOUND if document.over_budget else ExitCode.OK
 
 
-def _exhibits(document: CompileDocument, baseline: CompileReport | None, *, no_source: bool) -> Exhibits:
+def _attachments(
+    document: CompileDocument, baseline: CompileReport | None, *, no_source: bool
+) -> Attachments:
     from pyrometer.report.attaching import with_sources
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
 
     before = [] if baseline is None else baseline.graph_records
-    return Exhibits() if no_source else with_sources(Exhibits(graphs_before=before), document)
+    return Attachments() if no_source else with_sources(Attachments(graphs_before=before), document)
 
 
 def _baseline(reference: str | None, store_location: str | None) -> CompileReport | None:

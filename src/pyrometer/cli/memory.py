@@ -63,7 +63,7 @@ def command(
     was fragmented, and which settings of the allocator would have helped.
     """
     from pyrometer.report.attaching import with_sources
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
 
     question = MemoryQuestion(
         target=target,
@@ -78,9 +78,9 @@ def command(
         store_location=store_location,
     )
     document, code = _answer(question, quiet=as_json)
-    exhibits = with_sources(Exhibits(), document)
-    document = stored(document, store_location, kind="memory", exhibits=exhibits)
-    write_page(document, page, exhibits, store_location=store_location)
+    attachments = with_sources(Attachments(), document)
+    document = stored(document, store_location, kind="memory", attachments=attachments)
+    write_page(document, page, attachments, store_location=store_location)
     print_result(document, as_json=as_json, stderr=code is not None)
     if code:
         return code

@@ -18,7 +18,7 @@ from pyrometer.cli.trace_capture import Captured, capture_process, capture_targe
 from pyrometer.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.trace import Trace
     from pyrometer.workload.target import Target
@@ -154,8 +154,8 @@ def _of_files(
     if diff:
         if len(inputs) != 2:
             raise UsageError(f"--diff: got {len(inputs)} files; it compares two: pyrometer trace --diff A B")
-        document, exhibits = _compared(inputs, explained, strict=strict)
-        return _show(document, exhibits, as_json=as_json, page=page)
+        document, attachments = _compared(inputs, explained, strict=strict)
+        return _show(document, attachments, as_json=as_json, page=page)
     if _is_asked(asked) or export is not None:
         trace = read_trace(list(inputs), strict=strict)
         if export is not None:
@@ -163,7 +163,7 @@ def _of_files(
         if _is_asked(asked):
             return _answer(trace, asked, as_json=as_json)
     from pyrometer.evidence.of_trace import evidence_of_trace
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.reporting.job_report import report_files
 
@@ -172,13 +172,13 @@ def _of_files(
     document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
     return _show(
         msgspec.structs.replace(document, **provenance(None)),
-        Exhibits() if page is None else _drawn(files, strict=strict),
+        Attachments() if page is None else _drawn(files, strict=strict),
         as_json=as_json,
         page=page,
     )
 
 
-def _drawn(files: Sequence[str | Path], *, strict: bool) -> Exhibits:
+def _drawn(files: Sequence[str | Path], *, strict: bool) -> Attachments:
     """The first few ranks, as a page draws them; they are read again, since reports do not hold their events."""
     from pyrometer.report.attaching import draw
     from pyrometer.report.attachments import MOST_RANKS
@@ -218,11 +218,11 @@ def _of_capture(
         program=captured.program,
     )
     document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
-    exhibits = with_sources(draw(captured.trace.ranks), document)
-    document = stored(document, store_location, kind="trace", exhibits=exhibits)
+    attachments = with_sources(draw(captured.trace.ranks), document)
+    document = stored(document, store_location, kind="trace", attachments=attachments)
     shown = _show(
         document,
-        exhibits,
+        attachments,
         as_json=as_json,
         page=page,
         store_location=store_location,
@@ -231,7 +231,9 @@ def _of_capture(
     return shown or captured.exit_code
 
 
-def _compared(inputs: tuple[str, ...], explained: Explain, *, strict: bool) -> tuple[TraceDocument, Exhibits]:
+def _compared(
+    inputs: tuple[str, ...], explained: Explain, *, strict: bool
+) -> tuple[TraceDocument, Attachments]:
     from pyrometer.evidence.evidence import Evidence
     from pyrometer.report.attaching import draw
     from pyrometer.report.documents import TraceDocument
@@ -251,14 +253,14 @@ def _compared(inputs: tuple[str, ...], explained: Explain, *, strict: bool) -> t
 
 def _show(
     document: TraceDocument,
-    exhibits: Exhibits,
+    attachments: Attachments,
     *,
     as_json: bool,
     page: Path | None,
     store_location: str | None = None,
     stderr: bool = False,
 ) -> int:
-    write_page(document, page, exhibits, store_location=store_location)
+    write_page(document, page, attachments, store_location=store_location)
     print_result(document, as_json=as_json, stderr=stderr)
     return ExitCode.OK
 
