@@ -30,12 +30,16 @@ pytest_plugins = ["cpu_seconds"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests stay in one process, for what they share; all that measures stays in one, so that none disturbs another."""
+    """A file's tests stay in one process, for what they share; all that measures stays in one, so that none disturbs another.
+
+    That one begins, since it is long, and with it what walks through all objects, of which there are few in the beginning.
+    """
     for item in items:
         group = "measuring" if item.get_closest_marker("measuring") else item.nodeid.partition("::")[0]
         item.add_marker(pytest.mark.xdist_group(group))
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("searching")
+    items.sort(key=lambda item: not ("memory/holders" in item.nodeid or item.get_closest_marker("measuring")))
 
 
 def pytest_runtest_setup() -> None:

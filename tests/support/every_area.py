@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-import msgspec
 import pytest
+from document_fixtures import changed
 
 from pyrometer.advice import Advice, Cost, Gain
 from pyrometer.place import Place
-from pyrometer.report.attachments import Exhibits, PastRun, SourceText
+from pyrometer.report.attachments import Attachments, PastRun, SourceText
 from pyrometer.report.documents import CheckDocument, Document
 from pyrometer.report.facts.comparison import target as comparison_target
+from pyrometer.report.html import write_report
 from pyrometer.report.run_documents import CompareDocument
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding
@@ -27,11 +29,12 @@ from pyrometer.trace.view.tables import tables_of
 from pyrometer.trace.view.view import view_trace
 
 
+
 class Case(NamedTuple):
     """A document with what its page draws beside it."""
 
     document: CheckDocument
-    exhibits: Exhibits
+    attachments: Attachments
 
 
 @pytest.fixture(scope="session")
@@ -54,26 +57,26 @@ def _rich(plain: CheckDocument, folder: Path, text: str) -> Case:
         writer.step(number)
     rank = read_trace(writer.write(folder / "trace.json")).ranks[0]
     report = report_rank(rank)
-    document = msgspec.structs.replace(
+    document = changed(
         plain,
         target=text or plain.target,
         command=["pyrometer", "check", text or plain.target],
         trace=report,
         trace_verdict=judge(report),
-        memory_profile=memory.profile(text),
+        memory=memory.profile(text),
         loading=memory.loading(text),
         compiled=compiled.report(text),
         findings=_findings(text),
         reading=[ReadingStep(question="is it steady?", answer=text or "yes", verdict="fine")],
         notes=[text] if text else [],
     )
-    exhibits = Exhibits(
+    attachments = Attachments(
         traces=[view_trace(rank)],
         tables=[tables_of(rank)],
         sources=[SourceText(file=text or "train.py", first_line=10, lines=[text or "x = loss.item()"] * 6)],
         history=[PastRun(run_id=f"r{i}", created=f"2026-11-{i:02}", median_s=0.03) for i in range(1, 9)],
     )
-    return Case(document, exhibits)
+    return Case(document, attachments)
 
 
 @pytest.fixture(scope="session")
@@ -87,15 +90,15 @@ def areas(
     comparison = compare_runs(measured.measured_run(0.002, age_s=60), measured.measured_run(0.001))
     compared = CompareDocument(target=comparison_target(comparison), comparison=comparison)
     return {
-        "compare": (compared, Exhibits(traces=rich("").exhibits.traces * 2)),
+        "compare": (compared, Attachments(traces=rich("").attachments.traces * 2)),
         "ranks": _job(traces, tmp_path_factory.mktemp("job")),
-        "compile": (compiled.document(compiled.report()), Exhibits()),
-        "memory": (memory.document(memory.profile()), Exhibits()),
-        "snapshot": (memory.snapshot_document(memory.snapshot()), Exhibits()),
+        "compile": (compiled.document(compiled.report()), Attachments()),
+        "memory": (memory.document(memory.profile()), Attachments()),
+        "snapshot": (memory.snapshot_document(memory.snapshot()), Attachments()),
     }
 
 
-def _job(traces: ModuleType, folder: Path) -> tuple[Document, Exhibits]:
+def _job(traces: ModuleType, folder: Path) -> tuple[Document, Attachments]:
     """Three ranks, of which the last one computes for longer between collectives and makes the others wait."""
     paths = []
     for rank in range(3):
@@ -104,10 +107,10 @@ def _job(traces: ModuleType, folder: Path) -> tuple[Document, Exhibits]:
             writer.step(number, late_us=60 * (rank == 2))
         paths.append(writer.write(folder / f"rank{rank}.json"))
     ranks = [read_trace(path).ranks[0] for path in paths]
-    exhibits = Exhibits(
+    attachments = Attachments(
         traces=[view_trace(rank) for rank in ranks], tables=[tables_of(rank) for rank in ranks]
     )
-    return traces.of_files(*paths, target="rank0.json rank1.json rank2.json"), exhibits
+    return traces.of_files(*paths, target="rank0.json rank1.json rank2.json"), attachments
 
 
 def _findings(text: str) -> list[Finding]:
@@ -128,7 +131,7 @@ def _findings(text: str) -> list[Finding]:
         finding("PYR302", "no-workers", ["/loading/advice/0"], overlaps=["PYR301"]),
         finding("PYR101", "item-in-hot-loop", ["/trace/sync_points/0", "/trace/breakdown_ns"]),
         finding("PYR401", "graph-break", ["/compiled/breaks/0"], severity="error"),
-        finding("PYR220", "leak", ["/memory_profile/leak", "/predict"], severity="info"),
+        finding("PYR220", "leak", ["/memory/leak", "/predict"], severity="info"),
     ]
 
 

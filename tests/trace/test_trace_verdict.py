@@ -41,6 +41,26 @@ def test_communication_that_nothing_hides_bounds(builder: Any) -> None:
     verdict = judged(builder)
     assert verdict.bound == "communication"
     assert "88.0 % of the time goes to communication that nothing hides" in verdict.sentence
+    assert "; 880 µs of communication in 1 collective, all of it in the open" in verdict.sentence
+
+
+def test_communication_in_the_open_is_told_whatever_bounds(builder: Any) -> None:
+    for step in range(2):
+        at = 1000 * step
+        builder.annotate(f"ProfilerStep#{step}", at, 1000)
+        builder.launch("gemm", at, at + 10, 500)
+        for start in (410, 610, 810):  # half of the first is hidden
+            builder.launch(
+                "ncclDevKernel_AllReduce_Sum_f32_RING_LL", at + start - 10, at + start, 200, stream=20
+            )
+    verdict = judged(builder)
+    assert "; 600 µs of communication per step in 3 collectives, 83.3 % in the open" in verdict.sentence
+
+
+def test_communication_that_is_hidden_is_not_told(builder: Any) -> None:
+    builder.launch("gemm", 0, 10, 990)
+    builder.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 5, 100, 500, stream=20)
+    assert "in the open" not in judged(builder).sentence
 
 
 def test_a_host_that_waits_for_an_empty_device_is_synchronisation_bound(builder: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ import torch
 
 from pyrometer.bench.measurement import MemoryUse
 from pyrometer.quantity import Bytes
+from pyrometer.series import theil_sen, thinned
 
 MAX_POINTS = 500
 MIN_POINTS_FOR_SLOPE = 8
@@ -142,15 +144,15 @@ def memory_use(
 ) -> MemoryUse:
     """Bring readings of memory after certain steps to a record; the slope is of those from `steady_from` on."""
     kept = [i for i, step in enumerate(steps) if step >= steady_from]
-    thin = slice(None, None, -(-len(steps) // MAX_POINTS) or 1)
+    shown = thinned(len(steps), MAX_POINTS)
     return MemoryUse(
         device=device,
         source=source or (ResidentMemory.source if device == "cpu" else AllocatorMemory.source),
         peak_bytes=peak_bytes,
         start_bytes=series_bytes[0] if start_bytes is None else start_bytes,
         growth_bytes_per_step=robust_slope([steps[i] for i in kept], [series_bytes[i] for i in kept]),
-        steps=steps[thin],
-        series_bytes=series_bytes[thin],
+        steps=[steps[i] for i in shown],
+        series_bytes=[series_bytes[i] for i in shown],
     )
 
 
@@ -162,10 +164,6 @@ def robust_slope(x: Any, y: Any) -> float | None:
     """
     if len(x) < MIN_POINTS_FOR_SLOPE:
         return None
-    picked = np.unique(np.linspace(0, len(x) - 1, min(len(x), 200)).astype(int))
-    xs, ys = np.asarray(x, dtype=np.float64)[picked], np.asarray(y, dtype=np.float64)[picked]
-    first, second = np.triu_indices(len(xs), 1)
-    run = xs[second] - xs[first]
-    usable = run > 0
-    slopes = (ys[second] - ys[first])[usable] / run[usable]
-    return float(np.median(slopes)) if len(slopes) else None
+    kept = thinned(len(x), 200)
+    slope = theil_sen(np.asarray(x)[kept], np.asarray(y)[kept]).at
+    return None if math.isnan(slope) else slope

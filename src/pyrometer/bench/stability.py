@@ -6,7 +6,6 @@ Pure: windows in, drift out.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Annotated, Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from pyrometer.bench.autocorrelation import Floats, autocorrelation_time, lag_on
 from pyrometer.bench.quality import Caveat
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
+from pyrometer.series import Slope, theil_sen
 
 Trend = Literal["rising", "falling", "flat", "undecided"]
 
@@ -127,31 +127,16 @@ def _judged(slope: tuple[float, float, float], length_s: Seconds, smallest: floa
     )
 
 
-def robust_trend(x: Floats, y: Floats, confidence: float) -> tuple[float, float, float]:
+def robust_trend(x: Floats, y: Floats, confidence: float) -> Slope:
     """Theil-Sen slope with Sen's interval (1968), widened for autocorrelation.
 
-    The bounds are pairwise slopes at ranks that the normal approximation of Kendall's S gives. Its variance is multiplied by the
-    autocorrelation time of the noise, after Hamed and Rao (A modified Mann-Kendall trend test for autocorrelated data,
+    The variance of Kendall's S is multiplied by the autocorrelation time of the noise, after Hamed and Rao (A modified Mann-Kendall trend test for autocorrelated data,
     1998). Simulated, a nominal 99 % covers 97 % and more, but 91 to 95 % where 10 to 30 windows correlate by 0.8.
 
-    Returns:
-        Slope, lower and upper bound, per unit of `x`; the bounds are infinite for too few or too alike values.
-
     >>> robust_trend(np.arange(20.0), 2 * np.arange(20.0), 0.99)
-    (2.0, 2.0, 2.0)
+    Slope(at=2.0, low=2.0, high=2.0)
     """
-    n = len(x)
-    first, second = np.triu_indices(n, 1)
-    slopes = np.sort((y[second] - y[first]) / (x[second] - x[first]))
-    slope = float(np.median(slopes))
-    variance = _noise_time(x, y) * n * (n - 1) * (2 * n + 5) / 18
-    reach = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(variance)
-    low, high = math.floor((len(slopes) - reach) / 2), math.ceil((len(slopes) + reach) / 2)
-    return (
-        slope,
-        float(slopes[low - 1]) if low >= 1 else -math.inf,
-        float(slopes[high]) if high < len(slopes) else math.inf,
-    )
+    return theil_sen(x, y, confidence, noise_time=_noise_time(x, y))
 
 
 def _noise_time(x: Floats, y: Floats) -> float:

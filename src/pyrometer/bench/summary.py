@@ -12,10 +12,11 @@ from pyrometer.bench.autocorrelation import Floats, autocorrelation_time
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.bench.quality import Circumstances
 from pyrometer.bench.quantiles import QUANTILES, estimate_quantile, mean_interval
-from pyrometer.bench.reservations import Evidence, caveats_of
+from pyrometer.bench.reservations import CaveatFacts, caveats_of
 from pyrometer.bench.warmup import drift, steady_start
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.quantity import Seconds
+from pyrometer.series import thinned
 
 MAX_STORED_SAMPLES = 2000
 MAX_STORED_WARMUP = 200
@@ -116,7 +117,7 @@ def summarise(seen: Observation, confidence: float) -> Measurement:
         memory=seen.memory,
         phases=list(seen.phases),
         conditions=seen.conditions,
-        samples_s=_thinned(steady),
+        samples_s=steady[thinned(len(steady), MAX_STORED_SAMPLES)].tolist(),
         elapsed_s=seen.elapsed_s,
         complete=not (seen.interrupted or seen.failure) and len(times) > 0,
         interrupted=seen.interrupted,
@@ -132,17 +133,12 @@ def _steady_part(times: Floats, start: int | None, first_call_s: Seconds) -> Flo
     return times[start if start is not None else len(times) // 2 :]
 
 
-def _thinned(series: Floats) -> list[Seconds]:
-    kept = min(len(series), MAX_STORED_SAMPLES)
-    return [float(time_s) for time_s in series[np.linspace(0, len(series) - 1, kept).astype(int)]]
-
-
 def _with_caveats(draft: Measurement, seen: Observation, trend: float) -> Measurement:
-    evidence = Evidence(
+    facts = CaveatFacts(
         trend=trend,
         compile_after_warmup_s=seen.compile_after_warmup_s,
         nan_output=seen.nan_output,
         num_output_shapes=seen.num_output_shapes,
         circumstances=seen.circumstances,
     )
-    return msgspec.structs.replace(draft, warnings=caveats_of(draft, evidence))
+    return msgspec.structs.replace(draft, warnings=caveats_of(draft, facts))

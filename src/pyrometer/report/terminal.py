@@ -15,7 +15,7 @@ from rich.text import Text
 
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.quality import Caveat, Doubt
+from pyrometer.bench.quality import Caveat, CaveatCode
 from pyrometer.bench.stability import Soak
 from pyrometer.quantity import format_seconds
 from pyrometer.report.chapters import chapter as shapes
@@ -31,6 +31,7 @@ from pyrometer.report.facts.findings import Card, stands_alone
 from pyrometer.report.facts.layout import Fact, Table, percent, shortened
 from pyrometer.report.facts.memory import saving
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
+from pyrometer.series import thinned
 from pyrometer.trace.analysis.what_if import WhatIf
 
 AXIS_CELLS = 50
@@ -201,8 +202,8 @@ def _forest(v: Verdict) -> RenderableType:
 
 
 def _windows(soak: Soak) -> RenderableType:
-    every = -(-len(soak.windows) // AXIS_CELLS) or 1
-    line = sparkline([round(window.p50_s * 1e9) for window in soak.windows[::every]])
+    shown = [soak.windows[i] for i in thinned(len(soak.windows), AXIS_CELLS)]
+    line = sparkline([round(window.p50_s * 1e9) for window in shown])
     return Text(f"median step by window {line}")
 
 
@@ -224,7 +225,7 @@ def _caveats(block: shapes.Caveats) -> RenderableType:
 
 
 def _caveat(caveat: Caveat) -> RenderableType:
-    style = "bold red" if caveat.code == Doubt.FAILED.value else "bold yellow"
+    style = "bold red" if caveat.code == CaveatCode.FAILED.value else "bold yellow"
     return Group(
         Text.assemble(("! ", style), caveat.message), Padding(Text(f"→ {caveat.hint}"), (0, 0, 0, 2))
     )
@@ -297,9 +298,8 @@ def _break(card: compile_breaks.Card) -> RenderableType:
     parts += [_indented(card.source, "cyan", 4)] if card.source else []
     for rewrite in card.rewrites[:2]:
         parts.append(_indented(f"→ {rewrite.title}: {rewrite.why}"))
-        code = rewrite.after or rewrite.setting
-        parts += [_indented(code, "green", 4)] if code else []
-        remark = compile_breaks.EXACTNESS.get(rewrite.exactness, rewrite.exactness)
+        parts += [_indented(rewrite.rewrite, "green", 4)] if rewrite.rewrite else []
+        remark = compile_breaks.EXACTNESS[rewrite.fix_class]
         parts += [_indented(remark, "dim", 4)] if remark else []
     return Group(*parts)
 

@@ -36,6 +36,11 @@ class Case(Evidence, frozen=True, kw_only=True):
         """
         return self.limits.get(f"{rule.code}.{name}", rule.limit(name).value)
 
+    @property
+    def per_step(self) -> str:
+        """Follows the figures of a step in sentences; empty where a trace marks no steps, and they are of all of it."""
+        return " per step" if self.trace is None or self.trace.steps else ""
+
     def cost_of(self, share: float, method: str) -> Cost:
         """A share of the step as a cost, with its seconds where the length of a step is known.
 

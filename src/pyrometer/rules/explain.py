@@ -22,7 +22,8 @@ from pyrometer.rules.reading.steps import read_profile
 from pyrometer.rules.registry import rules
 from pyrometer.rules.rule import Kind, Rule
 from pyrometer.rules.settings import RuleSettings
-from pyrometer.source.program import program_modules, shown_path
+from pyrometer.source.program import program_modules
+from pyrometer.text import shown_path
 
 Hide = Callable[[Finding], Suppressed | None]
 """Says why a finding is not to be shown, or null."""

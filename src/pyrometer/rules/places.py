@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
-from pyrometer.rules.joining import Spot, module_of
+from pyrometer.rules.joining import Located, module_of
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 
-def place_of(case: Case, where: Spot, *, line: int | None = None, op: str | None = None) -> Place:
+def place_of(case: Case, where: Located, *, line: int | None = None, op: str | None = None) -> Place:
     """The place of a finding; `line` is the exact one where the source told it.
 
     The file is named as the source is, so that comments in it and its path are found again.
@@ -38,13 +38,3 @@ def spoken(place: Place) -> str:
         name = place.file.rpartition("/")[2]
         return f" in {place.function} ({name}{end})" if place.function else f" in {name}{end}"
     return f" in module {place.module}" if place.module else ""
-
-
-def shortened(text: str, most: int = 60) -> str:
-    """A text on one line, cut where it is too long for a sentence.
-
-    >>> shortened("a  b"), shortened("abcdef", 4)
-    ('a b', 'abc…')
-    """
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.places import place_of, shortened, spoken
+from pyrometer.rules.places import place_of, spoken
+from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -39,7 +40,7 @@ def drawn(one: Sequence) -> str:
     """A sequence in words, such as `add → mul 2× → tanh`; of a long one how it begins."""
     runs = [(name, len(list(run))) for name, run in groupby(names_of(one))]
     parts = [name.removeprefix("aten::") + (f" {number}×" if number > 1 else "") for name, number in runs]
-    shown = [shortened(part, MOST_CHARS) for part in parts[:MOST_PARTS]]
+    shown = [one_line(part, MOST_CHARS) for part in parts[:MOST_PARTS]]
     return " → ".join([*shown, *(["…"] if len(parts) > MOST_PARTS else [])])
 
 

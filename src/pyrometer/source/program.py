@@ -11,6 +11,7 @@ from pathlib import Path
 from pyrometer.errors import InputError
 from pyrometer.source.module import DEFAULTS, Module
 from pyrometer.source.ownership import owner_of
+from pyrometer.text import shown_path
 
 MOST_FILES = 200
 """Of a program, the nearest to the entry first; more would be a repository, which `pyrometer lint` reads."""
@@ -90,11 +91,3 @@ def _root(path: Path) -> Path:
     while (folder / "__init__.py").is_file() and folder != folder.parent:
         folder = folder.parent
     return folder
-
-
-def shown_path(path: Path) -> str:
-    """Relative to the working directory where the file lies below it."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

@@ -14,6 +14,7 @@ from pyrometer.source.rounds import Round, round_of
 from pyrometer.source.torch_names import OPERATIONS
 from pyrometer.source.value import Kind, element_of
 from pyrometer.source.words import words
+from pyrometer.text import shortened
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
@@ -108,7 +109,7 @@ class StepLoops:
         else:
             counts = self.counts_steps(loop, limit) if limit is not None else self.goes_over_data(loop)
         text = " ".join(self.module.source(loop.iter).split())
-        return f"the loop over {text if len(text) <= 40 else text[:39] + '…'}" if counts else None
+        return f"the loop over {shortened(text, 40)}" if counts else None
 
     def loader_of(self, loop: ast.For | ast.AsyncFor) -> str | None:
         """What the loader that a loop goes over is called."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import signal
 import traceback
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 
 from pyrometer.errors import PyrometerError, UserProgramError
 from pyrometer.source.ownership import owner_of
+from pyrometer.text import shown_path
 
 _STEP = re.compile(r"step (\d+) raised (\w+)")
 _PLACE = re.compile(r" \([^()]+:\d+\)$")
@@ -95,6 +95,5 @@ def user_place(error: BaseException) -> str | None:
 
 
 def _place(filename: str, line: int | None) -> str:
-    relative = os.path.relpath(filename)
-    shown = filename if relative.startswith("..") else relative
+    shown = shown_path(filename)
     return f"{shown}:{line}" if line is not None else shown

@@ -467,6 +467,7 @@ def test_an_exception_in_the_loop_ends_the_watch():
             watch.step()
             raise ValueError("loader")
 
+    gc.unfreeze()  # or the watch would leave to others what they have frozen
     with pytest.raises(ValueError, match="loader"):
         loop()
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol
 
 import pytest
+from every_area import Case, areas, rich
+from document_fixtures import changed
 
-from pyrometer.report.attachments import Exhibits
-from pyrometer.report.documents import Document
+from pyrometer.advice import Advice, Cost, Gain
+from pyrometer.place import Place
+from pyrometer.report.attachments import Attachments, PastRun, SourceText
+from pyrometer.report.documents import CheckDocument, Document
+from pyrometer.report.facts.comparison import target as comparison_target
 from pyrometer.report.html import write_report
+from pyrometer.report.run_documents import CompareDocument
+from pyrometer.rules.diagnosis import ReadingStep
+from pyrometer.rules.finding import Finding
+from pyrometer.store.comparison import compare_runs
+from pyrometer.trace.reading.read import read_trace
+from pyrometer.trace.reporting.rank_report import report_rank
+from pyrometer.trace.reporting.verdict import judge
+from pyrometer.trace.view.tables import tables_of
+from pyrometer.trace.view.view import view_trace
 
 OWN = re.compile(r"(file|data|blob|about):")
 
@@ -44,7 +60,7 @@ class OpenPage(Protocol):
     def __call__(
         self,
         document: Document | Path,
-        exhibits: Exhibits | None = None,
+        attachments: Attachments | None = None,
         *,
         fragment: str = "",
         width: int = 1280,
@@ -69,14 +85,14 @@ def open_page(
 
     def opened(
         document: Document | Path,
-        exhibits: Exhibits | None = None,
+        attachments: Attachments | None = None,
         *,
         fragment: str = "",
         width: int = 1280,
         dark: bool = False,
         **context: Any,
     ) -> Any:
-        path = document if isinstance(document, Path) else _written(document, exhibits)
+        path = document if isinstance(document, Path) else _written(document, attachments)
         context = {
             "viewport": {"width": width, "height": 800},
             "color_scheme": "dark" if dark else "light",
@@ -87,8 +103,8 @@ def open_page(
         pages[-1].goto(path.as_uri() + fragment)
         return settled(pages[-1]) if context.get("java_script_enabled", True) else pages[-1]
 
-    def _written(document: Document, exhibits: Exhibits | None) -> Path:
-        return write_report(document, tmp_path / f"report-{len(pages)}.html", exhibits)
+    def _written(document: Document, attachments: Attachments | None) -> Path:
+        return write_report(document, tmp_path / f"report-{len(pages)}.html", attachments)
 
     yield opened
     for page in pages:

@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.payloads.measurement import blocks, ecdf, measurement_view
-from pyrometer.report.payloads.series import MOST_LAGS, correlogram, rounded, thinned, time_blocks
+from pyrometer.report.payloads.series import MOST_LAGS, correlogram, rounded, time_blocks
+from pyrometer.series import extremes
 
 
 def autoregressive(phi: float, n: int = 20_000) -> np.ndarray:
@@ -55,11 +56,11 @@ def test_thinning_keeps_every_outlier_and_the_order():
     for place in (0, 17_123, 39_999):
         values[place] = 9.0
     values[20_000] = 0.1
-    kept = thinned(values, most=5000)
+    kept = extremes(values, most=5000)
     assert len(kept) <= 5000
     assert kept == sorted(set(kept))
     assert {0, 17_123, 20_000, 39_999} <= set(kept)
-    assert thinned([1.0] * 3, most=5000) == [0, 1, 2]
+    assert extremes([1.0] * 3, most=5000) == [0, 1, 2]
 
 
 def test_blocks_cover_all_samples_once_and_hold_their_medians():
@@ -149,7 +150,8 @@ def test_equal_samples_are_drawn_too(documents):
 
 def test_one_block_where_something_was_measured(documents):
     names = {
-        name: [block.name for block in blocks(document, Exhibits())] for name, document in documents.items()
+        name: [block.name for block in blocks(document, Attachments())]
+        for name, document in documents.items()
     }
     assert names["steady"] == names["soak"] == ["measurement"]
     assert names["no_step"] == names["verdict_same"] == names["matrix"] == []

@@ -197,3 +197,22 @@ def test_the_reading_of_a_real_program_leads_to_its_fault(
 def test_thousands_of_operators_are_told_apart_from_one(of_program: Any) -> None:
     assert of_program("tiny_ops")["size"].evidence["per_step"] > 5000
     assert of_program("inefficient_op")["size"].evidence["per_step"] < 100
+
+
+def test_a_file_without_steps_or_operators_is_read_as_what_it_is(builder: Any) -> None:
+    for k in range(4):
+        builder.launch("kernel", 100 * k, 100 * k + 10, 20)
+    read = answers(Case(target="t", trace=report_rank(builder.read())))
+    assert read["sound"].answer.startswith("confidence in the trace is ")
+    assert read["size"].answer == "the trace holds no operators"
+    builder.op("aten::add", 0, 400)
+    read = answers(Case(target="t", trace=report_rank(builder.read())))
+    assert "; 4 kernel launches, " in read["size"].answer
+
+
+def test_time_in_which_nothing_was_recorded_is_told(builder: Any) -> None:
+    builder.op("aten::add", 0, 100)
+    builder.op("aten::add", 900, 100)
+    read = answers(Case(target="t", trace=report_rank(builder.read())))
+    assert read["host"].answer.startswith("nothing that was recorded 80.0 % of the traced time")
+    assert read["host"].verdict == "look"

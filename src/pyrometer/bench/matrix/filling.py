@@ -18,6 +18,7 @@ from pyrometer.bench.measure import measure
 from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
+from pyrometer.series import thinned
 from pyrometer.workload.inference import Inference, devices_of
 from pyrometer.workload.loading import load_workload
 from pyrometer.workload.state import module_tensors, tensor_bytes
@@ -102,7 +103,9 @@ def fill_cell(request: CellRequest) -> Cell:
             settings=request.settings,
             is_reference=request.is_reference,
             measurement=msgspec.structs.replace(
-                measured, config=name, samples_s=_thinned(measured.samples_s)
+                measured,
+                config=name,
+                samples_s=[measured.samples_s[i] for i in thinned(len(measured.samples_s), MAX_SAMPLES)],
             ),
             graphs=graph_counts(),
             held_bytes=_held_bytes(variant),
@@ -180,7 +183,3 @@ def _model(work: Workload) -> nn.Module | None:
     if isinstance(work, Training):
         return work.parts.model
     return work.model if isinstance(work, Inference) else None
-
-
-def _thinned(samples_s: list[Seconds]) -> list[Seconds]:
-    return samples_s[:: -(-len(samples_s) // MAX_SAMPLES)] if samples_s else []

@@ -9,13 +9,14 @@ import msgspec
 
 from pyrometer.compiler.breaks.frames import Compiled
 from pyrometer.compiler.breaks.lost_ops import lost_in
-from pyrometer.compiler.breaks.occurrence import SOFT_FAILURES, Met
+from pyrometer.compiler.breaks.occurrence import SOFT_FAILURES, Occurrence
 from pyrometer.compiler.breaks.record import SkippedFrame
 from pyrometer.compiler.breaks.text import parse_causes
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.recompile_limit import RAISED_LIMIT
 from pyrometer.compiler.user_code import own_stack
+from pyrometer.text import one_line
 
 RULES = frozenset({"gb4297", "gb9741"})
 """Somebody decided to leave the frame alone: torch._dynamo.skip_frame(); within a transform of torch.func."""
@@ -27,7 +28,7 @@ LONGEST_REASON = 300
 
 
 def skipped_frames(
-    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Met]
+    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Occurrence]
 ) -> dict[CompileId, list[SkippedFrame]]:
     """By frame (see `CompileId.of_frame`), in the order in which they were given up; the same reason once, with a count."""
     found: dict[CompileId, dict[tuple[str, str], SkippedFrame]] = defaultdict(dict)
@@ -39,9 +40,9 @@ def skipped_frames(
 
 
 def _given_up(
-    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Met]
+    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Occurrence]
 ) -> Iterator[tuple[CompileId, SkippedFrame]]:
-    breaks: dict[CompileId, list[Met]] = defaultdict(list)
+    breaks: dict[CompileId, list[Occurrence]] = defaultdict(list)
     for one in met:
         breaks[one.compiled.compile_id].append(one)
     for compile_id, made in compiled.items():
@@ -52,10 +53,13 @@ def _given_up(
         forward = compiled.get(entry.compile_id) if entry.compile_id is not None else None
         if metrics.get("fail_type") and forward is not None:
             text = f"backward graph: {metrics['fail_type']}: {metrics.get('fail_reason')}"
-            yield forward.compile_id.of_frame, _record(forward, "error", _one_line(text), raised=True)
+            yield (
+                forward.compile_id.of_frame,
+                _record(forward, "error", one_line(text, LONGEST_REASON), raised=True),
+            )
 
 
-def _skip(made: Compiled, breaks: Sequence[Met], lost: int | None) -> SkippedFrame:
+def _skip(made: Compiled, breaks: Sequence[Occurrence], lost: int | None) -> SkippedFrame:
     kind, raised = _kind(made, breaks)
     reason = breaks[0].cause.reason if kind in {"break", "rule"} and breaks else _reason(made)
     skip = _record(made, kind, reason, raised=raised)
@@ -76,7 +80,7 @@ def _record(made: Compiled, kind: str, reason: str, *, raised: bool | None) -> S
     )
 
 
-def _kind(made: Compiled, breaks: Sequence[Met]) -> tuple[str, bool | None]:
+def _kind(made: Compiled, breaks: Sequence[Occurrence]) -> tuple[str, bool | None]:
     """What ended it, and whether that was raised to the caller."""
     if made.declined:
         return "rule", False
@@ -88,7 +92,7 @@ def _kind(made: Compiled, breaks: Sequence[Met]) -> tuple[str, bool | None]:
     return "error", None if made.suppresses_errors is None else not made.suppresses_errors
 
 
-def _is_raised(made: Compiled, breaks: Sequence[Met]) -> bool | None:
+def _is_raised(made: Compiled, breaks: Sequence[Occurrence]) -> bool | None:
     """A break without a text of its own was raised; before texts held links, not every function given up had one."""
     if any(one.gives_up for one in breaks):
         return False
@@ -103,10 +107,5 @@ def _reason(made: Compiled) -> str:
         return f"{limit.name} of {limit.value} exceeded"
     causes = parse_causes(made.failure_text)
     if causes:
-        return _one_line(f"{causes[0].reason}: {causes[0].explanation}")
-    return _one_line(f"{made.failure}: {made.failure_text}")
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"
+        return one_line(f"{causes[0].reason}: {causes[0].explanation}", LONGEST_REASON)
+    return one_line(f"{made.failure}: {made.failure_text}", LONGEST_REASON)

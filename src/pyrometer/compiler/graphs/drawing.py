@@ -14,10 +14,10 @@ from pyrometer.compiler.graphs.labels import (
     box_tooltip,
     common_text,
     main_nodes,
-    shortened,
 )
 from pyrometer.compiler.graphs.modules import common_module
 from pyrometer.compiler.graphs.record import GraphNode, LayoutBox, LayoutEdge
+from pyrometer.text import shortened
 
 BEND_WIDTH = 6.0
 _MARGIN = 16.0
@@ -48,7 +48,7 @@ def box_text(nodes: Sequence[GraphNode], shown: Collapsed) -> BoxText:
     """The lines of a box, cut to a length that is legible."""
     label, detail = box_label(nodes, shown.by, shown.saved)
     label, detail = shortened(label, LABEL_LENGTH), shortened(detail, _DETAIL_LENGTH)
-    owner = shortened(box_owner(nodes)[::-1], _OWNER_LENGTH)[::-1]
+    owner = shortened(box_owner(nodes), _OWNER_LENGTH, tail=_OWNER_LENGTH - 1)
     first = len(label) * BOLD_CHAR + (len(owner) + 1) * MONO_CHAR * bool(owner)
     width = max(first, len(detail) * MONO_CHAR, 2 * PADDING) + PADDING
     return BoxText(label, detail, owner, round(width), _HEIGHT if detail else LOW_HEIGHT)

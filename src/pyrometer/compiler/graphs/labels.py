@@ -8,7 +8,7 @@ from pyrometer.compiler.graphs.annotation import short_dtype
 from pyrometer.compiler.graphs.modules import common_module
 from pyrometer.compiler.graphs.ops import op_kind, op_name
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.place import place_text
+from pyrometer.place import place_text
 from pyrometer.quantity import counted, format_bytes
 
 _TOOLTIP_NODES = 40
@@ -44,15 +44,6 @@ def graph_title(graph: Graph) -> str:
     """
     stage = graph.stage.replace("_", " ")
     return " ".join(part for part in (graph.compile_id, stage, graph.name) if part)
-
-
-def shortened(text: str, length: int) -> str:
-    """A text with its end cut off where it is too long.
-
-    >>> shortened("convolution", 5)
-    'conv…'
-    """
-    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def main_nodes(nodes: Sequence[GraphNode]) -> list[GraphNode]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pyrometer.compiler.graphs.labels import graph_title, shape_text, shortened
+from pyrometer.compiler.graphs.labels import graph_title, shape_text
 from pyrometer.compiler.graphs.read import unpackings
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.place import place_text
+from pyrometer.place import place_text
 from pyrometer.quantity import counted, format_bytes
+from pyrometer.text import shortened
 
 _NAME_LENGTH = 32
 _CALL_LENGTH = 64

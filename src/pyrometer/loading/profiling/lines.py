@@ -8,7 +8,6 @@ keeps the interpreter to itself delays a look, not what it is given.
 from __future__ import annotations
 
 import linecache
-import os
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 from pyrometer.loading.profiling.record import LineShare
 from pyrometer.quantity import Seconds
 from pyrometer.source.ownership import owner_of
+from pyrometer.text import shown_path
 
 if TYPE_CHECKING:
     from typing import Self
@@ -62,7 +62,7 @@ class LineSampler:
         ranked = sorted(self.seconds.items(), key=lambda one: one[1], reverse=True)
         return [
             LineShare(
-                place=f"{_shown(file)}:{line}",
+                place=f"{shown_path(file)}:{line}",
                 function=function,
                 source=linecache.getline(file, line).strip(),
                 stage=stage,
@@ -102,8 +102,3 @@ def user_line(frame: FrameType) -> tuple[str, int, str]:
         outermost = current
         current = current.f_back
     return outermost.f_code.co_filename, outermost.f_lineno, outermost.f_code.co_name
-
-
-def _shown(file: str) -> str:
-    relative = os.path.relpath(file)
-    return file if relative.startswith("..") else relative

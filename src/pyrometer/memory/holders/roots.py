@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextvars
 import inspect
-import os
 import sys
 import threading
 import types
@@ -19,6 +18,7 @@ from typing import Any
 
 from pyrometer.memory.holders import kinds
 from pyrometer.source.ownership import owner_of
+from pyrometer.text import shown_path
 
 _HERE = str(Path(__file__).parent)
 _OURS_ONLY = 3
@@ -88,17 +88,8 @@ def frame_locals(frame: types.FrameType) -> list[tuple[str, Any]]:
 
 
 def shown_file(path: Any) -> str | None:
-    """A path as people read it: relative to where we are, when it is below.
-
-    >>> shown_file(os.path.abspath("train.py")), shown_file(None)
-    ('train.py', None)
-    """
-    if type(path) is not str:
-        return None
-    if path.startswith("<"):
-        return path
-    relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative
+    """A path as people read it; `None` for what is none."""
+    return shown_path(path) if type(path) is str else None
 
 
 def is_user_file(path: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyrometer.memory.holders import kinds
+from pyrometer.text import shortened
 
 MAX_CHARS = 40
 _SIMPLE = (str, bytes, int, float, complex)
@@ -28,7 +29,7 @@ def key_text(key: Any, *, depth: int = 1) -> str:
         return ", ".join(key_text(part, depth=0) for part in key)
     for simple in _SIMPLE:
         if kinds.is_kind(key, simple):
-            return _quoted(str.__str__(key)) if simple is str else _cut(simple.__repr__(key))
+            return _quoted(str.__str__(key)) if simple is str else shortened(simple.__repr__(key), MAX_CHARS)
     return "…"
 
 
@@ -46,10 +47,6 @@ def name_text(name: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    shown = text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"
+    shown = shortened(text, MAX_CHARS)
     escaped = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in shown.replace("\\", "\\\\"))
     return '"' + escaped.replace('"', '\\"') + '"'
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"

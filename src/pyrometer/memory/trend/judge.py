@@ -18,6 +18,7 @@ from pyrometer.errors import InputError
 from pyrometer.memory.trend.floor import WARM_UP_SHARE, BlockFloor, block_floor
 from pyrometer.memory.trend.verdict import Outcome, SeriesVerdict
 from pyrometer.quantity import Bytes, counted, format_bytes
+from pyrometer.series import Slope, theil_sen
 
 FALSE_ALARM_RATE = 0.01
 CONFIDENCE = 0.98
@@ -33,25 +34,16 @@ STABLE_BYTES = 2**20
 MOST_MORE = 20
 
 
-@dataclass(frozen=True)
-class _Slope:
-    """Bytes per step with their interval."""
-
-    at: float
-    low: float
-    high: float
-
-
-_UNKNOWN = _Slope(0.0, -math.inf, math.inf)
+_UNKNOWN = Slope(0.0, -math.inf, math.inf)
 
 
 @dataclass(frozen=True)
 class _Shape:
     """The slopes of a floor, over all of it and over its halves, and what counts as nothing."""
 
-    whole: _Slope
-    first: _Slope
-    second: _Slope
+    whole: Slope
+    first: Slope
+    second: Slope
     settled: bool
     rise: float
     length_steps: float
@@ -211,8 +203,8 @@ def _shape(floor: BlockFloor, limits: tuple[float, float]) -> _Shape:
     negligible, tolerated = limits
     return _Shape(
         whole=_whole_slope(x, y),
-        first=_half_slope(x[:-middle], y[:-middle]),
-        second=_half_slope(x[-middle:], y[-middle:]),
+        first=theil_sen(x[:-middle], y[:-middle], HALF_CONFIDENCE),
+        second=theil_sen(x[-middle:], y[-middle:], HALF_CONFIDENCE),
         settled=float(np.ptp(y[-middle:])) < min(tolerated, STEADY * rise),
         rise=rise,
         length_steps=length,
@@ -228,17 +220,10 @@ def _what_matters(readings: Floats, negligible_bytes: Bytes | None) -> tuple[flo
     return default if negligible_bytes is None else negligible_bytes, max(STABLE_SHARE * level, STABLE_BYTES)
 
 
-def _whole_slope(x: Floats, y: Floats) -> _Slope:
+def _whole_slope(x: Floats, y: Floats) -> Slope:
     if np.ptp(y) == 0:
-        return _Slope(0.0, 0.0, 0.0)
-    return _Slope(*robust_trend(x, y - y[0], CONFIDENCE))
-
-
-def _half_slope(x: Floats, y: Floats) -> _Slope:
-    from scipy.stats import theilslopes
-
-    found = theilslopes(y, x, alpha=HALF_CONFIDENCE)
-    return _Slope(float(found.slope), float(found.low_slope), float(found.high_slope))
+        return Slope(0.0, 0.0, 0.0)
+    return robust_trend(x, y - y[0], CONFIDENCE)
 
 
 def _tau_share(shape: _Shape) -> float:

@@ -9,6 +9,7 @@ from statistics import median
 from pyrometer.quantity import format_seconds, significant
 from pyrometer.report.charts.shares import Share
 from pyrometer.report.facts.layout import Table, percent
+from pyrometer.text import shortened
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.program.where import Where
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -129,8 +130,7 @@ def short(text: str | None, most: int = 60) -> str:
     >>> short("a" * 70)[-3:], short(None), short("<built-in method run of type object at 0x7f17>")
     ('aa…', '', '<built-in method run of type object>')
     """
-    text = ADDRESS.sub("", text or "")
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return shortened(ADDRESS.sub("", text or ""), most)
 
 
 def ns(value: float | None) -> str:

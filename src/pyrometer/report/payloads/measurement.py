@@ -12,7 +12,7 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.stability import HOUR_S, share_drift
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.charts.bins import bin_count, count_bins
 from pyrometer.report.charts.histogram import FEWEST, last_shown, latency_scale
 from pyrometer.report.charts.scale import Scale, fit
@@ -20,13 +20,14 @@ from pyrometer.report.charts.strip import warmup_scale
 from pyrometer.report.documents import BenchDocument, CheckDocument, Document
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.series import (
+    MOST_POINTS,
     Correlogram,
     TimeBlock,
     correlogram,
     rounded,
-    thinned,
     time_blocks,
 )
+from pyrometer.series import extremes, thinned
 
 MOST_STEPS = 2000
 WIDEST = 1.0
@@ -114,9 +115,9 @@ class MeasurementView(Record, frozen=True, kw_only=True):
     correlogram: Annotated[Correlogram | None, doc("null for fewer than 20 samples")]
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """One block for the document's measurement."""
-    del exhibits
+    del attachments
     if isinstance(document, (CheckDocument, BenchDocument)) and document.measurement is not None:
         yield block_of("measurement", measurement_view(document.measurement))
 
@@ -170,7 +171,7 @@ def ecdf(samples: Floats, most: int = MOST_STEPS) -> tuple[list[float], list[flo
     """
     values, counts = np.unique(samples, return_counts=True)
     shares = counts.cumsum() / len(samples)
-    kept = np.unique(np.linspace(0, len(values) - 1, min(len(values), most)).round().astype(int))
+    kept = thinned(len(values), most)
     return values[kept].tolist(), shares[kept].tolist()
 
 
@@ -187,8 +188,8 @@ def _marks(m: Measurement) -> list[Mark]:
 
 
 def _course(m: Measurement, samples: Floats) -> Course:
-    kept = thinned(m.samples_s)
-    places = np.linspace(0, max(m.num_samples - 1, 0), len(samples)).astype(int)
+    kept = extremes(m.samples_s, MOST_POINTS)
+    places = thinned(m.num_samples, len(samples))
     quartiles = np.quantile(samples, [0.25, 0.75])
     reach = FAR_OUT * float(quartiles[1] - quartiles[0])
     low, high = float(quartiles[0]) - reach, float(quartiles[1]) + reach

@@ -43,22 +43,6 @@ class Correlogram(Record, frozen=True, kw_only=True):
     every: Annotated[int, doc("samples between two that were kept; a lag is so many samples")]
 
 
-def thinned(values: Sequence[float], most: int = MOST_POINTS) -> list[int]:
-    """Indices that show a long series: of each of `most / 2` equal stretches its least and its largest value, in order.
-
-    Outliers survive, which taking every n-th would drop.
-
-    >>> thinned([0.0, 9.0, 1.0, 2.0, 3.0, -7.0, 4.0, 5.0], most=4)
-    [0, 1, 5, 7]
-    """
-    if len(values) <= most:
-        return list(range(len(values)))
-    series = np.asarray(values, dtype=np.float64)
-    stretches = np.array_split(np.arange(len(series)), max(most // 2, 1))
-    ends = {int(part[place(series[part])]) for part in stretches for place in (np.argmin, np.argmax)}
-    return sorted(ends)
-
-
 def time_blocks(values: Floats) -> list[TimeBlock]:
     """Consecutive stretches of nearly equal length, each with its median; none with fewer than 30 samples.
 

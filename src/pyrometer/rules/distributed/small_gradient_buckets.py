@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.advice import Gain
 from pyrometer.quantity import counted, format_bytes, format_percent, format_seconds
-from pyrometer.rules.distributed.patterns.collectives import issuing_ns, place_of_collective, waited_ns
+from pyrometer.rules.distributed.patterns.collectives import place_of_collective, waited_ns
 from pyrometer.rules.distributed.patterns.wrapping import wrappings
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
@@ -105,7 +105,7 @@ def explain(case: Case) -> Iterator[Finding]:
     report = case.trace
     if report is None or not report.span_ns or not _trains(report):
         return
-    steps, issuing, waited = case.num_traced_steps, issuing_ns(report), waited_ns(case) or 0
+    steps, issuing, waited = case.num_traced_steps, report.idle.between_collectives_ns, waited_ns(case) or 0
     for index, group in enumerate(report.collectives):
         per_step = group.num_calls / steps
         if not _is_small(case, group) or per_step < case.limit(RULE, "min_calls_per_step"):
@@ -114,7 +114,7 @@ def explain(case: Case) -> Iterator[Finding]:
         if share < case.limit(RULE, "min_share"):
             continue
         yield RULE.finding(
-            message=_message(group, issuing, share, steps if report.steps else None),
+            message=_message(case, group, issuing, share),
             where=place_of_collective(group, report),
             evidence={
                 "calls_per_step": per_step,
@@ -151,9 +151,9 @@ def _trains(report: RankReport) -> bool:
     return any(phase.name in {"backward", "optimizer"} for phase in report.phases.phases)
 
 
-def _message(group: CollectiveGroup, issuing: int, share: float, steps: int | None) -> str:
-    """Number, size, time, and what of it is in the open, per step where there are steps."""
-    per_step, number = " per step" if steps else "", steps or 1
+def _message(case: Case, group: CollectiveGroup, issuing: int, share: float) -> str:
+    """Number, size, time, and what of it is in the open."""
+    number = case.num_traced_steps
     total = f" ({format_seconds(group.total_ns * 1e-9)} in {counted(number, 'step')})" if number > 1 else ""
     size = f" of {format_bytes(group.bytes / group.num_calls)}" if group.bytes else ""
     hidden = group.overlapped_ns / group.total_ns if group.total_ns else 0.0
@@ -164,7 +164,7 @@ def _message(group: CollectiveGroup, issuing: int, share: float, steps: int | No
         else ""
     )
     return (
-        f"{group.num_calls / number:,.0f} all-reduces{size}{per_step} take {format_seconds(group.total_ns / number * 1e-9)}{total}, "
+        f"{group.num_calls / number:,.0f} all-reduces{size}{case.per_step} take {format_seconds(group.total_ns / number * 1e-9)}{total}, "
         f"{bare} in the open{between}: {format_percent(share)} of the time"
     )
 

@@ -78,7 +78,7 @@ def explain(case: Case) -> Iterator[Finding]:
             hidden = 1 - kind.exposed_ns / max(kind.busy_ns, 1)
             yield RULE.finding(
                 message=(
-                    f"{format_bytes(per_step)} per step are copied {words}{spoken(found.place)} while nothing else runs, "
+                    f"{format_bytes(per_step)}{case.per_step} are copied {words}{spoken(found.place)} while nothing else runs, "
                     f"for {format_percent(share)} of the time; {format_percent(hidden)} of the copying is hidden"
                 ),
                 where=found.place,

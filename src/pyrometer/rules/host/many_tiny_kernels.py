@@ -45,10 +45,11 @@ from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
-from pyrometer.rules.places import place_of, shortened, spoken
+from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.sequences import SHORT_NS, drawn, is_tiny, told
+from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -104,18 +105,17 @@ def explain(case: Case) -> Iterator[Finding]:
         return
     place = place_of(case, tiny.sites[0].where) if tiny.sites else Place()
     named = [
-        f"{shortened(one.name)} {one.calls:,}×{spoken(place_of(case, one.where))}"
+        f"{one_line(one.name)} {one.calls:,}×{spoken(place_of(case, one.where))}"
         for one in tiny.sites[:MOST_SITES]
     ]
     fusible = _fusible(case)
     updates = _updates(tiny.sites)
     if updates and not _can_be_fused(case):
         return
-    per = " per step" if case.trace is not None and case.trace.steps else ""
     yield RULE.finding(
         message=(
-            f"{tiny.per_step:,.0f} {tiny.what}{per} are below 10 µs, {format_percent(tiny.number_share)} of all; they cost "
-            f"{format_percent(tiny.share)} of the time, most of it{spoken(place) or ' in ' + shortened(place.op or 'many places')}"
+            f"{tiny.per_step:,.0f} {tiny.what}{case.per_step} are below 10 µs, {format_percent(tiny.number_share)} of all; they cost "
+            f"{format_percent(tiny.share)} of the time, most of it{spoken(place) or ' in ' + one_line(place.op or 'many places')}"
         ),
         where=place,
         evidence={

@@ -103,7 +103,7 @@ def explain(case: Case) -> Iterator[Finding]:
         amount = format_bytes(found.kind.total_bytes / case.num_traced_steps)
         yield RULE.finding(
             message=(
-                f"`{text}`{spoken(found.place)} copies {amount} per step from pageable memory, and so waits for "
+                f"`{text}`{spoken(found.place)} copies {amount}{case.per_step} from pageable memory, and so waits for "
                 f"{format_percent(share)} of the time, non_blocking or not"
             ),
             where=found.place,

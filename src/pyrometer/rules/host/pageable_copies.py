@@ -79,7 +79,7 @@ def explain(case: Case) -> Iterator[Finding]:
         rate = f", at {significant(kind.gb_per_s)} GB/s" if kind.gb_per_s else ""
         yield RULE.finding(
             message=(
-                f"{format_bytes(per_step)} per step are copied to the device from pageable memory{rate}{spoken(found.place)}, "
+                f"{format_bytes(per_step)}{case.per_step} are copied to the device from pageable memory{rate}{spoken(found.place)}, "
                 f"and nothing runs beside it for {format_percent(share)} of the time"
             ),
             where=found.place,

@@ -56,10 +56,11 @@ from pyrometer.rules.host.patterns.rounds import rounds_of
 from pyrometer.rules.host.patterns.starvation import starvation
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.places import place_of, shortened, spoken
+from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
+from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -170,5 +171,5 @@ def _finding(
 
 
 def _shown(found: ElementLoop) -> str:
-    first = f"`{shortened(found.operations[0])}`"
+    first = f"`{one_line(found.operations[0])}`"
     return first if len(found.operations) == 1 else f"{first} and more"

@@ -48,9 +48,10 @@ from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain
 from pyrometer.rules.host.patterns.reads import during, hot_place
 from pyrometer.rules.match import Match, match
-from pyrometer.rules.places import shortened, spoken
+from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -85,7 +86,7 @@ def find(module: Module) -> Iterator[Match]:
             continue
         why = hot_place(module, call)
         if why is not None and why.loop is not inner:
-            message = f"`{shortened(module.source(call))}` copies a few bytes to the device in each round{during(why)}"
+            message = f"`{one_line(module.source(call))}` copies a few bytes to the device in each round{during(why)}"
             yield match(call, message, advice=ADVICE, hot=why.why)
 
 
@@ -131,7 +132,7 @@ def explain(case: Case) -> Iterator[Finding]:
         size = format_bytes(kind.total_bytes / max(kind.num_copies, 1))
         yield RULE.finding(
             message=(
-                f"{per_step:,.4g} copies of less than 64 KiB per step go to the device (mean {size}){spoken(found.place)}, "
+                f"{per_step:,.4g} copies of less than 64 KiB{case.per_step} go to the device (mean {size}){spoken(found.place)}, "
                 f"which costs {format_percent(share)} of the time"
             ),
             where=found.place,

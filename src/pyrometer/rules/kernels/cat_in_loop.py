@@ -201,7 +201,7 @@ def explain(case: Case) -> Iterator[Finding]:
             left = min(1.0, 2 / max(per_step, 2))
             yield RULE.finding(
                 message=f"Growing {found.name} with torch.cat takes {format_percent(part)} of the time{spoken(place)}, in "
-                f"{per_step:,.0f} copies per step.",
+                f"{per_step:,.0f} copies{case.per_step}.",
                 where=place,
                 evidence={"share": part, "copies_per_step": per_step},
                 links=[one for one in [index_of(trace, OPS)] if one is not None],

@@ -109,7 +109,7 @@ def explain(case: Case) -> Iterator[Finding]:
     if not awkward and _is_expected(op.name):
         return
     yield RULE.finding(
-        message=f"{op.name} takes {format_percent(share)} of the time{spoken(place)}: {counted(calls, 'call')} per step of "
+        message=f"{op.name} takes {format_percent(share)} of the time{spoken(place)}: {counted(calls, 'call')}{case.per_step} of "
         f"{format_seconds(call_s)} each under the profiler.",
         where=place,
         evidence={

@@ -52,7 +52,7 @@ from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_bytes, format_percent
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.joining import Spot, function_at, module_of
+from pyrometer.rules.joining import Located, function_at, module_of
 from pyrometer.rules.kernels.patterns.chains import Chains, chains_of
 from pyrometer.rules.kernels.patterns.operators import (
     POINTWISE,
@@ -133,7 +133,7 @@ def _repeated(case: Case, chains: Chains) -> Finding:
     named = drawn(first) + (f" and {counted(more, 'more chain')}" if more else "")
     handed = chains.handed_bytes
     per_step = None if handed is None else handed / case.num_traced_steps
-    moved = "" if per_step is None else f" ({format_bytes(per_step)} per step)"
+    moved = "" if per_step is None else f" ({format_bytes(per_step)}{case.per_step})"
     return RULE.finding(
         message=f"{named} take{'' if more else 's'} {format_percent(chains.share)} of the time{spoken(place)}: each part writes its "
         f"result{moved} and the next reads it again.",
@@ -160,7 +160,7 @@ def _of_one_shape(case: Case, chain: SameShape) -> Finding:
     place = _place(case, names)
     size = "×".join(map(str, chain.shape))
     return RULE.finding(
-        message=f"{chain.calls_per_step:.3g} elementwise operators per step on tensors of {size} take "
+        message=f"{chain.calls_per_step:.3g} elementwise operators{case.per_step} on tensors of {size} take "
         f"{format_percent(chain.share)} of the time{spoken(place)}: each writes its result and the next reads it again.",
         where=place,
         evidence={
@@ -256,9 +256,9 @@ def _place(case: Case, names: list[str]) -> Place:
     return _at_longest_line(case, line, place)
 
 
-def _at_longest_line(case: Case, spot: Spot, place: Place) -> Place:
+def _at_longest_line(case: Case, where: Located, place: Place) -> Place:
     """The line in the function at a spot with the longest expression of elementwise operators."""
-    found = function_at(spot, case.modules)
+    found = function_at(where, case.modules)
     if found is None:
         return place
     statements = [

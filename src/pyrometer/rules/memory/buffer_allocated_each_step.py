@@ -147,7 +147,7 @@ def in_profile(case: Case) -> Iterator[Finding]:
     assert memory is not None
     if case.trace is not None or not is_large(case, RULE):
         return
-    for given in given_advice(case.memory, "/memory_profile", "preallocate"):
+    for given in given_advice(case.memory, "/memory", "preallocate"):
         module = module_of(given.place.file, case.modules)
         source = (
             next((way for way in grown(module) if way.call.lineno == given.place.line), None)
@@ -186,7 +186,7 @@ def _finding(spent: Spent, case: Case, site: AllocationSite | None, source: Grow
     rehearsed = next(
         (
             given
-            for given in given_advice(case.memory, "/memory_profile", "preallocate")
+            for given in given_advice(case.memory, "/memory", "preallocate")
             if source is None or given.place.line == where.line
         ),
         None,
@@ -195,7 +195,7 @@ def _finding(spent: Spent, case: Case, site: AllocationSite | None, source: Grow
     churn = f" and allocate {format_bytes(per_step)} that go again at once" if per_step else ""
     needed, share = _needed_share(site), untraced(case, spent.share)
     return RULE.finding(
-        message=f"{counted(spent.calls_per_step, 'join')} per step take {format_percent(spent.share, 2)} of it{churn}",
+        message=f"{counted(spent.calls_per_step, 'join')}{case.per_step} take {format_percent(spent.share, 2)} of the time{churn}",
         where=where,
         evidence={
             "share": round(spent.share, 4),

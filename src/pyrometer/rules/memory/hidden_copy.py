@@ -109,7 +109,7 @@ def in_trace(case: Case) -> Iterator[Finding]:
         among = f" (or line {', '.join(other.rpartition(':')[2] for other in others)})" if others else ""
         yield RULE.finding(
             message=f"{cause.what} in {where.function or 'a function'} takes {format_percent(spent.share, 2)} of the step, "
-            f"{spent.calls_per_step:.3g} times per step{among}",
+            f"{spent.calls_per_step:.3g} times{case.per_step}{among}",
             where=where,
             evidence={
                 "share": round(spent.share, 4),
@@ -135,7 +135,7 @@ def in_profile(case: Case) -> Iterator[Finding]:
     assert memory is not None
     if not is_large(case, RULE):
         return
-    for given in given_advice(case.memory, "/memory_profile", "views-instead-of-copies", "one-dtype"):
+    for given in given_advice(case.memory, "/memory", "views-instead-of-copies", "one-dtype"):
         yield of_advice(
             RULE,
             case,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pyrometer.evidence.data_share import data_share
 from pyrometer.quantity import counted, format_percent, format_seconds, significant
 from pyrometer.rules.case import Case
-from pyrometer.rules.data.patterns.shares import data_share
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding
 from pyrometer.trace.naming.shapes import shape_words
@@ -33,6 +33,9 @@ FAR_BELOW_ROOF = 0.3
 
 WORTH_TIME = 0.05
 """Of the time, below which an operator's shape does not matter."""
+
+UNRECORDED = 0.1
+"""Of the span, from which on it is said that nothing was recorded then."""
 
 HEAVY_PROFILER = 1.5
 """Traced over untraced step, from which on times of small operators are mostly the profiler's."""
@@ -96,8 +99,8 @@ def sound(case: Case) -> ReadingStep:
         heavy = "; small operators look larger than they are" if ratio >= HEAVY_PROFILER else ""
         told = f"the profiler made steps {significant(ratio)}× as long{heavy}"
         said.append(told if ratio > NO_LONGER else "the profiler cost nothing that could be told")
-    if trace is not None and trace.confidence != "high":
-        look, bad = True, bad or trace.confidence == "low"
+    if trace is not None and (trace.confidence != "high" or not said):
+        look, bad = look or trace.confidence != "high", bad or trace.confidence == "low"
         said.append(f"confidence in the trace is {trace.confidence}")
     return ReadingStep(
         question=question,
@@ -129,6 +132,8 @@ def host_or_device(case: Case) -> ReadingStep:
         shares |= {"the device": min(1.0, busy * left), "the host, the device idle": operators}
     else:
         shares["operators on the CPU"] = operators
+    if parts.idle >= UNRECORDED * span:
+        shares["nothing that was recorded"] = left * parts.idle / span
     most = max(shares, key=lambda name: shares[name])
     rest = ", ".join(f"{name} {format_percent(share)}" for name, share in shares.items() if name != most)
     whole = "the traced time" if known is None else "a step"
@@ -151,13 +156,15 @@ def one_or_many(case: Case) -> ReadingStep:
     trace = case.trace
     top = _top_ops(trace)
     if trace is None or not top:
-        return _unknown(question)
+        return _unknown(question, _without_operators(trace))
     first, share = top[0]
     device, host = trace.launches.device, trace.launches.host
     small = device.short_ns / max(trace.kernel_sum_ns, 1) if device is not None else host.short_share or 0.0
-    per_step = (device.launches_per_step if device is not None else host.ops_per_step) or 0.0
+    number = device.num_linked if device is not None else host.num_ops + host.num_nested
+    per_step = device.launches_per_step if device is not None else host.ops_per_step
     what = "kernel launches" if device is not None else "operators"
-    said = f"{first.name} takes {_of_time(share)}; {per_step:,.0f} {what} per step, "
+    often = f"{number:,} {what}" if per_step is None else f"{per_step:,.0f} {what} per step"
+    said = f"{first.name} takes {_of_time(share)}; {often}, "
     said += f"{format_percent(small, 2)} of their time in ones below 10 µs"
     return ReadingStep(
         question=question,
@@ -172,7 +179,7 @@ def calls_times_cost(case: Case) -> ReadingStep:
     question = "Calls × cost: what adds up?"
     top = _top_ops(case.trace)
     if case.trace is None or not top:
-        return _unknown(question)
+        return _unknown(question, _without_operators(case.trace))
     steps = case.num_traced_steps
     device = case.trace.num_kernels > 0
     said, rows = [], []
@@ -255,6 +262,10 @@ def _known(width: float) -> str:
 
 def _unknown(question: str, why: str = "no step was traced") -> ReadingStep:
     return ReadingStep(question=question, answer=why, verdict="unknown")
+
+
+def _without_operators(trace: RankReport | None) -> str:
+    return "no step was traced" if trace is None else "the trace holds no operators"
 
 
 def _top_ops(trace: RankReport | None) -> list[tuple[OpTotal, float]]:

@@ -120,6 +120,11 @@ class Idle(Record, frozen=True, kw_only=True):
     ] = {}
     by_stream: list[StreamIdle] = []
 
+    @property
+    def between_collectives_ns(self) -> int:
+        """Of attributed_ns: the host issues one collective after another."""
+        return sum(group.total_ns for group in self.groups if group.cause == "between_collectives")
+
 
 @analysis("idle")
 def idle(trace: RankTrace, *, top: int = 20) -> Idle:

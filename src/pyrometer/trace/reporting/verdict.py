@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from pyrometer.quantity import Ratio, format_percent, format_seconds, significant
+from pyrometer.quantity import Ratio, counted, format_percent, format_seconds, significant
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.analysis.recoverable import Recoverable
@@ -50,6 +50,12 @@ OF_HOSTS: dict[Bound, tuple[str, ...]] = {
 
 DOMINANT = 0.3
 """Of the span, from which on one operator or function is named as what takes most of it."""
+
+EXPOSED = 0.1
+"""Of the span, from which on communication that nothing hides is told."""
+
+NOTHING_HIDDEN = 0.001
+"""Of communication, below which none of it is hidden."""
 
 REMOVABLE = frozenset({"data", "copy", "collective", "launch", "sync", "gap"})
 """Gains from what need not be there at all; of operators and lines only a supposed speed-up is known."""
@@ -96,7 +102,7 @@ def judge(report: RankReport, *, data_share: Ratio | None = None) -> TraceVerdic
     if not report.span_ns:
         return TraceVerdict(rank=report.rank, bound="unrecorded", share=0.0, sentence=NOTHING)
     bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0, data_share=data_share)
-    said = [SENTENCES[bound].format(share=format_percent(share)), _most(report, bound)]
+    said = [SENTENCES[bound].format(share=format_percent(share)), _most(report, bound), _in_the_open(report)]
     if bound != "unrecorded":
         said.append(_promise(report, data_share))
     return TraceVerdict(
@@ -118,6 +124,19 @@ def _most(report: RankReport, bound: Bound) -> str:
     if bound == "synchronisation":
         return _longest_wait(report)
     return _largest_line(report) if bound == "python" else ""
+
+
+def _in_the_open(report: RankReport) -> str:
+    """What collectives take, where much of it is not hidden; per step where there are steps."""
+    exposed, whole = report.breakdown_ns.exposed_comm, report.communication_ns
+    if exposed < EXPOSED * report.span_ns:
+        return ""
+    steps, per_step = max(len(report.steps), 1), " per step" if report.steps else ""
+    calls = sum(group.num_calls for group in report.collectives) / steps
+    hidden = report.overlapped_communication_ns / max(whole, 1)
+    bare = "all of it" if hidden < NOTHING_HIDDEN else format_percent(1 - hidden)
+    time = format_seconds(whole / steps * 1e-9)
+    return f"{time} of communication{per_step} in {counted(calls, 'collective')}, {bare} in the open"
 
 
 def _largest_op(report: RankReport) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from pyrometer.text import shortened
 from pyrometer.trace.rows import IntArray
 
 LONGEST = 400
@@ -44,13 +45,6 @@ def used_first(counts: IntArray) -> tuple[IntArray, IntArray]:
     return rank, place
 
 
-def short(name: str, longest: int = LONGEST) -> str:
-    """A name that fits, its middle left out if need be: ends tell templates apart.
-
-    >>> short("void kernel<float, 4>", 11)
-    'void …t, 4>'
-    """
-    if len(name) <= longest:
-        return name
-    tail = longest // 2
-    return f"{name[: longest - tail - 1]}…{name[-tail:]}"
+def short(name: str) -> str:
+    """A name that fits, its middle left out if need be: ends tell templates apart."""
+    return shortened(name, LONGEST, tail=LONGEST // 2)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import torch
 
 from pyrometer.errors import InputError
+from pyrometer.text import shortened
 from pyrometer.tuning.shapes.axes import Axes, Sizes
 
 Shapes: TypeAlias = "Mapping[str, tuple[int, ...]]"
@@ -130,19 +131,15 @@ def _shapes(place: str, line: str) -> dict[str, tuple[int, ...]]:
             f"{place}: no JSON ({error.msg} at column {error.colno}); legal is {LEGAL}"
         ) from error
     if not isinstance(plain, dict) or not plain:
-        raise InputError(f"{place}: got {_shortened(line)}; legal is {LEGAL}")
+        raise InputError(f"{place}: got {shortened(line)}; legal is {LEGAL}")
     for name, shape in plain.items():
         whole = isinstance(shape, list) and all(type(size) is int and size >= 1 for size in shape)
         if not whole:
             raise InputError(
-                f"{place}: the shape of {name!r} is {_shortened(json.dumps(shape))}; legal is a list of whole numbers of at "
+                f"{place}: the shape of {name!r} is {shortened(json.dumps(shape))}; legal is a list of whole numbers of at "
                 "least 1, such as [8, 128]"
             )
     return {name: tuple(shape) for name, shape in plain.items()}
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _dimension(number: int, name: str, shape: tuple[int, ...], dim: int) -> int:

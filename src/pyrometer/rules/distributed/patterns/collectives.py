@@ -23,8 +23,3 @@ def waited_ns(case: Case) -> int | None:
     rank = case.trace.rank if case.trace is not None else None
     rows = case.job.ranks if case.job is not None else []
     return next((row.waited_ns for row in rows if row.rank == rank), None)
-
-
-def issuing_ns(report: RankReport) -> int:
-    """Time in which a device has nothing to do because the host issues one collective after another."""
-    return sum(group.total_ns for group in report.idle.groups if group.cause == "between_collectives")

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyrometer.rules.places import shortened
 from pyrometer.source.value import Kind
+from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.advice import Confidence
@@ -217,10 +217,10 @@ def synchronisations(module: Module) -> Iterator[Read]:
     """`torch.cuda.synchronize()`, `stream.synchronize()`, `event.synchronize()`."""
     named = list(module.calls(*SYNCHRONIZE))
     for call in named:
-        yield Read(call, None, shortened(module.source(call)))
+        yield Read(call, None, one_line(module.source(call)))
     for call in module.method_calls("synchronize"):
         if call not in named and module.name_of(call.func) is None and not call.args:
-            yield Read(call, None, shortened(module.source(call)))
+            yield Read(call, None, one_line(module.source(call)))
 
 
 def goes_to_cpu(module: Module, call: ast.Call) -> bool:
@@ -247,4 +247,4 @@ def receiver(call: ast.Call) -> ast.expr:
 
 def read_of(module: Module, node: ast.expr, subject: ast.expr) -> Read:
     """A place with its text."""
-    return Read(node, subject, shortened(module.source(node)))
+    return Read(node, subject, one_line(module.source(node)))

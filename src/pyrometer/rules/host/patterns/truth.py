@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.reads import Read, is_tensor, read_of
-from pyrometer.rules.places import shortened
+from pyrometer.text import one_line
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
@@ -33,7 +33,7 @@ def conditions(module: Module) -> Iterator[Read]:
             if len(both) > 1:
                 yield read_of(module, call, both[0])
     for call in module.calls("torch.equal", "torch.allclose"):
-        yield Read(call, call.args[0] if call.args else None, shortened(module.source(call)))
+        yield Read(call, call.args[0] if call.args else None, one_line(module.source(call)))
 
 
 def _is_flag(module: Module, subject: ast.expr | None) -> bool:

@@ -70,7 +70,7 @@ def findings(
             continue
         where = _line(spent, case, calls)
         yield rule.finding(
-            message=f"{spent.calls_per_step:.3g}× per step, {format_percent(spent.share, 2)} of it: each call {told.does}",
+            message=f"{spent.calls_per_step:.3g}×{case.per_step}, {format_percent(spent.share, 2)} of the time: each call {told.does}",
             where=where,
             evidence={"calls_per_step": spent.calls_per_step, "share": round(spent.share, 4)},
             links=[f"/trace/call_tree/{spent.node}"],

@@ -1,0 +1,36 @@
+"""Texts and paths cut to the room that there is for them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def shortened(text: str, most: int = 60, *, tail: int = 0) -> str:
+    """A text of at most so many characters; what is cut is left out before the last `tail` ones.
+
+    >>> shortened("convolution", 5), shortened("void kernel<float, 4>", 11, tail=5)
+    ('conv…', 'void …t, 4>')
+    """
+    if len(text) <= most:
+        return text
+    return f"{text[: most - tail - 1]}…{text[len(text) - tail :]}"
+
+
+def one_line(text: str, most: int = 60) -> str:
+    r"""A text on one line, its end cut where it is too long for a sentence.
+
+    >>> one_line("a\n  b"), one_line("abcdef", 4)
+    ('a b', 'abc…')
+    """
+    return shortened(" ".join(text.split()), most)
+
+
+def shown_path(path: str | Path) -> str:
+    """A path as people read it: relative to the working directory where it lies below.
+
+    >>> shown_path(os.path.abspath("train.py")), shown_path("/elsewhere/train.py")
+    ('train.py', '/elsewhere/train.py')
+    """
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
