@@ -10,16 +10,19 @@ from typing import Any
 
 import msgspec
 import pytest
+from document_fixtures import changed
 from every_area import areas, rich  # noqa: F401 - fixtures
 from rich.console import Console, RenderableType
 
 from pyrometer.bench.calibration import Calibration, Resolution
+from pyrometer.evidence.evidence import Evidence
 from pyrometer.record import to_dict
 from pyrometer.report import html, kinds, markdown, terminal
 from pyrometer.report.chapters.chapter import Chapter
 from pyrometer.report.chapters.documents import TELLERS, tell
 from pyrometer.report.documents import AuditDocument, CalibrationDocument, Document
-from pyrometer.rules.audit.record import AuditGroup, AuditItem
+from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
+from pyrometer.rules.diagnosis import Diagnosis
 
 TEASER = "What to do first"
 NAMES = (*TELLERS, "everything", "failed", "verdict", "soak", "leak")
@@ -36,12 +39,16 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
     item = AuditItem(
         code="A1", title="a loader with workers", status="fail", reason="none seen", advice="Add some."
     )
+    audit = Audit(
+        target="t", groups=[AuditGroup(name="data", items=[item])], score=0.0, band="below 70", applicable=1, passed=0, unknown=0
+    )  # fmt: skip
     failed = msgspec.structs.replace(documents["steady"].measurement, failure="step 3 raised ValueError: bad")
-    lost = msgspec.structs.replace(areas["memory"][0].leak, unbounded=True)
+    lost = msgspec.structs.replace(areas["memory"][0].profile.leak, unbounded=True)
+    leaking = msgspec.structs.replace(areas["memory"][0].profile, leak=lost)
     return {
         "audit": AuditDocument(
-            target="t", environment=environment, groups=[AuditGroup(name="data", items=[item])], score=0.0, band="below 70",
-            applicable=1, passed=0, unknown=0, notes=["no trace"],
+            evidence=Evidence(target="t", environment=environment),
+            diagnosis=Diagnosis(target="t", findings=[], reading=[], audit=audit, notes=["no trace"]),
         ),
         "bench": documents["starts"],
         "calibration": CalibrationDocument(
@@ -58,8 +65,8 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "everything": rich("").document,
         "verdict": documents["verdict_slower"],
         "soak": documents["soak"],
-        "failed": msgspec.structs.replace(documents["steady"], measurement=failed),
-        "leak": msgspec.structs.replace(areas["memory"][0], leak=lost, over_limit=["the peak is 3 GiB"]),
+        "failed": changed(documents["steady"], measurement=failed),
+        "leak": changed(areas["memory"][0], memory=leaking, over_limit=["the peak is 3 GiB"]),
     }  # fmt: skip
 
 

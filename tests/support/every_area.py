@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pytest
 from document_fixtures import changed
@@ -17,7 +16,6 @@ from pyrometer.place import Place
 from pyrometer.report.attachments import Attachments, PastRun, SourceText
 from pyrometer.report.documents import CheckDocument, Document
 from pyrometer.report.facts.comparison import target as comparison_target
-from pyrometer.report.html import write_report
 from pyrometer.report.run_documents import CompareDocument
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding
@@ -27,7 +25,6 @@ from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.reporting.verdict import judge
 from pyrometer.trace.view.tables import tables_of
 from pyrometer.trace.view.view import view_trace
-
 
 
 class Case(NamedTuple):

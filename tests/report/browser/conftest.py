@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import pytest
-from every_area import Case, areas, rich
-from document_fixtures import changed
+from every_area import Case, areas, rich  # noqa: F401 - fixtures
 
-from pyrometer.advice import Advice, Cost, Gain
-from pyrometer.place import Place
-from pyrometer.report.attachments import Attachments, PastRun, SourceText
-from pyrometer.report.documents import CheckDocument, Document
-from pyrometer.report.facts.comparison import target as comparison_target
+from pyrometer.report.attachments import Attachments
+from pyrometer.report.documents import Document
 from pyrometer.report.html import write_report
-from pyrometer.report.run_documents import CompareDocument
-from pyrometer.rules.diagnosis import ReadingStep
-from pyrometer.rules.finding import Finding
-from pyrometer.store.comparison import compare_runs
-from pyrometer.trace.reading.read import read_trace
-from pyrometer.trace.reporting.rank_report import report_rank
-from pyrometer.trace.reporting.verdict import judge
-from pyrometer.trace.view.tables import tables_of
-from pyrometer.trace.view.view import view_trace
 
 OWN = re.compile(r"(file|data|blob|about):")
 
