@@ -15,15 +15,14 @@ from rich.console import Console
 from pyrometer.advice import Advice
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
-from pyrometer.loading.verdict import Evidence as LoadingEvidence
-from pyrometer.loading.verdict import retold, sentence
+from pyrometer.loading.verdict import LoadingFigures, retold, sentence
 from pyrometer.memory.profile import Fit, MemoryProfile, ProcessLevels
 from pyrometer.memory.timeline import Timeline
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_seconds
 from pyrometer.record import to_dict
 from pyrometer.report import html, markdown, terminal
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.chapters.documents import tell
 from pyrometer.report.documents import CheckDocument, TraceDocument
 from pyrometer.report.facts import trace_document as of_trace
@@ -68,7 +67,7 @@ def events() -> Iterator[dict[str, Any]]:
 
 def loader() -> LoaderReport:
     share = DATA_S / STEP_S
-    seen = LoadingEvidence(has_loader=True, num_workers=2, step_s=STEP_S, data_s=DATA_S, worker_busy=0.99)
+    seen = LoadingFigures(has_loader=True, num_workers=2, step_s=STEP_S, data_s=DATA_S, worker_busy=0.99)
     return LoaderReport(
         verdict="starved-steady",
         sentence=sentence(seen),
@@ -135,7 +134,7 @@ def views(document: CheckDocument) -> dict[str, str]:
             markdown.render_document("check", to_dict(document)).replace("\\", "").replace("*", "")
         ),
         "page": flat(re.sub(r"<[^>]+>", " ", page)),
-        "blocks": " ".join(block.content.decode() for block in blocks_of(document, Exhibits())),
+        "blocks": " ".join(block.content.decode() for block in blocks_of(document, Attachments())),
     }
 
 

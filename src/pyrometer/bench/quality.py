@@ -13,7 +13,7 @@ from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 
 
-class Doubt(enum.StrEnum):
+class CaveatCode(enum.StrEnum):
     """Every reservation that can be made about a measurement or a verdict."""
 
     FIRST_CALL_ONLY = "first_call_only"
@@ -67,6 +67,6 @@ class Circumstances:
         return f"run `{self.command} {flags}`" if self.command else f"pass {argument}"
 
 
-def caveat(doubt: Doubt, message: str, hint: str) -> Caveat:
+def caveat(code: CaveatCode, message: str, hint: str) -> Caveat:
     """Build a caveat."""
-    return Caveat(code=doubt.value, message=message, hint=hint)
+    return Caveat(code=code.value, message=message, hint=hint)

@@ -19,7 +19,7 @@ from pyrometer.errors import UsageError
 if TYPE_CHECKING:
     from pyrometer.checkup.checkup import Checkup
     from pyrometer.checkup.options import CheckOptions
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
     from pyrometer.workload.target import Target
 
 FALLBACK_REPORT = "pyrometer-report.html"
@@ -66,17 +66,17 @@ def command(
     checkup, drawn = _explained(parsed, options, quiet=as_json or not is_script)
     fields = {name: getattr(checkup, name) for name in checkup.__struct_fields__}
     document = CheckDocument(**fields, report_path=None)
-    exhibits = with_sources(drawn, document)
+    attachments = with_sources(drawn, document)
     document = stored(
         document,
         store_location,
         kind="check",
         target=checkup.target,
         environment=checkup.environment,
-        exhibits=exhibits,
+        attachments=attachments,
     )
     path = page or _report_path(store_location, document.run_id)
-    if write_page(document, path, exhibits, store_location=store_location):
+    if write_page(document, path, attachments, store_location=store_location):
         document = msgspec.structs.replace(document, report_path=str(path))
     if as_json:
         print_document(document)
@@ -87,18 +87,18 @@ def command(
     return exit_code_of_checkup(checkup)
 
 
-def _explained(target: Target, options: CheckOptions, *, quiet: bool) -> tuple[Checkup, Exhibits]:
+def _explained(target: Target, options: CheckOptions, *, quiet: bool) -> tuple[Checkup, Attachments]:
     """What was observed, with what the rules say of it; and its trace as a page draws it, which the checkup does not keep."""
     from pyrometer.checkup.explaining import explained
     from pyrometer.report.attaching import draw
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
 
-    drawn: list[Exhibits] = []
+    drawn: list[Attachments] = []
     options = dataclasses.replace(
         options, on_trace=lambda trace, peaks: drawn.append(draw(trace.ranks, peaks))
     )
     checkup = explained(observe_target(target, options, quiet=quiet), options)
-    return checkup, drawn[0] if drawn else Exhibits()
+    return checkup, drawn[0] if drawn else Attachments()
 
 
 def _report_path(store_location: str | None, run_id: str | None) -> Path:

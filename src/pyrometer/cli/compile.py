@@ -20,7 +20,7 @@ from pyrometer.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from pyrometer.compiler.budget import CompileBudget
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import CompileDocument
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -86,7 +86,7 @@ def command(
     baseline = _baseline(flags["diff"], store_location)
     found = inspect_target(target, arguments, flags, quiet=as_json)
     document = _document(found, budget, baseline, no_source=flags["no_source"])
-    exhibits = _exhibits(document, baseline, no_source=flags["no_source"])
+    attachments = _attachments(document, baseline, no_source=flags["no_source"])
     if document.environment is not None:
         document = stored(
             document,
@@ -94,9 +94,9 @@ def command(
             kind="compile",
             target=found.target,
             environment=document.environment,
-            exhibits=exhibits,
+            attachments=attachments,
         )
-    write_page(document, page, exhibits, store_location=store_location)
+    write_page(document, page, attachments, store_location=store_location)
     print_result(document, as_json=as_json, stderr=found.is_script)
     if flags["export"] is not None:  # last: a folder that cannot be written costs no result
         _export(found, flags["export"])
@@ -105,12 +105,14 @@ def command(
     return ExitCode.FOUND if document.over_budget else ExitCode.OK
 
 
-def _exhibits(document: CompileDocument, baseline: CompileReport | None, *, no_source: bool) -> Exhibits:
+def _attachments(
+    document: CompileDocument, baseline: CompileReport | None, *, no_source: bool
+) -> Attachments:
     from pyrometer.report.attaching import with_sources
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
 
     before = [] if baseline is None else baseline.graph_records
-    return Exhibits() if no_source else with_sources(Exhibits(graphs_before=before), document)
+    return Attachments() if no_source else with_sources(Attachments(graphs_before=before), document)
 
 
 def _baseline(reference: str | None, store_location: str | None) -> CompileReport | None:

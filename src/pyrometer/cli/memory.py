@@ -17,7 +17,7 @@ from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.errors import ExitCode
 
 if TYPE_CHECKING:
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import MemoryDocument, SnapshotDocument
 
 
@@ -65,7 +65,7 @@ def command(
     was fragmented, and which settings of the allocator would have helped.
     """
     from pyrometer.report.attaching import with_sources
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
 
     question = MemoryQuestion(
         target=target,
@@ -81,9 +81,9 @@ def command(
     )
     document, code = _answer(question, quiet=as_json)
     document = msgspec.structs.replace(document, **provenance(None))
-    exhibits = with_sources(Exhibits(), document)
-    document = _saved(document, exhibits, store_location)
-    write_page(document, page, exhibits, store_location=store_location)
+    attachments = with_sources(Attachments(), document)
+    document = _saved(document, attachments, store_location)
+    write_page(document, page, attachments, store_location=store_location)
     print_result(document, as_json=as_json, stderr=code is not None)
     if code:
         return code
@@ -109,7 +109,7 @@ def _answer(question: MemoryQuestion, *, quiet: bool) -> tuple[MemoryDocument | 
 
 
 def _saved(
-    document: MemoryDocument | SnapshotDocument, exhibits: Exhibits, store_location: str | None
+    document: MemoryDocument | SnapshotDocument, attachments: Attachments, store_location: str | None
 ) -> MemoryDocument | SnapshotDocument:
     """Stored where there is an environment: what was read from a file is not of this machine."""
     environment = getattr(document, "environment", None)
@@ -121,5 +121,5 @@ def _saved(
         kind="memory",
         target=document.target,
         environment=environment,
-        exhibits=exhibits,
+        attachments=attachments,
     )

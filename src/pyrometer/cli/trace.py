@@ -17,7 +17,7 @@ from pyrometer.cli.trace_capture import Captured, capture_process, capture_targe
 from pyrometer.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.trace import Trace
 
@@ -134,27 +134,27 @@ def _of_files(
     if diff:
         if len(inputs) != 2:
             raise UsageError(f"--diff: got {len(inputs)} files; it compares two: pyrometer trace --diff A B")
-        document, exhibits = _compared(inputs, strict=strict)
-        return _show(document, exhibits, as_json=as_json, page=page)
+        document, attachments = _compared(inputs, strict=strict)
+        return _show(document, attachments, as_json=as_json, page=page)
     if _is_asked(asked) or export is not None:
         trace = read_trace(list(inputs), strict=strict)
         if export is not None:
             _export(trace, export)
         if _is_asked(asked):
             return _answer(trace, asked, as_json=as_json)
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
     from pyrometer.trace.reporting.job_report import report_files
 
     files = find_files(list(inputs))
     return _show(
         _document(" ".join(inputs), report_files(files, strict=strict)),
-        Exhibits() if page is None else _drawn(files, strict=strict),
+        Attachments() if page is None else _drawn(files, strict=strict),
         as_json=as_json,
         page=page,
     )
 
 
-def _drawn(files: Sequence[str | Path], *, strict: bool) -> Exhibits:
+def _drawn(files: Sequence[str | Path], *, strict: bool) -> Attachments:
     """The first few ranks, as a page draws them; they are read again, since reports do not hold their events."""
     from pyrometer.report.attaching import draw
     from pyrometer.report.attachments import MOST_RANKS
@@ -181,18 +181,18 @@ def _of_capture(
     document = _document(captured.target, report_trace(captured.trace))
     environment = read_environment()
     document = msgspec.structs.replace(document, environment=environment, capture=captured.trace.capture)
-    exhibits = draw(captured.trace.ranks)
+    attachments = draw(captured.trace.ranks)
     document = stored(
         document,
         store_location,
         kind="trace",
         target=captured.target,
         environment=environment,
-        exhibits=exhibits,
+        attachments=attachments,
     )
     shown = _show(
         document,
-        exhibits,
+        attachments,
         as_json=as_json,
         page=page,
         store_location=store_location,
@@ -211,7 +211,7 @@ def _document(target: str, found: Any) -> TraceDocument:
     return msgspec.structs.replace(document, **provenance(None))
 
 
-def _compared(inputs: tuple[str, ...], *, strict: bool) -> tuple[TraceDocument, Exhibits]:
+def _compared(inputs: tuple[str, ...], *, strict: bool) -> tuple[TraceDocument, Attachments]:
     from pyrometer.report.attaching import draw
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.difference.compare import diff_traces
@@ -227,14 +227,14 @@ def _compared(inputs: tuple[str, ...], *, strict: bool) -> tuple[TraceDocument, 
 
 def _show(
     document: TraceDocument,
-    exhibits: Exhibits,
+    attachments: Attachments,
     *,
     as_json: bool,
     page: Path | None,
     store_location: str | None = None,
     stderr: bool = False,
 ) -> int:
-    write_page(document, page, exhibits, store_location=store_location)
+    write_page(document, page, attachments, store_location=store_location)
     print_result(document, as_json=as_json, stderr=stderr)
     return ExitCode.OK
 

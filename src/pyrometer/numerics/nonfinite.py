@@ -61,7 +61,7 @@ class Made:
         )
 
 
-class Ledger:
+class StepTensors:
     """The tensors of one step."""
 
     def __init__(self) -> None:

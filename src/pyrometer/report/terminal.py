@@ -15,7 +15,7 @@ from rich.text import Text
 
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.quality import Caveat, Doubt
+from pyrometer.bench.quality import Caveat, CaveatCode
 from pyrometer.bench.stability import Soak
 from pyrometer.quantity import format_seconds
 from pyrometer.report.chapters import chapter as shapes
@@ -221,7 +221,7 @@ def _caveats(block: shapes.Caveats) -> RenderableType:
 
 
 def _caveat(caveat: Caveat) -> RenderableType:
-    style = "bold red" if caveat.code == Doubt.FAILED.value else "bold yellow"
+    style = "bold red" if caveat.code == CaveatCode.FAILED.value else "bold yellow"
     return Group(
         Text.assemble(("! ", style), caveat.message), Padding(Text(f"→ {caveat.hint}"), (0, 0, 0, 2))
     )

@@ -14,7 +14,7 @@ import pytest
 
 from pyrometer.advice import Advice, Cost, Gain
 from pyrometer.place import Place
-from pyrometer.report.attachments import Exhibits, PastRun, SourceText
+from pyrometer.report.attachments import Attachments, PastRun, SourceText
 from pyrometer.report.documents import CheckDocument, Document
 from pyrometer.report.facts.comparison import target as comparison_target
 from pyrometer.report.html import write_report
@@ -59,7 +59,7 @@ class OpenPage(Protocol):
     def __call__(
         self,
         document: Document | Path,
-        exhibits: Exhibits | None = None,
+        attachments: Attachments | None = None,
         *,
         fragment: str = "",
         width: int = 1280,
@@ -84,14 +84,14 @@ def open_page(
 
     def opened(
         document: Document | Path,
-        exhibits: Exhibits | None = None,
+        attachments: Attachments | None = None,
         *,
         fragment: str = "",
         width: int = 1280,
         dark: bool = False,
         **context: Any,
     ) -> Any:
-        path = document if isinstance(document, Path) else _written(document, exhibits)
+        path = document if isinstance(document, Path) else _written(document, attachments)
         context = {
             "viewport": {"width": width, "height": 800},
             "color_scheme": "dark" if dark else "light",
@@ -102,8 +102,8 @@ def open_page(
         pages[-1].goto(path.as_uri() + fragment)
         return settled(pages[-1]) if context.get("java_script_enabled", True) else pages[-1]
 
-    def _written(document: Document, exhibits: Exhibits | None) -> Path:
-        return write_report(document, tmp_path / f"report-{len(pages)}.html", exhibits)
+    def _written(document: Document, attachments: Attachments | None) -> Path:
+        return write_report(document, tmp_path / f"report-{len(pages)}.html", attachments)
 
     yield opened
     for page in pages:
@@ -116,7 +116,7 @@ class Case(NamedTuple):
     """A document with what its page draws beside it."""
 
     document: CheckDocument
-    exhibits: Exhibits
+    attachments: Attachments
 
 
 @pytest.fixture(scope="session")
@@ -152,13 +152,13 @@ def _rich(plain: CheckDocument, folder: Path, text: str) -> Case:
         reading=[ReadingStep(question="is it steady?", answer=text or "yes", verdict="fine")],
         notes=[text] if text else [],
     )
-    exhibits = Exhibits(
+    attachments = Attachments(
         traces=[view_trace(rank)],
         tables=[tables_of(rank)],
         sources=[SourceText(file=text or "train.py", first_line=10, lines=[text or "x = loss.item()"] * 6)],
         history=[PastRun(run_id=f"r{i}", created=f"2026-11-{i:02}", median_s=0.03) for i in range(1, 9)],
     )
-    return Case(document, exhibits)
+    return Case(document, attachments)
 
 
 @pytest.fixture(scope="session")
@@ -172,15 +172,15 @@ def areas(
     comparison = compare_runs(measured.measured_run(0.002, age_s=60), measured.measured_run(0.001))
     compared = CompareDocument(target=comparison_target(comparison), comparison=comparison)
     return {
-        "compare": (compared, Exhibits(traces=rich("").exhibits.traces * 2)),
+        "compare": (compared, Attachments(traces=rich("").attachments.traces * 2)),
         "ranks": _job(traces, tmp_path_factory.mktemp("job")),
-        "compile": (compiled.document(compiled.report()), Exhibits()),
-        "memory": (memory.document(memory.profile()), Exhibits()),
-        "snapshot": (memory.snapshot_document(memory.snapshot()), Exhibits()),
+        "compile": (compiled.document(compiled.report()), Attachments()),
+        "memory": (memory.document(memory.profile()), Attachments()),
+        "snapshot": (memory.snapshot_document(memory.snapshot()), Attachments()),
     }
 
 
-def _job(traces: ModuleType, folder: Path) -> tuple[Document, Exhibits]:
+def _job(traces: ModuleType, folder: Path) -> tuple[Document, Attachments]:
     """Three ranks, of which the last one computes for longer between collectives and makes the others wait."""
     paths = []
     for rank in range(3):
@@ -189,10 +189,10 @@ def _job(traces: ModuleType, folder: Path) -> tuple[Document, Exhibits]:
             writer.step(number, late_us=60 * (rank == 2))
         paths.append(writer.write(folder / f"rank{rank}.json"))
     ranks = [read_trace(path).ranks[0] for path in paths]
-    exhibits = Exhibits(
+    attachments = Attachments(
         traces=[view_trace(rank) for rank in ranks], tables=[tables_of(rank) for rank in ranks]
     )
-    return traces.of_files(*paths, target="rank0.json rank1.json rank2.json"), exhibits
+    return traces.of_files(*paths, target="rank0.json rank1.json rank2.json"), attachments
 
 
 def _findings(text: str) -> list[Finding]:

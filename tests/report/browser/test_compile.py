@@ -12,7 +12,7 @@ from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCo
 from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.recompiles.record import ChangedInput, GuardSummary, Recompile, RecompileCause
 from pyrometer.place import Place
-from pyrometer.report.attachments import Exhibits, SourceText
+from pyrometer.report.attachments import Attachments, SourceText
 from pyrometer.report.documents import CompileDocument
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -75,7 +75,7 @@ def document(*graphs: Graph) -> CompileDocument:
     )  # fmt: skip
 
 
-SOURCES = Exhibits(sources=[SourceText(file="model.py", first_line=10, lines=["def f(x):", "    x = g(x)", f"    if x:  # {CANARY}", "        x = x * 2", "    return x"])])  # fmt: skip
+SOURCES = Attachments(sources=[SourceText(file="model.py", first_line=10, lines=["def f(x):", "    x = g(x)", f"    if x:  # {CANARY}", "        x = x * 2", "    return x"])])  # fmt: skip
 
 
 def test_the_source_shows_the_break_with_its_advice(open_page):

@@ -19,7 +19,7 @@ from pyrometer.compiler.recompiles.record import (
 from pyrometer.compiler.report import CompileReport
 from pyrometer.place import Place
 from pyrometer.place import Place as Where
-from pyrometer.report.attachments import Exhibits, SourceText
+from pyrometer.report.attachments import Attachments, SourceText
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.payloads.compile import blocks
 from pyrometer.report.payloads.compile_breaks import breaks_content
@@ -214,7 +214,7 @@ def test_a_comparison_says_what_is_missing():
     assert content.missing == MISSING
     assert [(change.sign, change.what) for change in content.changes] == [("removed", "break")]
     assert difference_content(new, diff, [graph("relu")]).missing == ""
-    names = [block.name for block in blocks(document(new, diff=diff), Exhibits())]
+    names = [block.name for block in blocks(document(new, diff=diff), Attachments())]
     assert names == ["graphs", "graph/0", "graphdiff"]
 
 

@@ -13,7 +13,7 @@ from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.compiler.report import CompileReport
 from pyrometer.place import Place
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.payloads.compile import blocks
 from pyrometer.report.payloads.compile_graph import GraphContent, Level
@@ -210,9 +210,9 @@ def test_the_page_has_room_for_so_many_nodes(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_document_without_graphs_gives_no_block_and_the_same_one_gives_the_same_bytes():
-    assert list(blocks(document(report()), Exhibits())) == []
+    assert list(blocks(document(report()), Attachments())) == []
     found = document(report(chain(30)))
-    assert list(blocks(found, Exhibits())) == list(blocks(found, Exhibits()))
+    assert list(blocks(found, Attachments())) == list(blocks(found, Attachments()))
 
 
 def test_odd_graphs_do_no_harm():

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pyrometer.record import to_dict
-from pyrometer.report.attachments import Exhibits, PastRun
+from pyrometer.report.attachments import Attachments, PastRun
 from pyrometer.report.history import past_runs
 from pyrometer.report.payloads.history import blocks, history_view
 from pyrometer.store.run import Run, new_run
@@ -102,5 +102,7 @@ def test_view_knows_the_page_s_own_run_and_its_deadline(documents):
 
 def test_one_run_is_no_history(documents):
     run = PastRun(run_id="a", created="2026-11-01T00:00:00Z", median_s=0.03)
-    assert list(blocks(documents["steady"], Exhibits(history=[run]))) == []
-    assert [block.name for block in blocks(documents["steady"], Exhibits(history=[run, run]))] == ["history"]
+    assert list(blocks(documents["steady"], Attachments(history=[run]))) == []
+    assert [block.name for block in blocks(documents["steady"], Attachments(history=[run, run]))] == [
+        "history"
+    ]

@@ -20,7 +20,7 @@ from pyrometer.memory.snapshots.report import (
 )
 from pyrometer.memory.timeline import PhaseSpan, Timeline
 from pyrometer.record import from_json
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import MemoryDocument, SnapshotDocument
 from pyrometer.report.payloads.memory import (
     NO_ALLOCATOR,
@@ -274,12 +274,12 @@ def document(kind: type[Any], found: Any, **asked: Any) -> Any:
 
 def test_blocks_follow_from_the_document(perception):
     plain = make_profile()
-    made = list(blocks(document(MemoryDocument, plain, diff=diff_memory(plain, plain)), Exhibits()))
+    made = list(blocks(document(MemoryDocument, plain, diff=diff_memory(plain, plain)), Attachments()))
     assert [block.name for block in made] == ["memory/0", "grown/0"]
     assert len(from_json(MemoryView, made[0].content).parts) == 1
     assert from_json(MemoryChange, made[1].content).groups == []
-    snapshot = list(blocks(document(SnapshotDocument, make_snapshot()), Exhibits()))
+    snapshot = list(blocks(document(SnapshotDocument, make_snapshot()), Attachments()))
     assert [block.name for block in snapshot] == ["memory/0"]
     empty = SnapshotReport(path="empty.pickle", device=None, peak_bytes=0)
-    assert list(blocks(document(SnapshotDocument, empty), Exhibits())) == []
-    assert list(blocks(perception, Exhibits())) == []
+    assert list(blocks(document(SnapshotDocument, empty), Attachments())) == []
+    assert list(blocks(perception, Attachments())) == []

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from pyrometer.bench.quality import Doubt, caveat
+from pyrometer.bench.quality import CaveatCode, caveat
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 
 torch = pytest.importorskip("torch")
 
-NOT_STEADY = caveat(Doubt.NOT_STEADY, "no steady state within 30 steps", "run with a larger budget")
-BUSY = caveat(Doubt.COMPETING_LOAD, "other processes kept 1.5 of 2 CPUs busy", "stop them")
-TAIL = caveat(Doubt.TAIL_UNBOUNDED, "P99 has no upper bound yet", "measure longer")
+NOT_STEADY = caveat(CaveatCode.NOT_STEADY, "no steady state within 30 steps", "run with a larger budget")
+BUSY = caveat(CaveatCode.COMPETING_LOAD, "other processes kept 1.5 of 2 CPUs busy", "stop them")
+TAIL = caveat(CaveatCode.TAIL_UNBOUNDED, "P99 has no upper bound yet", "measure longer")
 
 
 def test_a_sound_measurement_is_left_alone(
@@ -46,8 +46,12 @@ def test_one_finding_tells_all_reservations_the_gravest_first(
 def test_of_several_budgets_the_largest_is_asked_for_once(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
-    short = caveat(Doubt.NOT_STEADY, "no steady state", "run `pyrometer check net5.py:work --budget 19s`")
-    shorter = caveat(Doubt.FEW_SAMPLES, "2 steady samples", "run `pyrometer check net5.py:work --budget 71s`")
+    short = caveat(
+        CaveatCode.NOT_STEADY, "no steady state", "run `pyrometer check net5.py:work --budget 19s`"
+    )
+    shorter = caveat(
+        CaveatCode.FEW_SAMPLES, "2 steady samples", "run `pyrometer check net5.py:work --budget 71s`"
+    )
     measurement = measured(steady=False, num_samples=2, warnings=[short, shorter])
     (found,) = findings("PYR010", Case(target="a", measurement=measurement))
     assert found.advice.text == "Run `pyrometer check net5.py:work --budget 71s`."
@@ -56,14 +60,14 @@ def test_of_several_budgets_the_largest_is_asked_for_once(
 def test_how_well_the_median_is_known_is_said_once(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
-    wide = caveat(Doubt.WIDE_INTERVAL, "the median is known to ±20 % only", "measure longer")
+    wide = caveat(CaveatCode.WIDE_INTERVAL, "the median is known to ±20 % only", "measure longer")
     measurement = measured(ci_low_s=0.008, ci_high_s=0.012, warnings=[wide])
     (found,) = findings("PYR010", Case(target="a", measurement=measurement))
     assert found.message == "the median is known to ±20 % only; smaller gains cannot be told from chance"
 
 
 def first_call_only(measured: Callable[..., Any], compile_s: float | None) -> Any:
-    told = caveat(Doubt.FIRST_CALL_ONLY, "one step took 1 min 8 s", "pass budget_s=682")
+    told = caveat(CaveatCode.FIRST_CALL_ONLY, "one step took 1 min 8 s", "pass budget_s=682")
     return measured(
         num_samples=1, steady=False, median_s=68.2, first_call_s=68.2, ci_low_s=68.2, ci_high_s=68.2,
         compile_s=compile_s, warnings=[told],
@@ -118,4 +122,4 @@ def test_a_program_that_is_stopped_after_one_step_is_told_and_a_longer_run_mends
     longer = pm.measure(work, budget_s=0.5)
     doubts = {one.code for one in longer.warnings}
     assert longer.num_samples > short.num_samples
-    assert Doubt.FIRST_CALL_ONLY.value not in doubts
+    assert CaveatCode.FIRST_CALL_ONLY.value not in doubts

@@ -23,7 +23,7 @@ SOFT_FAILURES = frozenset({"Unsupported", "UserError"})
 
 
 @dataclass(frozen=True)
-class Met:
+class Occurrence:
     """One break, met once."""
 
     compiled: Compiled
@@ -58,12 +58,12 @@ class Met:
         return self.cause.id or self.cause.reason, self.place.text, self.inside.text
 
 
-def breaks_met(log: CompileLog, compiled: Mapping[CompileId, Compiled]) -> list[Met]:
+def occurrences_of(log: CompileLog, compiled: Mapping[CompileId, Compiled]) -> list[Occurrence]:
     """Every break, in the order in which they were met."""
     is_live = log.is_live
     functions = Functions(compiled.values())
     texts = _texts(log)
-    found: list[Met] = []
+    found: list[Occurrence] = []
     for compile_id, attempt, text in texts:
         made = compiled.get(compile_id, Compiled(compile_id))
         found += _met(made, attempt, text, functions, is_live=is_live)
@@ -107,14 +107,14 @@ def _failure(made: Compiled) -> BreakText:
 
 def _met(
     made: Compiled, attempt: int, text: BreakText, functions: Functions, *, is_live: bool
-) -> Iterator[Met]:
+) -> Iterator[Occurrence]:
     way = _way(made, text, functions)
     whole = _whole_stack(made, text)
     stack = tuple(with_source(place, is_live=is_live) for place in own_stack(whole))
     place = own_place(stack) or Place(file=made.code.file, line=made.code.line, function=made.code.function)
     inside = stack[-1] if stack and owner_of(stack[-1].file) != "torch" else place
     for position, cause in enumerate(text.causes):
-        yield Met(
+        yield Occurrence(
             compiled=made,
             attempt=attempt,
             position=position,

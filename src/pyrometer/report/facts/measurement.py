@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
-from pyrometer.bench.quality import Caveat, Doubt
+from pyrometer.bench.quality import Caveat, CaveatCode
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.quantity import (
     counted,
@@ -223,16 +223,16 @@ def mending(measurement: Measurement) -> Caveat | None:
     if measurement.failure is None:
         return None
     said = Caveat(
-        code=Doubt.FAILED.value,
+        code=CaveatCode.FAILED.value,
         message=f"{measurement.failure}; the figures are of the steps before",
         hint="mend the program, then measure again",
     )
-    return next((one for one in measurement.warnings if one.code == Doubt.FAILED.value), said)
+    return next((one for one in measurement.warnings if one.code == CaveatCode.FAILED.value), said)
 
 
 def other_caveats(measurement: Measurement) -> list[Caveat]:
     """The reservations without the one that `mending` tells."""
-    return [one for one in measurement.warnings if one.code != Doubt.FAILED.value]
+    return [one for one in measurement.warnings if one.code != CaveatCode.FAILED.value]
 
 
 def trust(measurement: Measurement) -> str:

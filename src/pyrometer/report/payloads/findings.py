@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pyrometer.errors import UsageError
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import CheckDocument, Document
 from pyrometer.report.facts.finding_views import FindingView, views
 from pyrometer.report.facts.findings import Card
@@ -35,7 +35,7 @@ class FindingsPayload(Record, frozen=True, kw_only=True):
     findings: list[FindingEntry]
 
 
-def blocks(document: Document, _: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, _: Attachments) -> Iterator[Block]:
     """One block, where there are findings."""
     if isinstance(document, CheckDocument) and document.findings:
         yield block_of("findings", findings_payload(document))

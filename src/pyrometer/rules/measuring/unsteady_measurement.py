@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pyrometer.bench.quality import Doubt
+from pyrometer.bench.quality import CaveatCode
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, format_seconds
 from pyrometer.rules.finding import Finding
@@ -92,7 +92,7 @@ def explain(case: Case) -> Iterator[Finding]:
     if measured is None or measured.failure is not None:
         return
     told = [
-        (number, _of_compilation(one, measured) if one.code == Doubt.FIRST_CALL_ONLY.value else one)
+        (number, _of_compilation(one, measured) if one.code == CaveatCode.FIRST_CALL_ONLY.value else one)
         for number, one in enumerate(measured.warnings)
         if one.code not in HARMLESS
     ]
@@ -145,7 +145,7 @@ def _message(caveats: list[Caveat], half: float | None) -> str:
         known = "a single sample does not tell how far it is off"
     else:
         known = "smaller gains cannot be told from chance"
-        if not caveats or caveats[0].code != Doubt.WIDE_INTERVAL.value:
+        if not caveats or caveats[0].code != CaveatCode.WIDE_INTERVAL.value:
             known = f"the median is known to ±{format_percent(half, 2)}, and {known}"
     if not caveats:
         return known
