@@ -32,7 +32,7 @@ def save(measured: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         **options: Any,
     ) -> Run:
         run = measured.measured_run(*arguments, **options)
-        run.document["measurement"] |= figures or {}
+        run.document["evidence"]["measurement"] |= figures or {}
         run.document.update(more or {})
         return store.save(run)
 
@@ -114,7 +114,15 @@ def test_what_limits_the_trust_in_a_side_is_named(save, compare, tmp_path):
 
 def test_only_what_both_runs_looked_at_is_compared(save, compare):
     phases = [{"name": "forward", "mean_s": 0.001, "median_s": 0.001, "share": 1.0}]
-    out = compare(save(age_s=60, kind="check", more={"findings": [], "phases": phases}), save())
+    out = compare(
+        save(
+            age_s=60,
+            kind="check",
+            figures={"phases": phases},
+            more={"diagnosis": {"target": "", "findings": [], "reading": []}},
+        ),
+        save(),
+    )
     assert "Phases" not in out
     assert "Findings" not in out
     assert "gone" not in out

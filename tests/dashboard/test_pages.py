@@ -71,12 +71,18 @@ def test_a_search_for_the_code_of_a_rule_finds_the_runs_with_its_findings(server
     from pyrometer.store.store import Store
 
     found = {"code": "PYR101", "name": "item-in-hot-loop", "severity": "warning"}
-    with_it = save(document={"findings": [found], "target": "model.py:work"}, age_s=60)
-    save(document={"findings": [], "advice": 'not "code":"PYR1012" nor PYR101', "target": "model.py:work"})
+    with_it = save(document={"diagnosis": {"findings": [found]}, "target": "model.py:work"}, age_s=60)
+    save(
+        document={
+            "diagnosis": {"findings": []},
+            "advice": 'not "code":"PYR1012" nor PYR101',
+            "target": "model.py:work",
+        }
+    )
     assert ids_in(server.get("/?q=PYR101").text) == [with_it.id]
     assert ids_in(server.get("/?q=model.py+pyr101").text) == [with_it.id]
     assert ids_in(server.get("/?q=PYR102").text) == []
-    later = save(document={"findings": [found], "target": "model.py:work"})
+    later = save(document={"diagnosis": {"findings": [found]}, "target": "model.py:work"})
     assert ids_in(server.get("/?q=PYR101").text) == [later.id, with_it.id]
     Store.open(folder).delete([with_it.id])
     assert ids_in(server.get("/?q=PYR101").text) == [later.id]

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.bench.cold import STAGES, ColdStart, ColdStarts, summarise_stage
 from pyrometer.bench.comparison.verdict import ReferenceTests, TailRatio, Verdict
@@ -262,8 +263,7 @@ def observed_training() -> CheckDocument:
         argv=["train.py", "--epochs", "1"], exit_code=0, wall_s=21.4, num_steps=184, steps_from="optimizer steps",
         import_s=2.3, outside_steps_s=5.2, overhead_share=0.004, notes=["no CUDA events: the script used the CPU only"],
     )  # fmt: skip
-    return CheckDocument(
-        target="examples/train.py", measurement=measurement, phases=phases, memory=measurement.memory,
+    return document_of(CheckDocument, target="examples/train.py", measurement=measurement,
         environment=make_environment(), findings=[], script=script, report_path="pyrometer-train.html", **HEAD,
     )  # fmt: skip
 
@@ -301,18 +301,18 @@ def check_document(measurement: Measurement | None, **changes: Any) -> CheckDocu
     values: dict[str, Any] = {
         "target": "examples/perception.py:workload",
         "measurement": measurement,
-        "phases": measurement.phases if measurement else [],
-        "memory": measurement.memory if measurement else None,
         "environment": make_environment(),
         "findings": [],
         "report_path": None,
         **HEAD,
     }
-    return CheckDocument(**{**values, **changes})
+    return document_of(CheckDocument, **{**values, **changes})
 
 
 def bench_document(**changes: Any) -> BenchDocument:
-    return BenchDocument(**{"target": "model.py:eager", "environment": make_environment(), **HEAD, **changes})
+    return document_of(
+        BenchDocument, **{"target": "model.py:eager", "environment": make_environment(), **HEAD, **changes}
+    )
 
 
 def gpu_environment() -> Environment:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from document_fixtures import document_of
 from markdown_it import MarkdownIt
 from rich.console import Console
 
@@ -318,7 +319,8 @@ def report(text: str = "", **changes: Any) -> CompileReport:
 
 def document(found: CompileReport, target: str = "model.py:workload") -> CompileDocument:
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return CompileDocument(
+    return document_of(
+        CompileDocument,
         target=target,
         tool_version="0.1.0",
         run_id="r7k2m9",

@@ -7,11 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from document_fixtures import changed
 
 import pyrometer.rules
 from pyrometer.advice import Advice
+from pyrometer.evidence.evidence import Evidence
 from pyrometer.numerics.report import Gradients, LayerGradient, NonFinite, NumericsReport, Scaling
 from pyrometer.place import Place
 from pyrometer.report import html
@@ -22,7 +23,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.workload.program.record import InputTensor, OptimizerFact, Program
 
 RULES = Path(pyrometer.rules.__file__).parent
-PARTS = "|".join([*CheckDocument.__struct_fields__, "job"])
+PARTS = "|".join(Evidence.__struct_fields__)
 POINTER = re.compile(rf"/({PARTS})(/|$)")
 
 
@@ -73,7 +74,7 @@ def finding(link: str) -> Finding:
 
 def diagnosed(document: CheckDocument, link: str, **more: Any) -> CheckDocument:
     reading = [ReadingStep(question="is it steady?", answer="yes", verdict="fine")]
-    return msgspec.structs.replace(document, findings=[finding(link)], reading=reading, **more)
+    return changed(document, findings=[finding(link)], reading=reading, **more)
 
 
 def test_rules_produce_many_links():
@@ -111,7 +112,7 @@ def test_a_link_to_evidence_that_the_document_does_not_hold_is_left_out(percepti
 
 
 def test_the_chapters_tell_what_was_seen(perception):
-    page = html.page(msgspec.structs.replace(perception, program=make_program(), numerics=make_numerics()))
+    page = html.page(changed(perception, program=make_program(), numerics=make_numerics()))
     for said in (
         "Adam",
         "lr=0.1",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from document_fixtures import changed
 
 from pyrometer.advice import Advice
 from pyrometer.place import Place
@@ -44,7 +44,7 @@ def check(plain: CheckDocument, file: Path, *lines: int) -> CheckDocument:
         for line in lines
     ]  # fmt: skip
     reading = [ReadingStep(question="does it wait?", answer="yes", verdict="fine")]
-    return msgspec.structs.replace(plain, findings=findings, reading=reading)
+    return changed(plain, findings=findings, reading=reading)
 
 
 def shown(file: Path, document: CheckDocument, line: int) -> list[tuple[Any, bool]]:

@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from document_fixtures import document_of
+
 from pyrometer.record import from_json
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
@@ -67,6 +69,8 @@ def test_a_comparison_has_a_block_per_side_though_both_are_of_one_rank(tmp_path:
         confidence=0.95,
         margin=0.05,
     )
-    found = blocks(TraceDocument(target="a against b", diff=diff), Attachments(traces=[view, view]))
+    found = blocks(
+        document_of(TraceDocument, target="a against b", diff=diff), Attachments(traces=[view, view])
+    )
 
     assert [block.name for block in found] == ["trace/before", "trace/after"]

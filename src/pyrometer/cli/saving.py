@@ -32,10 +32,10 @@ from pyrometer.settings import load_settings
 if TYPE_CHECKING:  # SQLAlchemy takes longer to import than the rest of the command line
     from pyrometer.hardware.environment import Environment
     from pyrometer.report.attachments import Attachments
-    from pyrometer.report.documents import Document
+    from pyrometer.report.documents import EvidenceDocument, TargetDocument
     from pyrometer.store.run import Run
 
-D = TypeVar("D", bound="Document")
+D = TypeVar("D", bound="EvidenceDocument | TargetDocument")
 
 _FAILURE = "pyrometer.store_error"
 
@@ -45,31 +45,32 @@ def stored(
     store_location: str | None,
     *,
     kind: str,
-    target: str,
-    environment: Environment,
     attachments: Attachments | None = None,
 ) -> D:
     """Store the result of a verb that has `store_options`, and have it know its run.
+
+    What was read from files is not of this machine and is not stored.
 
     Args:
         document: what the verb prints with `--json`.
         store_location: as given by `store_options`; nothing is stored when it is `None`.
         kind: under which it can be looked at again.
-        target: as it was typed.
-        environment: the machine.
         attachments: what its page draws, kept beside it.
 
     Returns:
         The document with the id, time and command of its run; without an id where nothing was stored.
     """
     from pyrometer.record import to_dict
+    from pyrometer.report.facts.surroundings import named_target
 
+    if document.environment is None:
+        return msgspec.structs.replace(document, **provenance(None))
     run = save_run(
         store_location,
         kind=kind,
-        target=target,
+        target=named_target(document),
         document=to_dict(document),
-        environment=environment,
+        environment=document.environment,
         artifacts=None if attachments is None else _artifacts(attachments),
     )
     return msgspec.structs.replace(document, **provenance(run))

@@ -164,7 +164,8 @@ class StoredRuns:
 
         def load() -> Run:
             run = self.run(run_id)
-            measured = {"measurement": run.document.get("measurement")}
+            measurement = (run.document.get("evidence") or {}).get("measurement")
+            measured = {"evidence": {"measurement": measurement}}
             return msgspec.structs.replace(run, document=measured, environment={})
 
         try:

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
-import msgspec
 import pytest
+from document_fixtures import changed
 
 from pyrometer.advice import Advice, Cost, Gain
 from pyrometer.place import Place
@@ -139,13 +139,13 @@ def _rich(plain: CheckDocument, folder: Path, text: str) -> Case:
         writer.step(number)
     rank = read_trace(writer.write(folder / "trace.json")).ranks[0]
     report = report_rank(rank)
-    document = msgspec.structs.replace(
+    document = changed(
         plain,
         target=text or plain.target,
         command=["pyrometer", "check", text or plain.target],
         trace=report,
         trace_verdict=judge(report),
-        memory_profile=memory.profile(text),
+        memory=memory.profile(text),
         loading=memory.loading(text),
         compiled=compiled.report(text),
         findings=_findings(text),
@@ -213,7 +213,7 @@ def _findings(text: str) -> list[Finding]:
         finding("PYR302", "no-workers", ["/loading/advice/0"], overlaps=["PYR301"]),
         finding("PYR101", "item-in-hot-loop", ["/trace/sync_points/0", "/trace/breakdown_ns"]),
         finding("PYR401", "graph-break", ["/compiled/breaks/0"], severity="error"),
-        finding("PYR220", "leak", ["/memory_profile/leak", "/predict"], severity="info"),
+        finding("PYR220", "leak", ["/memory/leak", "/predict"], severity="info"),
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from document_fixtures import changed
 
 from pyrometer.report.attachments import Attachments, PastRun
 from pyrometer.trace.reading.read import read_trace
@@ -51,7 +52,7 @@ def with_roofline(documents, tmp_path):
         ),
     ]
     report = msgspec.structs.replace(report_rank(read_trace([path]).ranks[0]), roofline=points)
-    return msgspec.structs.replace(documents["steady"], trace=report)
+    return changed(documents["steady"], trace=report)
 
 
 def test_distribution_is_read_with_the_pointer(open_page, documents):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.advice import Advice
 from pyrometer.compiler.breaks.record import Break
@@ -68,8 +69,7 @@ def document(*graphs: Graph) -> CompileDocument:
         total_s=4.0,
         phases_s=phases,
     )
-    return CompileDocument(
-        target="model.py:work", graphs=1, frames=1, skipped_frames=0, breaks=[found], recompiles=recompiles, limit_reached=False,
+    return document_of(CompileDocument, target="model.py:work", graphs=1, frames=1, skipped_frames=0, breaks=[found], recompiles=recompiles, limit_reached=False,
         guards=GuardSummary(), cost=CompileCost(compile_s=4.0, phases_s=phases), cache=CacheSummary(), artifact_bytes=0,
         compilations=[compiled], graph_records=list(graphs),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
@@ -82,7 +83,10 @@ def open_tree(open_page, settled):
     ) -> Any:
         attachments = Attachments(traces=[make_view(rows), *more])
         page = open_page(
-            TraceDocument(target="a.json"), attachments, fragment=f"#/flame{query and '?'}{query}", **options
+            document_of(TraceDocument, target="a.json"),
+            attachments,
+            fragment=f"#/flame{query and '?'}{query}",
+            **options,
         )
         page.locator(".icicle-details").wait_for()
         return settled(page)
@@ -280,7 +284,7 @@ def test_a_comparison_says_how_each_box_changed(open_page):
     after = make_view([*ROWS[:-1], (2, "aten::mul", "cpu_op", 70)], scale=2, path="b.json")
     attachments = Attachments(traces=[make_view(ROWS), after])
     page = open_page(
-        TraceDocument(target="a against b", diff=diff),
+        document_of(TraceDocument, target="a against b", diff=diff),
         attachments,
         fragment="#/comparison?weight=host&hide=none",
     )
@@ -310,7 +314,7 @@ def traced(tmp_path: Path) -> tuple[TraceDocument, Attachments]:
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": events}))
     rank = read_trace(str(path)).ranks[0]
-    return TraceDocument(target="trace.json", ranks=[report_rank(rank)]), Attachments(
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(rank)]), Attachments(
         traces=[view_trace(rank)]
     )
 

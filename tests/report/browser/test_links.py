@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
@@ -40,7 +41,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Att
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     rank = read_trace(str(path)).ranks[0]
     attachments = Attachments(traces=[view_trace(rank)], tables=[tables_of(rank)])
-    return TraceDocument(target="trace.json", ranks=[report_rank(rank)]), attachments
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(rank)]), attachments
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from document_fixtures import changed, document_of
 from msgspec.structs import replace
 
 import pyrometer.report
@@ -46,7 +47,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Att
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     rank = read_trace(str(path)).ranks[0]
     attachments = Attachments(traces=[view_trace(rank)], tables=[tables_of(rank)])
-    return TraceDocument(target="trace.json", ranks=[report_rank(rank)]), attachments
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(rank)]), attachments
 
 
 @pytest.fixture(scope="module")
@@ -350,7 +351,7 @@ def test_rows_of_stragglers_are_low_on_a_telephone(open_page, areas):
     )
     suspects = [Suspect(name=name, side="host", excess_ns=9, own_ns=9) for name in names]
     job = replace(document.job, stragglers=[replace(one, suspects=suspects)])
-    page = open_page(replace(document, job=job), attachments, fragment="#/ranks", width=380)
+    page = open_page(changed(document, job=job), attachments, fragment="#/ranks", width=380)
     row = page.locator("section[aria-labelledby=stragglers] tbody tr")
     expect(row).to_contain_text("void cutlass")
     assert row.bounding_box()["height"] < 5 * 21

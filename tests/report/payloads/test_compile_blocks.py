@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from document_fixtures import document_of
+
 from pyrometer.advice import Advice
 from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.costs.record import CacheEvent, CacheSummary, Compilation, CompileCost
@@ -55,7 +57,7 @@ def report(**changes) -> CompileReport:
 
 def document(found: CompileReport, **changes) -> CompileDocument:
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return CompileDocument(target="m.py:work", **{**fields, **changes})
+    return document_of(CompileDocument, target="m.py:work", **{**fields, **changes})
 
 
 def branch(file: str = "m.py", line: int = 4, **changes) -> Break:

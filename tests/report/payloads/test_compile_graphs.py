@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.advice import Advice
 from pyrometer.compiler.breaks.record import Break
@@ -68,7 +69,7 @@ def report(*graphs: Graph, **changes) -> CompileReport:
 
 def document(found: CompileReport, **changes) -> CompileDocument:
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return CompileDocument(target="model.py:work", **{**fields, **changes})
+    return document_of(CompileDocument, target="model.py:work", **{**fields, **changes})
 
 
 def label(content: GraphContent, level: Level, box: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
+from document_fixtures import changed, document_of
 
 from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCost, PhaseTree
 from pyrometer.compiler.recompiles.record import GuardSummary
@@ -70,7 +70,9 @@ def test_colours_are_those_of_the_longest_phases():
 def test_without_nesting_there_is_no_block():
     assert phases_content(report(None)) is None
     found = report(None)
-    document = CompileDocument(target="x", **{name: getattr(found, name) for name in found.__struct_fields__})
+    document = document_of(
+        CompileDocument, target="x", **{name: getattr(found, name) for name in found.__struct_fields__}
+    )
     assert "phases" not in [block.name for block in blocks(document, Attachments())]
-    nested = msgspec.structs.replace(document, cost=report(TREE).cost)
+    nested = changed(document, cost=report(TREE).cost)
     assert "phases" in [block.name for block in blocks(nested, Attachments())]

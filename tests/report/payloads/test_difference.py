@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.record import from_json
 from pyrometer.report.attachments import Attachments
@@ -225,7 +226,7 @@ def make_diff() -> TraceDocument:
         confidence=0.95,
         margin=0.05,
     )
-    return TraceDocument(target="a against b", diff=diff)
+    return document_of(TraceDocument, target="a against b", diff=diff)
 
 
 def test_a_comparison_of_traces_carries_a_block() -> None:
@@ -244,6 +245,6 @@ def test_there_is_none_without_two_trees(documents: dict[str, Any]) -> None:
     assert not list(blocks(make_diff(), Attachments()))
     assert not list(blocks(make_diff(), Attachments(traces=[view])))
     assert not list(blocks(make_diff(), Attachments(traces=[view, empty])))
-    assert not list(blocks(TraceDocument(target="a"), Attachments(traces=[view, view])))
+    assert not list(blocks(document_of(TraceDocument, target="a"), Attachments(traces=[view, view])))
     bench = next(one for one in documents.values() if isinstance(one, BenchDocument))
     assert not list(blocks(bench, Attachments(traces=[view, view])))

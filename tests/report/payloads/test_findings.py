@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
+from document_fixtures import changed
 
 import pyrometer.rules
 from pyrometer.advice import Advice
@@ -39,7 +39,7 @@ def finding(code: str, **more: object) -> Finding:
 @pytest.fixture
 def document(documents):
     found = [finding("PYR301", rewrite="num_workers=2"), finding("PYR301"), finding("PYR999", name="mine")]
-    return msgspec.structs.replace(documents["training"], findings=found)
+    return changed(documents["training"], findings=found)
 
 
 def test_one_block_tells_all_findings(document):

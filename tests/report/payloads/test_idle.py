@@ -6,6 +6,7 @@ import json
 
 import msgspec
 import pytest
+from document_fixtures import changed, document_of
 
 from pyrometer.record import from_json
 from pyrometer.report.attachments import Attachments
@@ -46,7 +47,7 @@ def trace(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def document(trace):
-    return TraceDocument(target="trace.json", ranks=[report_rank(trace)])
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(trace)])
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_groups_sum_to_the_attributed_time(found, document):
 def test_attachments_give_more_gaps_than_the_document(document, trace):
     report = document.ranks[0]
     without = msgspec.structs.replace(report.idle, gaps=[])
-    short = msgspec.structs.replace(document, ranks=[msgspec.structs.replace(report, idle=without)])
+    short = changed(document, ranks=[msgspec.structs.replace(report, idle=without)])
     (alone,) = blocks(short, Attachments())
     (with_tables,) = blocks(short, Attachments(tables=[tables_of(trace)]))
     told = from_json(IdleTables, alone.content).unlisted
@@ -111,7 +112,7 @@ def test_without_a_device_the_host_parts_idle_time(tmp_path):
     path = tmp_path / "host.json"
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     report = report_rank(read_trace(str(path)).ranks[0])
-    (block,) = blocks(TraceDocument(target="host.json", ranks=[report]), Attachments())
+    (block,) = blocks(document_of(TraceDocument, target="host.json", ranks=[report]), Attachments())
     found = from_json(IdleTables, block.content)
     assert (found.of, found.by) == ("host", "doing")
     assert sum(one.total_ns for one in found.causes) == report.idle.attributed_ns

@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.memory.difference import diff_memory
 from pyrometer.memory.place import HeldBytes
@@ -269,7 +270,7 @@ def test_bars_of_the_allocator_add_up():
 
 def document(kind: type[Any], found: Any, **asked: Any) -> Any:
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return kind(target="t", tool_version="0.1.0", **asked, **fields)
+    return document_of(kind, target="t", tool_version="0.1.0", **asked, **fields)
 
 
 def test_blocks_follow_from_the_document(perception):

@@ -6,6 +6,7 @@ import json
 
 import msgspec
 import pytest
+from document_fixtures import changed, document_of
 
 from pyrometer.record import from_json
 from pyrometer.report.attachments import Attachments
@@ -36,7 +37,7 @@ def trace(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def document(trace):
-    return TraceDocument(target="trace.json", ranks=[report_rank(trace)])
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(trace)])
 
 
 def only(found) -> OperatorTables:
@@ -76,7 +77,7 @@ def test_a_document_alone_gives_its_largest_rows(document, trace):
 
 def test_one_block_per_rank(document, trace):
     again = msgspec.structs.replace(document.ranks[0], rank=3)
-    both = msgspec.structs.replace(document, ranks=[document.ranks[0], document.ranks[0], again])
+    both = changed(document, ranks=[document.ranks[0], document.ranks[0], again])
     tables = tables_of(trace)
     names = [block.name for block in blocks(both, Attachments(tables=[tables, tables]))]
     assert names == ["operators/0", "operators/3"]
@@ -84,5 +85,5 @@ def test_one_block_per_rank(document, trace):
 
 def test_no_tables_without_a_trace_or_beside_a_comparison(document, trace, documents):
     assert all(list(blocks(one, Attachments())) == [] for one in documents.values())
-    compared = msgspec.structs.replace(document, diff=diff_traces(trace, trace))
+    compared = changed(document, diff=diff_traces(trace, trace))
     assert list(blocks(compared, Attachments(tables=[tables_of(trace)]))) == []

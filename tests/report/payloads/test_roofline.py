@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.hardware.datasheet import lookup
 from pyrometer.hardware.peaks import Peak, Peaks
@@ -138,5 +139,5 @@ def test_without_peaks_there_is_no_roof(make_report):
 
 def test_a_block_per_rank(make_report):
     ranks = [make_report([point("aten::mm", 900.0, 0.6)], rank=rank) for rank in (0, 3, 3)]
-    document = TraceDocument(target="trace.json", ranks=ranks)
+    document = document_of(TraceDocument, target="trace.json", ranks=ranks)
     assert [block.name for block in blocks(document, Attachments())] == ["roofline/0", "roofline/3"]

@@ -27,10 +27,10 @@ from pyrometer.report.run_documents import CompareDocument
 
 def audit(document: AuditDocument) -> Told:
     """The score, then the items group by group."""
-    answer = Answer(of_audit.headline(document), of_audit.subtitle(document))
+    answer = Answer(of_audit.headline(document.audit), of_audit.subtitle(document.audit))
     told = [
         Chapter(one.slug, one.title, [Answers(one.table, [row[1] for row in one.table.rows])])
-        for one in of_audit.sections(document)
+        for one in of_audit.sections(document.audit)
         if one.table is not None
     ]
     told += notes(document.notes) + machine(document.environment, "Judged on")

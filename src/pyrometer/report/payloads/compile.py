@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyrometer.report.attachments import Attachments
-from pyrometer.report.documents import CheckDocument, CompileDocument, Document
+from pyrometer.report.documents import CompileDocument, Document, EvidenceDocument
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.compile_breaks import breaks_content
 from pyrometer.report.payloads.compile_cost import compile_content
@@ -21,7 +21,7 @@ def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     report = compile_of(document)
     if report is None:
         return
-    findings = document.findings if isinstance(document, CheckDocument) else []
+    findings = document.findings if isinstance(document, EvidenceDocument) else []
     breaks = breaks_content(report, findings, attachments.sources)
     if breaks is not None:
         yield block_of("breaks", breaks)

@@ -85,11 +85,11 @@ def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """Its data blocks."""
     del attachments
     if isinstance(document, MemoryDocument):
-        yield block_of("memory/0", MemoryView(parts=[profile_part(document, document.what_if)]))
+        yield block_of("memory/0", MemoryView(parts=[profile_part(document.profile, document.what_if)]))
     elif isinstance(document, CheckDocument) and document.memory_profile is not None:
         yield block_of("memory/0", MemoryView(parts=[profile_part(document.memory_profile)]))
-    elif isinstance(document, SnapshotDocument) and document.device is not None:
-        yield block_of("memory/0", MemoryView(parts=snapshot_parts(document)))
+    elif isinstance(document, SnapshotDocument) and document.report.device is not None:
+        yield block_of("memory/0", MemoryView(parts=snapshot_parts(document.report)))
     if isinstance(document, (MemoryDocument, SnapshotDocument)) and document.diff is not None:
         yield block_of("grown/0", changes(document.diff))
 
