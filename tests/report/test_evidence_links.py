@@ -13,7 +13,7 @@ from document_fixtures import changed
 import pyrometer.rules
 from pyrometer.advice import Advice
 from pyrometer.evidence.evidence import Evidence
-from pyrometer.numerics.report import Gradients, LayerGradient, NonFinite, NumericsReport, Scaling, Spot
+from pyrometer.numerics.report import Gradients, LayerGradient, NonFinite, NumericsReport, Scaling
 from pyrometer.place import Place
 from pyrometer.report import html
 from pyrometer.report.documents import CheckDocument
@@ -58,7 +58,7 @@ def make_numerics() -> NumericsReport:
     return NumericsReport(
         name="net", kind="training", device="cpu", num_steps=4, num_non_finite_steps=1,
         non_finite=NonFinite(
-            step=2, kind="nan", seen_in="head", in_result=True, source="operator", origin=Spot(file="net.py", line=3, op="aten::div")
+            step=2, kind="nan", seen_in="head", in_result=True, source="operator", origin=Place(file="net.py", line=3, op="aten::div")
         ),
         gradients=Gradients(norms=[1.0, 2.0], trend="growing", layers=layers, never=["head.bias"]),
         scaling=Scaling(scales=[65536.0, 32768.0], final_scale=32768.0, skipped=[1]),

@@ -13,7 +13,7 @@ from pyrometer.report.excerpts import Line
 from pyrometer.report.facts.finding_views import FindingView
 from pyrometer.report.facts.findings import stands_alone
 from pyrometer.report.navigation import replaced
-from pyrometer.report.widgets import Place
+from pyrometer.report.widgets import InteractivePart
 
 TOP = 3
 """Findings of which the overview tells."""
@@ -22,7 +22,7 @@ TOP = 3
 class PageParts(NamedTuple):
     """What a page knows beside its chapters."""
 
-    widgets: Sequence[Place]
+    widgets: Sequence[InteractivePart]
     excerpts: Mapping[str, Sequence[Line]]  # by the anchor of a finding
     folded: Mapping[str, str]  # rank: the pages on which all of its chapters are drawn
 
@@ -128,7 +128,7 @@ def attributes(chapter: Chapter, page: PageParts) -> Markup:
     return made + Markup(replaced(chapter.slug, page.widgets, chapter.rank))  # noqa: S704 - our own words
 
 
-def folded_parts(told: Told, widgets: Iterable[Place]) -> dict[str, str]:
+def folded_parts(told: Told, widgets: Iterable[InteractivePart]) -> dict[str, str]:
     """By rank, the pages on which interactive parts stand for all of its chapters."""
     places = list(widgets)
     shown: dict[str, dict[str, bool]] = {}
