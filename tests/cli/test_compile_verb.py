@@ -147,7 +147,7 @@ def test_a_log_tells_the_same_breaks(broken, folder, call):
         (one["id"], one["line"]) for one in document["evidence"]["compiled"]["breaks"]
     ]
     assert found["evidence"]["environment"] is None
-    assert found["cost"]["steady_s"] is None
+    assert found["evidence"]["compiled"]["cost"]["steady_s"] is None
 
 
 @pytest.mark.slow
