@@ -21,9 +21,10 @@ import torch
 from scipy import stats
 
 import pyrometer as pm
-from pyrometer.checkup.options import CheckOptions
-from pyrometer.checkup.workload import check_workload
+from pyrometer.evidence.observe import observe
+from pyrometer.evidence.options import ObserveOptions
 from pyrometer.quantity import format_percent, significant
+from pyrometer.rules.explain import explain
 from pyrometer.rules.finding import Finding
 from pyrometer.workload.loading import load_workload
 from pyrometer.workload.target import parse_target
@@ -96,8 +97,8 @@ def look(folder: str, name: str) -> Row:
     def variant(factory: str) -> Workload:
         return load_workload(parse_target(f"{file}:{factory}"))
 
-    options = CheckOptions(budget_s=BUDGET_S, entries=(file,))
-    found = check_workload(variant("workload"), name, options).findings
+    evidence = observe(variant("workload"), name, ObserveOptions(budget_s=BUDGET_S)).evidence
+    found = explain(evidence, (file,)).findings
     verdict = pm.compare(variant("workload"), variant("fixed"), budget_s=BUDGET_S)
     serious = [one for one in found if one.severity != "info"]
     low = verdict.ci_low if verdict.ci_low is not None else verdict.ratio

@@ -29,7 +29,7 @@ from pyrometer.bench.quantiles import estimate_quantile
 from pyrometer.compiler.costs.record import CacheSummary, CompileCost
 from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.recompiles.record import GuardSummary
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import CompileDocument, TraceDocument
 from pyrometer.report.html import write_report
 from pyrometer.trace.reading.read import read_trace
@@ -88,7 +88,7 @@ def trace_page(name: str, source: Path, folder: Path) -> Path:
     view = view_trace(rank)
     took = time.perf_counter() - start
     document = TraceDocument(target=source.name)  # the drawing alone: analyses add a few static charts
-    path = write_report(document, folder / f"{source.name}.html", Exhibits(traces=[view]))
+    path = write_report(document, folder / f"{source.name}.html", Attachments(traces=[view]))
     drawn = f"{len(view.slices.label):,} of {view.num_slices:,} slices drawn"
     print(f"  {name}: {drawn}, view {took:.2f} s, page {path.stat().st_size / 1e6:.2f} MB", flush=True)
     return path

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyrometer.bench.comparison.verdict import Verdict as Verdict
     from pyrometer.bench.measure import measure as measure
     from pyrometer.bench.measurement import Measurement as Measurement
-    from pyrometer.checkup.diagnose import diagnose as diagnose
     from pyrometer.compiler.budget import CompileBudget as CompileBudget
     from pyrometer.compiler.budget import assert_compile_budget as assert_compile_budget
     from pyrometer.compiler.difference import diff_compile as diff_compile
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from pyrometer.memory.tracking import track_memory as track_memory
     from pyrometer.numerics.report import NumericsReport as NumericsReport
     from pyrometer.numerics.watch import watch_numerics as watch_numerics
+    from pyrometer.rules.diagnose import diagnose as diagnose
     from pyrometer.rules.diagnosis import Diagnosis as Diagnosis
     from pyrometer.rules.finding import Finding as Finding
     from pyrometer.rules.settings import RuleSettings as RuleSettings
@@ -121,7 +121,7 @@ _HOMES = {
     "calibrate": "pyrometer.bench.calibrate",
     "compare": "pyrometer.bench.comparison.compare",
     "compare_many": "pyrometer.bench.comparison.compare",
-    "diagnose": "pyrometer.checkup.diagnose",
+    "diagnose": "pyrometer.rules.diagnose",
     "diff_compile": "pyrometer.compiler.difference",
     "diff_memory": "pyrometer.memory.difference",
     "diff_snapshots": "pyrometer.memory.snapshots.difference",

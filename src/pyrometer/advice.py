@@ -59,12 +59,14 @@ class Advice(Record, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What to do and what that changes, as whole sentences.
+        """What to do and what that changes, or else why, as whole sentences.
 
         >>> Advice(slug="pin-memory", title="pin the batches", effect="copies need not be waited for", fix_class="exact").text
         'Pin the batches: copies need not be waited for.'
         """
-        return sentence(f"{self.title}: {self.effect}" if self.effect else self.title)
+        if self.effect:
+            return sentence(f"{self.title}: {self.effect}")
+        return f"{sentence(self.title)} {sentence(self.why)}".strip()
 
     @property
     def saves_bytes(self) -> Bytes:

@@ -40,6 +40,21 @@ class Place(Record, frozen=True, kw_only=True):
     rank: int | None = None
 
     @property
+    def path(self) -> str:
+        """The file; empty where it is not known."""
+        return self.file or ""
+
+    @property
+    def line_number(self) -> int:
+        """The line; 0 where it is not known."""
+        return self.line or 0
+
+    @property
+    def function_name(self) -> str:
+        """The function; empty where it is not known."""
+        return self.function or ""
+
+    @property
     def text(self) -> str:
         """`file:line`, as editors understand it; the file alone without a line, empty without a file."""
-        return (self.file or "") if self.line is None else f"{self.file or ''}:{self.line}"
+        return self.path if self.line is None else f"{self.path}:{self.line}"

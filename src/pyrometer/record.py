@@ -56,35 +56,6 @@ def show_in_notebooks(load: Callable[[], NotebookView]) -> None:
     _load_view = load
 
 
-def joined(name: str, head: type[Record], body: type[Record], text: str) -> type[Record]:
-    """A record with the fields of two, since records cannot have two bases; it is a kind of `head`.
-
-    >>> class Head(Record, frozen=True, kw_only=True):
-    ...     run_id: str | None = None
-    >>> class Body(Record, frozen=True, kw_only=True):
-    ...     x_s: float
-    >>> to_json(joined("Both", Head, Body, "Both.")(run_id="a", x_s=1.5))
-    b'{"run_id":"a","x_s":1.5}'
-    """
-    fields = [(field.name, field.type, _default(field)) for field in msgspec.structs.fields(body)]
-    made: Any = msgspec.defstruct(
-        name,
-        fields,
-        bases=(head,),
-        frozen=True,
-        kw_only=True,
-        module=head.__module__,
-        namespace={"__doc__": text},
-    )
-    return made  # type: ignore[no-any-return]
-
-
-def _default(field: msgspec.structs.FieldInfo) -> Any:
-    if field.default_factory is not msgspec.NODEFAULT:
-        return msgspec.field(default_factory=field.default_factory)
-    return msgspec.field() if field.default is msgspec.NODEFAULT else msgspec.field(default=field.default)
-
-
 def doc(text: str) -> msgspec.Meta:
     """What a field means, for readers of the JSON Schema; it stands in the field's `Annotated` type."""
     return msgspec.Meta(description=text)

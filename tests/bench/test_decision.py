@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyrometer.bench.comparison.decision import THOROUGH_LOOKS, Rule, decide
+from pyrometer.bench.comparison.decision import THOROUGH_LOOKS, DecisionRule, decide
 from pyrometer.bench.comparison.pairing import blocks_needed, drifts, hodges_lehmann
 from pyrometer.errors import InputError
 
@@ -49,7 +49,9 @@ def blocks_of(kind: str, n: int, effect: float, rng: np.random.Generator) -> np.
     return np.array(out)
 
 
-def verdict_of(kind: str, effect: float, rng: np.random.Generator, rule: Rule) -> tuple[str, float, float]:
+def verdict_of(
+    kind: str, effect: float, rng: np.random.Generator, rule: DecisionRule
+) -> tuple[str, float, float]:
     log_ratios = blocks_of(kind, rule.looks[-1], effect, rng)
     for look in rule.looks:
         decision = decide(log_ratios[:look], rule)
@@ -61,7 +63,7 @@ def verdict_of(kind: str, effect: float, rng: np.random.Generator, rule: Rule) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_identical_programs_are_never_told_apart(kind):
     rng = np.random.default_rng(5)
-    outcomes = [verdict_of(kind, 0.0, rng, Rule())[0] for _ in range(600)]
+    outcomes = [verdict_of(kind, 0.0, rng, DecisionRule())[0] for _ in range(600)]
     wrong = sum(o in {"faster", "slower"} for o in outcomes)
     # One per cent nominal; nine of 600 is three standard errors above the half per cent that the rule achieves.
     assert wrong <= 9, f"{wrong} of 600"
@@ -70,7 +72,7 @@ def test_identical_programs_are_never_told_apart(kind):
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "bimodal"])
 def test_a_true_ten_percent_is_found(kind):
     rng = np.random.default_rng(6)
-    outcomes = [verdict_of(kind, math.log(1.10), rng, Rule())[0] for _ in range(60)]
+    outcomes = [verdict_of(kind, math.log(1.10), rng, DecisionRule())[0] for _ in range(60)]
     assert outcomes.count("slower") >= 57
     assert "faster" not in outcomes
     assert "same" not in outcomes
@@ -82,14 +84,14 @@ def test_the_interval_covers_the_true_ratio(kind, effect):
     rng = np.random.default_rng(9)
     hits = 0
     for _ in range(200):
-        _, low, high = verdict_of(kind, effect, rng, Rule())
+        _, low, high = verdict_of(kind, effect, rng, DecisionRule())
         hits += low <= effect <= high
     assert hits / 200 >= 0.97
 
 
 def test_an_effect_outside_the_margin_is_never_called_the_same():
     rng = np.random.default_rng(10)
-    rule = Rule(margin=0.01, looks=THOROUGH_LOOKS)
+    rule = DecisionRule(margin=0.01, looks=THOROUGH_LOOKS)
     outcomes = [verdict_of("independent", math.log(1.02), rng, rule)[0] for _ in range(60)]
     assert "same" not in outcomes
 
@@ -100,13 +102,13 @@ def test_fixed_alternation_resonates_where_mirrored_coin_flips_do_not():
     noise = series("alternating", 400, rng)
     naive = noise[1::2] - noise[0::2]
     assert hodges_lehmann(naive, 0.01)[1] > 0.1
-    assert decide(blocks_of("alternating", 100, 0.0, rng), Rule()).outcome != "slower"
+    assert decide(blocks_of("alternating", 100, 0.0, rng), DecisionRule()).outcome != "slower"
 
 
 def test_a_drifting_effect_is_not_decided():
     rng = np.random.default_rng(2)
     ramp = rng.normal(0, 0.01, 160) + np.linspace(0.0, 0.5, 160)
-    decision = decide(ramp, Rule())
+    decision = decide(ramp, DecisionRule())
     assert decision.drifting
     assert decision.outcome is None
 
@@ -115,14 +117,14 @@ def test_a_start_that_drifts_is_dropped_and_the_rest_decided():
     rng = np.random.default_rng(2)
     blocks = rng.normal(math.log(1.2), 0.01, 90)
     blocks[:20] += 0.5
-    decision = decide(blocks, Rule())
+    decision = decide(blocks, DecisionRule())
     assert decision.used == 60
     assert decision.outcome == "slower"
     assert math.exp(decision.estimate) == pytest.approx(1.2, rel=0.01)
 
 
 def test_too_few_blocks_have_no_interval():
-    decision = decide(np.array([0.5, 0.5, 0.5]), Rule())
+    decision = decide(np.array([0.5, 0.5, 0.5]), DecisionRule())
     assert decision.outcome is None
     assert math.isinf(decision.high)
 
@@ -132,18 +134,18 @@ def test_too_few_blocks_have_no_interval():
 )
 def test_a_rule_that_makes_no_sense_is_refused(field, value):
     with pytest.raises(InputError, match=f"{field}: got {value}"):
-        Rule(**{field: value})
+        DecisionRule(**{field: value})
 
 
 def test_a_narrow_margin_lowers_the_smallest_effect():
-    assert Rule(margin=0.01).smallest_effect == pytest.approx(0.004)
-    assert Rule().smallest_effect == pytest.approx(0.02)
+    assert DecisionRule(margin=0.01).smallest_effect == pytest.approx(0.004)
+    assert DecisionRule().smallest_effect == pytest.approx(0.02)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=60))
 def test_swapping_the_sides_mirrors_the_decision(values):
     blocks = np.array(values)
-    ahead, behind = decide(blocks, Rule()), decide(-blocks, Rule())
+    ahead, behind = decide(blocks, DecisionRule()), decide(-blocks, DecisionRule())
     assert ahead.estimate == pytest.approx(-behind.estimate, abs=1e-12)
     assert ahead.low == pytest.approx(-behind.high, abs=1e-12)
     mirror = {"slower": "faster", "faster": "slower"}

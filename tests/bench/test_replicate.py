@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyrometer.bench.comparison import replicate as module
-from pyrometer.bench.comparison.decision import Rule
+from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.replicate import (
     LOOKS,
     ProcessBlocks,
@@ -20,12 +20,12 @@ from pyrometer.bench.comparison.verdict import sentence
 from pyrometer.errors import InputError, TargetError, UserProgramError
 from pyrometer.workload.target import parse_target
 
-RULE = Rule(looks=LOOKS)
+RULE = DecisionRule(looks=LOOKS)
 LAYOUT_SD = 0.017
 """How far identical processes differ, in ln ratio; measured on a shared two-core machine."""
 
 
-def staged(estimates: np.ndarray, rule: Rule = RULE):
+def staged(estimates: np.ndarray, rule: DecisionRule = RULE):
     for look in rule.looks:
         decision = decide_processes(estimates[:look], rule)
         if decision.outcome:
@@ -98,7 +98,7 @@ def test_as_many_processes_as_are_said_to_be_needed_mostly_decide():
         first = rng.normal(0.0, 0.05, 12)
         needed = processes_needed(first, RULE)
         assert needed > 12
-        rule = Rule(looks=(needed,))
+        rule = DecisionRule(looks=(needed,))
         decided += (
             decide_processes(np.concatenate([first, rng.normal(0.0, 0.05, needed - 12)]), rule).outcome
             is not None

@@ -32,7 +32,7 @@ def save(measured: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         **options: Any,
     ) -> Run:
         run = measured.measured_run(*arguments, **options)
-        run.document["measurement"] |= figures or {}
+        run.document["evidence"]["measurement"] |= figures or {}
         run.document.update(more or {})
         return store.save(run)
 
@@ -103,7 +103,14 @@ def test_nothing_is_claimed_where_intervals_overlap(save, compare):
 
 
 def test_what_limits_the_trust_in_a_side_is_named(save, compare, tmp_path):
-    caveats = [{"code": code, "message": f"{code} seen", "hint": "run longer"} for code in ("drift", "load")]
+    caveats = [
+        {
+            "code": code,
+            "message": f"{code} seen",
+            "advice": {"slug": code, "title": "run longer", "fix_class": "exact"},
+        }
+        for code in ("drift", "load")
+    ]
     a, b = save(0.002, figures={"warnings": caveats}), save(0.001, age_s=60)
     out = compare(a, b, "-o", str(tmp_path / "page.html"))
     for text in (out, (tmp_path / "page.html").read_text(encoding="utf-8")):
@@ -114,7 +121,15 @@ def test_what_limits_the_trust_in_a_side_is_named(save, compare, tmp_path):
 
 def test_only_what_both_runs_looked_at_is_compared(save, compare):
     phases = [{"name": "forward", "mean_s": 0.001, "median_s": 0.001, "share": 1.0}]
-    out = compare(save(age_s=60, kind="check", more={"findings": [], "phases": phases}), save())
+    out = compare(
+        save(
+            age_s=60,
+            kind="check",
+            figures={"phases": phases},
+            more={"diagnosis": {"target": "", "findings": [], "reading": []}},
+        ),
+        save(),
+    )
     assert "Phases" not in out
     assert "Findings" not in out
     assert "gone" not in out

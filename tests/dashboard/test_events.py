@@ -54,7 +54,7 @@ def test_it_begins_with_what_is(save, server):
     with server.client.stream("GET", "/events") as answer:
         said = messages(answer)
         assert next(said) == ("runs", {"newest": run.id, "total": 1})
-        assert next(said) == ("running", {"schema_version": 1, "running": []})
+        assert next(said) == ("running", {"schema_version": 2, "running": []})
 
 
 def test_a_run_that_is_stored_is_told_also_in_a_store_that_comes_later(stream, save, folder):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from pyrometer.dashboard.index import PAGE_SIZE
-from pyrometer.report.attachments import ARTIFACT, Exhibits, pack
+from pyrometer.report.attachments import ARTIFACT, Attachments, pack
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
 
@@ -71,12 +71,18 @@ def test_a_search_for_the_code_of_a_rule_finds_the_runs_with_its_findings(server
     from pyrometer.store.store import Store
 
     found = {"code": "PYR101", "name": "item-in-hot-loop", "severity": "warning"}
-    with_it = save(document={"findings": [found], "target": "model.py:work"}, age_s=60)
-    save(document={"findings": [], "advice": 'not "code":"PYR1012" nor PYR101', "target": "model.py:work"})
+    with_it = save(document={"diagnosis": {"findings": [found]}, "target": "model.py:work"}, age_s=60)
+    save(
+        document={
+            "diagnosis": {"findings": []},
+            "advice": 'not "code":"PYR1012" nor PYR101',
+            "target": "model.py:work",
+        }
+    )
     assert ids_in(server.get("/?q=PYR101").text) == [with_it.id]
     assert ids_in(server.get("/?q=model.py+pyr101").text) == [with_it.id]
     assert ids_in(server.get("/?q=PYR102").text) == []
-    later = save(document={"findings": [found], "target": "model.py:work"})
+    later = save(document={"diagnosis": {"findings": [found]}, "target": "model.py:work"})
     assert ids_in(server.get("/?q=PYR101").text) == [later.id, with_it.id]
     Store.open(folder).delete([with_it.id])
     assert ids_in(server.get("/?q=PYR101").text) == [later.id]
@@ -133,8 +139,8 @@ def test_a_report_is_the_page_that_export_writes_with_a_way_back(server, save):
     assert server.get("/runs/last").text == shown
 
 
-def test_a_report_draws_its_exhibits_and_does_without_damaged_ones(server, save):
-    sound = save(artifacts={ARTIFACT: pack(Exhibits())})
+def test_a_report_draws_its_attachments_and_does_without_damaged_ones(server, save):
+    sound = save(artifacts={ARTIFACT: pack(Attachments())})
     damaged = save(artifacts={ARTIFACT: b"\x1f\x8b nothing"})
     assert server.get(f"/runs/{sound.id}").status_code == 200
     assert "2.00 ms" in server.get(f"/runs/{damaged.id}").text
@@ -367,14 +373,14 @@ def test_a_damaged_row_costs_its_own_row_only(server, save, folder):
 
 
 def test_an_error_of_our_own_is_one_sentence(server, save, monkeypatch, capfd):
-    from pyrometer.dashboard.stored import Shelf
+    from pyrometer.dashboard.stored import StoredRuns
 
     save()
 
-    def breaks(_shelf):
+    def breaks(_runs):
         raise RuntimeError("boom \x1b[31m")
 
-    monkeypatch.setattr(Shelf, "listing", breaks)
+    monkeypatch.setattr(StoredRuns, "listing", breaks)
     page = server.get("/")
     assert page.status_code == 500
     assert "internal fault, RuntimeError: boom" in page.text

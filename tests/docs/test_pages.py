@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import click
 import pytest
 
-from pyrometer.bench.quality import Doubt
+from pyrometer.bench.quality import CaveatCode
 from pyrometer.cli.main import VERBS, Verbs, cli
 from pyrometer.report.schema import DOCUMENTS, schema_of
 from pyrometer.settings import _KEYS
@@ -125,7 +125,7 @@ def test_every_flag_is_documented():
 
 def test_every_caveat_is_documented():
     listed = re.findall(r"^\| `(\w+)` \|", text_of(ROOT / "docs" / "caveats.md"), re.MULTILINE)
-    assert sorted(listed) == sorted(doubt.value for doubt in Doubt)
+    assert sorted(listed) == sorted(doubt.value for doubt in CaveatCode)
 
 
 def test_every_setting_is_documented():

@@ -109,7 +109,7 @@ def test_forest_has_a_dot_per_block_and_a_row_per_ratio(documents):
 
 
 def test_memory_needs_two_values(perception):
-    memory = perception.memory
+    memory = perception.measurement.memory
     assert memory_line(msgspec.structs.replace(memory, steps=[1], series_bytes=[5])) is None
     assert "peak 683 MiB" in memory_line(memory)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCost, PhaseTree
 from pyrometer.compiler.inspection.record import GraphRuntime, Runtime
@@ -27,21 +28,20 @@ COST = CompileCost(
 
 def document(cost: CompileCost = COST, runtime: Runtime | None = None) -> CompileDocument:
     compiled = Compilation(compile_id="0/0", function="forward", file="model.py", line=9, outcome="compiled")
-    return CompileDocument(
-        target="model.py:work", graphs=1, frames=1, skipped_frames=0, breaks=[], recompiles=[], limit_reached=False,
+    return document_of(CompileDocument, target="model.py:work", graphs=1, frames=1, skipped_frames=0, breaks=[], recompiles=[], limit_reached=False,
         guards=GuardSummary(), cost=cost, cache=CacheSummary(), artifact_bytes=0, compilations=[compiled], runtime=runtime,
     )  # fmt: skip
 
 
 def facts(found: CompileDocument, slug: str) -> dict[str, tuple[str, str]]:
-    (section,) = (one for one in of_compile.sections(found) if one.slug == slug)
+    (section,) = (one for one in of_compile.sections(found.report) if one.slug == slug)
     return {fact.label: (fact.value, fact.note) for fact in section.facts}
 
 
 def test_without_an_interval_no_ratio_is_told_and_nothing_of_what_is_repaid():
     told = facts(document(), "compiling")
     assert told["has paid"][0] == told["paired with eager"][0] == "not known yet"
-    assert of_compile.headline(document()).endswith("· against eager undecided")
+    assert of_compile.headline(document().report).endswith("· against eager undecided")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_ratio_of_the_headline_stands_among_the_costs_with_its_measurement(o
     assert told["has paid"][0] == paid
     ratio, measurement = told["paired with eager"]
     assert "1.04×" in ratio
-    assert "1.04×" in of_compile.headline(document(cost))
+    assert "1.04×" in of_compile.headline(document(cost).report)
     assert "medians of each" in measurement
 
 
@@ -80,7 +80,7 @@ def test_the_smallest_phases_are_one_part_in_every_drawing():
         phase=[-1, *range(10)], calls=[1] * 11, own_s=[0.0, *phases_s.values()],
     )  # fmt: skip
     compiled = document(msgspec.structs.replace(COST, phases_s=phases_s, tree=tree))
-    bars, nested = compile_content(compiled), phases_content(compiled)
+    bars, nested = compile_content(compiled.report), phases_content(compiled.report)
     assert bars.phases == [*list(phases_s)[:8], REST]
     assert bars.totals_s[-1] == pytest.approx(1.0 + 2.0)
     assert len(set(bars.slots)) == len(bars.slots)

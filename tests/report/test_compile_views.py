@@ -11,14 +11,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from document_fixtures import document_of
 from markdown_it import MarkdownIt
 from rich.console import Console
 
+from pyrometer.advice import Advice
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.cell import OutputError
 from pyrometer.compiler.advice.levers import mark_dynamic
-from pyrometer.compiler.advice.record import RewriteTrial, TriedRewrite
-from pyrometer.compiler.breaks.record import Break, Rewrite, SkippedFrame
+from pyrometer.compiler.advice.record import RewriteTrial
+from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.costs.record import (
     CacheEvent,
     CacheSummary,
@@ -30,7 +32,6 @@ from pyrometer.compiler.costs.record import (
 from pyrometer.compiler.fusion.record import Folding, FusedGroup, MemoryPlan, NotFused
 from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.inspection.record import Evaluation, GraphRuntime, ModeResult, Runtime, SilentEager
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompiles.record import (
     ChangedInput,
     FrameGuards,
@@ -41,6 +42,7 @@ from pyrometer.compiler.recompiles.record import (
     StrictGuard,
 )
 from pyrometer.compiler.report import CompileReport
+from pyrometer.place import Place
 from pyrometer.record import from_dict, to_dict
 from pyrometer.report import html, markdown, terminal
 from pyrometer.report.documents import CompileDocument
@@ -71,17 +73,20 @@ def report(text: str = "", **changes: Any) -> CompileReport:
                 compile_ids=["0/0", "0/1"],
                 lost_ops=7,
                 advice=[
-                    Rewrite(
+                    Advice(
+                        slug="choose-with-torch-where",
                         title=f"Choose with torch.where{text}",
                         why=f"Both sides are cheap.{text}",
-                        before=f"if scores.max() > 1:\n    scores = scores / 2{text}",
-                        after=f"scores = torch.where(scores.max() > 1, scores / 2, scores){text}",
+                        replaces=f"if scores.max() > 1:\n    scores = scores / 2{text}",
+                        rewrite=f"scores = torch.where(scores.max() > 1, scores / 2, scores){text}",
+                        fix_class="exact",
                     ),
-                    Rewrite(
+                    Advice(
+                        slug="keep-the-scalar-in-the-graph",
                         title="Keep the scalar in the graph",
                         why="Nothing has to be rewritten.",
-                        setting="torch._dynamo.config.capture_scalar_outputs = True",
-                        exactness="semantic",
+                        rewrite="torch._dynamo.config.capture_scalar_outputs = True",
+                        fix_class="semantic",
                     ),
                 ],
             ),
@@ -314,7 +319,8 @@ def report(text: str = "", **changes: Any) -> CompileReport:
 
 def document(found: CompileReport, target: str = "model.py:workload") -> CompileDocument:
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return CompileDocument(
+    return document_of(
+        CompileDocument,
         target=target,
         tool_version="0.1.0",
         run_id="r7k2m9",
@@ -409,7 +415,15 @@ def test_a_fence_in_the_source_does_not_end_the_block():
         breaks=[
             msgspec.structs.replace(
                 report().breaks[0],
-                advice=[Rewrite(title="t", why="w", after="x = '''\n```\n<img src=x>\n'''")],
+                advice=[
+                    Advice(
+                        slug="t",
+                        title="t",
+                        why="w",
+                        rewrite="x = '''\n```\n<img src=x>\n'''",
+                        fix_class="exact",
+                    )
+                ],
             )
         ]
     )
@@ -464,7 +478,7 @@ def test_what_failed_is_not_said_to_run_eagerly():
 
 def test_rewrites_that_were_tried_say_what_came_of_it():
     tried = RewriteTrial(
-        rewrites=[TriedRewrite(file="model.py", line=41, title="select with torch.where", before="a", after="b")],
+        rewrites=[Advice(slug="s", title="select with torch.where", replaces="a", rewrite="b", fix_class="exact", where=Place(file="model.py", line=41))],
         breaks_before=2,
         breaks_after=0,
         error=report().error,

@@ -7,12 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from document_fixtures import changed
 
 import pyrometer.rules
 from pyrometer.advice import Advice
-from pyrometer.numerics.report import Gradients, LayerGradient, NonFinite, NumericsReport, Scaling, Spot
+from pyrometer.evidence.evidence import Evidence
+from pyrometer.numerics.report import Gradients, LayerGradient, NonFinite, NumericsReport, Scaling
 from pyrometer.place import Place
 from pyrometer.report import html
 from pyrometer.report.documents import CheckDocument
@@ -22,7 +23,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.workload.program.record import InputTensor, OptimizerFact, Program
 
 RULES = Path(pyrometer.rules.__file__).parent
-PARTS = "|".join([*CheckDocument.__struct_fields__, "job"])
+PARTS = "|".join(Evidence.__struct_fields__)
 POINTER = re.compile(rf"/({PARTS})(/|$)")
 
 
@@ -57,7 +58,7 @@ def make_numerics() -> NumericsReport:
     return NumericsReport(
         name="net", kind="training", device="cpu", num_steps=4, num_non_finite_steps=1,
         non_finite=NonFinite(
-            step=2, kind="nan", seen_in="head", in_result=True, source="operator", origin=Spot(file="net.py", line=3, op="aten::div")
+            step=2, kind="nan", seen_in="head", in_result=True, source="operator", origin=Place(file="net.py", line=3, op="aten::div")
         ),
         gradients=Gradients(norms=[1.0, 2.0], trend="growing", layers=layers, never=["head.bias"]),
         scaling=Scaling(scales=[65536.0, 32768.0], final_scale=32768.0, skipped=[1]),
@@ -73,7 +74,7 @@ def finding(link: str) -> Finding:
 
 def diagnosed(document: CheckDocument, link: str, **more: Any) -> CheckDocument:
     reading = [ReadingStep(question="is it steady?", answer="yes", verdict="fine")]
-    return msgspec.structs.replace(document, findings=[finding(link)], reading=reading, **more)
+    return changed(document, findings=[finding(link)], reading=reading, **more)
 
 
 def test_rules_produce_many_links():
@@ -111,7 +112,7 @@ def test_a_link_to_evidence_that_the_document_does_not_hold_is_left_out(percepti
 
 
 def test_the_chapters_tell_what_was_seen(perception):
-    page = html.page(msgspec.structs.replace(perception, program=make_program(), numerics=make_numerics()))
+    page = html.page(changed(perception, program=make_program(), numerics=make_numerics()))
     for said in (
         "Adam",
         "lr=0.1",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from document_fixtures import changed
 
 from pyrometer.advice import Advice
 from pyrometer.place import Place
 from pyrometer.report import html
-from pyrometer.report.attachments import Exhibits, SourceText, pack, unpack
+from pyrometer.report.attachments import Attachments, SourceText, pack, unpack
 from pyrometer.report.documents import CheckDocument
 from pyrometer.report.excerpts import AROUND, MOST_OF_FUNCTION, excerpt
 from pyrometer.report.sources import functions_at, read_sources
@@ -44,7 +44,7 @@ def check(plain: CheckDocument, file: Path, *lines: int) -> CheckDocument:
         for line in lines
     ]  # fmt: skip
     reading = [ReadingStep(question="does it wait?", answer="yes", verdict="fine")]
-    return msgspec.structs.replace(plain, findings=findings, reading=reading)
+    return changed(plain, findings=findings, reading=reading)
 
 
 def shown(file: Path, document: CheckDocument, line: int) -> list[tuple[Any, bool]]:
@@ -110,12 +110,12 @@ def test_only_what_was_kept_is_shown():
 
 def test_functions_are_kept_with_a_run(program, perception):
     sources = read_sources(check(perception, program, 30))
-    assert unpack(pack(Exhibits(sources=sources))).sources == sources
+    assert unpack(pack(Attachments(sources=sources))).sources == sources
 
 
 def test_the_page_holds_the_lines_without_its_script(program, perception):
     document = check(perception, program, 30)
-    page = html.page(document, Exhibits(sources=read_sources(document)))
+    page = html.page(document, Attachments(sources=read_sources(document)))
     static = page.partition("<main")[2].partition("<script")[0]
     assert '<span class="marked"><i>30</i>        row_30 = self.rows[30]' in static
     assert f"<i>{HEAD}</i>    def __getitem__(self, item):" in static

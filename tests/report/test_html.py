@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from document_fixtures import changed
 
 from pyrometer.errors import InputError
 from pyrometer.record import from_dict, to_dict
@@ -52,11 +53,16 @@ def poisoned(documents):
     """A document with a measurement, a verdict and a canary wherever a user's text goes."""
     bench = documents["gpu"]
     caveat = documents["bimodal"].measurement.warnings[0]
-    bad = msgspec.structs.replace(caveat, code=CANARY, message=CANARY, hint=f"`{CANARY}` {CANARY}")
+    bad = msgspec.structs.replace(
+        caveat,
+        code=CANARY,
+        message=CANARY,
+        advice=msgspec.structs.replace(caveat.advice, title=f"`{CANARY}` {CANARY}"),
+    )
     measurement = msgspec.structs.replace(
         bench.measurement, name=CANARY, config=CANARY, unit=CANARY, failure=CANARY, warnings=[bad], clock=CANARY,
         phases=[*documents["training"].phases[:1], msgspec.structs.replace(documents["training"].phases[1], name=CANARY)],
-        memory=msgspec.structs.replace(documents["training"].memory, source=CANARY, device=CANARY),
+        memory=msgspec.structs.replace(documents["training"].measurement.memory, source=CANARY, device=CANARY),
     )  # fmt: skip
     verdict = msgspec.structs.replace(
         documents["verdict_undecided"].verdict,
@@ -66,7 +72,7 @@ def poisoned(documents):
         caveats=[bad],
     )
     environment = msgspec.structs.replace(bench.environment, os=CANARY, settings={CANARY: CANARY})
-    return msgspec.structs.replace(
+    return changed(
         bench, target=CANARY, command=[CANARY], run_id=CANARY, created=CANARY, measurement=measurement, verdict=verdict,
         environment=environment,
     )  # fmt: skip
@@ -76,7 +82,7 @@ def test_a_failed_run_looks_like_one(documents):
     found = documents["steady"]
     said = "step 3 raised ValueError: bad <7> (three.py:40)"
     measurement = msgspec.structs.replace(found.measurement, complete=False, failure=said)
-    text = html.page(msgspec.structs.replace(found, measurement=measurement)).partition("<main")[2]
+    text = html.page(changed(found, measurement=measurement)).partition("<main")[2]
     heading = re.sub("<[^>]+>", "", text.partition("<h1")[2].partition("</h1>")[0]).partition(">")[2]
     assert " ".join(heading.split()).startswith("failed in step 3: ValueError (three.py:40)")
     static = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
@@ -171,7 +177,7 @@ def test_page_can_be_turned_back_into_its_document(documents, pages):
     for name, document in documents.items():
         data = data_of(pages[name])
         assert from_dict(kinds.DOCUMENTS[data["kind"]], data["document"]) == document
-    assert data_of(html.page(poisoned(documents)))["document"]["target"] == CANARY
+    assert data_of(html.page(poisoned(documents)))["document"]["evidence"]["target"] == CANARY
 
 
 def test_environment_values_never_appear(documents, monkeypatch):

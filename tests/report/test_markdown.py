@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from document_fixtures import changed
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -52,7 +53,7 @@ def test_untrusted_text_makes_no_markup(documents):
     document = documents["training"]
     measurement = msgspec.structs.replace(document.measurement, name=CANARY, config=CANARY, failure=CANARY)
     script = msgspec.structs.replace(document.script, argv=[CANARY])
-    poisoned = msgspec.structs.replace(document, target=CANARY, measurement=measurement, script=script)
+    poisoned = changed(document, target=CANARY, measurement=measurement, script=script)
     tokens = [
         child for token in READER.parse(text_of(poisoned)) for child in (token, *(token.children or []))
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from document_fixtures import changed, document_of
 from markdown_it import MarkdownIt
 from rich.console import Console
 
@@ -160,7 +161,8 @@ def plan(text: str = "") -> CheckpointPlan:
 
 def document(found: MemoryProfile, **asked: object) -> MemoryDocument:
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return MemoryDocument(
+    return document_of(
+        MemoryDocument,
         target="model.py:workload",
         tool_version="0.1.0",
         run_id="r7k2m9",
@@ -239,7 +241,7 @@ def snapshot(text: str = "") -> SnapshotReport:
 
 def snapshot_document(found: SnapshotReport, **asked: object) -> SnapshotDocument:
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return SnapshotDocument(target="oom.pickle", tool_version="0.1.0", **asked, **fields)
+    return document_of(SnapshotDocument, target="oom.pickle", tool_version="0.1.0", **asked, **fields)
 
 
 def loading(text: str = "") -> LoaderReport:
@@ -353,7 +355,7 @@ def test_text_of_the_program_stays_text(name):
 
 def test_a_check_has_chapters_about_memory_and_data(documents):
     plain = documents["training"]
-    found = msgspec.structs.replace(plain, memory_profile=profile(CANARY), loading=loading(CANARY))
+    found = changed(plain, memory=profile(CANARY), loading=loading(CANARY))
     assert isinstance(found, CheckDocument)
     text = shown(found, width=200)
     assert "peak 330 MiB in backward" in text
@@ -416,5 +418,5 @@ def test_the_overview_tells_where_the_bytes_go_and_what_leaks():
 
 
 def test_memory_in_a_check_stays_on_its_page(documents):
-    page = html.page(msgspec.structs.replace(documents["training"], memory_profile=profile()))
+    page = html.page(changed(documents["training"], memory=profile()))
     assert "overview memory" not in page

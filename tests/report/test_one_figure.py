@@ -10,20 +10,21 @@ from typing import Any
 
 import msgspec
 import pytest
+from document_fixtures import changed, document_of
 from rich.console import Console
 
 from pyrometer.advice import Advice
+from pyrometer.evidence.data_share import data_share, measured_share
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
-from pyrometer.loading.verdict import Evidence as LoadingEvidence
-from pyrometer.loading.verdict import retold, sentence
+from pyrometer.loading.verdict import LoadingFigures, retold, sentence
 from pyrometer.memory.profile import Fit, MemoryProfile, ProcessLevels
 from pyrometer.memory.timeline import Timeline
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes, format_seconds
 from pyrometer.record import to_dict
 from pyrometer.report import html, markdown, terminal
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.chapters.documents import tell
 from pyrometer.report.documents import CheckDocument, TraceDocument
 from pyrometer.report.facts import trace_document as of_trace
@@ -33,7 +34,6 @@ from pyrometer.report.facts.trace_words import median_step
 from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.rules.case import Case
 from pyrometer.rules.data.data_waits import explain
-from pyrometer.rules.data.patterns.shares import data_share, measured_share
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.reading.steps import read_profile
 from pyrometer.trace.jobs.executor import SerialExecutor
@@ -68,7 +68,7 @@ def events() -> Iterator[dict[str, Any]]:
 
 def loader() -> LoaderReport:
     share = DATA_S / STEP_S
-    seen = LoadingEvidence(has_loader=True, num_workers=2, step_s=STEP_S, data_s=DATA_S, worker_busy=0.99)
+    seen = LoadingFigures(has_loader=True, num_workers=2, step_s=STEP_S, data_s=DATA_S, worker_busy=0.99)
     return LoaderReport(
         verdict="starved-steady",
         sentence=sentence(seen),
@@ -105,12 +105,12 @@ def document(documents: dict[str, CheckDocument], report: Any) -> CheckDocument:
     told = data_share(steady.measurement, loader())
     assert told is not None
     heard = retold(loader(), step_s=told.step_s, data_s=told.wait_s)
-    return msgspec.structs.replace(
+    return changed(
         steady,
         trace=report,
         trace_verdict=judge(report, data_share=told.share),
         loading=msgspec.structs.replace(loader(), sentence=heard),
-        memory_profile=profile,
+        memory=profile,
         findings=findings,
         reading=read_profile(evidence, findings),
     )
@@ -135,7 +135,7 @@ def views(document: CheckDocument) -> dict[str, str]:
             markdown.render_document("check", to_dict(document)).replace("\\", "").replace("*", "")
         ),
         "page": flat(re.sub(r"<[^>]+>", " ", page)),
-        "blocks": " ".join(block.content.decode() for block in blocks_of(document, Exhibits())),
+        "blocks": " ".join(block.content.decode() for block in blocks_of(document, Attachments())),
     }
 
 
@@ -155,7 +155,7 @@ def test_the_bar_says_that_it_is_all_traced_steps(views: dict[str, str], view: s
 def test_steps_that_outlast_the_recorded_work_are_not_told_beside_it(report: Any) -> None:
     def told(span_ns: int) -> str:
         one = msgspec.structs.replace(report, span_ns=span_ns)
-        return of_trace.subtitle(TraceDocument(target="a.json", ranks=[one]))
+        return of_trace.subtitle(document_of(TraceDocument, target="a.json", ranks=[one]))
 
     assert "5 steps, median 1.99 ms" in told(report.span_ns)
     assert "median" not in told(1_000_000)

@@ -8,8 +8,8 @@ import json
 import re
 from typing import Any
 
-import msgspec
 import pytest
+from document_fixtures import changed, document_of
 
 from pyrometer.compiler.costs.record import CacheSummary, CompileCost, PassEffect
 from pyrometer.compiler.graphs.record import Graph, GraphNode
@@ -75,7 +75,7 @@ def document_in(page: str) -> tuple[dict[str, Any], bool]:
 @pytest.fixture(scope="module")
 def document(large) -> CompileDocument:
     fields = {name: getattr(large, name) for name in large.__struct_fields__}
-    return CompileDocument(target="examples/perception.py:workload", **fields)
+    return document_of(CompileDocument, target="examples/perception.py:workload", **fields)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_a_page_of_a_large_compilation_is_below_two_megabytes(document, page):
 
 
 def test_a_check_with_a_large_compilation_is_below_two_megabytes(large, documents):
-    page = html.page(msgspec.structs.replace(documents["training"], compiled=large))
+    page = html.page(changed(documents["training"], compiled=large))
     assert len(page.encode()) < MOST_BYTES
 
 

@@ -41,7 +41,7 @@ def test_real_documents_fit(documents):
 
 def test_a_wrong_document_does_not_fit(documents):
     plain = json.loads(to_json(documents["steady"]))
-    plain["measurement"]["median_s"] = "fast"
+    plain["evidence"]["measurement"]["median_s"] = "fast"
     with pytest.raises(jsonschema.ValidationError, match="'fast'"):
         jsonschema.Draft202012Validator(schema_of("check")).validate(plain)
 

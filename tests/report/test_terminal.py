@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from document_fixtures import changed
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
@@ -39,7 +40,7 @@ def view_of(document) -> RenderableType:
 
 
 def with_measurement(documents, measurement) -> RenderableType:
-    return view_of(msgspec.structs.replace(documents["steady"], measurement=measurement))
+    return view_of(changed(documents["steady"], measurement=measurement))
 
 
 def matches_snapshot(name: str, text: str) -> None:
@@ -95,7 +96,7 @@ def test_every_phase_has_its_own_mark(documents):
 def test_untrusted_text_is_neither_markup_nor_an_escape_sequence(documents):
     document = documents["steady"]
     measurement = msgspec.structs.replace(document.measurement, name="[red]net[/red] \x1b[2Jgone\x07")
-    text = shown(view_of(msgspec.structs.replace(document, measurement=measurement)), force_terminal=True)
+    text = shown(view_of(changed(document, measurement=measurement)), force_terminal=True)
     assert "[red]net[/red]" in text
     assert "\x1b[2J" not in text
     assert "\x07" not in text
@@ -104,7 +105,7 @@ def test_untrusted_text_is_neither_markup_nor_an_escape_sequence(documents):
 def test_names_beyond_the_encoding_do_not_fail(documents):
     document = documents["steady"]
     measurement = msgspec.structs.replace(document.measurement, name="感知网络 🔥")
-    text = shown(view_of(msgspec.structs.replace(document, measurement=measurement)), encoding="ascii")
+    text = shown(view_of(changed(document, measurement=measurement)), encoding="ascii")
     assert "????" in text
 
 
@@ -113,7 +114,7 @@ def test_a_failure_is_the_headline_and_the_first_thing_to_do_once(documents):
     measurement = msgspec.structs.replace(
         document.measurement, complete=False, failure="step 37 raised ValueError: bad shape (train.py:40)"
     )
-    text = shown(view_of(msgspec.structs.replace(document, measurement=measurement)))
+    text = shown(view_of(changed(document, measurement=measurement)))
     assert text.startswith("failed in step 37: ValueError (train.py:40)\n")
     assert text.count("step 37 raised ValueError: bad shape") == 1
     assert text.index("Findings") < text.index("Latency")
@@ -133,7 +134,7 @@ def test_nothing_is_called_trustworthy_that_is_not(documents):
     assert "These figures are preliminary" in shown(with_measurement(documents, m))
     verdict = msgspec.structs.replace(documents["verdict_undecided"].verdict, caveats=[])
     assert "What has been seen does not decide it" in shown(
-        view_of(msgspec.structs.replace(documents["verdict_undecided"], verdict=verdict))
+        view_of(changed(documents["verdict_undecided"], verdict=verdict))
     )
 
 
@@ -141,9 +142,7 @@ def test_verdict_without_interval_is_shown(documents):
     verdict = msgspec.structs.replace(
         documents["verdict_undecided"].verdict, ci_low=None, ci_high=None, log_ratios=[]
     )
-    assert "not bounded" in shown(
-        view_of(msgspec.structs.replace(documents["verdict_undecided"], verdict=verdict))
-    )
+    assert "not bounded" in shown(view_of(changed(documents["verdict_undecided"], verdict=verdict)))
 
 
 @pytest.mark.parametrize(("kind", "document"), [("nonsense", {}), ("bench", {}), ("check", {"target": 3})])

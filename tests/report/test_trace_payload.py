@@ -7,8 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
+from document_fixtures import document_of
+
 from pyrometer.record import from_json
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.payloads.block import block_of, element
 from pyrometer.report.payloads.trace import blocks
@@ -32,14 +34,14 @@ def view_of(folder: Path, events: list[dict[str, Any]], rank: int = 0) -> TraceV
 
 def test_one_block_per_rank(tmp_path: Path, perception: Any) -> None:
     views = [view_of(tmp_path, [event("aten::mm", 0, 10 + rank)], rank) for rank in (0, 3)]
-    found = list(blocks(perception, Exhibits(traces=[*views, views[0]])))
+    found = list(blocks(perception, Attachments(traces=[*views, views[0]])))
 
     assert [block.name for block in found] == ["trace/0", "trace/3"]
     assert [from_json(TraceView, block.content) for block in found] == views
 
 
 def test_without_traces_there_is_none(perception: Any) -> None:
-    assert list(blocks(perception, Exhibits())) == []
+    assert list(blocks(perception, Attachments())) == []
 
 
 def test_slices_travel_in_few_bytes(tmp_path: Path) -> None:
@@ -67,6 +69,8 @@ def test_a_comparison_has_a_block_per_side_though_both_are_of_one_rank(tmp_path:
         confidence=0.95,
         margin=0.05,
     )
-    found = blocks(TraceDocument(target="a against b", diff=diff), Exhibits(traces=[view, view]))
+    found = blocks(
+        document_of(TraceDocument, target="a against b", diff=diff), Attachments(traces=[view, view])
+    )
 
     assert [block.name for block in found] == ["trace/before", "trace/after"]

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from document_fixtures import changed, document_of
 from markdown_it import MarkdownIt
 from rich.console import Console, RenderableType
 
@@ -153,8 +154,8 @@ class Writer:
 def of_files(*paths: Path, target: str) -> TraceDocument:
     found = report_files(list(paths), executor=SerialExecutor())
     ranks = [msgspec.structs.replace(report, path=Path(report.path).name) for report in found.ranks]
-    return TraceDocument(
-        target=target, verdict=judge_all(ranks, found.job), ranks=ranks, job=found.job, **HEAD
+    return document_of(
+        TraceDocument, target=target, verdict=judge_all(ranks, found.job), ranks=ranks, job=found.job, **HEAD
     )
 
 
@@ -173,7 +174,7 @@ def poisoned(folder: Path) -> TraceDocument:
             writer.step(number, late_us=50 * rank)
         paths.append(writer.write(folder / f"poisoned{rank}.json"))
     (folder / "bad.json").write_text(CANARY)
-    return msgspec.structs.replace(of_files(*paths, folder / "bad.json", target=CANARY), command=[CANARY])
+    return changed(of_files(*paths, folder / "bad.json", target=CANARY), command=[CANARY])
 
 
 @pytest.fixture(scope="module")
@@ -195,9 +196,11 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TraceDocument]
         "gpu": of_files(gpu, target="gpu.json"),
         "host": of_files(steps("host", device=False), target="host.json"),
         "job": of_files(*ranks, target="rank0.json rank1.json rank2.json"),
-        "diff": TraceDocument(
+        "diff": document_of(
+            TraceDocument,
             target="gpu.json against slower.json",
-            ranks=[report_rank(a), report_rank(b)],
+            before=report_rank(a),
+            trace=report_rank(b),
             diff=diff_traces(a, b),
             **HEAD,
         ),
@@ -213,9 +216,7 @@ def checked(documents: dict[str, CheckDocument], traced: dict[str, TraceDocument
     """A check of a workload that also traced a few steps."""
     report = traced["host"].ranks[0]
     note = "operators are not compared with what this machine can do"
-    return msgspec.structs.replace(
-        documents["steady"], trace=report, trace_verdict=judge(report), notes=[note]
-    )
+    return changed(documents["steady"], trace=report, trace_verdict=judge(report), notes=[note])
 
 
 def shown(view: RenderableType, *, width: int = 100, encoding: str = "utf-8") -> str:
@@ -273,7 +274,7 @@ def test_the_answer_comes_first(traced: dict[str, TraceDocument], checked: Check
         said = (
             document.diff.sentence
             if document.diff is not None
-            else document.verdict and document.verdict.sentence
+            else document.trace_verdict and document.trace_verdict.sentence
         )
         assert first.rstrip() == (said or "").rstrip()
         assert text_of(document).lstrip("# ").startswith(text_of(document).lstrip("# ")[:20])

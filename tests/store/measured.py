@@ -86,7 +86,10 @@ def measured_run(
     """
     taken_on = ENVIRONMENT | (environment or {})
     figures = None if median_s is None else measurement(median_s)
-    plain = {"schema_version": 1, "target": target, "environment": taken_on, "measurement": figures}
+    plain = {
+        "schema_version": 2,
+        "evidence": {"target": target, "environment": taken_on, "measurement": figures},
+    }
     return new_run(
         kind,
         target,

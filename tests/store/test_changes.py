@@ -10,6 +10,8 @@ from pyrometer.record import to_dict
 from pyrometer.rules.finding import Finding
 from pyrometer.store.changes import changes_of
 
+READING = [{"question": "is it steady?"}]
+
 
 def finding(code: str, line: int, file: str = "train.py") -> dict:
     return to_dict(
@@ -30,22 +32,32 @@ def phase(name: str, mean_s: float) -> dict:
 
 
 def test_parts_are_laid_beside_each_other_in_the_order_of_the_first(make_run):
-    a = make_run(document={"phases": [phase("data", 0.2), phase("forward", 0.1)]})
-    b = make_run(document={"phases": [phase("forward", 0.1), phase("rest", 0.05)]})
+    a = make_run(
+        document={"evidence": {"measurement": {"phases": [phase("data", 0.2), phase("forward", 0.1)]}}}
+    )
+    b = make_run(
+        document={"evidence": {"measurement": {"phases": [phase("forward", 0.1), phase("rest", 0.05)]}}}
+    )
     found = [(one.name, one.a, one.b) for one in changes_of(a, b).phases_s]
     assert found == [("data", 0.2, 0.0), ("forward", 0.1, 0.1), ("rest", 0.0, 0.05)]
 
 
 def test_traced_parts_are_shares_of_their_own_whole(make_run):
-    a = make_run(document={"trace": {"breakdown_ns": {"host": 300, "data": 100}}})
-    b = make_run(document={"trace": {"breakdown_ns": {"host": 10}}})
+    a = make_run(document={"evidence": {"trace": {"breakdown_ns": {"host": 300, "data": 100}}}})
+    b = make_run(document={"evidence": {"trace": {"breakdown_ns": {"host": 10}}}})
     found = {one.name: (one.a, one.b) for one in changes_of(a, b).parts}
     assert found == {"host": (0.75, 1.0), "data": (0.25, 0.0)}
 
 
 def test_a_finding_that_moved_to_another_line_is_the_same(make_run):
-    a = make_run(document={"findings": [finding("PYR101", 3), finding("PYR301", 9)]})
-    b = make_run(document={"findings": [finding("PYR101", 30), finding("PYR102", 9)]})
+    a = make_run(
+        document={"diagnosis": {"findings": [finding("PYR101", 3), finding("PYR301", 9)], "reading": READING}}
+    )
+    b = make_run(
+        document={
+            "diagnosis": {"findings": [finding("PYR101", 30), finding("PYR102", 9)], "reading": READING}
+        }
+    )
     found = changes_of(a, b)
     assert [one.code for one in found.findings_gone] == ["PYR301"]
     assert [one.code for one in found.findings_new] == ["PYR102"]
@@ -53,8 +65,10 @@ def test_a_finding_that_moved_to_another_line_is_the_same(make_run):
 
 
 def test_the_same_rule_in_another_file_is_another_finding(make_run):
-    a = make_run(document={"findings": [finding("PYR101", 3)]})
-    b = make_run(document={"findings": [finding("PYR101", 3, file="eval.py")]})
+    a = make_run(document={"diagnosis": {"findings": [finding("PYR101", 3)], "reading": READING}})
+    b = make_run(
+        document={"diagnosis": {"findings": [finding("PYR101", 3, file="eval.py")], "reading": READING}}
+    )
     assert changes_of(a, b).num_findings_kept == 0
 
 
@@ -67,14 +81,14 @@ def test_settings_that_differ_are_named_with_both_values(make_run):
 
 
 def test_counts_of_a_compilation(make_run):
-    a = make_run(document={"compiled": {"graphs": 3, "breaks": [{}, {}], "recompiles": []}})
-    b = make_run(document={"compiled": {"graphs": 2, "breaks": [{}], "recompiles": []}})
+    a = make_run(document={"evidence": {"compiled": {"graphs": 3, "breaks": [{}, {}], "recompiles": []}}})
+    b = make_run(document={"evidence": {"compiled": {"graphs": 2, "breaks": [{}], "recompiles": []}}})
     found = {one.name: (one.a, one.b) for one in changes_of(a, b).compiled}
     assert found == {"graphs": (3, 2), "graph breaks": (2, 1), "recompilations": (0, 0)}
 
 
 def test_what_one_side_did_not_look_at_has_not_changed(make_run):
-    b = make_run(document={"compiled": {"graphs": 2, "breaks": [{}], "recompiles": []}})
+    b = make_run(document={"evidence": {"compiled": {"graphs": 2, "breaks": [{}], "recompiles": []}}})
     assert changes_of(make_run(), b).compiled == []
 
 

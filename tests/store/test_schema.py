@@ -38,7 +38,7 @@ CREATE TABLE artifacts (
 
 def write_version_1(folder: Path) -> None:
     folder.mkdir()
-    measured = {"measurement": {"median_s": 0.5, "ci_low_s": 0.4, "ci_high_s": 0.6}}
+    measured = {"schema_version": 1, "measurement": {"median_s": 0.5, "ci_low_s": 0.4, "ci_high_s": 0.6}}
     rows = [
         ("20260101-000000-aaaaaa", "2026-01-01T00:00:00.000000Z", "bench", "a.py:f", measured),
         ("20260102-000000-bbbbbb", "2026-01-02T00:00:00.000000Z", "calibration", "", {"peaks": {}}),

@@ -13,7 +13,7 @@ from pyrometer.store.store import Store
 
 def test_what_was_saved_is_loaded(store: Store, make_run):
     document = {
-        "measurement": {"median_s": 0.002, "ci_low_s": 0.0019, "ci_high_s": 0.0021},
+        "evidence": {"measurement": {"median_s": 0.002, "ci_low_s": 0.0019, "ci_high_s": 0.0021}},
         "text": "größer 🔥",
         "none": None,
     }
@@ -82,15 +82,16 @@ def test_runs_are_listed_newest_first_and_filtered(store: Store, make_run):
 
 
 def test_a_failed_run_is_listed_as_one_and_never_by_its_time(store: Store, make_run):
-    failed = {
-        "measurement": {
-            "median_s": 0.0783,
-            "num_samples": 1,
-            "failure": "step 3 raised ValueError: bad (three.py:40)",
-        }
+    measurement = {
+        "median_s": 0.0783,
+        "num_samples": 1,
+        "failure": "step 3 raised ValueError: bad (three.py:40)",
     }
+    failed = {"evidence": {"measurement": measurement}}
     store.save(make_run(kind="check", document=failed, age_s=2))
-    store.save(make_run(kind="check", document={"measurement": None, "script": {"exit_code": 1}}))
+    store.save(
+        make_run(kind="check", document={"evidence": {"measurement": None, "script": {"exit_code": 1}}})
+    )
     assert [run.headline for run in store.runs()] == [
         "failed: the script ended with exit status 1",
         "failed in step 3: ValueError (three.py:40)",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from document_fixtures import document_of
 
 torch = pytest.importorskip("torch")
 
@@ -204,7 +205,7 @@ def test_shares_are_shares(seen: Callable[..., Seen], name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_answer_comes_first_in_words(seen: Callable[..., Seen], name: str) -> None:
     report, verdict = seen(name)
-    document = TraceDocument(target=f"{name}.py:workload", verdict=verdict, ranks=[report])
+    document = document_of(TraceDocument, target=f"{name}.py:workload", trace_verdict=verdict, ranks=[report])
     assert trace_document.headline(document) == verdict.sentence
     listed = {section.slug for section in of_rank.sections(report)}
     assert {

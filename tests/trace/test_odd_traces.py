@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.cli.main import main
 from pyrometer.errors import InputError
@@ -294,7 +295,7 @@ def test_a_job_can_be_drawn_even_if_a_rank_holds_nothing(tmp_path: Path) -> None
 
     empty = read_trace(write(tmp_path / "e.json", [], distributedInfo={"rank": 1, "world_size": 2})).rank()
     found = report_trace(Trace((of_rank(tmp_path, 0, 2), empty)))
-    text = page(TraceDocument(target="both", ranks=found.ranks, job=found.job))
+    text = page(document_of(TraceDocument, target="both", ranks=found.ranks, job=found.job))
     assert "Rank" in text
 
 

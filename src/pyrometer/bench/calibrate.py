@@ -15,7 +15,7 @@ from torch import nn
 from pyrometer.bench.autocorrelation import Floats
 from pyrometer.bench.calibration import Calibration, Resolution
 from pyrometer.bench.comparison.compare import compare
-from pyrometer.bench.comparison.decision import Rule, decide
+from pyrometer.bench.comparison.decision import DecisionRule, decide
 from pyrometer.bench.comparison.pairing import resolution, robust_sd
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.machine import machine_caveats
@@ -88,14 +88,14 @@ def resolve(name: str, verdict: Verdict) -> Resolution:
         resolves_10s=resolution(blocks, 10 / block_s),
         resolves_60s=resolution(blocks, 60 / block_s),
         outcome=verdict.outcome,
-        false_share=false_share(blocks, Rule()),
+        false_share=false_share(blocks, DecisionRule()),
     )
 
 
-def false_share(blocks: Floats, rule: Rule, num_relabellings: int = NUM_RELABELLINGS) -> float:
+def false_share(blocks: Floats, rule: DecisionRule, num_relabellings: int = NUM_RELABELLINGS) -> float:
     """Share of `faster` or `slower` verdicts on the same blocks with labels flipped at random.
 
-    >>> false_share(np.random.default_rng(0).normal(0, 0.05, 80), Rule()) <= 0.02
+    >>> false_share(np.random.default_rng(0).normal(0, 0.05, 80), DecisionRule()) <= 0.02
     True
     """
     rng = np.random.default_rng(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyrometer.bench.quality import Caveat, Doubt, caveat
+from pyrometer.bench.quality import Caveat, CaveatCode, caveat
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.quantity import format_percent, significant
 
@@ -24,7 +24,7 @@ def _throttled(conditions: Conditions) -> Caveat | None:
     if not conditions.throttled:
         return None
     return caveat(
-        Doubt.THROTTLED,
+        CaveatCode.THROTTLED,
         "a thermal or power limit was active",
         "let the machine cool and measure again; in production this is the speed to expect",
     )
@@ -35,7 +35,7 @@ def _competing(conditions: Conditions) -> Caveat | None:
     if load is None or load < COMPETING_CPUS:
         return None
     return caveat(
-        Doubt.COMPETING_LOAD,
+        CaveatCode.COMPETING_LOAD,
         f"other processes kept {significant(load, 2)} of {conditions.logical_cpus} CPUs busy",
         "stop them, or trust only paired comparisons (--vs)",
     )
@@ -46,7 +46,7 @@ def _steal(conditions: Conditions) -> Caveat | None:
     if share is None or share < STEAL:
         return None
     return caveat(
-        Doubt.STEAL,
+        CaveatCode.STEAL,
         f"the hypervisor took {format_percent(share, 2)} of the CPU time",
         "use a dedicated machine for absolute figures; paired comparisons (--vs) stay valid",
     )
@@ -57,7 +57,7 @@ def _frequency(conditions: Conditions) -> Caveat | None:
     if ratio is None or ratio >= SLOW_CLOCK:
         return None
     return caveat(
-        Doubt.FREQUENCY_CHANGED,
+        CaveatCode.FREQUENCY_CHANGED,
         f"the CPU clock fell to {format_percent(ratio, 2)} of where it began",
         "fix the governor (cpupower frequency-set -g performance) or measure longer",
     )

@@ -8,16 +8,19 @@ from dataclasses import dataclass, field
 
 from pyrometer.bench.machine import machine_caveats
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.quality import Caveat, Circumstances, Doubt, caveat
-from pyrometer.quantity import format_bytes, format_percent, format_seconds, significant
+from pyrometer.bench.quality import Caveat, CaveatCode, Circumstances, caveat
+from pyrometer.quantity import Seconds, format_bytes, format_percent, format_seconds, significant
 
 WIDE = 0.05
 GROWTH_BYTES = 16 * 1024
 GROWTH_TOTAL_SHARE = 0.05
 
+STEPS, MARGIN_S = 30, 5
+"""What is left for steps after a compilation."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class CaveatFacts:
     """What the checks need beside the measurement."""
 
     trend: float = 0.0
@@ -27,167 +30,184 @@ class Evidence:
     circumstances: Circumstances = field(default_factory=Circumstances)
 
 
-Check = Callable[[Measurement, Evidence], "Caveat | None"]
+Check = Callable[[Measurement, CaveatFacts], "Caveat | None"]
 
 
-def caveats_of(measurement: Measurement, evidence: Evidence) -> list[Caveat]:
+def caveats_of(measurement: Measurement, facts: CaveatFacts) -> list[Caveat]:
     """Every caveat that applies: the program's own first, then the machine's."""
-    found = [one for check in CHECKS if (one := check(measurement, evidence)) is not None]
+    found = [one for check in CHECKS if (one := check(measurement, facts)) is not None]
     return [*found, *machine_caveats(measurement.conditions)]
 
 
-def _more_time(m: Measurement, evidence: Evidence, factor: float) -> str:
-    if evidence.circumstances.observed:
-        return f"let the script run about {math.ceil(factor)} times as many steps"
-    budget = max(evidence.circumstances.budget_s, m.elapsed_s) * factor
-    rounded = math.ceil(budget) if budget > 2 else round(budget, 1)
-    return evidence.circumstances.again(f"--budget {rounded}s", f"budget_s={rounded}")
+def _more_time(code: CaveatCode, message: str, m: Measurement, facts: CaveatFacts, factor: float) -> Caveat:
+    """A caveat that measuring so many times as long would lift."""
+    if facts.circumstances.observed:
+        hint = f"let the script run about {math.ceil(factor)} times as many steps"
+        return caveat(code, message, hint, m.elapsed_s * factor)
+    budget_s = max(facts.circumstances.budget_s, m.elapsed_s) * factor
+    return _with_budget(code, message, facts, math.ceil(budget_s) if budget_s > 2 else round(budget_s, 1))
 
 
-def _failed(m: Measurement, _evidence: Evidence) -> Caveat | None:
+def _with_budget(code: CaveatCode, message: str, facts: CaveatFacts, budget_s: Seconds) -> Caveat:
+    """A caveat that this budget would lift."""
+    hint = facts.circumstances.again(f"--budget {budget_s}s", f"budget_s={budget_s}")
+    return caveat(code, message, hint, budget_s)
+
+
+def _failed(m: Measurement, _facts: CaveatFacts) -> Caveat | None:
     if m.failure is None:
         return None
     return caveat(
-        Doubt.FAILED,
+        CaveatCode.FAILED,
         f"{m.failure}; the figures are of the steps before",
         "mend the program, then measure again",
     )
 
 
-def _interrupted(m: Measurement, _evidence: Evidence) -> Caveat | None:
+def _interrupted(m: Measurement, _facts: CaveatFacts) -> Caveat | None:
     if not m.interrupted:
         return None
     return caveat(
-        Doubt.INTERRUPTED,
+        CaveatCode.INTERRUPTED,
         f"interrupted after {m.num_samples * m.steps_per_sample + m.warmup_steps} steps",
         "let it run to the end for a narrower interval",
     )
 
 
-def _first_call_only(m: Measurement, evidence: Evidence) -> Caveat | None:
+def _first_call_only(m: Measurement, facts: CaveatFacts) -> Caveat | None:
     if m.complete or m.interrupted or m.failure:
         return None
-    need = m.first_call_s * 10
-    return caveat(
-        Doubt.FIRST_CALL_ONLY,
-        f"one step took {format_seconds(m.first_call_s)}, longer than the budget allows; only the first call was timed",
-        evidence.circumstances.again(f"--budget {math.ceil(need)}s", f"budget_s={math.ceil(need)}"),
-    )
+    if m.compile_s is None or m.compile_s < m.first_call_s / 2:
+        message = f"one step took {format_seconds(m.first_call_s)}, longer than the budget allows; only the first call was timed"
+        return _with_budget(CaveatCode.FIRST_CALL_ONLY, message, facts, math.ceil(m.first_call_s * 10))
+    need_s = math.ceil(m.compile_s + STEPS * (m.first_call_s - m.compile_s) + MARGIN_S)
+    message = f"the first call compiled for {format_seconds(m.compile_s)}, longer than the budget; no step was timed"
+    return _with_budget(CaveatCode.FIRST_CALL_ONLY, message, facts, need_s)
 
 
-def _not_steady(m: Measurement, evidence: Evidence) -> Caveat | None:
-    if m.steady or not m.complete or evidence.trend:
+def _not_steady(m: Measurement, facts: CaveatFacts) -> Caveat | None:
+    if m.steady or not m.complete or facts.trend:
         return None
-    return caveat(
-        Doubt.NOT_STEADY,
+    return _more_time(
+        CaveatCode.NOT_STEADY,
         f"no steady state within {m.warmup_steps + m.num_samples} steps: the times were still falling",
-        _more_time(m, evidence, 4),
+        m,
+        facts,
+        4,
     )
 
 
-def _drifting(_m: Measurement, evidence: Evidence) -> Caveat | None:
-    if not evidence.trend:
+def _drifting(_m: Measurement, facts: CaveatFacts) -> Caveat | None:
+    if not facts.trend:
         return None
-    direction = "slower" if evidence.trend > 0 else "faster"
+    direction = "slower" if facts.trend > 0 else "faster"
     return caveat(
-        Doubt.DRIFTING,
-        f"the steps grew {format_percent(abs(evidence.trend))} {direction} while they were measured",
+        CaveatCode.DRIFTING,
+        f"the steps grew {format_percent(abs(facts.trend))} {direction} while they were measured",
         "look for state that grows from step to step; a paired comparison (--vs) is immune to the machine's own drift",
     )
 
 
-def _few_samples(m: Measurement, evidence: Evidence) -> Caveat | None:
+def _few_samples(m: Measurement, facts: CaveatFacts) -> Caveat | None:
     if not m.complete or m.effective_num_samples >= 20:
         return None
     factor = max(2.0, 30 / max(m.effective_num_samples, 1))
-    return caveat(
-        Doubt.FEW_SAMPLES,
+    return _more_time(
+        CaveatCode.FEW_SAMPLES,
         f"{m.num_samples} steady {'sample' if m.num_samples == 1 else 'samples'} worth {significant(m.effective_num_samples, 2)} independent ones",
-        _more_time(m, evidence, factor),
+        m,
+        facts,
+        factor,
     )
 
 
-def _wide(m: Measurement, evidence: Evidence) -> Caveat | None:
+def _wide(m: Measurement, facts: CaveatFacts) -> Caveat | None:
     if m.complete and None in {m.quantiles[0].low_s, m.quantiles[0].high_s} and m.effective_num_samples >= 20:
-        return caveat(
-            Doubt.WIDE_INTERVAL,
+        return _more_time(
+            CaveatCode.WIDE_INTERVAL,
             "the samples are too much alike to bound the median: fast and slow ones come in long runs",
-            _more_time(m, evidence, 8),
+            m,
+            facts,
+            8,
         )
     half = (m.ci_high_s - m.ci_low_s) / 2 / m.median_s
     if not m.complete or half <= WIDE or m.effective_num_samples < 20:
         return None
-    return caveat(
-        Doubt.WIDE_INTERVAL,
+    return _more_time(
+        CaveatCode.WIDE_INTERVAL,
         f"the median is known to ±{format_percent(half, 2)} only",
-        _more_time(m, evidence, min((half / WIDE) ** 2, 60)),
+        m,
+        facts,
+        min((half / WIDE) ** 2, 60),
     )
 
 
-def _tail(m: Measurement, evidence: Evidence) -> Caveat | None:
+def _tail(m: Measurement, facts: CaveatFacts) -> Caveat | None:
     tail = m.quantiles[-1]
     if not m.complete or tail.high_s is not None or m.effective_num_samples < 20:
         return None
     need = math.log((1 - m.confidence) / 2) / math.log(tail.quantile)
-    return caveat(
-        Doubt.TAIL_UNBOUNDED,
+    return _more_time(
+        CaveatCode.TAIL_UNBOUNDED,
         f"P{round(tail.quantile * 100)} has no upper bound yet: that takes about {round(need)} independent samples",
-        _more_time(m, evidence, max(need / m.effective_num_samples, 1.5)),
+        m,
+        facts,
+        max(need / m.effective_num_samples, 1.5),
     )
 
 
-def _autocorrelated(m: Measurement, _evidence: Evidence) -> Caveat | None:
+def _autocorrelated(m: Measurement, _facts: CaveatFacts) -> Caveat | None:
     if m.autocorrelation_time <= 5 or m.num_samples < 50:
         return None
     return caveat(
-        Doubt.AUTOCORRELATED,
+        CaveatCode.AUTOCORRELATED,
         f"neighbouring samples are alike (autocorrelation time {significant(m.autocorrelation_time, 2)} samples): "
         f"{m.num_samples} count as {round(m.effective_num_samples)}",
         "the intervals allow for it; compare variants with --vs, never by two separate measurements",
     )
 
 
-def _batched(m: Measurement, _evidence: Evidence) -> Caveat | None:
+def _batched(m: Measurement, _facts: CaveatFacts) -> Caveat | None:
     if m.steps_per_sample == 1:
         return None
     return caveat(
-        Doubt.BATCHED,
+        CaveatCode.BATCHED,
         f"a step is so short that {m.steps_per_sample} are timed together",
         "read P90 to P99 as quantiles of these means, not of single steps",
     )
 
 
-def _compiled_late(_m: Measurement, evidence: Evidence) -> Caveat | None:
-    if evidence.compile_after_warmup_s <= 0.01:
+def _compiled_late(_m: Measurement, facts: CaveatFacts) -> Caveat | None:
+    if facts.compile_after_warmup_s <= 0.01:
         return None
     return caveat(
-        Doubt.COMPILED_WHILE_STEADY,
-        f"torch.compile worked for {format_seconds(evidence.compile_after_warmup_s)} after the warm-up",
+        CaveatCode.COMPILED_WHILE_STEADY,
+        f"torch.compile worked for {format_seconds(facts.compile_after_warmup_s)} after the warm-up",
         "look for inputs whose shape or dtype changes; TORCH_LOGS=recompiles names the guard",
     )
 
 
-def _nan(_m: Measurement, evidence: Evidence) -> Caveat | None:
-    if not evidence.nan_output:
+def _nan(_m: Measurement, facts: CaveatFacts) -> Caveat | None:
+    if not facts.nan_output:
         return None
     return caveat(
-        Doubt.NAN_OUTPUT,
+        CaveatCode.NAN_OUTPUT,
         "the first output contains NaN",
         "speed measured on NaN can differ from speed on numbers; check the model or its inputs",
     )
 
 
-def _shapes(_m: Measurement, evidence: Evidence) -> Caveat | None:
-    if evidence.num_output_shapes <= 1:
+def _shapes(_m: Measurement, facts: CaveatFacts) -> Caveat | None:
+    if facts.num_output_shapes <= 1:
         return None
     return caveat(
-        Doubt.SHAPE_VARIES,
-        f"the outputs had {evidence.num_output_shapes} different shapes, so the steps do different amounts of work",
+        CaveatCode.SHAPE_VARIES,
+        f"the outputs had {facts.num_output_shapes} different shapes, so the steps do different amounts of work",
         "read the spread as the workload's own; fix the inputs to measure one shape",
     )
 
 
-def _memory_grows(m: Measurement, _evidence: Evidence) -> Caveat | None:
+def _memory_grows(m: Measurement, _facts: CaveatFacts) -> Caveat | None:
     growth = m.memory.growth_bytes_per_step if m.memory else None
     if m.memory is None or growth is None or growth < GROWTH_BYTES:
         return None
@@ -195,7 +215,7 @@ def _memory_grows(m: Measurement, _evidence: Evidence) -> Caveat | None:
     if total < GROWTH_TOTAL_SHARE * m.memory.start_bytes:
         return None
     return caveat(
-        Doubt.MEMORY_GROWS,
+        CaveatCode.MEMORY_GROWS,
         f"memory grew by {format_bytes(growth)} per step",
         "look for outputs, losses or tensors that are kept in a list",
     )

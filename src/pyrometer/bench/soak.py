@@ -15,7 +15,7 @@ from pyrometer.bench.clock import Clock, clock_for, timer_overhead
 from pyrometer.bench.machine import machine_caveats
 from pyrometer.bench.measure import Progress
 from pyrometer.bench.memory import meter_for
-from pyrometer.bench.quality import Caveat, Doubt, caveat
+from pyrometer.bench.quality import Caveat, CaveatCode, caveat
 from pyrometer.bench.sampling import StepTimer
 from pyrometer.bench.stability import FEWEST_WINDOWS, Soak, Window, byte_drift, share_drift
 from pyrometer.bench.stage import Stage
@@ -185,26 +185,26 @@ def _caveats(run: Soak) -> list[Caveat]:
     ran, asked = format_seconds(run.elapsed_s), format_seconds(run.asked_s)
     if run.failure is not None:
         found.append(
-            caveat(Doubt.FAILED, f"after {ran}: {run.failure}", "mend the program, then run it again")
+            caveat(CaveatCode.FAILED, f"after {ran}: {run.failure}", "mend the program, then run it again")
         )
     if run.interrupted:
         found.append(
             caveat(
-                Doubt.INTERRUPTED,
+                CaveatCode.INTERRUPTED,
                 f"interrupted after {ran} of {asked}",
                 "let it run to the end for narrower intervals",
             )
         )
     if len(run.windows) < FEWEST_WINDOWS:
         message = f"{len(run.windows)} windows are too few for a slope; {FEWEST_WINDOWS} are needed"
-        found.append(caveat(Doubt.FEW_SAMPLES, message, "run longer"))
+        found.append(caveat(CaveatCode.FEW_SAMPLES, message, "run longer"))
     if run.latency is not None and run.latency.trend in {"rising", "falling"}:
         word = "slower" if run.latency.trend == "rising" else "faster"
         message = f"the steps grew {format_percent(abs(run.latency.change))} {word} in {ran}"
         hint = "the machine may have changed instead: look at its temperature and load, and run once more"
-        found.append(caveat(Doubt.DRIFTING, message, hint))
+        found.append(caveat(CaveatCode.DRIFTING, message, hint))
     if run.memory is not None and run.memory.trend == "rising":
         message = f"memory grew by {format_bytes(run.memory.change)} in {ran}"
         hint = "look for outputs, losses or tensors that are kept in a list"
-        found.append(caveat(Doubt.MEMORY_GROWS, message, hint))
+        found.append(caveat(CaveatCode.MEMORY_GROWS, message, hint))
     return found

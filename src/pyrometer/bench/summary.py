@@ -12,7 +12,7 @@ from pyrometer.bench.autocorrelation import Floats, autocorrelation_time
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.bench.quality import Circumstances
 from pyrometer.bench.quantiles import QUANTILES, estimate_quantile, mean_interval
-from pyrometer.bench.reservations import Evidence, caveats_of
+from pyrometer.bench.reservations import CaveatFacts, caveats_of
 from pyrometer.bench.warmup import drift, steady_start
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.quantity import Seconds
@@ -134,11 +134,11 @@ def _steady_part(times: Floats, start: int | None, first_call_s: Seconds) -> Flo
 
 
 def _with_caveats(draft: Measurement, seen: Observation, trend: float) -> Measurement:
-    evidence = Evidence(
+    facts = CaveatFacts(
         trend=trend,
         compile_after_warmup_s=seen.compile_after_warmup_s,
         nan_output=seen.nan_output,
         num_output_shapes=seen.num_output_shapes,
         circumstances=seen.circumstances,
     )
-    return msgspec.structs.replace(draft, warnings=caveats_of(draft, evidence))
+    return msgspec.structs.replace(draft, warnings=caveats_of(draft, facts))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from pyrometer.cli.observe import check_options, exit_code_of_checkup, observe_target
+from pyrometer.cli.explaining import explainer
+from pyrometer.cli.observe import exit_code_of_target, observe_options, observe_target
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_result
@@ -38,20 +38,17 @@ def command(
     Each item passes or fails with its evidence, does not apply, or is unknown; the score is what passed over what
     applies.
     """
-    from pyrometer.checkup.diagnose import diagnose_checkup
     from pyrometer.report.documents import AuditDocument
     from pyrometer.workload.target import parse_target
 
     parsed = parse_target(target, arguments)
-    options = check_options(parsed, budget, store_location)
-    found = observe_target(parsed, options, quiet=as_json or parsed.kind != "script")
-    answered: Any = diagnose_checkup(found, options).audit
-    fields = {name: getattr(answered, name) for name in answered.__struct_fields__}
-    document = AuditDocument(**fields, environment=found.environment)
-    document = stored(
-        document, store_location, kind="audit", target=found.target, environment=found.environment
-    )
+    explained = explainer("audit", parsed, with_audit=True)
+    options = observe_options(budget, store_location)
+    evidence = observe_target(parsed, options, quiet=as_json or parsed.kind != "script").evidence
+    document = AuditDocument(evidence=evidence, diagnosis=explained(evidence))
+    document = stored(document, store_location, kind="audit")
     write_page(document, page, store_location=store_location)
     print_result(document, as_json=as_json, stderr=parsed.kind == "script")
-    below = fail_under is not None and document.score is not None and document.score < fail_under
-    return exit_code_of_checkup(found) or (ExitCode.FOUND if below else ExitCode.OK)
+    score = document.audit.score
+    below = fail_under is not None and score is not None and score < fail_under
+    return exit_code_of_target(evidence) or (ExitCode.FOUND if below else ExitCode.OK)

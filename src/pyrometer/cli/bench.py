@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from pyrometer.cli.explaining import explainer
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import DURATION, SHARE
-from pyrometer.cli.printing import print_document, print_view
+from pyrometer.cli.printing import print_result
 from pyrometer.cli.progress import progress_bar
-from pyrometer.cli.saving import provenance, save_run, store_options
+from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import ExitCode, UsageError
 from pyrometer.settings import load_settings, with_flags
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyrometer.bench.comparison.verdict import Verdict
     from pyrometer.bench.measurement import Measurement
     from pyrometer.bench.stability import Soak
-    from pyrometer.report.documents import Document
+    from pyrometer.report.documents import BenchDocument, MatrixDocument
     from pyrometer.workload.target import Target
 
 
@@ -58,26 +59,13 @@ def command(
     _require_fitting(flags, more_axes)
     flags["matrix"] += more_axes
     flags["store_location"] = store_location
-    from pyrometer.hardware.environment import read_environment
-    from pyrometer.record import to_dict
     from pyrometer.workload.output import stdout_to_stderr
 
     with stdout_to_stderr(), progress_bar() as progress:
         document, code = _measured(target, flags, progress)
-        environment = read_environment()
-    kind = "matrix" if flags["matrix"] else "bench"
-    shown = f"{target} vs {flags['vs']}" if flags["vs"] else target
-    run = save_run(
-        store_location, kind=kind, target=shown, document=to_dict(document), environment=environment
-    )
-    document = msgspec.structs.replace(document, **provenance(run))
+    document = stored(document, store_location, kind="matrix" if flags["matrix"] else "bench")
     write_page(document, page, store_location=store_location)
-    if as_json:
-        print_document(document)
-    else:
-        from pyrometer.report.terminal import view
-
-        print_view(view(document))
+    print_result(document, as_json=as_json)
     return code
 
 
@@ -96,7 +84,9 @@ def _require_fitting(flags: dict[str, Any], more_axes: tuple[str, ...]) -> None:
         raise UsageError(f"{' and '.join(exclusive)} exclude each other; give one")
 
 
-def _measured(target: str, flags: dict[str, Any], progress: Any) -> tuple[Document, int]:
+def _measured(
+    target: str, flags: dict[str, Any], progress: Any
+) -> tuple[BenchDocument | MatrixDocument, int]:
     settings = with_flags(
         load_settings(os.environ, Path.cwd()),
         budget_s=flags["budget"],
@@ -109,12 +99,17 @@ def _measured(target: str, flags: dict[str, Any], progress: Any) -> tuple[Docume
     return _measurement(target, flags, settings, progress)
 
 
-def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: Any) -> tuple[Document, int]:
+def _measurement(
+    target: str, flags: dict[str, Any], settings: Any, progress: Any
+) -> tuple[BenchDocument, int]:
     from pyrometer.bench.cold import measure_cold
     from pyrometer.bench.measure import DEFAULT_BUDGET_S, measure
     from pyrometer.bench.quality import Circumstances
     from pyrometer.bench.soak import soak
-    from pyrometer.checkup.loading import observe_feeding
+    from pyrometer.evidence.evidence import Evidence
+    from pyrometer.evidence.observed import Observed
+    from pyrometer.evidence.observers import loading
+    from pyrometer.evidence.options import ObserveOptions
     from pyrometer.hardware.environment import read_environment
     from pyrometer.report.documents import BenchDocument
     from pyrometer.workload.loading import load_workload
@@ -122,11 +117,13 @@ def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: An
 
     budget_s = settings.budget_s or DEFAULT_BUDGET_S
     parsed = parse_target(target)
+    explained = explainer("bench", parsed)
     work = load_workload(parsed)
     asked = Circumstances(command=f"pyrometer bench {target}", budget_s=budget_s)
     measurement = measure(
         work, budget_s=budget_s, confidence=settings.confidence, circumstances=asked, progress=progress
     )
+    seen = Observed(evidence=Evidence(target=target, measurement=measurement))
     more: dict[str, Any] = {}
     code = exit_code_of(measurement)
     try:
@@ -137,11 +134,11 @@ def _measurement(target: str, flags: dict[str, Any], settings: Any, progress: An
             more["soak"] = soak(work, flags["soak"], progress=progress)
             code = exit_code_of(more["soak"])
         if measurement.complete:
-            more["loading"], why_not = observe_feeding(work, measurement, budget_s=budget_s)
-            click.echo("".join(f"{note}\n" for note in why_not), nl=False, err=True)
+            seen = loading.observe(work, seen, ObserveOptions(budget_s=budget_s))
     except KeyboardInterrupt:
         code = 130  # the measurement is kept
-    return BenchDocument(target=target, measurement=measurement, **more, environment=read_environment()), code
+    evidence = msgspec.structs.replace(seen.evidence, environment=read_environment())
+    return BenchDocument(evidence=evidence, diagnosis=explained(evidence), **more), code
 
 
 def exit_code_of(measurement: Measurement | Soak) -> int:
@@ -151,14 +148,16 @@ def exit_code_of(measurement: Measurement | Soak) -> int:
     return ExitCode.USER_PROGRAM if measurement.failure else ExitCode.OK
 
 
-def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -> tuple[Document, int]:
+def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -> tuple[BenchDocument, int]:
     from pyrometer.bench.comparison.compare import compare
     from pyrometer.bench.comparison.replicate import replicate
+    from pyrometer.evidence.evidence import Evidence
     from pyrometer.hardware.environment import read_environment
     from pyrometer.report.documents import BenchDocument
     from pyrometer.workload.loading import load_workload
     from pyrometer.workload.target import parse_target
 
+    explained = explainer("bench")  # which of the two sources would be meant is not known
     a, b = parse_target(target), parse_target(flags["vs"])
     # A thorough comparison has a narrower margin of its own; only a flag overrides it.
     margin = flags["margin"] if flags["thorough"] else settings.margin
@@ -174,8 +173,9 @@ def _verdict(target: str, flags: dict[str, Any], settings: Any, progress: Any) -
     else:
         verdict = compare(load_workload(a), load_workload(b), thorough=flags["thorough"], **chosen)
     verdict = _named(verdict, a, b)
+    evidence = Evidence(target=target, environment=read_environment())
     document = BenchDocument(
-        target=target, versus=flags["vs"], verdict=verdict, environment=read_environment()
+        evidence=evidence, diagnosis=explained(evidence), versus=flags["vs"], verdict=verdict
     )
     if verdict.interrupted:
         return document, 130
@@ -196,7 +196,7 @@ def _named(verdict: Verdict, a: Target, b: Target) -> Verdict:
     return msgspec.structs.replace(verdict, baseline=baseline, candidate=candidate)
 
 
-def _matrix(target: str, flags: dict[str, Any], progress: Any) -> tuple[Document, int]:
+def _matrix(target: str, flags: dict[str, Any], progress: Any) -> tuple[MatrixDocument, int]:
     from pyrometer.bench.matrix.axes import parse_axes
     from pyrometer.bench.matrix.matrix import run_matrix
     from pyrometer.hardware.environment import read_environment

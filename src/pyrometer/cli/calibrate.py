@@ -61,7 +61,7 @@ def command(
     _keep_peaks(calibration, environment.fingerprint, store_location)
     shown = target or "built-in programs"
     document = CalibrationDocument(target=shown, calibration=calibration, environment=environment)
-    document = stored(document, store_location, kind="calibration", target=shown, environment=environment)
+    document = stored(document, store_location, kind="calibration")
     print_result(document, as_json=as_json)
     return 0
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from pyrometer.cli.observe import check_options, exit_code_of_checkup, observe_target
+from pyrometer.cli.explaining import explainer
+from pyrometer.cli.observe import exit_code_of_target, observe_options, observe_target
 from pyrometer.cli.pages import page_option, page_place, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
 from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import UsageError
-
-if TYPE_CHECKING:
-    from pyrometer.checkup.checkup import Checkup
-    from pyrometer.checkup.options import CheckOptions
-    from pyrometer.report.attachments import Exhibits
-    from pyrometer.workload.target import Target
 
 FALLBACK_REPORT = "pyrometer-report.html"
 
@@ -50,7 +43,8 @@ def command(
     A script runs as it would without us: its own stdout stays clean, and our summary goes to stderr. Its arguments
     follow after --.
     """
-    from pyrometer.report.attaching import with_sources
+    from pyrometer.report.attaching import draw, with_sources
+    from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import CheckDocument
     from pyrometer.workload.target import parse_target
 
@@ -62,21 +56,15 @@ def command(
         )
     if page is None and store_location is None:
         page = page_place(FALLBACK_REPORT)
-    options = check_options(parsed, budget, store_location, compiling=try_compile)
-    checkup, drawn = _explained(parsed, options, quiet=as_json or not is_script)
-    fields = {name: getattr(checkup, name) for name in checkup.__struct_fields__}
-    document = CheckDocument(**fields, report_path=None)
-    exhibits = with_sources(drawn, document)
-    document = stored(
-        document,
-        store_location,
-        kind="check",
-        target=checkup.target,
-        environment=checkup.environment,
-        exhibits=exhibits,
-    )
+    explained = explainer("check", parsed)
+    options = observe_options(budget, store_location, compiling=try_compile)
+    seen = observe_target(parsed, options, quiet=as_json or not is_script)
+    drawn = Attachments() if seen.trace is None else draw(seen.trace.ranks, seen.peaks)
+    document = CheckDocument(evidence=seen.evidence, diagnosis=explained(seen.evidence))
+    attachments = with_sources(drawn, document)
+    document = stored(document, store_location, kind="check", attachments=attachments)
     path = page or _report_path(store_location, document.run_id)
-    if write_page(document, path, exhibits, store_location=store_location):
+    if write_page(document, path, attachments, store_location=store_location):
         document = msgspec.structs.replace(document, report_path=str(path))
     if as_json:
         print_document(document)
@@ -84,21 +72,7 @@ def command(
         from pyrometer.report.terminal import view
 
         print_view(view(document, brief=not full), stderr=is_script)
-    return exit_code_of_checkup(checkup)
-
-
-def _explained(target: Target, options: CheckOptions, *, quiet: bool) -> tuple[Checkup, Exhibits]:
-    """What was observed, with what the rules say of it; and its trace as a page draws it, which the checkup does not keep."""
-    from pyrometer.checkup.explaining import explained
-    from pyrometer.report.attaching import draw
-    from pyrometer.report.attachments import Exhibits
-
-    drawn: list[Exhibits] = []
-    options = dataclasses.replace(
-        options, on_trace=lambda trace, peaks: drawn.append(draw(trace.ranks, peaks))
-    )
-    checkup = explained(observe_target(target, options, quiet=quiet), options)
-    return checkup, drawn[0] if drawn else Exhibits()
+    return exit_code_of_target(seen.evidence)
 
 
 def _report_path(store_location: str | None, run_id: str | None) -> Path:

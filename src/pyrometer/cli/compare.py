@@ -30,8 +30,8 @@ def command(store: Store, *, a: str, b: str, as_json: bool, page: Path | None) -
     from pyrometer.report.comparing import compare_stored
     from pyrometer.report.terminal import view
 
-    document, exhibits = compare_stored(store, store.load(a), store.load(b))
-    write_page(document, page, exhibits, store_location=None)
+    document, attachments = compare_stored(store, store.load(a), store.load(b))
+    write_page(document, page, attachments, store_location=None)
     if as_json:
         print_document(document)
     else:

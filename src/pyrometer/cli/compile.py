@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from pyrometer.cli.baseline import read_baseline
-from pyrometer.cli.compile_inspection import Inspected, inspect_target, parse_extras
+from pyrometer.cli.compile_inspection import Inspected, inspect_target, is_log, parse_extras
+from pyrometer.cli.explaining import explainer
 from pyrometer.cli.limits import parse_limits
 from pyrometer.cli.pages import page_option, require_folder, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_result
-from pyrometer.cli.saving import provenance, store_options, stored
+from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from pyrometer.compiler.budget import CompileBudget
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.evidence.evidence import Evidence
+    from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import CompileDocument
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -77,6 +77,11 @@ def command(
     A TARGET that does not compile by itself is compiled. A SCRIPT runs unchanged, and only what it compiles is told.
     LOG is a file or folder that TORCH_TRACE left.
     """
+    from pyrometer.compiler.budget import check_budget
+    from pyrometer.compiler.difference import diff_compile
+    from pyrometer.report.documents import CompileDocument
+    from pyrometer.workload.target import parse_target
+
     if flags["no_source"] and flags["export"] is not None:
         raise UsageError("--export writes source text; leave it out, or --no-source")
     if flags["export"] is not None:
@@ -84,19 +89,21 @@ def command(
     budget = parse_limits(flags.pop("limit"))
     flags["extras"] = parse_extras(flags["extras"])
     baseline = _baseline(flags["diff"], store_location)
-    found = inspect_target(target, arguments, flags, quiet=as_json)
-    document = _document(found, budget, baseline, no_source=flags["no_source"])
-    exhibits = _exhibits(document, baseline, no_source=flags["no_source"])
-    if document.environment is not None:
-        document = stored(
-            document,
-            store_location,
-            kind="compile",
-            target=found.target,
-            environment=document.environment,
-            exhibits=exhibits,
-        )
-    write_page(document, page, exhibits, store_location=store_location)
+    parsed = None if is_log(target) else parse_target(target, arguments)
+    explained = explainer("compile", None if flags["no_source"] else parsed)
+    found = inspect_target(target, parsed, flags, quiet=as_json)
+    evidence = _evidence(found, no_source=flags["no_source"])
+    document = CompileDocument(
+        evidence=evidence,
+        diagnosis=explained(evidence),
+        over_budget=[] if budget is None else check_budget(found.report, budget),
+        divergence=list(found.divergence),
+        shapes=found.shapes,
+        diff=None if baseline is None else diff_compile(baseline, evidence.compiled or found.report),
+    )
+    attachments = _attachments(document, baseline, no_source=flags["no_source"])
+    document = stored(document, store_location, kind="compile", attachments=attachments)
+    write_page(document, page, attachments, store_location=store_location)
     print_result(document, as_json=as_json, stderr=found.is_script)
     if flags["export"] is not None:  # last: a folder that cannot be written costs no result
         _export(found, flags["export"])
@@ -105,12 +112,14 @@ def command(
     return ExitCode.FOUND if document.over_budget else ExitCode.OK
 
 
-def _exhibits(document: CompileDocument, baseline: CompileReport | None, *, no_source: bool) -> Exhibits:
+def _attachments(
+    document: CompileDocument, baseline: CompileReport | None, *, no_source: bool
+) -> Attachments:
     from pyrometer.report.attaching import with_sources
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
 
     before = [] if baseline is None else baseline.graph_records
-    return Exhibits() if no_source else with_sources(Exhibits(graphs_before=before), document)
+    return Attachments() if no_source else with_sources(Attachments(graphs_before=before), document)
 
 
 def _baseline(reference: str | None, store_location: str | None) -> CompileReport | None:
@@ -118,29 +127,22 @@ def _baseline(reference: str | None, store_location: str | None) -> CompileRepor
 
     if reference is None:
         return None
-    return read_baseline(CompileReport, reference, kind="compile", store_location=store_location)
+    return read_baseline(
+        CompileReport, reference, kind="compile", part="compiled", store_location=store_location
+    )
 
 
-def _document(
-    found: Inspected, budget: CompileBudget | None, baseline: CompileReport | None, *, no_source: bool
-) -> CompileDocument:
-    from pyrometer.compiler.budget import check_budget
+def _evidence(found: Inspected, *, no_source: bool) -> Evidence:
     from pyrometer.compiler.collecting.redaction import redacted
-    from pyrometer.compiler.difference import diff_compile
+    from pyrometer.evidence.evidence import Evidence
     from pyrometer.hardware.environment import read_environment
-    from pyrometer.report.documents import CompileDocument
 
-    report = redacted(found.report) if no_source else found.report
-    document = CompileDocument(
+    return Evidence(
         target=found.target,
         environment=read_environment() if found.was_run else None,
-        over_budget=[] if budget is None else check_budget(report, budget),
-        divergence=list(found.divergence),
-        shapes=found.shapes,
-        diff=None if baseline is None else diff_compile(baseline, report),
-        **{name: getattr(report, name) for name in report.__struct_fields__},
+        compiled=redacted(found.report) if no_source else found.report,
+        program=found.program,
     )
-    return msgspec.structs.replace(document, **provenance(None))
 
 
 def _export(found: Inspected, folder: Path) -> None:

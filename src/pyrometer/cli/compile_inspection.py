@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyrometer.compiler.log import CompileLog
     from pyrometer.compiler.report import CompileReport
     from pyrometer.tuning.shapes.record import ShapeAdvice
+    from pyrometer.workload.program.record import Program
     from pyrometer.workload.target import Target
 
 EXTRAS = ("deep", "rewrites", "modes")
@@ -34,35 +35,36 @@ class Inspected(NamedTuple):
     report: CompileReport
     log: CompileLog
     shapes: ShapeAdvice | None = None
+    program: Program | None = None
     divergence: Sequence[str] = ()
     was_run: bool = True  # here, not somewhere else long ago
     exit_code: int = ExitCode.OK  # of a script
     is_script: bool = False
 
 
-def inspect_target(
-    target: str, arguments: tuple[str, ...], flags: dict[str, Any], *, quiet: bool
-) -> Inspected:
+def is_log(target: str) -> bool:
+    """Whether a target is a log, or a folder of logs."""
+    return Path(target).is_dir() or target.endswith(LOG_SUFFIXES)
+
+
+def inspect_target(target: str, parsed: Target | None, flags: dict[str, Any], *, quiet: bool) -> Inspected:
     """Inspect a TARGET, a script or a log.
 
     Args:
         target: as it was typed.
-        arguments: of a script.
+        parsed: the same as a target; `None` for a log.
         flags: `mode`, `extras`, `shapes` and `budget` of the command line.
         quiet: keep stdout free of what a script prints.
 
     Raises:
         UsageError: a flag that needs a workload, and there is none.
     """
-    if Path(target).is_dir() or target.endswith(LOG_SUFFIXES):
+    if parsed is None:
         _require_workload(flags, f"{target} is a log")
         return _of_log(target)
-    from pyrometer.workload.target import parse_target
-
-    parsed = parse_target(target, arguments)
     if parsed.kind == "script":
         _require_workload(flags, f"{target} runs as it is")
-        return _of_script([target, *arguments], quiet=quiet)
+        return _of_script([target, *parsed.spec.args], quiet=quiet)
     return _of_workload(parsed, flags)
 
 
@@ -124,6 +126,7 @@ def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
     from pyrometer.tuning.shapes.sample import read_sample
     from pyrometer.workload.loading import load_workload
     from pyrometer.workload.output import stdout_to_stderr
+    from pyrometer.workload.program.describe import describe
 
     settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=flags["budget"])
     budget_s = settings.budget_s or DEFAULT_BUDGET_S
@@ -144,4 +147,5 @@ def _of_workload(target: Target, flags: dict[str, Any]) -> Inspected:
             report = msgspec.structs.replace(report, evaluation=evaluate_modes(target, progress=progress))
         if sample is not None:
             shapes = recommend_shapes(work, sample, mode=flags["mode"], progress=progress)
-    return Inspected(target.text, report, log, shapes)
+        program = describe(work)
+    return Inspected(target.text, report, log, shapes, program)

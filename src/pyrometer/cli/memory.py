@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from pyrometer.cli.memory_flags import parse_memory_limits, parse_sizes, parse_what_if, undecided
 from pyrometer.cli.memory_profile import SNAPSHOT_SUFFIXES, MemoryQuestion, of_script, of_snapshot, of_target
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.parameters import BYTES, DURATION
 from pyrometer.cli.printing import print_result
-from pyrometer.cli.saving import provenance, store_options, stored
+from pyrometer.cli.saving import store_options, stored
 from pyrometer.errors import ExitCode
 
 if TYPE_CHECKING:
-    from pyrometer.report.attachments import Exhibits
     from pyrometer.report.documents import MemoryDocument, SnapshotDocument
 
 
@@ -65,7 +63,7 @@ def command(
     was fragmented, and which settings of the allocator would have helped.
     """
     from pyrometer.report.attaching import with_sources
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
 
     question = MemoryQuestion(
         target=target,
@@ -80,16 +78,16 @@ def command(
         store_location=store_location,
     )
     document, code = _answer(question, quiet=as_json)
-    document = msgspec.structs.replace(document, **provenance(None))
-    exhibits = with_sources(Exhibits(), document)
-    document = _saved(document, exhibits, store_location)
-    write_page(document, page, exhibits, store_location=store_location)
+    attachments = with_sources(Attachments(), document)
+    document = stored(document, store_location, kind="memory", attachments=attachments)
+    write_page(document, page, attachments, store_location=store_location)
     print_result(document, as_json=as_json, stderr=code is not None)
     if code:
         return code
     if document.over_limit:
         return ExitCode.FOUND
-    leak = getattr(document, "leak", None)
+    profile = document.memory_profile
+    leak = profile.leak if profile is not None else None
     if undecided(question.limits, None if leak is None else leak.verdict):
         click.echo("--limit growth: could not be decided; watch more steps by --leaks", err=True)
         return ExitCode.UNDECIDED
@@ -104,22 +102,5 @@ def _answer(question: MemoryQuestion, *, quiet: bool) -> tuple[MemoryDocument | 
 
     parsed = parse_target(question.target, question.arguments)
     if parsed.kind == "script":
-        return of_script(question, quiet=quiet)
+        return of_script(question, parsed, quiet=quiet)
     return of_target(question, parsed), None
-
-
-def _saved(
-    document: MemoryDocument | SnapshotDocument, exhibits: Exhibits, store_location: str | None
-) -> MemoryDocument | SnapshotDocument:
-    """Stored where there is an environment: what was read from a file is not of this machine."""
-    environment = getattr(document, "environment", None)
-    if environment is None:
-        return document
-    return stored(
-        document,
-        store_location,
-        kind="memory",
-        target=document.target,
-        environment=environment,
-        exhibits=exhibits,
-    )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pyrometer.cli.baseline import read_baseline
+from pyrometer.cli.explaining import explainer
 from pyrometer.cli.memory_flags import MemoryLimits, over_limits
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import UsageError
@@ -58,16 +59,20 @@ class MemoryQuestion(NamedTuple):
 
 def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
     """Profile a workload."""
+    from pyrometer.evidence.evidence import Evidence
     from pyrometer.hardware.environment import read_environment
     from pyrometer.memory.difference import diff_memory
     from pyrometer.memory.prediction.predict import predict_memory
     from pyrometer.memory.profile import MemoryProfile
     from pyrometer.memory.profiling import profile_memory
+    from pyrometer.report.documents import MemoryDocument
     from pyrometer.workload.loading import load_workload
     from pyrometer.workload.output import stdout_to_stderr
+    from pyrometer.workload.program.describe import describe
 
-    earlier = None if question.baseline is None else _baseline(question, MemoryProfile)
+    earlier = None if question.baseline is None else _baseline(question, MemoryProfile, "memory")
     _refuse_illegal(question)
+    explained = explainer("memory", parsed)
     steps = DEFAULT_LEAK_STEPS if question.leak_steps is None else question.leak_steps
     with stdout_to_stderr(), progress_bar() as progress:
         work = load_workload(parsed)
@@ -75,10 +80,14 @@ def of_target(question: MemoryQuestion, parsed: Target) -> MemoryDocument:
         progress(0.9, "predicting")
         what_if = [predict_memory(work, **settings) for settings in question.what_if]
         plan = None if question.plan_bytes is None else _plan(work, question)
-    return _document(
-        question,
-        profile,
-        environment=read_environment(),
+        program = describe(work)
+    evidence = Evidence(
+        target=question.target, environment=read_environment(), memory=profile, program=program
+    )
+    return MemoryDocument(
+        evidence=evidence,
+        diagnosis=explained(evidence),
+        over_limit=_over_limits(question, profile),
         what_if=what_if,
         plan=plan,
         diff=None if earlier is None else diff_memory(earlier, profile),
@@ -94,25 +103,29 @@ def _refuse_illegal(question: MemoryQuestion) -> None:
         settings_of(**changed)
 
 
-def of_script(question: MemoryQuestion, *, quiet: bool) -> tuple[MemoryDocument, int]:
+def of_script(question: MemoryQuestion, parsed: Target, *, quiet: bool) -> tuple[MemoryDocument, int]:
     """Profile a script as it runs; the second is its exit code."""
     import contextlib
 
+    from pyrometer.evidence.evidence import Evidence
     from pyrometer.hardware.environment import read_environment
     from pyrometer.memory.difference import diff_memory
     from pyrometer.memory.profile import MemoryProfile
     from pyrometer.memory.scripts.profile import profile_script
+    from pyrometer.report.documents import MemoryDocument
     from pyrometer.workload.output import stdout_to_stderr
 
     question.require_workload(f"{question.target} runs as it is")
-    earlier = None if question.baseline is None else _baseline(question, MemoryProfile)
+    earlier = None if question.baseline is None else _baseline(question, MemoryProfile, "memory")
+    explained = explainer("memory", parsed)
     argv = [question.target, *question.arguments]
     with stdout_to_stderr() if quiet else contextlib.nullcontext():
         found = profile_script(argv, leak_steps=question.leak_steps)
-    document = _document(
-        question._replace(target=shlex.join(argv)),
-        found.profile,
-        environment=read_environment(),
+    evidence = Evidence(target=shlex.join(argv), environment=read_environment(), memory=found.profile)
+    document = MemoryDocument(
+        evidence=evidence,
+        diagnosis=explained(evidence),
+        over_limit=_over_limits(question, found.profile),
         diff=None if earlier is None else diff_memory(earlier, found.profile),
     )
     return document, found.exit_code
@@ -120,6 +133,7 @@ def of_script(question: MemoryQuestion, *, quiet: bool) -> tuple[MemoryDocument,
 
 def of_snapshot(question: MemoryQuestion) -> SnapshotDocument:
     """Report a snapshot."""
+    from pyrometer.evidence.evidence import Evidence
     from pyrometer.memory.snapshots.build import report_snapshot
     from pyrometer.memory.snapshots.difference import diff_snapshots
     from pyrometer.memory.snapshots.read import read_snapshot
@@ -133,25 +147,20 @@ def of_snapshot(question: MemoryQuestion) -> SnapshotDocument:
             f"--limit growth: {question.target} is a snapshot, which has no steps; legal is peak"
         )
     earlier = None if question.baseline is None else _earlier_snapshot(question)
+    explained = explainer("memory")
     report = report_snapshot(read_snapshot(question.target))
+    evidence = Evidence(target=question.target, snapshot=report)
     return SnapshotDocument(
-        target=question.target,
+        evidence=evidence,
+        diagnosis=explained(evidence),
         over_limit=over_limits(question.limits, report.peak_bytes, None),
         diff=None if earlier is None else diff_snapshots(earlier, report),
-        **{name: getattr(report, name) for name in report.__struct_fields__},
     )
 
 
-def _document(question: MemoryQuestion, profile: MemoryProfile, **asked: Any) -> MemoryDocument:
-    from pyrometer.report.documents import MemoryDocument
-
+def _over_limits(question: MemoryQuestion, profile: MemoryProfile) -> list[str]:
     growth = profile.leak.bytes_per_step if profile.leak is not None else None
-    return MemoryDocument(
-        target=question.target,
-        over_limit=over_limits(question.limits, profile.peak_bytes, growth),
-        **asked,
-        **{name: getattr(profile, name) for name in profile.__struct_fields__},
-    )
+    return over_limits(question.limits, profile.peak_bytes, growth)
 
 
 def _plan(work: Workload, question: MemoryQuestion) -> CheckpointPlan:
@@ -173,8 +182,10 @@ def _earlier_snapshot(question: MemoryQuestion) -> SnapshotReport:
 
     if str(question.baseline).endswith(SNAPSHOT_SUFFIXES):
         return report_snapshot(read_snapshot(str(question.baseline)))
-    return _baseline(question, SnapshotReport)
+    return _baseline(question, SnapshotReport, "snapshot")
 
 
-def _baseline(question: MemoryQuestion, kind: type[R]) -> R:
-    return read_baseline(kind, str(question.baseline), kind="memory", store_location=question.store_location)
+def _baseline(question: MemoryQuestion, kind: type[R], part: str) -> R:
+    return read_baseline(
+        kind, str(question.baseline), kind="memory", part=part, store_location=question.store_location
+    )

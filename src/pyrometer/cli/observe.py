@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,32 +14,29 @@ from pyrometer.errors import ExitCode
 from pyrometer.settings import load_settings, with_flags
 
 if TYPE_CHECKING:
-    from pyrometer.checkup.checkup import Checkup
-    from pyrometer.checkup.options import CheckOptions
+    from pyrometer.evidence.evidence import Evidence
+    from pyrometer.evidence.observed import Observed
+    from pyrometer.evidence.options import ObserveOptions
     from pyrometer.workload.target import Target
 
 
-def check_options(
-    target: Target, budget_s: float | None, store_location: str | None, *, compiling: bool = False
-) -> CheckOptions:
+def observe_options(
+    budget_s: float | None, store_location: str | None, *, compiling: bool = False
+) -> ObserveOptions:
     """From flags and settings."""
     from pyrometer.bench.measure import DEFAULT_BUDGET_S
-    from pyrometer.checkup.options import CheckOptions
-    from pyrometer.rules.settings import load_rule_settings
-    from pyrometer.workload.target import entries_of
+    from pyrometer.evidence.options import ObserveOptions
 
     settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=budget_s)
-    return CheckOptions(
+    return ObserveOptions(
         budget_s=settings.budget_s or DEFAULT_BUDGET_S,
         confidence=settings.confidence,
         peaks_folder=None if store_location is None else Path(store_location) / "peaks",
         compiling=compiling,
-        entries=entries_of(target),
-        rules=load_rule_settings(Path.cwd()),
     )
 
 
-def observe_target(target: Target, options: CheckOptions, *, quiet: bool) -> Checkup:
+def observe_target(target: Target, options: ObserveOptions, *, quiet: bool) -> Observed:
     """Everything that can be observed of a target.
 
     Args:
@@ -52,19 +50,20 @@ def observe_target(target: Target, options: CheckOptions, *, quiet: bool) -> Che
 
             stack.enter_context(stdout_to_stderr())
         if target.kind == "script":
-            from pyrometer.checkup.script import observe_script
+            from pyrometer.evidence.script import observe_script
 
             return observe_script([target.spec.text, *target.spec.args], options)
-        from pyrometer.checkup.observe import observe
+        from pyrometer.evidence.observe import observe
         from pyrometer.workload.loading import load_workload
 
         progress: Any = stack.enter_context(progress_bar())
-        return observe(load_workload(target), target.spec.text, options, progress)
+        work = load_workload(target)
+        return observe(work, target.spec.text, dataclasses.replace(options, progress=progress))
 
 
-def exit_code_of_checkup(checkup: Checkup) -> int:
+def exit_code_of_target(evidence: Evidence) -> int:
     """A script's own exit status, as `time` and `coverage run` do; 128 + n when signal n ended it."""
-    if checkup.script is not None:
-        code = checkup.script.exit_code
+    if evidence.script is not None:
+        code = evidence.script.exit_code
         return code if code >= 0 else 128 - code
-    return exit_code_of(checkup.measurement) if checkup.measurement is not None else ExitCode.OK
+    return exit_code_of(evidence.measurement) if evidence.measurement is not None else ExitCode.OK

@@ -20,7 +20,7 @@ import click
 from pyrometer.errors import InputError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import Document
     from pyrometer.store.run import Run
     from pyrometer.store.store import Store
@@ -62,14 +62,18 @@ def page_option(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def write_page(
-    document: Document, path: Path | None, exhibits: Exhibits | None = None, *, store_location: str | None
+    document: Document,
+    path: Path | None,
+    attachments: Attachments | None = None,
+    *,
+    store_location: str | None,
 ) -> bool:
     """Write the page of a result, if one was asked for.
 
     Args:
         document: the result; where it was stored, with the id of its run.
         path: where to; `None` writes nothing.
-        exhibits: what it draws, for a result that was not stored.
+        attachments: what it draws, for a result that was not stored.
         store_location: folder of the store; `None` with `--no-store`.
 
     Returns:
@@ -81,7 +85,7 @@ def write_page(
 
     try:
         require_replaceable(path)
-        save_page(_page_if_stored(document, store_location) or page(document, exhibits), path)
+        save_page(_page_if_stored(document, store_location) or page(document, attachments), path)
     except InputError as error:
         click.get_current_context().meta[_FAILURE] = error
         return False
@@ -174,10 +178,10 @@ def stored_page(store: Store, run: Run) -> str:
         InputError: the run is damaged, or of a kind that has no page.
         StoreError: the store cannot be read.
     """
-    from pyrometer.report.attaching import stored_exhibits
+    from pyrometer.report.attaching import stored_attachments
     from pyrometer.report.html import render_document
 
-    return render_document(run.kind, run.document, stored_exhibits(store, run))
+    return render_document(run.kind, run.document, stored_attachments(store, run))
 
 
 def _page_if_stored(document: Document, store_location: str | None) -> str | None:

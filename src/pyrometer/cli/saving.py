@@ -31,11 +31,11 @@ from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:  # SQLAlchemy takes longer to import than the rest of the command line
     from pyrometer.hardware.environment import Environment
-    from pyrometer.report.attachments import Exhibits
-    from pyrometer.report.documents import Document
+    from pyrometer.report.attachments import Attachments
+    from pyrometer.report.documents import EvidenceDocument, TargetDocument
     from pyrometer.store.run import Run
 
-D = TypeVar("D", bound="Document")
+D = TypeVar("D", bound="EvidenceDocument | TargetDocument")
 
 _FAILURE = "pyrometer.store_error"
 
@@ -45,41 +45,42 @@ def stored(
     store_location: str | None,
     *,
     kind: str,
-    target: str,
-    environment: Environment,
-    exhibits: Exhibits | None = None,
+    attachments: Attachments | None = None,
 ) -> D:
     """Store the result of a verb that has `store_options`, and have it know its run.
+
+    What was read from files is not of this machine and is not stored.
 
     Args:
         document: what the verb prints with `--json`.
         store_location: as given by `store_options`; nothing is stored when it is `None`.
         kind: under which it can be looked at again.
-        target: as it was typed.
-        environment: the machine.
-        exhibits: what its page draws, kept beside it.
+        attachments: what its page draws, kept beside it.
 
     Returns:
         The document with the id, time and command of its run; without an id where nothing was stored.
     """
     from pyrometer.record import to_dict
+    from pyrometer.report.facts.surroundings import named_target
 
+    if document.environment is None:
+        return msgspec.structs.replace(document, **provenance(None))
     run = save_run(
         store_location,
         kind=kind,
-        target=target,
+        target=named_target(document),
         document=to_dict(document),
-        environment=environment,
-        artifacts=None if exhibits is None else _artifacts(exhibits),
+        environment=document.environment,
+        artifacts=None if attachments is None else _artifacts(attachments),
     )
     return msgspec.structs.replace(document, **provenance(run))
 
 
-def _artifacts(exhibits: Exhibits) -> dict[str, bytes | Path]:
+def _artifacts(attachments: Attachments) -> dict[str, bytes | Path]:
     """The files to keep with a run; none where nothing would be drawn."""
-    from pyrometer.report.attachments import ARTIFACT, Exhibits, pack
+    from pyrometer.report.attachments import ARTIFACT, Attachments, pack
 
-    return {} if exhibits == Exhibits() else {ARTIFACT: pack(exhibits)}
+    return {} if attachments == Attachments() else {ARTIFACT: pack(attachments)}
 
 
 def save_run(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 import msgspec
 
+from pyrometer.cli.explaining import Explain, explainer
 from pyrometer.cli.pages import page_option, write_page
 from pyrometer.cli.printing import print_document, print_result, print_view
 from pyrometer.cli.saving import provenance, store_options, stored
@@ -17,9 +18,10 @@ from pyrometer.cli.trace_capture import Captured, capture_process, capture_targe
 from pyrometer.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.report.attachments import Attachments
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.trace import Trace
+    from pyrometer.workload.target import Target
 
 Asked: TypeAlias = "tuple[str | None, str | None]"
 """A query and a change, of which one or none is given."""
@@ -81,6 +83,7 @@ def command(
     if attach is not None and inputs:
         raise UsageError(f"--attach captures from process {attach}; leave out {inputs[0]}, or --attach")
     _refuse_conflicts(diff=diff, asked=(sql, change), page=page, export=export)
+    explained = explainer("trace", _program(inputs))
     if attach is not None:
         captured = capture_process(attach, steps=steps, options=parse_extras(extras), path=export)
     elif not inputs:
@@ -91,9 +94,16 @@ def command(
         )
     else:
         return _of_files(
-            inputs, as_json=as_json, page=page, diff=diff, asked=(sql, change), export=export, strict=strict
+            inputs,
+            explained,
+            as_json=as_json,
+            page=page,
+            diff=diff,
+            asked=(sql, change),
+            export=export,
+            strict=strict,
         )
-    return _of_capture(captured, store_location, as_json=as_json, page=page, asked=(sql, change))
+    return _of_capture(captured, explained, store_location, as_json=as_json, page=page, asked=(sql, change))
 
 
 def _refuse_conflicts(*, diff: bool, asked: Asked, page: Path | None, export: Path | None) -> None:
@@ -118,8 +128,18 @@ def _is_program(text: str) -> bool:
     )
 
 
+def _program(inputs: tuple[str, ...]) -> Target | None:
+    """The program that is captured, whose source is read; `None` for files and other processes."""
+    if not inputs or not _is_program(inputs[0]):
+        return None
+    from pyrometer.workload.target import parse_target
+
+    return parse_target(inputs[0], inputs[1:])
+
+
 def _of_files(
     inputs: tuple[str, ...],
+    explained: Explain,
     *,
     as_json: bool,
     page: Path | None,
@@ -134,27 +154,31 @@ def _of_files(
     if diff:
         if len(inputs) != 2:
             raise UsageError(f"--diff: got {len(inputs)} files; it compares two: pyrometer trace --diff A B")
-        document, exhibits = _compared(inputs, strict=strict)
-        return _show(document, exhibits, as_json=as_json, page=page)
+        document, attachments = _compared(inputs, explained, strict=strict)
+        return _show(document, attachments, as_json=as_json, page=page)
     if _is_asked(asked) or export is not None:
         trace = read_trace(list(inputs), strict=strict)
         if export is not None:
             _export(trace, export)
         if _is_asked(asked):
             return _answer(trace, asked, as_json=as_json)
-    from pyrometer.report.attachments import Exhibits
+    from pyrometer.evidence.of_trace import evidence_of_trace
+    from pyrometer.report.attachments import Attachments
+    from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.reporting.job_report import report_files
 
     files = find_files(list(inputs))
+    evidence = evidence_of_trace(" ".join(inputs), report_files(files, strict=strict))
+    document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
     return _show(
-        _document(" ".join(inputs), report_files(files, strict=strict)),
-        Exhibits() if page is None else _drawn(files, strict=strict),
+        msgspec.structs.replace(document, **provenance(None)),
+        Attachments() if page is None else _drawn(files, strict=strict),
         as_json=as_json,
         page=page,
     )
 
 
-def _drawn(files: Sequence[str | Path], *, strict: bool) -> Exhibits:
+def _drawn(files: Sequence[str | Path], *, strict: bool) -> Attachments:
     """The first few ranks, as a page draws them; they are read again, since reports do not hold their events."""
     from pyrometer.report.attaching import draw
     from pyrometer.report.attachments import MOST_RANKS
@@ -164,7 +188,13 @@ def _drawn(files: Sequence[str | Path], *, strict: bool) -> Exhibits:
 
 
 def _of_capture(
-    captured: Captured, store_location: str | None, *, as_json: bool, page: Path | None, asked: Asked
+    captured: Captured,
+    explained: Explain,
+    store_location: str | None,
+    *,
+    as_json: bool,
+    page: Path | None,
+    asked: Asked,
 ) -> int:
     """Report on a capture; a script's own exit status is ours."""
     if captured.trace is None and captured.exit_code:
@@ -174,25 +204,25 @@ def _of_capture(
         raise InputError(captured.missing)
     if _is_asked(asked):
         return _answer(captured.trace, asked, as_json=as_json) or captured.exit_code
+    from pyrometer.evidence.of_trace import evidence_of_trace
     from pyrometer.hardware.environment import read_environment
-    from pyrometer.report.attaching import draw
+    from pyrometer.report.attaching import draw, with_sources
+    from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.reporting.job_report import report_trace
 
-    document = _document(captured.target, report_trace(captured.trace))
-    environment = read_environment()
-    document = msgspec.structs.replace(document, environment=environment, capture=captured.trace.capture)
-    exhibits = draw(captured.trace.ranks)
-    document = stored(
-        document,
-        store_location,
-        kind="trace",
-        target=captured.target,
-        environment=environment,
-        exhibits=exhibits,
+    evidence = evidence_of_trace(
+        captured.target,
+        report_trace(captured.trace),
+        environment=read_environment(),
+        capture=captured.trace.capture,
+        program=captured.program,
     )
+    document = TraceDocument(evidence=evidence, diagnosis=explained(evidence))
+    attachments = with_sources(draw(captured.trace.ranks), document)
+    document = stored(document, store_location, kind="trace", attachments=attachments)
     shown = _show(
         document,
-        exhibits,
+        attachments,
         as_json=as_json,
         page=page,
         store_location=store_location,
@@ -201,40 +231,36 @@ def _of_capture(
     return shown or captured.exit_code
 
 
-def _document(target: str, found: Any) -> TraceDocument:
-    from pyrometer.report.documents import TraceDocument
-    from pyrometer.trace.reporting.verdict import judge_all
-
-    document = TraceDocument(
-        target=target, verdict=judge_all(found.ranks, found.job), ranks=found.ranks, job=found.job
-    )
-    return msgspec.structs.replace(document, **provenance(None))
-
-
-def _compared(inputs: tuple[str, ...], *, strict: bool) -> tuple[TraceDocument, Exhibits]:
+def _compared(
+    inputs: tuple[str, ...], explained: Explain, *, strict: bool
+) -> tuple[TraceDocument, Attachments]:
+    from pyrometer.evidence.evidence import Evidence
     from pyrometer.report.attaching import draw
     from pyrometer.report.documents import TraceDocument
     from pyrometer.trace.difference.compare import diff_traces
     from pyrometer.trace.reading.read import read_trace
     from pyrometer.trace.reporting.rank_report import report_rank
+    from pyrometer.trace.reporting.verdict import judge
 
     a, b = (read_trace(path, strict=strict).ranks[0] for path in inputs)
+    before, after = report_rank(a), report_rank(b)
+    evidence = Evidence(target=" against ".join(inputs), trace=after, trace_verdict=judge(after))
     document = TraceDocument(
-        target=" against ".join(inputs), ranks=[report_rank(a), report_rank(b)], diff=diff_traces(a, b)
+        evidence=evidence, diagnosis=explained(evidence), before=before, diff=diff_traces(a, b)
     )
     return msgspec.structs.replace(document, **provenance(None)), draw([a, b])
 
 
 def _show(
     document: TraceDocument,
-    exhibits: Exhibits,
+    attachments: Attachments,
     *,
     as_json: bool,
     page: Path | None,
     store_location: str | None = None,
     stderr: bool = False,
 ) -> int:
-    write_page(document, page, exhibits, store_location=store_location)
+    write_page(document, page, attachments, store_location=store_location)
     print_result(document, as_json=as_json, stderr=stderr)
     return ExitCode.OK
 

@@ -15,6 +15,7 @@ from pyrometer.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from pyrometer.trace.capture.record import CaptureOptions
     from pyrometer.trace.trace import Trace
+    from pyrometer.workload.program.record import Program
 
 EXTRAS = {
     "stack": "with_stack",
@@ -32,6 +33,7 @@ class Captured:
 
     target: str
     trace: Trace | None
+    program: Program | None = None  # of a workload
     exit_code: int = ExitCode.OK  # of a script
     is_script: bool = False
     missing: str = ""  # why there is no trace
@@ -76,9 +78,11 @@ def capture_target(
             return _capture_script([text, *arguments], steps=steps, options=options, path=path)
         from pyrometer.trace.capture.workload import record_trace
         from pyrometer.workload.loading import load_workload
+        from pyrometer.workload.program.describe import describe
 
-        trace = record_trace(load_workload(target), steps=steps, options=options, path=path, on_note=_tell)
-    return Captured(target.text, trace)
+        work = load_workload(target)
+        trace = record_trace(work, steps=steps, options=options, path=path, on_note=_tell)
+        return Captured(target.text, trace, program=describe(work))
 
 
 def capture_process(pid: int, *, steps: int, options: CaptureOptions, path: Path | None) -> Captured:

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.fusion.record import FusedGroup
-from pyrometer.compiler.place import file_name
 from pyrometer.compiler.recompiles.record import LimitReached, Recompile
 from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.stack import own_name
 from pyrometer.compiler.wording import break_text, frame_text, headline, listed, recompile_text
+from pyrometer.place import file_name
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
 

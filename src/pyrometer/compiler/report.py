@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pyrometer.advice import Advice
 from pyrometer.bench.matrix.cell import OutputError
-from pyrometer.compiler.advice.record import CompileLever, RewriteTrial
+from pyrometer.compiler.advice.record import RewriteTrial
 from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.costs.record import (
     CacheSummary,
@@ -71,7 +72,7 @@ class CompileReport(Record, frozen=True, kw_only=True):
     ] = None
     evaluation: Annotated[Evaluation | None, doc("eager against modes, where that was asked for")] = None
     levers: Annotated[
-        list[CompileLever],
+        list[Advice],
         doc("changes to how it is compiled that the report gives reason to try; not measured"),
     ] = []
     trial: Annotated[RewriteTrial | None, doc("the advised rewrites, tried, where that was asked for")] = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pyrometer.compiler.place import Place
+from pyrometer.place import Place
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+)(?:, in (?P<function>.*))?$')
 _END = re.compile(r"^(?:Traceback \(most recent call last\):|NoneType: None)")
@@ -41,14 +41,16 @@ def printed_stack(text: str) -> tuple[Place, ...]:
     r"""The frames of a printed stack, the outermost first, up to a traceback of torch's own that follows it.
 
     >>> printed_stack('  File "m.py", line 3, in f\n    return g(x)\n           ^^^^\n')
-    (Place(file='m.py', line=3, function='f', source='return g(x)'),)
+    (Place(file='m.py', line=3, function='f', source='return g(x)', module=None, op=None, phase=None, rank=None),)
     """
     found: list[Place] = []
     for line in text.split("\n"):
         if _END.match(line):
             break
         if match := _FRAME.match(line):
-            found.append(Place(file=match["file"], line=int(match["line"]), function=match["function"] or ""))
+            found.append(
+                Place(file=match["file"], line=int(match["line"]), function=match["function"] or None)
+            )
         elif found and not found[-1].source and line.startswith("    ") and not _MARKS.match(line):
             found[-1] = msgspec.structs.replace(found[-1], source=line.strip())
     return without_rests(found)
@@ -60,8 +62,8 @@ def logged_stack(stack: object) -> tuple[Place, ...]:
         Place(
             file=str(frame["filename"]),
             line=line_of(frame.get("line")),
-            function=str(frame.get("name") or ""),
-            source=str(frame.get("loc") or "").strip(),
+            function=frame.get("name") or None,
+            source=str(frame.get("loc") or "").strip() or None,
         )
         for frame in frames_of(stack)
         if frame.get("filename")
@@ -85,9 +87,9 @@ def without_rests(places: Iterable[Place]) -> tuple[Place, ...]:
     """The same with a function and the rests behind its breaks, each called by the one before, as one frame."""
     found: list[Place] = []
     for place in places:
-        name = own_name(place.function)
-        is_rest = name != place.function
-        if is_rest and found and (found[-1].function, found[-1].file) == (name, place.file):
+        name = own_name(place.function_name)
+        is_rest = name != place.function_name
+        if is_rest and found and (found[-1].function_name, found[-1].file) == (name, place.file):
             found.pop()
-        found.append(msgspec.structs.replace(place, function=name))
+        found.append(msgspec.structs.replace(place, function=name or None))
     return tuple(found)

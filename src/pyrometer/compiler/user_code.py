@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.stack import printed_stack
+from pyrometer.place import Place
 from pyrometer.source.ownership import Owner, owner_of
 
 
@@ -42,11 +42,11 @@ def line_outside_torch(stack: str) -> str:
 
 
 def _owner(place: Place) -> Owner:
-    return owner_of(place.file, place.function)
+    return owner_of(place.path, place.function_name)
 
 
 def with_source(place: Place, *, is_live: bool) -> Place:
     """The same with the text of its line, if that was not logged and the file is the one that runs here."""
     if place.source or not is_live:
         return place
-    return msgspec.structs.replace(place, source=linecache.getline(place.file, place.line).strip())
+    return msgspec.structs.replace(place, source=linecache.getline(place.path, place.line_number).strip())

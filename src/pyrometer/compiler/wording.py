@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.costs.record import Compilation
-from pyrometer.compiler.place import file_name, place_text
 from pyrometer.compiler.recompiles.record import LimitReached, Recompile
+from pyrometer.place import file_name, place_text
 
 
 def frame_text(frame: Compilation | LimitReached | Recompile | SkippedFrame) -> str:

@@ -8,22 +8,22 @@ from starlette.responses import Response
 from pyrometer.dashboard.answers import AbsentError, answering, as_json
 from pyrometer.dashboard.documents import History, RunningRuns, RunsPage, running_now
 from pyrometer.dashboard.pages import asked_of, pair_of
-from pyrometer.dashboard.stored import Shelf
+from pyrometer.dashboard.stored import StoredRuns
 from pyrometer.errors import InputError
 
 
 class Api:
     """Every answer in JSON."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, runs: StoredRuns) -> None:
+        self._runs = runs
 
     @answering
     def runs(self, request: Request) -> Response:
         """`/api/runs?q=…&kind=…&target=…&commit=…&page=…`."""
         asked, number = asked_of(request)
-        listing = self._shelf.listing()
-        runs, total, page, pages = self._shelf.find(asked, number)
+        listing = self._runs.listing()
+        runs, total, page, pages = self._runs.find(asked, number)
         return as_json(
             RunsPage(
                 asked=asked, total=total, page=page, pages=pages, damaged=listing.damaged, runs=list(runs)
@@ -33,13 +33,13 @@ class Api:
     @answering
     def run(self, request: Request) -> Response:
         """`/api/runs/<id>`: all that is stored of a run."""
-        return as_json(self._shelf.run(self._known(request.path_params["run_id"])))
+        return as_json(self._runs.run(self._known(request.path_params["run_id"])))
 
     @answering
     def compare(self, request: Request) -> Response:
         """`/api/compare?a=…&b=…`: what `pyrometer compare --json` prints."""
         a, b = (self._known(run_id) for run_id in pair_of(request))
-        return as_json(self._shelf.comparison(a, b))
+        return as_json(self._runs.comparison(a, b))
 
     @answering
     def history(self, request: Request) -> Response:
@@ -47,16 +47,16 @@ class Api:
         target = request.query_params.get("target")
         if not target:
             raise InputError("a history is of a target: pass ?target=…, as it stands in the list")
-        if not any(run.target == target for run in self._shelf.listing().runs):
-            raise AbsentError(f"{target}: no run of this target is stored in {self._shelf.folder}")
-        return as_json(History(target=target, series=self._shelf.history(target)))
+        if not any(run.target == target for run in self._runs.listing().runs):
+            raise AbsentError(f"{target}: no run of this target is stored in {self._runs.folder}")
+        return as_json(History(target=target, series=self._runs.history(target)))
 
     @answering
     def running(self, _request: Request) -> Response:
         """`/api/running`."""
-        return as_json(RunningRuns(running=running_now(self._shelf.running())))
+        return as_json(RunningRuns(running=running_now(self._runs.running())))
 
     def _known(self, run_id: str) -> str:
-        if run_id not in self._shelf.listing().by_id:
-            raise AbsentError(f"{run_id}: no such run in {self._shelf.folder}")
+        if run_id not in self._runs.listing().by_id:
+            raise AbsentError(f"{run_id}: no such run in {self._runs.folder}")
         return run_id

@@ -13,7 +13,7 @@ from pyrometer.dashboard.access import Guard
 from pyrometer.dashboard.api import Api
 from pyrometer.dashboard.events import Events
 from pyrometer.dashboard.pages import Pages
-from pyrometer.dashboard.stored import Shelf
+from pyrometer.dashboard.stored import StoredRuns
 
 
 def make_app(
@@ -27,8 +27,8 @@ def make_app(
         names: what the server may be called by.
         is_ending: whether streams of events should end.
     """
-    shelf = Shelf(folder.absolute())
-    pages, api = Pages(shelf), Api(shelf)
+    runs = StoredRuns(folder.absolute())
+    pages, api = Pages(runs), Api(runs)
     routes = [
         Route("/", pages.runs),
         Route("/runs/{run_id}", pages.run),
@@ -37,7 +37,7 @@ def make_app(
         Route("/running/{running_id}", pages.running),
         Route("/compare", pages.compare),
         Route("/targets", pages.targets),
-        Route("/events", Events(shelf, is_ending).answer),
+        Route("/events", Events(runs, is_ending).answer),
         Route("/assets/{name}", pages.asset),
         Route("/api/runs", api.runs),
         Route("/api/runs/{run_id}", api.run),

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from pyrometer.dashboard.documents import RunningRuns, running_now
-from pyrometer.dashboard.stored import Shelf
+from pyrometer.dashboard.stored import StoredRuns
 from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, to_json
@@ -48,12 +48,12 @@ class Events:
     """`/events`: one stream for each page that is open.
 
     Args:
-        shelf: the store.
+        runs: the store.
         is_ending: whether the server is about to stop, which ends the streams.
     """
 
-    def __init__(self, shelf: Shelf, is_ending: Callable[[], bool]) -> None:
-        self._shelf = shelf
+    def __init__(self, runs: StoredRuns, is_ending: Callable[[], bool]) -> None:
+        self._runs = runs
         self._is_ending = is_ending
 
     async def answer(self, _request: Request) -> Response:
@@ -76,9 +76,9 @@ class Events:
             await asyncio.sleep(EVERY_S)
 
     def _look(self, before: _State | None) -> _State:
-        running = [msgspec.structs.replace(one, course=[]) for one in self._shelf.running()]
+        running = [msgspec.structs.replace(one, course=[]) for one in self._runs.running()]
         try:
-            listing = self._shelf.listing()
+            listing = self._runs.listing()
         except PyrometerError:  # locked or being replaced: what is not known has not changed
             return _State(before.newest if before is not None else Newest(newest=None, total=0), running)
         newest = listing.runs[0].id if listing.runs else None

@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from pyrometer.dashboard.answers import AbsentError, EndedError, answering, as_page, as_report, asset
 from pyrometer.dashboard.documents import Series, running_now
 from pyrometer.dashboard.index import Filter
-from pyrometer.dashboard.stored import Shelf
+from pyrometer.dashboard.stored import StoredRuns
 from pyrometer.errors import InputError
 from pyrometer.record import to_dict
 from pyrometer.report.payloads.block import block_of, element
@@ -26,19 +26,19 @@ from pyrometer.store.running import Running
 class Pages:
     """Every page of one store."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, runs: StoredRuns) -> None:
+        self._runs = runs
         self._seen: dict[str, Running] = {}
 
     @answering
     def runs(self, request: Request) -> Response:
         """`/`: the list of runs, filtered and in pages, below those that are going on."""
         asked, number = asked_of(request)
-        listing = self._shelf.listing()
-        found = self._shelf.find(asked, number)
+        listing = self._runs.listing()
+        found = self._runs.find(asked, number)
         return as_page(
             "runs.html.j2",
-            folder=self._shelf.folder,
+            folder=self._runs.folder,
             asked=asked,
             found=found,
             kinds=listing.kinds,
@@ -46,14 +46,14 @@ class Pages:
             num_targets=listing.num_targets,
             damaged=listing.damaged,
             rows=[(run, listing.trend(run)) for run in found.runs],
-            running=running_now(self._shelf.running()),
+            running=running_now(self._runs.running()),
             address=Addresses("/", to_dict(asked)),
         )
 
     @answering
     def run(self, request: Request) -> Response:
         """`/runs/<id>`: the report; `/runs/last` leads to the newest."""
-        listing, run_id = self._shelf.listing(), request.path_params["run_id"]
+        listing, run_id = self._runs.listing(), request.path_params["run_id"]
         if run_id == "last" and listing.runs:
             return RedirectResponse(f"/runs/{listing.runs[0].id}", 303)
         run = self._known(run_id)
@@ -61,25 +61,25 @@ class Pages:
         before = listing.trend(run, 2)[:-1]
         if before:
             others["Compare with the run before"] = comparing(before[0].id, run.id)
-        return as_report(self._shelf.report(run.id), others, target=run.target)
+        return as_report(self._runs.report(run.id), others, target=run.target)
 
     @answering
     def compare(self, request: Request) -> Response:
         """`/compare?a=…&b=…`: two runs beside each other."""
         a, b = (self._known(run_id).id for run_id in pair_of(request))
         others = {"Run A": f"/runs/{a}", "Run B": f"/runs/{b}", "Swap A and B": comparing(b, a)}
-        return as_report(self._shelf.comparison_page(a, b), others)
+        return as_report(self._runs.comparison_page(a, b), others)
 
     @answering
     def targets(self, request: Request) -> Response:
         """`/targets`: all targets with their trends, in pages; with `?target=…` one of them over time."""
-        listing, target = self._shelf.listing(), request.query_params.get("target")
+        listing, target = self._runs.listing(), request.query_params.get("target")
         if target is None:
             return self._all_targets(request)
         runs = [run for run in listing.runs if run.target == target]
         if not runs:
-            raise AbsentError(f"{target}: no run of this target is stored in {self._shelf.folder}")
-        series = self._shelf.history(target)
+            raise AbsentError(f"{target}: no run of this target is stored in {self._runs.folder}")
+        series = self._runs.history(target)
         return as_page(
             "target.html.j2",
             target=target,
@@ -90,11 +90,11 @@ class Pages:
         )
 
     def _all_targets(self, request: Request) -> Response:
-        listing, q = self._shelf.listing(), request.query_params.get("q", "").strip()
+        listing, q = self._runs.listing(), request.query_params.get("q", "").strip()
         found = listing.find_targets(q, number_of(request))
         return as_page(
             "targets.html.j2",
-            folder=self._shelf.folder,
+            folder=self._runs.folder,
             q=q,
             found=found,
             num_targets=listing.num_targets,
@@ -105,23 +105,23 @@ class Pages:
     @answering
     def files(self, request: Request) -> Response:
         """`/runs/<id>/files`: what is kept with a run."""
-        run: Run = self._shelf.run(self._known(request.path_params["run_id"]).id)
+        run: Run = self._runs.run(self._known(request.path_params["run_id"]).id)
         return as_page("files.html.j2", run=run)
 
     @answering
     def file(self, request: Request) -> Response:
         """`/runs/<id>/files/<name>`: one of them, to be saved and never shown."""
         run, name = self._known(request.path_params["run_id"]), request.path_params["name"]
-        if all(file.name != name for file in self._shelf.run(run.id).artifacts):
+        if all(file.name != name for file in self._runs.run(run.id).artifacts):
             raise AbsentError(f"run {run.id} has no file {name!r}")
-        path = self._shelf.file(run.id, name)
+        path = self._runs.file(run.id, name)
         return FileResponse(path, media_type="application/octet-stream", filename=path.name)
 
     @answering
     def running(self, request: Request) -> Response:
         """`/running/<id>`: a run under way, as it goes on; once it is stored, its report."""
         wanted = request.path_params["running_id"]
-        going = {one.id: one for one in self._shelf.running()}
+        going = {one.id: one for one in self._runs.running()}
         self._seen |= going
         if wanted not in self._seen:
             raise AbsentError(f"{wanted}: no such run is going on")
@@ -146,14 +146,14 @@ class Pages:
         raise AbsentError(f"{request.url.path}: there is no such page")
 
     def _known(self, run_id: str) -> RunSummary:
-        run = self._shelf.listing().by_id.get(run_id)
+        run = self._runs.listing().by_id.get(run_id)
         if run is None:
-            raise AbsentError(f"{run_id}: no such run in {self._shelf.folder}")
+            raise AbsentError(f"{run_id}: no such run in {self._runs.folder}")
         return run
 
     def _stored(self, one: Running) -> RunSummary | None:
         """The run that became of an announcement: the first of its kind and target since."""
-        runs = [run for run in self._shelf.listing().runs if (run.kind, run.target) == (one.kind, one.target)]
+        runs = [run for run in self._runs.listing().runs if (run.kind, run.target) == (one.kind, one.target)]
         return min(
             (run for run in runs if run.created_at >= one.started_at), key=lambda run: run.id, default=None
         )
@@ -163,7 +163,7 @@ class Pages:
         if len(series.runs) < FEWEST:
             return Markup()
         try:
-            newest = self._shelf.document(series.runs[-1].run_id)
+            newest = self._runs.document(series.runs[-1].run_id)
         except InputError:
             return Markup()
         of_none = msgspec.structs.replace(newest, run_id=None)  # the page is of all of them

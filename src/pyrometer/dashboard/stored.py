@@ -13,8 +13,8 @@ import msgspec
 from pyrometer.dashboard.documents import Series
 from pyrometer.dashboard.index import Filter, Found, Index, Listing
 from pyrometer.errors import InputError, StoreError
-from pyrometer.report.attaching import MOST_PAST, stored_exhibits
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attaching import MOST_PAST, stored_attachments
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.comparing import compare_stored
 from pyrometer.report.documents import Document
 from pyrometer.report.history import past_runs
@@ -33,7 +33,7 @@ MOST_PAGES = 6
 MOST_MEASURED = 200
 
 
-class Shelf:
+class StoredRuns:
     """One store, as the dashboard reads it."""
 
     def __init__(self, folder: Path) -> None:
@@ -92,7 +92,7 @@ class Shelf:
 
         def render() -> str:
             run = self.run(run_id)
-            return render_document(run.kind, run.document, stored_exhibits(self._store(), run))
+            return render_document(run.kind, run.document, stored_attachments(self._store(), run))
 
         return self._pages.get((run_id,), render)
 
@@ -151,7 +151,7 @@ class Shelf:
             raise StoreError(f"{self.folder}: no runs are stored here")
         return store
 
-    def _compared(self, a: str, b: str) -> tuple[CompareDocument, Exhibits]:
+    def _compared(self, a: str, b: str) -> tuple[CompareDocument, Attachments]:
         return compare_stored(self._store(), self.run(a), self.run(b))
 
     def _series(self, newest: RunSummary) -> Series:
@@ -164,7 +164,8 @@ class Shelf:
 
         def load() -> Run:
             run = self.run(run_id)
-            measured = {"measurement": run.document.get("measurement")}
+            measurement = (run.document.get("evidence") or {}).get("measurement")
+            measured = {"evidence": {"measurement": measurement}}
             return msgspec.structs.replace(run, document=measured, environment={})
 
         try:

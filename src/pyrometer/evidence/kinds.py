@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 RecordKind = Literal[
@@ -17,3 +19,13 @@ RecordKind = Literal[
     "environment",
 ]
 """A part that a rule can need; `job` is the traces of several ranks."""
+
+SEEN_BY: Mapping[str, frozenset[RecordKind]] = MappingProxyType({
+    "audit": frozenset({"measurement", "trace", "compiled", "memory", "loading", "program", "numerics", "environment"}),
+    "bench": frozenset({"measurement", "loading", "environment"}),
+    "check": frozenset({"measurement", "trace", "compiled", "memory", "loading", "program", "numerics", "environment"}),
+    "compile": frozenset({"compiled", "program", "environment"}),
+    "memory": frozenset({"memory", "snapshot", "program", "environment"}),
+    "trace": frozenset({"trace", "job", "program", "environment"}),
+})  # fmt: skip
+"""The kinds that a verb can observe, each where its target has it; beside them all read the source of a target."""

@@ -25,7 +25,7 @@ from pyrometer.loading.private import fetching
 from pyrometer.loading.report import LoaderReport
 from pyrometer.loading.stages import REST, LoadingPass, StepTimes, stage_times
 from pyrometer.loading.starting import try_worker
-from pyrometer.loading.verdict import HEALTHY, Evidence, classify, sentence
+from pyrometer.loading.verdict import HEALTHY, LoadingFigures, classify, sentence
 from pyrometer.loading.watched import WatchedBatches
 from pyrometer.loading.worker_memory import free_shared_bytes, shared_bytes
 from pyrometer.quantity import Bytes, Seconds, format_percent
@@ -169,7 +169,7 @@ def _reported(run: _Run, batches: Any) -> LoaderReport:
     loader = batches if isinstance(batches, DataLoader) else None
     seen, watched = run.seen(loader), run.watched
     model = seen.model
-    evidence = Evidence(
+    figures = LoadingFigures(
         has_loader=loader is not None,
         num_workers=seen.settings.num_workers,
         step_s=seen.step_s,
@@ -183,16 +183,16 @@ def _reported(run: _Run, batches: Any) -> LoaderReport:
     )
     needed = shared_bytes(seen.settings.capacity, run.bytes_per_batch)
     report = LoaderReport(
-        verdict=classify(evidence),
-        sentence=sentence(evidence),
+        verdict=classify(figures),
+        sentence=sentence(figures),
         settings=seen.settings,
         measured_step_s=seen.step_s,
         predicted_step_s=None if model is None else model.step_s(seen.settings.num_workers),
-        data_share=evidence.data_share,
+        data_share=figures.data_share,
         wait_s=seen.data_s,
         wait_fraction=seen.wait_fraction,
         first_batch_s=seen.first_batch_s,
-        free_data_ratio=evidence.free_data_ratio,
+        free_data_ratio=figures.free_data_ratio,
         stages=stage_times(seen),
         occupancy=seen.occupancy,
         queue_batches=seen.settings.capacity,
@@ -203,7 +203,7 @@ def _reported(run: _Run, batches: Any) -> LoaderReport:
         shm_needed_bytes=needed,
         shm_free_bytes=free_shared_bytes() if needed else None,
         start_method=watched.method if seen.settings.num_workers else None,
-        epoch_batches=evidence.epoch_batches,
+        epoch_batches=figures.epoch_batches,
         num_steps=len(seen.steady),
     )
     return msgspec.structs.replace(report, advice=advise(report, seen), notes=_notes(report, seen))

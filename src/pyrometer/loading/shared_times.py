@@ -58,15 +58,15 @@ class BatchCost:
 _FIELDS = len(fields(BatchCost))
 
 
-class TimingBoard:
+class SharedTimes:
     """The shared rows. It is inherited by workers, or pickled while they are started; never otherwise.
 
     Args:
         num_workers: rows; one for the main process where there are none.
 
-    >>> board = TimingBoard(1)
-    >>> board.note(0, BatchCost(0.0, 0.5, 0.4, 0.0, 0.4, 0.1, 0.1, 0.0))
-    >>> board.num_made, [cost.total_s for cost in board.costs()]
+    >>> shared_times = SharedTimes(1)
+    >>> shared_times.note(0, BatchCost(0.0, 0.5, 0.4, 0.0, 0.4, 0.1, 0.1, 0.0))
+    >>> shared_times.num_made, [cost.total_s for cost in shared_times.costs()]
     (1, [0.6])
     """
 

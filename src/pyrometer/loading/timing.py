@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pyrometer.loading.private import fetching
-from pyrometer.loading.shared_times import BatchCost, TimingBoard
+from pyrometer.loading.shared_times import BatchCost, SharedTimes
 from pyrometer.quantity import Seconds
 
 _SCHEDSTAT = Path("/proc/thread-self/schedstat")
@@ -50,8 +50,8 @@ class Timed:
     Shared by the collate function and `worker_init_fn` of a loader; pickled together with them, it stays one object.
     """
 
-    def __init__(self, board: TimingBoard) -> None:
-        self.board = board
+    def __init__(self, shared_times: SharedTimes) -> None:
+        self.shared_times = shared_times
         self.worker = 0
         self._collated: tuple[Reading, Reading] | None = None
 
@@ -63,7 +63,7 @@ class Timed:
             before = Reading.now()
             batch = fetch(index)
             after = Reading.now()
-            self.board.note(self.worker, _cost(before, self._collated, after))
+            self.shared_times.note(self.worker, _cost(before, self._collated, after))
             return batch
 
         return timed_fetch
@@ -98,7 +98,7 @@ class TimedStart:
     def __call__(self, worker: int) -> None:
         """Prepare the worker."""
         self._timed.worker = worker
-        self._timed.board.enter(worker, os.getpid())
+        self._timed.shared_times.enter(worker, os.getpid())
         fetching.wrap_fetchers(self._timed.fetch)
         if self._start is not None:
             self._start(worker)

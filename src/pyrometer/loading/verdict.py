@@ -18,7 +18,7 @@ LONG_START = 0.1
 
 
 @dataclass(frozen=True)
-class Evidence:
+class LoadingFigures:
     """The figures that a verdict rests on; see `LoaderReport`."""
 
     has_loader: bool
@@ -63,10 +63,10 @@ class Evidence:
         return self.occupancy is not None and self.occupancy < 0.15
 
 
-def classify(seen: Evidence) -> LoadingVerdict:
+def classify(seen: LoadingFigures) -> LoadingVerdict:
     """The verdict.
 
-    >>> classify(Evidence(has_loader=True, num_workers=2, step_s=0.03, data_s=0.02, worker_busy=0.99))
+    >>> classify(LoadingFigures(has_loader=True, num_workers=2, step_s=0.03, data_s=0.02, worker_busy=0.99))
     'starved-steady'
     """
     if not seen.has_loader:
@@ -80,13 +80,13 @@ def classify(seen: Evidence) -> LoadingVerdict:
     return "balanced" if seen.at_limit else "healthy"
 
 
-def _waiting(seen: Evidence) -> LoadingVerdict:
+def _waiting(seen: LoadingFigures) -> LoadingVerdict:
     if seen.at_limit:
         return "starved-steady"
     return "handover-bound" if seen.receive_s > seen.data_s / 2 else "bursty"
 
 
-def sentence(seen: Evidence, verdict: LoadingVerdict | None = None) -> str:
+def sentence(seen: LoadingFigures, verdict: LoadingVerdict | None = None) -> str:
     """The verdict with its figures, in one sentence; `verdict` where it is known already."""
     spent = f"{format_seconds(seen.data_s)} of {format_seconds(seen.step_s)} per step ({format_percent(seen.data_share)})"
     free = f"with free data the step would be {significant(1 / max(seen.free_data_ratio, 1e-3), 3)}× faster"
@@ -110,7 +110,7 @@ def retold(report: LoaderReport, *, step_s: Seconds, data_s: Seconds) -> str:
     if report.verdict == "slow-start":  # which tells of an epoch, not of a step
         return report.sentence
     received = [one.per_step_s for one in report.stages if one.name == "receive" and one.where == "main"]
-    seen = Evidence(
+    seen = LoadingFigures(
         has_loader=report.verdict != "no-loader",
         num_workers=report.settings.num_workers,
         step_s=step_s,
@@ -123,7 +123,7 @@ def retold(report: LoaderReport, *, step_s: Seconds, data_s: Seconds) -> str:
     return sentence(seen, report.verdict if alike else None)
 
 
-def _busy(seen: Evidence) -> str:
+def _busy(seen: LoadingFigures) -> str:
     if seen.worker_busy is None:
         return "keep up"
     return (

@@ -20,7 +20,7 @@ from pyrometer.loading.failure import loader_code, starting_workers
 from pyrometer.loading.loader import settings_of, start_method, with_settings
 from pyrometer.loading.private import fetching, loader_queue
 from pyrometer.loading.settings import LoaderSettings
-from pyrometer.loading.shared_times import BatchCost, TimingBoard
+from pyrometer.loading.shared_times import BatchCost, SharedTimes
 from pyrometer.loading.timing import Timed, TimedCollate, TimedStart
 from pyrometer.loading.worker_memory import own_bytes
 from pyrometer.quantity import Bytes, Seconds
@@ -79,8 +79,8 @@ class WatchedBatches:
             self.method = start_method(batches)
             self._batches = _own(batches, self.settings, detach=bool(settings and not settings.num_workers))
             _skip(self._batches, skip_batches)
-        self.board = TimingBoard(self.settings.num_workers)
-        self._timed = Timed(self.board)
+        self.shared_times = SharedTimes(self.settings.num_workers)
+        self._timed = Timed(self.shared_times)
         if isinstance(self._batches, DataLoader):
             self._batches.collate_fn = TimedCollate(self._batches.collate_fn, self._timed)
             if self.settings.num_workers and not fetching.missing():
@@ -121,8 +121,8 @@ class WatchedBatches:
         """Batches that are made and not yet taken; `None` without workers, or where that cannot be told."""
         if not self.settings.num_workers:
             return None
-        if self.board.num_made:
-            return max(0, self.board.num_made - len(self.pulls))
+        if self.shared_times.num_made:
+            return max(0, self.shared_times.num_made - len(self.pulls))
         return loader_queue.ready_batches(self._iterator)
 
     @property
@@ -132,12 +132,12 @@ class WatchedBatches:
 
     def costs(self, since_s: Seconds = 0.0) -> list[BatchCost]:
         """What the batches cost that were begun since a moment; empty where it cannot be told."""
-        return list(self.board.costs(since_s))
+        return list(self.shared_times.costs(since_s))
 
     @property
     def worker_bytes(self) -> Bytes | None:
         """Memory of the workers that are alive; `None` without any."""
-        return own_bytes(self._pids | set(self.board.pids)) if self.settings.num_workers else None
+        return own_bytes(self._pids | set(self.shared_times.pids)) if self.settings.num_workers else None
 
     def close(self) -> None:
         """End the workers, also those that are busy, hang, or were started by a loader of another make."""
@@ -148,7 +148,7 @@ class WatchedBatches:
             if iterator is not None and iterator is not self._batches:
                 loader_queue.end_workers(iterator)
         finally:
-            _end_processes(self._pids | set(self.board.pids))
+            _end_processes(self._pids | set(self.shared_times.pids))
 
 
 def _own(loader: DataLoader[Any], settings: LoaderSettings, *, detach: bool) -> DataLoader[Any]:

@@ -8,7 +8,7 @@ import torch
 
 from pyrometer.numerics.gradients import StepGradients, read_gradients, summarised
 from pyrometer.numerics.modules import ModuleWatch
-from pyrometer.numerics.nonfinite import Ledger
+from pyrometer.numerics.nonfinite import StepTensors
 from pyrometer.numerics.report import Gradients, NonFinite, Scaling
 
 
@@ -17,15 +17,17 @@ class GradientWatch:
 
     Args:
         modules: names parameters.
-        ledger: of the step that runs.
+        tensors: of the step that runs.
         scaler: that gradients are scaled by, if any.
     """
 
-    def __init__(self, modules: ModuleWatch, ledger: Ledger, scaler: torch.amp.GradScaler | None) -> None:
+    def __init__(
+        self, modules: ModuleWatch, tensors: StepTensors, scaler: torch.amp.GradScaler | None
+    ) -> None:
         self.parameters: dict[str, torch.Tensor] = {}
         self.steps: list[StepGradients] = []
         self._modules = modules
-        self._ledger = ledger
+        self._tensors = tensors
         self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
         self._scales: list[float] = []
 
@@ -71,8 +73,8 @@ class GradientWatch:
         )
 
     def _origin_of(self, name: str) -> NonFinite | None:
-        self._ledger.read()
-        index = self._ledger.find(self.parameters[name].grad)
-        if index is None or not self._ledger.made[index].state:
+        self._tensors.read()
+        index = self._tensors.find(self.parameters[name].grad)
+        if index is None or not self._tensors.made[index].state:
             return None
-        return self._ledger.told(index, step=len(self.steps) - 1, seen_in=None, in_result=False)
+        return self._tensors.told(index, step=len(self.steps) - 1, seen_in=None, in_result=False)

@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 import torch
 
-from pyrometer.numerics.report import NonFinite, Spot
+from pyrometer.numerics.report import NonFinite
 from pyrometer.numerics.tensors import has_values, memory_key
+from pyrometer.place import Place
 from pyrometer.workload.whereabouts.lines import CodePoint, site_of
 
 FINE, NEGATIVE, POSITIVE, NAN = range(4)
@@ -47,10 +48,10 @@ class Made:
     state: int = FINE
 
     @property
-    def spot(self) -> Spot:
+    def spot(self) -> Place:
         """Where it was made."""
         site = site_of(self.point) if self.point is not None else None
-        return Spot(
+        return Place(
             file=site.file if site is not None else None,
             line=site.line if site is not None else None,
             function=site.function if site is not None else None,
@@ -60,7 +61,7 @@ class Made:
         )
 
 
-class Ledger:
+class StepTensors:
     """The tensors of one step."""
 
     def __init__(self) -> None:

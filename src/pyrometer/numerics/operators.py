@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import _pytree as pytree
 
-from pyrometer.numerics.nonfinite import Ledger, Made
+from pyrometer.numerics.nonfinite import Made, StepTensors
 from pyrometer.numerics.private.dispatch import DispatchMode, name_of, writes
 from pyrometer.numerics.tensors import has_values, memory_key
 from pyrometer.workload.whereabouts.following import Following
@@ -48,21 +48,21 @@ Listener = Callable[[Seen], None]
 
 
 class Operators(DispatchMode):  # type: ignore[no-untyped-call]
-    """Notes the result of each operator in a ledger, and tells listeners of it.
+    """Notes the result of each operator among the tensors of the step, and tells listeners of it.
 
     What `torch.compile` made runs eagerly meanwhile: torch leaves compiled code alone under a dispatch mode.
     """
 
-    def __init__(self, ledger: Ledger, modules: ModuleStack, listeners: Sequence[Listener]) -> None:
+    def __init__(self, tensors: StepTensors, modules: ModuleStack, listeners: Sequence[Listener]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._ledger = ledger
+        self._tensors = tensors
         self._following = Following(modules)
         self._listeners = listeners
         self.paused = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         leaves = () if self.paused else pytree.arg_tree_leaves(*args, **(kwargs or {}))
-        parents = self._ledger.parents_of(leaves)  # before it writes in place
+        parents = self._tensors.parents_of(leaves)  # before it writes in place
         result = func(*args, **(kwargs or {}))
         if not self.paused:
             results = (result,) if isinstance(result, torch.Tensor) else pytree.tree_leaves(result)
@@ -94,7 +94,7 @@ class Operators(DispatchMode):  # type: ignore[no-untyped-call]
             if not has_values(result) or (memory_key(result) in given and not in_place):
                 continue
             made = Made(label, "operator", None, here.module, here.point, phase, parents)
-            self._ledger.note(result, made, written=name not in UNWRITTEN)
+            self._tensors.note(result, made, written=name not in UNWRITTEN)
         seen = Seen(name, args, leaves, results, here.module, here.point, phase)
         for listener in self._listeners:
             listener(seen)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pyrometer.numerics.nonfinite import NAN, Ledger
+from pyrometer.numerics.nonfinite import NAN, StepTensors
 from pyrometer.numerics.report import ModuleOutput, NonFinite, StepOutput
 from pyrometer.numerics.statistics import value_statistics
 from pyrometer.numerics.tensors import floating_tensors
@@ -19,15 +19,15 @@ class OutputWatch:
     """Looks at the outputs of modules as they end, and at the result of each step.
 
     Args:
-        ledger: of the step that runs.
+        tensors: of the step that runs.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, tensors: StepTensors) -> None:
         self.first: NonFinite | None = None
         self.num_bad_steps = 0
         self.steps: list[StepOutput] = []
         self.modules: dict[str, ModuleOutput] = {}
-        self._ledger = ledger
+        self._tensors = tensors
         self._given: list[tuple[str, int]] = []  # module and entry of its output, in order
         self._kept: set[str] = set()
 
@@ -39,7 +39,7 @@ class OutputWatch:
     def gave(self, path: str, module: nn.Module, output: Any) -> None:
         """A module's forward has ended."""
         tensors = floating_tensors(output)
-        found = (self._ledger.find(tensor) for tensor in tensors)
+        found = (self._tensors.find(tensor) for tensor in tensors)
         self._given += [(path, index) for index in found if index is not None]
         is_leaf = next(module.children(), None) is None
         is_known = path in self.modules
@@ -48,29 +48,29 @@ class OutputWatch:
             self._keep(path, module, tensors)
 
     def end_step(self, result: Any) -> None:
-        """A step has ended, and everything in the ledger was read."""
+        """A step has ended, and every tensor of it was read."""
         tensors = floating_tensors(result)
         with torch.no_grad():
             self.steps.append(StepOutput(step=len(self.steps), values=value_statistics(tensors)))
-        results = [index for tensor in tensors if (index := self._ledger.find(tensor)) is not None]
-        bad = [index for index in results if self._ledger.is_bad(index)]
+        results = [index for tensor in tensors if (index := self._tensors.find(tensor)) is not None]
+        bad = [index for index in results if self._tensors.is_bad(index)]
         self.num_bad_steps += bool(bad)
         if self.first is None:
             self.first = self._first(bad)
 
     def _first(self, bad: list[int]) -> NonFinite | None:
         # What is infinite within and finite in the end, such as 1 / exp(x), does no harm.
-        is_wanted = self._ledger.is_bad if bad else self._is_nan
+        is_wanted = self._tensors.is_bad if bad else self._is_nan
         seen_in, index = next(
             ((path, index) for path, index in self._given if is_wanted(index)),
             (None, bad[0] if bad else None),
         )
         if index is None:
             return None
-        return self._ledger.told(index, step=len(self.steps) - 1, seen_in=seen_in, in_result=bool(bad))
+        return self._tensors.told(index, step=len(self.steps) - 1, seen_in=seen_in, in_result=bool(bad))
 
     def _is_nan(self, index: int) -> bool:
-        return self._ledger.made[index].state == NAN
+        return self._tensors.made[index].state == NAN
 
     def _keep(self, path: str, module: nn.Module, tensors: list[torch.Tensor]) -> None:
         known = self.modules.get(path)

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from pyrometer.place import Place
 from pyrometer.record import Record, doc
 
 Trend = Literal["growing", "falling", "steady", "unknown"]
-
-
-class Spot(Record, frozen=True, kw_only=True):
-    """A place in the program; what is not known is null."""
-
-    file: Annotated[str | None, doc("of the user's line")] = None
-    line: int | None = None
-    function: str | None = None
-    module: Annotated[str | None, doc("path of the innermost nn.Module; empty for the model itself")] = None
-    op: Annotated[str | None, doc("operator, such as aten::div")] = None
-    phase: Annotated[str | None, doc("forward or backward")] = None
 
 
 class NonFinite(Record, frozen=True, kw_only=True):
@@ -36,11 +26,11 @@ class NonFinite(Record, frozen=True, kw_only=True):
         doc("operator: its inputs were all finite, or only infinite where the value is NaN"),
     ]
     source_name: Annotated[str | None, doc("of the input or parameter")] = None
-    origin: Annotated[Spot, doc("where it arose; of a backward operator, the line of its forward one")] = (
-        Spot()
+    origin: Annotated[Place, doc("where it arose; of a backward operator, the line of its forward one")] = (
+        Place()
     )
     overflow: Annotated[
-        Spot | None, doc("where the infinity arose that the NaN was made of; null without one")
+        Place | None, doc("where the infinity arose that the NaN was made of; null without one")
     ] = None
 
 
@@ -111,7 +101,7 @@ class PrecisionUse(Record, frozen=True, kw_only=True):
     ]
     dtype: Annotated[str, doc("of the coarsest input")]
     calls: Annotated[int, doc("per step")]
-    where: Spot
+    where: Place
 
 
 class IntegerCast(Record, frozen=True, kw_only=True):
@@ -123,7 +113,7 @@ class IntegerCast(Record, frozen=True, kw_only=True):
     num_values: int
     num_changed: Annotated[int, doc("values that are another number afterwards")]
     largest: Annotated[int, doc("largest magnitude")]
-    where: Spot
+    where: Place
 
 
 class ValueStatistics(Record, frozen=True, kw_only=True):
@@ -157,7 +147,7 @@ class Activation(Record, frozen=True, kw_only=True):
     """What an activation function lets through, over all steps."""
 
     function: Annotated[str, doc("relu, sigmoid or tanh")]
-    where: Spot
+    where: Place
     saturated: Annotated[
         float | None,
         doc("share of values within 1 % of an end of the range; null for functions without two ends"),

@@ -20,7 +20,7 @@ from pyrometer.numerics.backward import GradientWatch
 from pyrometer.numerics.casts import CastWatch
 from pyrometer.numerics.comparison import precision_shift
 from pyrometer.numerics.modules import ModuleWatch
-from pyrometer.numerics.nonfinite import Ledger, Made
+from pyrometer.numerics.nonfinite import Made, StepTensors
 from pyrometer.numerics.operators import Operators, Seen
 from pyrometer.numerics.outputs import OutputWatch
 from pyrometer.numerics.precision import PrecisionWatch
@@ -97,17 +97,17 @@ class _Watch:
         self.session = session
         self.notes: list[str] = [*autograd_sequence.missing(), *dispatch.missing()]
         self._training = session if isinstance(session, TrainingSession) else None
-        self._ledger = Ledger()
+        self._tensors = StepTensors()
         self._modules = ModuleWatch(self._gave)
         self._inputs: dict[tuple[str, int], str] = {}
         self._precision = PrecisionWatch()
         self._casts = CastWatch(self._inputs)
         self._activations = ActivationWatch()
         listeners = (self._precision.saw, self._casts.saw, self._activations.saw, self._note_nested)
-        self._operators = Operators(self._ledger, self._modules, listeners)
-        self._outputs = OutputWatch(self._ledger)
+        self._operators = Operators(self._tensors, self._modules, listeners)
+        self._outputs = OutputWatch(self._tensors)
         scaler = self._training.parts.scaler if self._training is not None else None
-        self._gradients = GradientWatch(self._modules, self._ledger, scaler)
+        self._gradients = GradientWatch(self._modules, self._tensors, scaler)
         self._know(session)
 
     @contextlib.contextmanager
@@ -128,7 +128,7 @@ class _Watch:
 
     def step(self) -> None:
         """Run one step and look at it."""
-        self._ledger.clear()
+        self._tensors.clear()
         self._inputs.clear()
         self._operators.new_step()
         self._outputs.begin_step()
@@ -140,7 +140,7 @@ class _Watch:
         finally:
             self._operators.paused = False
         self._gradients.end_step()
-        self._ledger.read()
+        self._tensors.read()
         self._outputs.end_step(result)
 
     def report(self, work: Workload) -> NumericsReport:
@@ -188,7 +188,7 @@ class _Watch:
         model = getattr(self.session, "model", None)
         own = dict(model.named_parameters()) if isinstance(model, nn.Module) else {}
         for name, tensor in {**own, **self._gradients.parameters}.items():
-            self._ledger.note(tensor, Made("", "parameter", name.replace("_orig_mod.", "")))
+            self._tensors.note(tensor, Made("", "parameter", name.replace("_orig_mod.", "")))
 
     def _take_inputs(self, inputs: Any) -> None:
         with self._operators.resting():
@@ -196,7 +196,7 @@ class _Watch:
             parts = inputs if self._kind == "inference" else (inputs,)
             for path, leaf in (pair for part in parts for pair in _named_tensors(part)):
                 self._inputs[memory_key(leaf)] = path
-                self._ledger.note(leaf, Made("", "input", path))
+                self._tensors.note(leaf, Made("", "input", path))
 
     def _gave(self, path: str, module: nn.Module, output: Any) -> None:
         with self._operators.resting():

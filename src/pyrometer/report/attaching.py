@@ -1,4 +1,4 @@
-"""Gathers the exhibits of a document: from traces at hand, from the user's sources, from what a store holds."""
+"""Gathers the attachments of a document: from traces at hand, from the user's sources, from what a store holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from pyrometer.errors import InputError
 from pyrometer.hardware.peaks import Peaks
-from pyrometer.report.attachments import ARTIFACT, MOST_RANKS, Exhibits, unpack
+from pyrometer.report.attachments import ARTIFACT, EARLIER_ARTIFACT, MOST_RANKS, Attachments, unpack
 from pyrometer.report.documents import Document
 from pyrometer.report.history import past_runs
 from pyrometer.report.sources import read_sources
@@ -26,7 +26,7 @@ MOST_PAST = 50
 """Earlier runs that a history shows."""
 
 
-def draw(ranks: Sequence[RankTrace], peaks: Peaks | None = None) -> Exhibits:
+def draw(ranks: Sequence[RankTrace], peaks: Peaks | None = None) -> Attachments:
     """The traces of a document, of which the first few ranks are drawn.
 
     Args:
@@ -35,26 +35,26 @@ def draw(ranks: Sequence[RankTrace], peaks: Peaks | None = None) -> Exhibits:
     """
     drawn = ranks[:MOST_RANKS]
     most = max(FEWEST_SLICES, MOST_SLICES // max(len(drawn), 1))
-    return Exhibits(
+    return Attachments(
         traces=[view_trace(rank, max_slices=most) for rank in drawn],
         tables=[tables_of(rank, peaks=peaks) for rank in drawn],
     )
 
 
-def with_sources(exhibits: Exhibits, document: Document) -> Exhibits:
+def with_sources(attachments: Attachments, document: Document) -> Attachments:
     """Together with the user's lines that the document speaks of."""
-    return msgspec.structs.replace(exhibits, sources=read_sources(document))
+    return msgspec.structs.replace(attachments, sources=read_sources(document))
 
 
-def with_history(exhibits: Exhibits, store: Store, run: RunSummary) -> Exhibits:
+def with_history(attachments: Attachments, store: Store, run: RunSummary) -> Attachments:
     """Together with how the target did in earlier runs."""
-    return msgspec.structs.replace(exhibits, history=past_runs(earlier_runs(store, run)))
+    return msgspec.structs.replace(attachments, history=past_runs(earlier_runs(store, run)))
 
 
-def stored_exhibits(store: Store, run: Run) -> Exhibits:
-    """The exhibits that were kept with a run, and how the target did before it.
+def stored_attachments(store: Store, run: Run) -> Attachments:
+    """The attachments that were kept with a run, and how the target did before it.
 
-    A page without its drawings beats none: where the file is gone or damaged, the exhibits say so and are empty.
+    A page without its drawings beats none: where the file is gone or damaged, the attachments say so and are empty.
 
     Raises:
         StoreError: the store cannot be read.
@@ -62,14 +62,15 @@ def stored_exhibits(store: Store, run: Run) -> Exhibits:
     return with_history(_kept(store, run), store, run)
 
 
-def _kept(store: Store, run: Run) -> Exhibits:
-    if all(artifact.name != ARTIFACT for artifact in run.artifacts):
-        return Exhibits()
+def _kept(store: Store, run: Run) -> Attachments:
+    names = {artifact.name for artifact in run.artifacts} & {ARTIFACT, EARLIER_ARTIFACT}
+    if not names:
+        return Attachments()
     try:
-        return unpack(store.artifact_path(run, ARTIFACT).read_bytes())
+        return unpack(store.artifact_path(run, names.pop()).read_bytes())
     except (InputError, OSError) as error:
         why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        return Exhibits(missing=f"Timelines and other drawings of this run are missing: {why}.")
+        return Attachments(missing=f"Timelines and other drawings of this run are missing: {why}.")
 
 
 def earlier_runs(store: Store, run: RunSummary) -> list[Run]:

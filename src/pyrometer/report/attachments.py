@@ -1,4 +1,4 @@
-"""Exhibits: large evidence that lies beside a document, and that only its page draws.
+"""Large evidence that lies beside a document, and that only its page draws.
 
 A document stays small enough to be printed and compared; slices of a trace or the sources around a finding are kept
 with the stored run as one file, and travel in the page.
@@ -17,8 +17,11 @@ from pyrometer.record import Record, doc, from_json, to_json
 from pyrometer.trace.view.record import TraceView
 from pyrometer.trace.view.table_record import TraceTables
 
-ARTIFACT = "exhibits.json.gz"
+ARTIFACT = "attachments.json.gz"
 """Its name among the files of a run."""
+
+EARLIER_ARTIFACT = "exhibits.json.gz"
+"""Its name among the files of earlier runs."""
 
 MOST_RANKS = 8
 """Ranks that a page draws and shows in full; the table of ranks holds all."""
@@ -58,7 +61,7 @@ class PastRun(Record, frozen=True, kw_only=True):
     ] = None
 
 
-class Exhibits(Record, frozen=True, kw_only=True):
+class Attachments(Record, frozen=True, kw_only=True):
     """What a page draws beyond its document; every part may be missing."""
 
     traces: Annotated[list[TraceView], doc("one per rank")] = []
@@ -71,18 +74,18 @@ class Exhibits(Record, frozen=True, kw_only=True):
     history: Annotated[list[PastRun], doc("the oldest first; the document's own run is the last")] = []
 
 
-def pack(exhibits: Exhibits) -> bytes:
-    """The file that is kept with a run; the same exhibits give the same bytes."""
-    return gzip.compress(to_json(exhibits), compresslevel=6, mtime=0)
+def pack(attachments: Attachments) -> bytes:
+    """The file that is kept with a run; the same attachments give the same bytes."""
+    return gzip.compress(to_json(attachments), compresslevel=6, mtime=0)
 
 
-def unpack(content: bytes) -> Exhibits:
+def unpack(content: bytes) -> Attachments:
     """Read the file of a run.
 
     Raises:
         InputError: it is damaged.
     """
     try:
-        return from_json(Exhibits, gzip.decompress(content))
+        return from_json(Attachments, gzip.decompress(content))
     except (OSError, EOFError, zlib.error, InputError) as error:
         raise InputError(f"{ARTIFACT} is damaged ({error})") from error

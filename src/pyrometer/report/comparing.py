@@ -1,11 +1,11 @@
-"""Two stored runs as one document, with the exhibits of both."""
+"""Two stored runs as one document, with the attachments of both."""
 
 from __future__ import annotations
 
 import msgspec
 
-from pyrometer.report.attaching import stored_exhibits
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attaching import stored_attachments
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.facts.comparison import side_names, target
 from pyrometer.report.run_documents import CompareDocument
 from pyrometer.store.comparison import compare_runs
@@ -13,19 +13,19 @@ from pyrometer.store.run import Run
 from pyrometer.store.store import Store
 
 
-def compare_stored(store: Store, a: Run, b: Run) -> tuple[CompareDocument, Exhibits]:
+def compare_stored(store: Store, a: Run, b: Run) -> tuple[CompareDocument, Attachments]:
     """Put two runs side by side; their call trees are laid over each other where both were traced.
 
     Raises:
-        InputError: one of them holds no measurement, or its exhibits are damaged.
+        InputError: one of them holds no measurement, or its attachments are damaged.
         IncomparableError: they were taken on machines, or with settings, that must not be compared.
     """
     comparison = compare_runs(a, b)
     document = CompareDocument(target=target(comparison), comparison=comparison)
-    kept = [(run, stored_exhibits(store, run)) for run in (a, b)]
+    kept = [(run, stored_attachments(store, run)) for run in (a, b)]
     views = [
-        msgspec.structs.replace(exhibits.traces[0], path=name)
-        for name, (_, exhibits) in zip(side_names(comparison), kept, strict=True)
-        if exhibits.traces
+        msgspec.structs.replace(attachments.traces[0], path=name)
+        for name, (_, attachments) in zip(side_names(comparison), kept, strict=True)
+        if attachments.traces
     ]
-    return document, Exhibits(traces=views if len(views) == 2 else [], history=kept[1][1].history)
+    return document, Attachments(traces=views if len(views) == 2 else [], history=kept[1][1].history)

@@ -1,21 +1,22 @@
 """What `--json` prints: one document per verb, versioned; its JSON Schema is generated from these types.
 
-History of `schema_version`: 1 is the first. It grows when a key is removed or changes its meaning; added keys
-leave it alone.
+History of `schema_version`: 1 is the first. In 2, documents about one program hold their `evidence` and `diagnosis` as
+they are. It grows when a key is removed or changes its meaning; added keys leave it alone.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 from pyrometer.bench.calibration import Calibration
 from pyrometer.bench.cold import ColdStarts
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.matrix import Matrix
-from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
+from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.stability import Soak
 from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
+from pyrometer.evidence.evidence import Evidence
 from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.environment import Environment
 from pyrometer.loading.report import LoaderReport
@@ -24,9 +25,9 @@ from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.difference import SnapshotDiff
 from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.numerics.report import NumericsReport
-from pyrometer.record import Record, doc, joined
-from pyrometer.rules.audit.record import AuditGroup
-from pyrometer.rules.diagnosis import ReadingStep
+from pyrometer.record import Record, doc
+from pyrometer.rules.audit.record import Audit
+from pyrometer.rules.diagnosis import Diagnosis, ReadingStep
 from pyrometer.rules.finding import Finding, Suppressed
 from pyrometer.trace.capture.record import Capture
 from pyrometer.trace.difference.record import TraceDiff
@@ -38,7 +39,7 @@ from pyrometer.tuning.shapes.record import ShapeAdvice
 from pyrometer.version import __version__
 from pyrometer.workload.program.record import Program
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Document(Record, frozen=True, kw_only=True):
@@ -58,15 +59,110 @@ class TargetDocument(Document, frozen=True, kw_only=True):
     environment: Environment
 
 
-class BenchDocument(TargetDocument, frozen=True, kw_only=True):
+class EvidenceDocument(Document, frozen=True, kw_only=True):
+    """The head of a document about one program: what was observed of it, and what that means."""
+
+    evidence: Evidence
+    diagnosis: Diagnosis
+
+    @property
+    def target(self) -> str:
+        """What was looked at, as it was typed."""
+        return self.evidence.target
+
+    @property
+    def environment(self) -> Environment | None:
+        """The machine; null for what was read from files."""
+        return self.evidence.environment
+
+    @property
+    def notes(self) -> list[str]:
+        """What could not be observed or answered, and why."""
+        return [*self.evidence.notes, *self.diagnosis.notes]
+
+    @property
+    def measurement(self) -> Measurement | None:
+        """Of the evidence."""
+        return self.evidence.measurement
+
+    @property
+    def phases(self) -> list[PhaseTime]:
+        """Of the measurement."""
+        return self.measurement.phases if self.measurement is not None else []
+
+    @property
+    def script(self) -> ScriptOutcome | None:
+        """Of the evidence."""
+        return self.evidence.script
+
+    @property
+    def trace(self) -> RankReport | None:
+        """Of the evidence."""
+        return self.evidence.trace
+
+    @property
+    def trace_verdict(self) -> TraceVerdict | None:
+        """Of the evidence."""
+        return self.evidence.trace_verdict
+
+    @property
+    def capture(self) -> Capture | None:
+        """Of the evidence."""
+        return self.evidence.capture
+
+    @property
+    def job(self) -> Job | None:
+        """Of the evidence."""
+        return self.evidence.job
+
+    @property
+    def compiled(self) -> CompileReport | None:
+        """Of the evidence."""
+        return self.evidence.compiled
+
+    @property
+    def memory_profile(self) -> MemoryProfile | None:
+        """Of the evidence."""
+        return self.evidence.memory
+
+    @property
+    def loading(self) -> LoaderReport | None:
+        """Of the evidence."""
+        return self.evidence.loading
+
+    @property
+    def program(self) -> Program | None:
+        """Of the evidence."""
+        return self.evidence.program
+
+    @property
+    def numerics(self) -> NumericsReport | None:
+        """Of the evidence."""
+        return self.evidence.numerics
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What the rules found, the most rewarding first."""
+        return self.diagnosis.findings
+
+    @property
+    def reading(self) -> list[ReadingStep]:
+        """The profile, read in the order in which an expert does."""
+        return self.diagnosis.reading
+
+    @property
+    def suppressed(self) -> list[Suppressed]:
+        """Findings that the user chose not to see."""
+        return self.diagnosis.suppressed
+
+
+class BenchDocument(EvidenceDocument, frozen=True, kw_only=True):
     """`pyrometer bench TARGET --json`, alone or with `--vs`, `--cold` or `--soak`."""
 
     versus: Annotated[str | None, doc("the other target, with --vs only")] = None
-    measurement: Annotated[Measurement | None, doc("of the target; null with --vs")] = None
-    verdict: Annotated[Verdict | None, doc("with --vs only")] = None
+    verdict: Annotated[Verdict | None, doc("with --vs only; the evidence then has no measurement")] = None
     cold: Annotated[ColdStarts | None, doc("with --cold only")] = None
     soak: Annotated[Soak | None, doc("with --soak only")] = None
-    loading: Annotated[LoaderReport | None, doc("how the data arrives; null but for training")] = None
 
 
 class MatrixDocument(TargetDocument, frozen=True, kw_only=True):
@@ -75,63 +171,39 @@ class MatrixDocument(TargetDocument, frozen=True, kw_only=True):
     matrix: Matrix
 
 
-class CheckDocument(TargetDocument, frozen=True, kw_only=True):
+class CheckDocument(EvidenceDocument, frozen=True, kw_only=True):
     """`pyrometer check TARGET --json`."""
 
-    measurement: Annotated[Measurement | None, doc("null when not a single step was seen")]
-    phases: list[PhaseTime]
-    memory: MemoryUse | None
-    findings: Annotated[list[Finding], doc("what the rules found, the most rewarding first")] = []
-    reading: Annotated[list[ReadingStep], doc("the profile, read in the order in which an expert does")] = []
-    suppressed: Annotated[list[Suppressed], doc("findings that the user chose not to see")] = []
-    script: ScriptOutcome | None = None
-    trace: Annotated[RankReport | None, doc("where the step goes; null when no step could be traced")] = None
-    trace_verdict: Annotated[TraceVerdict | None, doc("what bounds it")] = None
-    capture: Annotated[Capture | None, doc("how the trace was taken, and at what cost")] = None
-    compiled: Annotated[
-        CompileReport | None, doc("what torch.compile did; null where nothing was compiled")
-    ] = None
-    memory_profile: Annotated[
-        MemoryProfile | None, doc("where the bytes go; null where memory could not be profiled")
-    ] = None
-    loading: Annotated[LoaderReport | None, doc("how the data arrives; null but for training")] = None
-    program: Annotated[Program | None, doc("how the program is set up; null for scripts")] = None
-    numerics: Annotated[
-        NumericsReport | None, doc("what the numbers did; null where they could not be watched")
-    ] = None
-    notes: Annotated[list[str], doc("what could not be observed, and why")] = []
-    report_path: Annotated[str | None, doc("the HTML file")]
+    report_path: Annotated[str | None, doc("the HTML file")] = None
 
 
-class AuditDocument(TargetDocument, frozen=True, kw_only=True):
-    """`pyrometer audit TARGET --json`: an `Audit` with the head of a document."""
+class AuditDocument(EvidenceDocument, frozen=True, kw_only=True):
+    """`pyrometer audit TARGET --json`; the answers are `diagnosis.audit`."""
 
-    groups: list[AuditGroup]
-    score: Annotated[float | None, doc("100 times passed over applicable; null when nothing applies")]
-    band: Annotated[Literal["below 70", "70 to 90", "above 90"] | None, doc("of the score")]
-    applicable: Annotated[int, doc("items that passed or failed")]
-    passed: int
-    unknown: Annotated[int, doc("items without evidence; they count neither way")]
-    notes: list[str] = []
+    @property
+    def audit(self) -> Audit:
+        """The answers, which such a document always has."""
+        assert self.diagnosis.audit is not None, "an audit answers the checklist"
+        return self.diagnosis.audit
 
 
-class TraceDocument(Document, frozen=True, kw_only=True):
+class TraceDocument(EvidenceDocument, frozen=True, kw_only=True):
     """`pyrometer trace … --json`."""
 
-    target: Annotated[str, doc("the files, or what was captured")]
-    environment: Annotated[Environment | None, doc("of a capture; files do not say all of theirs")] = None
-    capture: Annotated[Capture | None, doc("how it was recorded, and at what cost; null for files")] = None
-    verdict: Annotated[TraceVerdict | None, doc("null when no rank could be read")] = None
-    ranks: list[RankReport] = []
-    job: Annotated[Job | None, doc("the ranks beside each other; with several files")] = None
-    diff: Annotated[TraceDiff | None, doc("with --diff only; the ranks are then the two sides")] = None
+    diff: Annotated[TraceDiff | None, doc("with --diff only; the evidence is of the second trace")] = None
+    before: Annotated[RankReport | None, doc("of the first trace, with --diff only")] = None
+
+    @property
+    def ranks(self) -> list[RankReport]:
+        """All that can be shown: of a comparison both sides, of a job all ranks."""
+        if self.evidence.ranks:
+            return self.evidence.ranks
+        return [report for report in (self.before, self.evidence.trace) if report is not None]
 
 
-class _CompileHead(Document, frozen=True, kw_only=True):
-    target: Annotated[str, doc("what was run, or the log that was read")]
-    environment: Annotated[
-        Environment | None, doc("null for a log: it does not say all of its machine's")
-    ] = None
+class CompileDocument(EvidenceDocument, frozen=True, kw_only=True):
+    """`pyrometer compile … --json`; what was compiled is `evidence.compiled`."""
+
     over_budget: Annotated[
         list[str], doc("limits that were asked for and are exceeded, a sentence each")
     ] = []
@@ -141,46 +213,39 @@ class _CompileHead(Document, frozen=True, kw_only=True):
     shapes: Annotated[ShapeAdvice | None, doc("with --shapes only")] = None
     diff: Annotated[CompileDiff | None, doc("with --diff only")] = None
 
-
-if TYPE_CHECKING:  # a record cannot have two bases, a type can
-
-    class CompileDocument(_CompileHead, CompileReport, frozen=True, kw_only=True):
-        """`pyrometer compile … --json`."""
-
-else:
-    CompileDocument = joined("CompileDocument", _CompileHead, CompileReport, "`pyrometer compile … --json`.")
+    @property
+    def report(self) -> CompileReport:
+        """What was compiled, which such a document always has."""
+        assert self.evidence.compiled is not None, "there is a report, even when nothing was compiled"
+        return self.evidence.compiled
 
 
-class _MemoryHead(Document, frozen=True, kw_only=True):
-    target: str
-    environment: Annotated[Environment | None, doc("null for a script: it ran in a process of its own")] = (
-        None
-    )
+class MemoryDocument(EvidenceDocument, frozen=True, kw_only=True):
+    """`pyrometer memory TARGET --json`; the profile is `evidence.memory`."""
+
     over_limit: Annotated[list[str], doc("limits that were asked for and are exceeded, a sentence each")] = []
     what_if: Annotated[list[PredictedMemory], doc("with --predict only: the same under other settings")] = []
     plan: Annotated[CheckpointPlan | None, doc("with --plan only: what to compute again")] = None
     diff: Annotated[MemoryDiff | None, doc("with --diff only")] = None
 
+    @property
+    def profile(self) -> MemoryProfile:
+        """The profile, which such a document always has."""
+        assert self.evidence.memory is not None, "memory was profiled"
+        return self.evidence.memory
 
-class _SnapshotHead(Document, frozen=True, kw_only=True):
-    target: Annotated[str, doc("the file")]
+
+class SnapshotDocument(EvidenceDocument, frozen=True, kw_only=True):
+    """`pyrometer memory SNAPSHOT --json`; the report is `evidence.snapshot`."""
+
     over_limit: Annotated[list[str], doc("limits that were asked for and are exceeded, a sentence each")] = []
     diff: Annotated[SnapshotDiff | None, doc("with --diff only")] = None
 
-
-if TYPE_CHECKING:
-
-    class MemoryDocument(_MemoryHead, MemoryProfile, frozen=True, kw_only=True):
-        """`pyrometer memory TARGET --json`."""
-
-    class SnapshotDocument(_SnapshotHead, SnapshotReport, frozen=True, kw_only=True):
-        """`pyrometer memory SNAPSHOT --json`."""
-
-else:
-    SnapshotDocument = joined(
-        "SnapshotDocument", _SnapshotHead, SnapshotReport, "`pyrometer memory SNAPSHOT --json`."
-    )
-    MemoryDocument = joined("MemoryDocument", _MemoryHead, MemoryProfile, "`pyrometer memory TARGET --json`.")
+    @property
+    def report(self) -> SnapshotReport:
+        """The report, which such a document always has."""
+        assert self.evidence.snapshot is not None, "a snapshot was read"
+        return self.evidence.snapshot
 
 
 class CalibrationDocument(TargetDocument, frozen=True, kw_only=True):

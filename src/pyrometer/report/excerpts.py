@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pyrometer.place import Place
 from pyrometer.report.attachments import FunctionLines, SourceText
-from pyrometer.report.documents import CheckDocument, Document
+from pyrometer.report.documents import Document, EvidenceDocument
 from pyrometer.report.facts.finding_views import views
 
 AROUND = 4
@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
 def excerpts(document: Document, sources: Sequence[SourceText]) -> dict[str, list[Line]]:
     """The lines of each finding by the id of its card; findings whose lines were not kept have none."""
-    if not isinstance(document, CheckDocument):
+    if not isinstance(document, EvidenceDocument):
         return {}
     found = {view.card.anchor: excerpt(view.card.finding.where, sources) for view in views(document.findings)}
     return {anchor: lines for anchor, lines in found.items() if lines}

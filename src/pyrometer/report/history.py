@@ -48,7 +48,7 @@ def _moment(run: Run) -> tuple[str, str]:
 
 
 def _measured(run: Run) -> _Measured | None:
-    plain = run.document.get("measurement")
+    plain = (run.document.get("evidence") or {}).get("measurement")
     if not isinstance(plain, dict):
         return None
     try:

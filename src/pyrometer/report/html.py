@@ -16,7 +16,7 @@ from markupsafe import Markup
 from pyrometer.errors import InputError
 from pyrometer.files import replacing
 from pyrometer.report import kinds
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.chapters.documents import tell
 from pyrometer.report.charts.graphs import pictures
 from pyrometer.report.charts.shares import share_bar
@@ -47,19 +47,19 @@ MOST_ROWS = 25
 """Rows of a table; the document holds more."""
 
 
-def render_document(kind: str, document: dict[str, Any], exhibits: Exhibits | None = None) -> str:
+def render_document(kind: str, document: dict[str, Any], attachments: Attachments | None = None) -> str:
     """Render a stored document as a page.
 
     Raises:
         InputError: the kind is unknown, or the document does not fit it.
     """
-    return page(kinds.read_document(kind, document), exhibits)
+    return page(kinds.read_document(kind, document), attachments)
 
 
-def page(document: Document, exhibits: Exhibits | None = None) -> str:
-    """The page that shows a document; the same document and exhibits give the same bytes."""
+def page(document: Document, attachments: Attachments | None = None) -> str:
+    """The page that shows a document; the same document and attachments give the same bytes."""
     kind = kinds.kind_of(document)
-    shown = exhibits or Exhibits()
+    shown = attachments or Attachments()
     blocks = list(blocks_of(document, shown))
     widgets = list(places(block.name for block in blocks))
     told = tell(document)
@@ -79,13 +79,13 @@ def page(document: Document, exhibits: Exhibits | None = None) -> str:
     )
 
 
-def write_report(document: Document, path: Path, exhibits: Exhibits | None = None) -> Path:
+def write_report(document: Document, path: Path, attachments: Attachments | None = None) -> Path:
     """Write the page of a document: beside the target first, then renamed, so that no half-written file is left.
 
     Raises:
         InputError: the place cannot be written.
     """
-    return save_page(page(document, exhibits), path)
+    return save_page(page(document, attachments), path)
 
 
 def save_page(content: str, path: Path) -> Path:

@@ -99,7 +99,7 @@ def _shares(block: shapes.Shares) -> list[str]:
 
 
 def _caveats(block: shapes.Caveats) -> list[str]:
-    lines = [f"- **{escape(caveat.message)}**: {_hint(caveat.hint)}" for caveat in block.caveats]
+    lines = [f"- **{escape(caveat.message)}**: {_hint(caveat.advice.title)}" for caveat in block.caveats]
     return ["\n".join(lines) or escape(block.trust)]
 
 
@@ -134,7 +134,7 @@ def _breaks(block: shapes.BreakCards) -> list[str]:
         parts += [f"#### {escape(card.place)}: {escape(card.title)}", escape(card.remark)]
         for rewrite in card.rewrites:
             parts.append(f"**{escape(rewrite.title)}**: {escape(rewrite.why)}")
-            parts += [code_block(code) for code in (rewrite.after, rewrite.setting) if code]
+            parts += [code_block(rewrite.rewrite)] if rewrite.rewrite else []
     return parts
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from pyrometer.report.widgets import Place
+from pyrometer.report.widgets import InteractivePart
 
 PAGES = {
     "overview": "Overview",
@@ -53,7 +53,7 @@ _NAMED = re.compile(r'(?<= )(id|aria-labelledby|aria-describedby)="([^"]*)"')
 _TO_PAGE = re.compile(r'<a class="to-page" href="#(/\w+|[\w-]+)"[^<>]*>.*?</a>', re.DOTALL)
 
 
-def replaced(slug: str, widgets: Iterable[Place], rank: str = "") -> str:
+def replaced(slug: str, widgets: Iterable[InteractivePart], rank: str = "") -> str:
     """The attribute of a chapter that an interactive part of the same page stands for; nothing where none does.
 
     Args:
@@ -61,7 +61,7 @@ def replaced(slug: str, widgets: Iterable[Place], rank: str = "") -> str:
         widgets: the interactive parts of the page.
         rank: of the chapter, where there is one for each: a part of that rank must be there.
 
-    >>> replaced("roofline", [Place("roofline", "roofline", "roofline/1")], "1"), replaced("roofline", [])
+    >>> replaced("roofline", [InteractivePart("roofline", "roofline", "roofline/1")], "1"), replaced("roofline", [])
     (' data-static', '')
     """
     stands = any(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -12,7 +13,7 @@ from pyrometer.report.excerpts import Line
 from pyrometer.report.facts.finding_views import FindingView
 from pyrometer.report.facts.findings import stands_alone
 from pyrometer.report.navigation import replaced
-from pyrometer.report.widgets import Place
+from pyrometer.report.widgets import InteractivePart
 
 TOP = 3
 """Findings of which the overview tells."""
@@ -21,14 +22,15 @@ TOP = 3
 class PageParts(NamedTuple):
     """What a page knows beside its chapters."""
 
-    widgets: Sequence[Place]
+    widgets: Sequence[InteractivePart]
     excerpts: Mapping[str, Sequence[Line]]  # by the anchor of a finding
     folded: Mapping[str, str]  # rank: the pages on which all of its chapters are drawn
 
 
 class FirstScreen(NamedTuple):
-    """Chapters that stand beside each other on the overview, and the others below."""
+    """The chapters of a page: the first run of those that stand beside each other, and all before and behind it."""
 
+    before: list[Chapter]
     story: list[Chapter]
     cards: list[Chapter]
     rest: list[Chapter]
@@ -55,22 +57,25 @@ class Counted(NamedTuple):
 
 def first_screen(told: Told) -> FirstScreen:
     """The chapters of a document by where they stand."""
-    cards = [
-        chapter
-        for chapter in told.chapters
-        if chapter.place == "card" and "overview" in chapter.pages.split()
-    ]
-    story = [chapter for chapter in told.chapters if chapter.place == "story"]
-    found = next(
-        (block for chapter in told.chapters for block in chapter.blocks if isinstance(block, FindingCards)),
-        None,
+    before = list(takewhile(lambda chapter: not _stands_beside(chapter), told.chapters))
+    beside = list(takewhile(_stands_beside, told.chapters[len(before) :]))
+    rest = [*filter(_has_findings, beside), *told.chapters[len(before) + len(beside) :]]
+    found = (block for chapter in beside for block in chapter.blocks if isinstance(block, FindingCards))
+    return FirstScreen(
+        before,
+        [chapter for chapter in beside if chapter.place == "story"],
+        [chapter for chapter in beside if chapter.place == "card"],
+        [chapter for chapter in rest if not _only_teases(chapter)],
+        next(found, None),
     )
-    rest = [
-        chapter
-        for chapter in told.chapters
-        if chapter not in cards and chapter not in story and not _only_teases(chapter)
-    ]
-    return FirstScreen(story, cards, rest, found)
+
+
+def _stands_beside(chapter: Chapter) -> bool:
+    return (chapter.place in {"story", "card"} and "overview" in chapter.pages) or _has_findings(chapter)
+
+
+def _has_findings(chapter: Chapter) -> bool:
+    return any(isinstance(block, FindingCards) for block in chapter.blocks)
 
 
 def _only_teases(chapter: Chapter) -> bool:
@@ -123,7 +128,7 @@ def attributes(chapter: Chapter, page: PageParts) -> Markup:
     return made + Markup(replaced(chapter.slug, page.widgets, chapter.rank))  # noqa: S704 - our own words
 
 
-def folded_parts(told: Told, widgets: Iterable[Place]) -> dict[str, str]:
+def folded_parts(told: Told, widgets: Iterable[InteractivePart]) -> dict[str, str]:
     """By rank, the pages on which interactive parts stand for all of its chapters."""
     places = list(widgets)
     shown: dict[str, dict[str, bool]] = {}

@@ -7,12 +7,10 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import cast
 
 from pyrometer.compiler.report import CompileReport
-from pyrometer.memory.profile import MemoryProfile
 from pyrometer.report.attachments import FunctionLines, SourceText
-from pyrometer.report.documents import CheckDocument, CompileDocument, Document, MemoryDocument
+from pyrometer.report.documents import Document, EvidenceDocument
 from pyrometer.report.excerpts import MOST_OF_FUNCTION
 
 MOST_LINES = 2_000
@@ -40,10 +38,8 @@ def _by_file(places: Iterable[tuple[str | None, int | None]]) -> dict[str, set[i
 
 
 def compile_of(document: Document) -> CompileReport | None:
-    """What torch.compile did, where the document tells it; a document of `pyrometer compile` is such a report itself."""
-    if isinstance(document, CheckDocument):
-        return document.compiled
-    return cast("CompileReport", document) if isinstance(document, CompileDocument) else None
+    """What torch.compile did, where the document tells it."""
+    return document.compiled if isinstance(document, EvidenceDocument) else None
 
 
 def read_sources(document: Document, *, around: int = 6) -> list[SourceText]:
@@ -113,14 +109,14 @@ def _named(document: Document) -> Iterator[tuple[str | None, int | None]]:
     if report is not None:
         yield from _of_compile(report)
     yield from _of_findings(document)
-    profiled = document.memory_profile if isinstance(document, CheckDocument) else document
-    leak = profiled.leak if isinstance(profiled, (MemoryProfile, MemoryDocument)) else None
+    profile = document.memory_profile if isinstance(document, EvidenceDocument) else None
+    leak = profile.leak if profile is not None else None
     if leak is not None:
         yield from ((one.file, one.line) for one in leak.sites)
 
 
 def _of_findings(document: Document) -> Iterator[tuple[str | None, int | None]]:
-    if isinstance(document, CheckDocument):
+    if isinstance(document, EvidenceDocument):
         yield from ((one.where.file, one.where.line) for one in document.findings)
 
 

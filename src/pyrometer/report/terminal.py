@@ -15,7 +15,7 @@ from rich.text import Text
 
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measurement import Measurement
-from pyrometer.bench.quality import Caveat, Doubt
+from pyrometer.bench.quality import Caveat, CaveatCode
 from pyrometer.bench.stability import Soak
 from pyrometer.quantity import format_seconds
 from pyrometer.report.chapters import chapter as shapes
@@ -43,6 +43,9 @@ MOST_ROWS = 8
 
 MOST_CARDS = 5
 """Findings that are printed in full, and pieces of advice."""
+
+LITTLE = 24
+"""Characters that stand behind an answer rather than below it."""
 
 MOST_LINES = 12
 """Findings that are printed in a line."""
@@ -106,15 +109,16 @@ def _laid_out(
         lead = [Text(said, style="dim") for said in ([] if brief and chapter.says else chapter.lead)]
         says = [Text(chapter.says)] if chapter.says else []
         grid.add_row(
-            _label(chapter),
+            label(chapter),
             Group(*says, *lead, *(LAYOUTS[type(block)](block) for block in chapter.blocks)),
         )
-    for label, content in kept:
-        grid.add_row(label, content)
+    for where in kept:
+        grid.add_row(*where)
     return Portable(Group(*_head(told.answer), grid))
 
 
-def _label(chapter: Chapter) -> str:
+def label(chapter: Chapter) -> str:
+    """What stands before a chapter, in a few characters."""
     if chapter.rank:
         return chapter.title if chapter.place == "part" else chapter.slug.capitalize()
     return chapter.label or chapter.slug.capitalize()
@@ -221,22 +225,23 @@ def _caveats(block: shapes.Caveats) -> RenderableType:
 
 
 def _caveat(caveat: Caveat) -> RenderableType:
-    style = "bold red" if caveat.code == Doubt.FAILED.value else "bold yellow"
+    style = "bold red" if caveat.code == CaveatCode.FAILED.value else "bold yellow"
     return Group(
-        Text.assemble(("! ", style), caveat.message), Padding(Text(f"→ {caveat.hint}"), (0, 0, 0, 2))
+        Text.assemble(("! ", style), caveat.message), Padding(Text(f"→ {caveat.advice.title}"), (0, 0, 0, 2))
     )
 
 
 def _answers(block: shapes.Answers) -> RenderableType:
-    """Each row as its name, coloured, and all else that it says."""
+    """Each row as its name, how it stands, coloured, and all else that it says."""
     grid = Grid.grid(padding=(0, 2, 0, 0))
     grid.add_column(max_width=40)
     grid.add_column(ratio=1)
-    for row, tone in zip(block.table.rows, block.tones, strict=True):
-        *said, last = (cell for cell in row[1:] if cell not in {"", tone})
-        grid.add_row(
-            Text(row[0], style=TONES.get(tone, "")), Group(*map(Text, said), Text(last, style="dim"))
-        )
+    for (name, standing, said, more), tone in zip(block.table.rows, block.tones, strict=True):
+        answer = Text.assemble((f"{standing}: " if standing else "", TONES.get(tone, "")), said)
+        if len(more) <= LITTLE:
+            grid.add_row(Text(name), answer.append(f" {more}".rstrip(), "dim"))
+        else:
+            grid.add_row(Text(name), Group(answer, Text(more, style="dim")))
     return grid
 
 
@@ -293,9 +298,8 @@ def _break(card: compile_breaks.Card) -> RenderableType:
     parts += [_indented(card.source, "cyan", 4)] if card.source else []
     for rewrite in card.rewrites[:2]:
         parts.append(_indented(f"→ {rewrite.title}: {rewrite.why}"))
-        code = rewrite.after or rewrite.setting
-        parts += [_indented(code, "green", 4)] if code else []
-        remark = compile_breaks.EXACTNESS.get(rewrite.exactness, rewrite.exactness)
+        parts += [_indented(rewrite.rewrite, "green", 4)] if rewrite.rewrite else []
+        remark = compile_breaks.EXACTNESS[rewrite.fix_class]
         parts += [_indented(remark, "dim", 4)] if remark else []
     return Group(*parts)
 

@@ -29,7 +29,7 @@ PLACES: dict[str, tuple[tuple[str, str], ...]] = {
 """Area of a block (its name up to the first slash): the widgets that draw it, each with its page."""
 
 
-class Place(NamedTuple):
+class InteractivePart(NamedTuple):
     """An interactive part: its widget, the page on which it stands, and the block that it draws."""
 
     widget: str
@@ -43,7 +43,7 @@ class Place(NamedTuple):
         )
 
 
-def places(blocks: Iterable[str]) -> Iterator[Place]:
+def places(blocks: Iterable[str]) -> Iterator[InteractivePart]:
     """The interactive parts of a page that carries these blocks.
 
     >>> [place.page for place in places(["trace/0"])]
@@ -51,4 +51,4 @@ def places(blocks: Iterable[str]) -> Iterator[Place]:
     """
     for block in blocks:
         for widget, page in PLACES.get(block.partition("/")[0], ()):
-            yield Place(widget, page, block)
+            yield InteractivePart(widget, page, block)

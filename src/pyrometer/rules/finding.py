@@ -24,7 +24,7 @@ class Finding(Record, frozen=True, kw_only=True):
     message: Annotated[str, doc("fact and figure in one sentence")]
     where: Place
     evidence: Annotated[dict[str, Value], doc("figures, units in their names")] = {}
-    links: Annotated[list[str], doc("JSON pointers into the run, such as /trace/sync_points/0")] = []
+    links: Annotated[list[str], doc("JSON pointers into the evidence, such as /trace/sync_points/0")] = []
     cost: Cost | None = None
     confidence: Confidence
     advice: Annotated[Advice, doc("what to do, for this very place, and what it should bring")]

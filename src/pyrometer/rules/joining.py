@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Spot(Protocol):
+class Located(Protocol):
     """Anything that names a file and a line."""
 
     @property
@@ -34,22 +34,22 @@ def module_of(file: str | None, modules: Iterable[Module]) -> Module | None:
     return best if best is not None and _agreement(file, best.path) else None
 
 
-def function_at(spot: Spot, modules: Iterable[Module]) -> tuple[Module, FunctionNode] | None:
+def function_at(place: Located, modules: Iterable[Module]) -> tuple[Module, FunctionNode] | None:
     """The function around a line, or the one that begins there: a trace names the line of the `def`."""
-    module = module_of(spot.file, modules)
-    if module is None or spot.line is None:
+    module = module_of(place.file, modules)
+    if module is None or place.line is None:
         return None
     around = [
         node
         for node in module.nodes(ast.FunctionDef, ast.AsyncFunctionDef)
-        if _first_line(node) <= spot.line <= (node.end_lineno or node.lineno)
+        if _first_line(node) <= place.line <= (node.end_lineno or node.lineno)
     ]
     return (module, around[-1]) if around else None
 
 
-def lines_within(spot: Spot, modules: Iterable[Module]) -> Iterator[int]:
-    """The lines of the function at a spot, so that a match there can be told to belong to it."""
-    found = function_at(spot, modules)
+def lines_within(place: Located, modules: Iterable[Module]) -> Iterator[int]:
+    """The lines of the function at a place, so that a match there can be told to belong to it."""
+    found = function_at(place, modules)
     if found is not None:
         yield from range(_first_line(found[1]), (found[1].end_lineno or found[1].lineno) + 1)
 

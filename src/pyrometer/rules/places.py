@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
-from pyrometer.rules.joining import Spot, module_of
+from pyrometer.rules.joining import Located, module_of
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
 
 
-def place_of(case: Case, where: Spot, *, line: int | None = None, op: str | None = None) -> Place:
+def place_of(case: Case, where: Located, *, line: int | None = None, op: str | None = None) -> Place:
     """The place of a finding; `line` is the exact one where the source told it.
 
     The file is named as the source is, so that comments in it and its path are found again.
@@ -23,7 +23,6 @@ def place_of(case: Case, where: Spot, *, line: int | None = None, op: str | None
         function=getattr(where, "function", None),
         module=getattr(where, "module", None),
         op=op if op is not None else getattr(where, "op", None),
-        rank=case.trace.rank if case.trace is not None and case.ranks else None,
     )
 
 

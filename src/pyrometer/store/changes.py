@@ -49,7 +49,7 @@ def changes_of(a: Run, b: Run) -> RunChanges:
 
     Findings are the same where rule, file and operator are: lines move as a program is worked on.
     """
-    looked = all("findings" in run.document for run in (a, b))
+    looked = all(_part(run, "diagnosis").get("reading") for run in (a, b))
     before, after = (_findings(a), _findings(b)) if looked else ({}, {})
     return RunChanges(
         phases_s=_amounts(_phases(a), _phases(b)),
@@ -63,6 +63,12 @@ def changes_of(a: Run, b: Run) -> RunChanges:
     )
 
 
+def _part(run: Run, name: str) -> dict[str, Any]:
+    """The evidence or the diagnosis of a run; empty where it has none."""
+    part: dict[str, Any] = run.document.get(name) or {}
+    return part
+
+
 def _amounts(a: Mapping[str, float], b: Mapping[str, float]) -> list[Amount]:
     if not (a and b):
         return []  # only one of them looked
@@ -70,13 +76,13 @@ def _amounts(a: Mapping[str, float], b: Mapping[str, float]) -> list[Amount]:
 
 
 def _phases(run: Run) -> dict[str, float]:
-    measured = run.document.get("measurement") or {}
-    plain = run.document.get("phases") or measured.get("phases") or []
+    measured = _part(run, "evidence").get("measurement") or {}
+    plain = measured.get("phases") or []
     return {phase.name: phase.mean_s for phase in (from_dict(PhaseTime, one) for one in plain)}
 
 
 def _parts(run: Run) -> dict[str, float]:
-    trace = run.document.get("trace")
+    trace = _part(run, "evidence").get("trace")
     if trace is None:
         return {}
     parts = from_dict(Parts, trace["breakdown_ns"])
@@ -86,12 +92,12 @@ def _parts(run: Run) -> dict[str, float]:
 
 
 def _ledger(run: Run) -> dict[str, float]:
-    profile = run.document.get("memory_profile") or {}
+    profile = _part(run, "evidence").get("memory") or {}
     return {name: float(value) for name, value in profile.get("ledger_bytes", {}).items() if value}
 
 
 def _counts(run: Run) -> dict[str, float]:
-    report = run.document.get("compiled")
+    report = _part(run, "evidence").get("compiled")
     return {} if report is None else {name: float(_count(report[key])) for key, name in _COUNTS.items()}
 
 
@@ -100,7 +106,7 @@ def _count(value: Any) -> int:
 
 
 def _findings(run: Run) -> dict[tuple[str, str | None, str | None], Finding]:
-    found = [from_dict(Finding, one) for one in run.document.get("findings") or []]
+    found = [from_dict(Finding, one) for one in _part(run, "diagnosis").get("findings") or []]
     return {(one.code, one.where.file, one.where.op): one for one in found}
 
 

@@ -36,6 +36,7 @@ from pyrometer.store.artifacts import (
 from pyrometer.store.failure import store_errors
 from pyrometer.store.run import Pruned, Run, RunSummary, created_at
 from pyrometer.store.sqlite import sqlite_engine
+from pyrometer.store.upgrade import upgraded
 
 WAIT_S = 60.0
 _ORPHAN_AGE_S = 3600.0
@@ -145,7 +146,9 @@ class Store:
             row = connection.execute(select(schema.runs).where(columns.id == found[0])).mappings().one()
             files = select(schema.artifacts).where(schema.artifacts.c.run_id == found[0])
             artifacts = [_plain(file) for file in connection.execute(files).mappings()]
-        return from_dict(Run, {**_plain(row), "artifacts": artifacts})
+        plain = _plain(row)
+        document = upgraded(plain["kind"], plain["document"])
+        return from_dict(Run, {**plain, "document": document, "artifacts": artifacts})
 
     def runs(
         self, *, kind: str | None = None, name: str | None = None, limit: int | None = None

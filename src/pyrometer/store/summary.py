@@ -17,35 +17,44 @@ def headline(document: dict[str, Any]) -> str:
     Where the program failed, else a verdict, the median step with its interval, what a machine can tell apart, what bounds a trace, the peak of memory,
     the graphs of a compilation, the best configuration, or the score of an audit; else nothing.
 
-    >>> headline({"measurement": {"median_s": 0.002, "ci_low_s": 0.0019, "ci_high_s": 0.0022}})
+    >>> headline({"evidence": {"measurement": {"median_s": 0.002, "ci_low_s": 0.0019, "ci_high_s": 0.0022}}})
     '2.00 ms (1.90 ms–2.20 ms)'
-    >>> headline({"graphs": 2, "breaks": [{}], "peak_bytes": None}), headline({"peak_bytes": 2**30, "ledger_bytes": {}})
+    >>> headline({"evidence": {"compiled": {"graphs": 2, "breaks": [{}]}}}), headline({"evidence": {"memory": {"peak_bytes": 2**30}}})
     ('2 graphs, 1 break', 'peak 1.00 GiB')
-    >>> headline({"groups": [], "score": 68.75}), headline({"measurement": {"median_s": 3.5, "num_samples": 1, "ci_low_s": None}})
-    ('score 69 of 100', '3.50 s (1 sample)')
-    >>> headline({"measurement": {"median_s": 0.002, "failure": "step 3 raised ValueError: bad sample (train.py:40)"}})
+    >>> headline({"evidence": {"measurement": {"median_s": 3.5, "num_samples": 1, "ci_low_s": None}}})
+    '3.50 s (1 sample)'
+    >>> headline({"diagnosis": {"audit": {"score": 68.75}}})
+    'score 69 of 100'
+    >>> headline({"evidence": {"measurement": {"median_s": 0.002, "failure": "step 3 raised ValueError: bad sample (train.py:40)"}}})
     'failed in step 3: ValueError (train.py:40)'
     """
-    failed = _failure(document)
+    evidence = document.get("evidence") or {}
+    failed = _failure(document, evidence)
     if failed is not None:
         return failure.headline(failed)
     if document.get("verdict"):
         return _verdict(document["verdict"])
     if document.get("calibration"):
         return _calibration(document["calibration"])
+    if document.get("matrix"):
+        return _matrix(document["matrix"])
+    audit = (document.get("diagnosis") or {}).get("audit")
+    if audit is not None:
+        return f"score {audit['score']:.0f} of 100" if audit.get("score") is not None else ""
     median = median_s(document)
-    if median is None:
-        return _observed(document)
-    return f"{format_seconds(median)} ({_spread(document['measurement'])})"
+    return (
+        _observed(evidence)
+        if median is None
+        else f"{format_seconds(median)} ({_spread(evidence['measurement'])})"
+    )
 
 
-def _failure(document: dict[str, Any]) -> str | None:
+def _failure(document: dict[str, Any], evidence: dict[str, Any]) -> str | None:
     """What ended the program before its time."""
-    for part in ("measurement", "soak"):
-        found = (document.get(part) or {}).get("failure")
-        if found:
-            return str(found)
-    code = (document.get("script") or {}).get("exit_code")
+    for part in (evidence.get("measurement"), document.get("soak")):
+        if part and part.get("failure"):
+            return str(part["failure"])
+    code = (evidence.get("script") or {}).get("exit_code")
     return f"the script ended with exit status {code}" if code else None
 
 
@@ -60,17 +69,14 @@ def _spread(measured: dict[str, Any]) -> str:
     return f"{format_seconds(low)}–{format_seconds(high)}"
 
 
-def _observed(document: dict[str, Any]) -> str:
+def _observed(evidence: dict[str, Any]) -> str:
     """What an observer that measures no steps found."""
-    graphs, breaks, peak = document.get("graphs"), document.get("breaks"), document.get("peak_bytes")
-    if isinstance(graphs, int) and isinstance(breaks, list):
-        return f"{counted(graphs, 'graph')}, {counted(len(breaks), 'break')}"
-    if isinstance(document.get("groups"), list):
-        score = document.get("score")
-        return f"score {score:.0f} of 100" if isinstance(score, (int, float)) else ""
-    if document.get("matrix"):
-        return _matrix(document["matrix"])
-    return f"peak {format_bytes(peak)}" if isinstance(peak, int) else ""
+    verdict, report, profile = (evidence.get(name) or {} for name in ("trace_verdict", "compiled", "memory"))
+    if verdict:
+        return str(verdict["sentence"])
+    if report:
+        return f"{counted(report['graphs'], 'graph')}, {counted(len(report['breaks']), 'break')}"
+    return f"peak {format_bytes(profile['peak_bytes'])}" if profile else ""
 
 
 def _matrix(plain: dict[str, Any]) -> str:
@@ -79,8 +85,6 @@ def _matrix(plain: dict[str, Any]) -> str:
 
 
 def _verdict(plain: dict[str, Any]) -> str:
-    if "sentence" in plain:  # what bounds a trace
-        return str(plain["sentence"])
     try:
         return sentence(from_dict(Verdict, plain))
     except InputError:
@@ -95,6 +99,6 @@ def _calibration(plain: dict[str, Any]) -> str:
 
 def median_s(document: dict[str, Any]) -> Seconds | None:
     """The median step, where the document holds a measurement that came to its end."""
-    measured = document.get("measurement") or {}
+    measured = (document.get("evidence") or {}).get("measurement") or {}
     value = None if measured.get("failure") else measured.get("median_s")
     return float(value) if isinstance(value, (int, float)) else None

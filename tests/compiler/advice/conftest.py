@@ -20,21 +20,22 @@ import pytest
 import torch
 from torch._dynamo import config
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.advise import with_advice
 from pyrometer.compiler.advice.apply import apply_rewrite
 from pyrometer.compiler.breaks.read import count_frames, read_breaks
-from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.compiler.breaks.record import Break
 from pyrometer.compiler.collecting.collector import collect
 
 _numbers = itertools.count()
 
 
 @contextlib.contextmanager
-def held(setting: Rewrite) -> Iterator[None]:
+def held(setting: Advice) -> Iterator[None]:
     """Run the setting as its user would, and leave it as before."""
-    name = re.match(r"torch\._dynamo\.config\.(\w+)", setting.setting)[1]
+    name = re.match(r"torch\._dynamo\.config\.(\w+)", setting.rewrite)[1]
     with config.patch({name: copy.copy(getattr(config, name))}):
-        exec(setting.setting, {"torch": torch, "logging": logging, "warnings": warnings})
+        exec(setting.rewrite, {"torch": torch, "logging": logging, "warnings": warnings})
         yield
 
 
@@ -50,14 +51,14 @@ class Outcome:
     def roots(self) -> list[Break]:
         return [each for each in self.breaks if not each.chained]
 
-    def rewrites(self) -> list[tuple[Break, Rewrite]]:
-        return [(found, each) for found in self.roots for each in found.advice if each.after]
+    def rewrites(self) -> list[tuple[Break, Advice]]:
+        return [(found, each) for found in self.roots for each in found.advice if each.replaces]
 
-    def settings(self) -> list[Rewrite]:
-        return [each for found in self.roots for each in found.advice if each.setting]
+    def settings(self) -> list[Advice]:
+        return [each for found in self.roots for each in found.advice if (each.rewrite and not each.replaces)]
 
-    def words(self) -> list[Rewrite]:
-        return [each for found in self.roots for each in found.advice if not each.after and not each.setting]
+    def words(self) -> list[Advice]:
+        return [each for found in self.roots for each in found.advice if not each.rewrite]
 
 
 class Program:
@@ -78,7 +79,7 @@ class Program:
     def eager(self, inputs: Sequence[tuple[Any, ...]]) -> list[Any]:
         return [_run(self.module.f, each) for each in inputs]
 
-    def compiled(self, inputs: Sequence[tuple[Any, ...]], setting: Rewrite | None = None) -> Outcome:
+    def compiled(self, inputs: Sequence[tuple[Any, ...]], setting: Advice | None = None) -> Outcome:
         torch._dynamo.reset()
         with held(setting) if setting else contextlib.nullcontext():
             return self._compiled(inputs)
@@ -91,7 +92,7 @@ class Program:
         log = collector.log()
         return Outcome(with_advice(read_breaks(log)), count_frames(log).graphs, outputs)
 
-    def rewritten(self, found: Break, rewrite: Rewrite) -> Program:
+    def rewritten(self, found: Break, rewrite: Advice) -> Program:
         return Program(apply_rewrite(self.source, rewrite, found.line), self.folder)
 
 

@@ -10,10 +10,11 @@ import pytest
 import torch
 from hypothesis import given
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.advise import with_advice
 from pyrometer.compiler.advice.apply import apply_rewrite
 from pyrometer.compiler.advice.registry import advised_ids
-from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.compiler.breaks.record import Break
 from pyrometer.errors import InputError
 
 IDS = sorted(advised_ids())
@@ -62,8 +63,8 @@ def test_rewrites_of_python_are_python(
     lines = text.split("\n")
     line = data.draw(st.integers(1, len(lines)))
     for rewrite in _advice(text, gb_id, line, tmp_path):
-        if rewrite.after:
-            ast.parse(rewrite.after)
+        if rewrite.replaces:
+            ast.parse(rewrite.rewrite)
             after = apply_rewrite(text, rewrite, line)
             assert after != text
             compile(after, "after.py", "exec")
@@ -85,29 +86,39 @@ def test_advice_on_every_line_of_a_real_file_is_python(gb_id: str) -> None:
         source = lines[line - 1].strip()
         found = Break(id=gb_id, reason="", file=str(file), line=line, source=source)
         for rewrite in with_advice([found])[0].advice:
-            if rewrite.after:
+            if rewrite.replaces:
                 compile(apply_rewrite(text, rewrite, line), "after.py", "exec")
 
 
 def test_a_rewrite_without_text_is_refused_with_its_setting() -> None:
-    rewrite = Rewrite(title="switch", why="", setting="torch._dynamo.config.allow_rnn = True")
+    rewrite = Advice(
+        slug="switch",
+        title="switch",
+        why="",
+        rewrite="torch._dynamo.config.allow_rnn = True",
+        fix_class="exact",
+    )
     with pytest.raises(InputError, match="allow_rnn"):
         apply_rewrite("x = 1\n", rewrite, 1)
 
 
 def test_a_rewrite_of_other_text_is_refused() -> None:
     with pytest.raises(InputError, match="changed since"):
-        apply_rewrite("x = 1\n", Rewrite(title="", why="", before="y = 1", after="y = 2"), 1)
+        apply_rewrite(
+            "x = 1\n",
+            Advice(slug="a", title="", why="", replaces="y = 1", rewrite="y = 2", fix_class="exact"),
+            1,
+        )
 
 
 def test_of_several_places_the_one_at_the_line_is_rewritten() -> None:
     text = "if a:\n    x = 1\nif b:\n\tx = 1\n"
-    rewrite = Rewrite(title="", why="", before="x = 1", after="x = 2\nz = 3")
+    rewrite = Advice(slug="a", title="", why="", replaces="x = 1", rewrite="x = 2\nz = 3", fix_class="exact")
     assert apply_rewrite(text, rewrite, 4) == "if a:\n    x = 1\nif b:\n\tx = 2\n\tz = 3\n"
     assert apply_rewrite(text, rewrite, 2).startswith("if a:\n    x = 2\n    z = 3\n")
 
 
-def _advice(text: str, gb_id: str | None, line: int, folder: Path) -> list[Rewrite]:
+def _advice(text: str, gb_id: str | None, line: int, folder: Path) -> list[Advice]:
     file = folder / "odd.py"
     file.write_bytes(text.encode(errors="replace"))
     lines = text.split("\n")

@@ -12,6 +12,7 @@ from torch import nn
 from pyrometer.compiler.advice.levers import (
     compile_blocks,
     mark_dynamic,
+    missing,
     preload_cache,
     set_stance,
     share_regions,
@@ -156,8 +157,8 @@ def test_preload_cache() -> None:
 def test_every_lever_says_what_it_does_and_is_at_hand_in_this_torch() -> None:
     for make in (compile_blocks, share_regions, mark_dynamic, set_stance, preload_cache):
         lever = make()
-        assert lever.missing is None
+        assert missing(lever) is None
         assert lever.title
-        assert lever.when
+        assert lever.why
         assert lever.effect
-        compile(lever.use, lever.name, "exec")
+        compile(lever.rewrite, lever.slug, "exec")

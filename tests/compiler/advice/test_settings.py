@@ -89,7 +89,7 @@ def test_the_setting_takes_breaks_away(
     before = program(HEAD + body)
     found = before.compiled(inputs)
     assert gb_id in [each.id for each in found.roots]
-    setting = next(each for each in found.settings() if f"config.{name}" in each.setting)
+    setting = next(each for each in found.settings() if f"config.{name}" in each.rewrite)
     again = before.compiled(inputs, setting)
     assert len(again.breaks) < len(found.breaks)
     with_tensors = [

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.advise import with_advice
 from pyrometer.compiler.advice.registry import advised_ids, kinds
-from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.compiler.breaks.record import Break
 from pyrometer.compiler.private import break_registry
 
 HEAD = "import copy\nimport math\nimport random\nimport time\nimport torch\nimport numpy as np\n\na = [1, 2]\n\n\n"
@@ -114,7 +115,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_no_code_is_rewritten_where_the_outcome_is_not_certain(case: tuple[str, str], tmp_path: Path) -> None:
-    assert not [each for each in _advice(tmp_path, *case) if each.after]
+    assert not [each for each in _advice(tmp_path, *case) if each.replaces]
 
 
 OPEN = {
@@ -138,14 +139,16 @@ NEEDED = {
 
 @pytest.mark.parametrize("body", OPEN.values(), ids=OPEN)
 def test_a_number_that_may_be_any_is_let_into_the_graph(body: str, tmp_path: Path) -> None:
-    assert "capture_scalar_outputs" in "".join(each.setting for each in _advice(tmp_path, "gb0124", body))
+    assert "capture_scalar_outputs" in "".join(
+        each.rewrite or "" for each in _advice(tmp_path, "gb0124", body)
+    )
 
 
 @pytest.mark.parametrize("body", NEEDED.values(), ids=NEEDED)
 def test_a_number_that_has_to_be_known_gets_no_setting(body: str, tmp_path: Path) -> None:
     found = [each for gb_id in ("gb0124", "gb0033") for each in _advice(tmp_path, gb_id, body)]
     assert found
-    assert not any(each.setting for each in found)
+    assert not any((each.rewrite and not each.replaces) for each in found)
 
 
 @pytest.mark.parametrize(
@@ -159,14 +162,14 @@ def test_a_number_that_has_to_be_known_gets_no_setting(body: str, tmp_path: Path
 def test_an_open_size_is_offered_only_where_no_test_needs_it(
     body: str, offered: bool, tmp_path: Path
 ) -> None:
-    assert any(each.setting for each in _advice(tmp_path, "gb0036", body)) == offered
+    assert any((each.rewrite and not each.replaces) for each in _advice(tmp_path, "gb0036", body)) == offered
 
 
 def test_a_call_put_off_does_not_take_its_numbers_out_of_the_graph(tmp_path: Path) -> None:
     told = _advice(tmp_path, "gb0059", "print(x.sum())  # HERE\nreturn x")
     taken = _advice(tmp_path, "gb0059", "print(x.sum().item())  # HERE\nreturn x")
-    assert [bool(each.setting) for each in told] == [False, True]
-    assert [bool(each.after) for each in taken] == [True]
+    assert [bool(each.rewrite and not each.replaces) for each in told] == [False, True]
+    assert [bool(each.replaces) for each in taken] == [True]
 
 
 def test_every_certain_case_is_certain_because_of_what_it_differs_in(tmp_path: Path) -> None:
@@ -179,28 +182,28 @@ def test_every_certain_case_is_certain_because_of_what_it_differs_in(tmp_path: P
         "gb0007": "k = random.random()  # HERE\nreturn x.sum() * k",
     }
     for gb_id, body in certain.items():
-        assert [each for each in _advice(tmp_path, gb_id, body) if each.after], body
+        assert [each for each in _advice(tmp_path, gb_id, body) if each.replaces], body
 
 
 def test_without_the_file_only_the_line_itself_is_looked_at() -> None:
     asked = _break("gb0025", source="torch._dynamo.graph_break()")
     (found,) = with_advice([asked])
     assert [each.title for each in found.advice] == ["remove the call"]
-    assert found.advice[0].before == asked.source
+    assert found.advice[0].replaces == asked.source
 
 
 def test_a_file_that_changed_since_gives_no_rewrite(tmp_path: Path) -> None:
     file = tmp_path / "changed.py"
     file.write_text("import torch\n\n\ndef f(x):\n    return x\n")
     found = _break("gb0170", source="if x.sum() > 0:", file=str(file), line=5)
-    assert not [each for each in with_advice([found])[0].advice if each.after]
+    assert not [each for each in with_advice([found])[0].advice if each.replaces]
 
 
 def test_withheld_source_is_not_read_from_the_file(tmp_path: Path) -> None:
     file = tmp_path / "withheld.py"
     file.write_text("import torch\n\n\ndef f(x):\n    print(x)\n    return x\n")
     (found,) = with_advice([_break("gb0059", file=str(file), line=5)])
-    assert not any(each.before or each.after for each in found.advice)
+    assert not any(each.replaces for each in found.advice)
 
 
 def test_a_chained_break_gets_no_advice_of_its_own() -> None:
@@ -226,7 +229,7 @@ def test_every_id_is_answered(gb_id: str) -> None:
     for each in found.advice:
         assert each.title
         assert each.why.endswith(".")
-        assert each.exactness in {"exact", "tolerance", "semantic"}
+        assert each.fix_class in {"exact", "tolerance", "semantic"}
         assert "{" not in each.title + each.why
 
 
@@ -235,7 +238,7 @@ def test_kinds_have_names_of_their_own() -> None:
     assert len(names) == len(set(names))
 
 
-def _advice(folder: Path, gb_id: str, body: str) -> list[Rewrite]:
+def _advice(folder: Path, gb_id: str, body: str) -> list[Advice]:
     indented = "\n".join("    " + line for line in body.split("\n"))
     text = f"{HEAD}def f(self, x, y, m, k, a, b, it, things, lock, ready):\n{indented}\n"
     ast.parse(text)

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.compiler.breaks.read import read_breaks
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.stack import own_name, printed_stack
 from pyrometer.compiler.user_code import own_place, own_stack
+from pyrometer.place import Place
 from pyrometer.source.ownership import owner_of
 
 HERE = Path(__file__)
@@ -178,7 +178,7 @@ def test_a_function_and_the_rests_behind_its_breaks_are_one_frame() -> None:
     )
     assert [(place.line, place.function, place.source) for place in printed_stack(text)] == [
         (7, "f", "three("),
-        (1, "g", ""),
+        (1, "g", None),
     ]
 
 

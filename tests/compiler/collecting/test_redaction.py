@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.advice import Advice
+from pyrometer.compiler.breaks.record import Break
 from pyrometer.compiler.collecting.redaction import redacted
 from pyrometer.compiler.inspection.observe import observe_compile
-from pyrometer.compiler.place import Place
+from pyrometer.place import Place
 from pyrometer.record import to_json
 
 
@@ -52,9 +53,9 @@ def test_folders_are_taken_out_of_sentences(told, kept):
             reason=told,
             file="/a/b.py",
             line=1,
-            advice=[Rewrite(title="t", why="w", before="x", after="y")],
+            advice=[Advice(slug="t", title="t", why="w", replaces="x", rewrite="y", fix_class="exact")],
             user_stack=[Place(file="/a/b.py", line=1, source="z")],
         )
     )
     assert found.reason == kept
-    assert (found.file, found.advice[0].before, found.user_stack[0].source) == ("b.py", "", "")
+    assert (found.file, found.advice[0].replaces, found.user_stack[0].source) == ("b.py", None, None)

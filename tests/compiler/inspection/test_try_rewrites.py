@@ -8,8 +8,8 @@ import sys
 import pytest
 import torch
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.record import RewriteTrial
-from pyrometer.compiler.breaks.record import Rewrite
 from pyrometer.compiler.inspection.inspect import inspect_compile
 from pyrometer.compiler.inspection.trial import try_rewrites
 from pyrometer.record import from_json, to_json
@@ -71,7 +71,7 @@ def test_breaks_go_outputs_stay_and_the_program_is_as_it_was(program, tmp_path):
     report = inspect_compile(work, budget_s=0.3)
     found = try_rewrites(work, report, budget_s=0.5)
     assert (found.breaks_before, found.breaks_after, found.failure) == (2, 0, None)
-    assert [(one.line, one.after) for one in found.rewrites] == [
+    assert [(one.where.line, one.rewrite) for one in found.rewrites] == [
         (19, "y = torch.where(y.max() < LIMIT, y * 2, y)"),
         (21, "scale = y.mean().detach()"),
     ]
@@ -101,7 +101,16 @@ def test_a_wrong_rewrite_is_seen_in_the_outputs(program):
     work = Inference(compiled(program.Net()), torch.randn(4, 8))
     report = inspect_compile(work, budget_s=0.3)
     first = report.breaks[0]
-    first.advice[:] = [Rewrite(title="wrong", why="", before=first.advice[0].before, after="y = y * 3")]
+    first.advice[:] = [
+        Advice(
+            slug="wrong",
+            title="wrong",
+            why="",
+            replaces=first.advice[0].replaces,
+            rewrite="y = y * 3",
+            fix_class="exact",
+        )
+    ]
     found = try_rewrites(work, report, budget_s=0.5)
     assert not found.error.within_tolerance
 
@@ -112,7 +121,14 @@ def test_a_rewrite_that_fails_is_a_finding_and_nothing_is_left_behind(program):
     report = inspect_compile(work, budget_s=0.3)
     first = report.breaks[0]
     first.advice[:] = [
-        Rewrite(title="fails", why="", before=first.advice[0].before, after="y = y.no_such_method()")
+        Advice(
+            slug="fails",
+            title="fails",
+            why="",
+            replaces=first.advice[0].replaces,
+            rewrite="y = y.no_such_method()",
+            fix_class="exact",
+        )
     ]
     found = try_rewrites(work, report, budget_s=0.5)
     assert "no_such_method" in found.failure
@@ -124,7 +140,9 @@ def test_what_is_not_sure_is_not_tried(program):
     work = Inference(compiled(program.Reader()), torch.randn(4, 8))
     report = inspect_compile(work, budget_s=0.3)
     for one in report.breaks:
-        one.advice[:] = [Rewrite(title="t", why="", before=one.source, after="pass", exactness="semantic")]
+        one.advice[:] = [
+            Advice(slug="t", title="t", why="", replaces=one.source, rewrite="pass", fix_class="semantic")
+        ]
     found = try_rewrites(work, report, budget_s=0.5)
     assert found.rewrites == []
     assert "sure enough" in found.failure
@@ -135,7 +153,9 @@ def test_a_source_that_changed_meanwhile_is_told(program):
     work = Inference(compiled(program.Net()), torch.randn(4, 8))
     report = inspect_compile(work, budget_s=0.3)
     for one in report.breaks:
-        one.advice[:] = [Rewrite(title="t", why="", before="gone = 1", after="gone = 2")]
+        one.advice[:] = [
+            Advice(slug="t", title="t", why="", replaces="gone = 1", rewrite="gone = 2", fix_class="exact")
+        ]
     found = try_rewrites(work, report, budget_s=0.5)
     assert len(found.skipped) == 2
     assert "gone = 1" in found.skipped[0]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyrometer.loading.verdict import Evidence, classify, sentence
+from pyrometer.loading.verdict import LoadingFigures, classify, sentence
 
 STEP = {"has_loader": True, "num_workers": 2, "step_s": 0.1}
 
@@ -26,12 +26,12 @@ STEP = {"has_loader": True, "num_workers": 2, "step_s": 0.1}
     ],
 )
 def test_each_pattern_has_its_verdict(verdict, changes):
-    evidence = Evidence(**{**STEP, **changes})
-    assert classify(evidence) == verdict
-    assert len(sentence(evidence)) > 20
+    figures = LoadingFigures(**{**STEP, **changes})
+    assert classify(figures) == verdict
+    assert len(sentence(figures)) > 20
 
 
 def test_the_sentence_says_what_free_data_would_bring():
-    text = sentence(Evidence(**STEP, data_s=0.05, worker_busy=1.0))
+    text = sentence(LoadingFigures(**STEP, data_s=0.05, worker_busy=1.0))
     assert "50.0 ms of 100 ms per step (50.0 %)" in text
     assert "2.00× faster" in text

@@ -106,7 +106,7 @@ def test_watching_changes_no_sample_no_order_and_no_random_number(workers, argum
     batches, own = watched(loader)
     assert len(batches) == len(expected)
     assert all(torch.equal(one, other) for one, other in zip(batches, expected, strict=True))
-    assert own.board.num_made == len(batches)
+    assert own.shared_times.num_made == len(batches)
     assert all(cost.total_s > 0 for cost in own.costs())
 
 
@@ -129,7 +129,7 @@ def test_a_dataset_that_is_asked_for_many_at_once_still_is():
 def test_an_iterable_dataset_shares_its_work_as_before(make, workers):
     batches, own = watched(DataLoader(make.Numbers(16), batch_size=4, num_workers=workers))
     assert sorted(torch.cat(batches)[:, 0].tolist()) == list(range(16))
-    assert own.board.num_made == 4
+    assert own.shared_times.num_made == 4
 
 
 def test_time_asleep_is_storage_and_time_at_work_is_not(make, tmp_path):
@@ -180,7 +180,7 @@ def test_the_queue_is_counted_alike_by_torch_and_by_the_workers(make):
         assert own.ready == 6
         assert loader_queue.ready_batches(own._iterator) == 6
         assert len(loader_queue.worker_pids(own._iterator)) == 2
-        assert sorted(own.board.pids) == sorted(loader_queue.worker_pids(own._iterator))
+        assert sorted(own.shared_times.pids) == sorted(loader_queue.worker_pids(own._iterator))
         assert own.worker_bytes > 2**20
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from document_fixtures import changed
 
-from pyrometer.report.attachments import Exhibits, PastRun
+from pyrometer.report.attachments import Attachments, PastRun
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank
 from pyrometer.trace.reporting.totals import RoofPoint
@@ -51,7 +52,7 @@ def with_roofline(documents, tmp_path):
         ),
     ]
     report = msgspec.structs.replace(report_rank(read_trace([path]).ranks[0]), roofline=points)
-    return msgspec.structs.replace(documents["steady"], trace=report)
+    return changed(documents["steady"], trace=report)
 
 
 def test_distribution_is_read_with_the_pointer(open_page, documents):
@@ -123,7 +124,7 @@ def test_a_row_of_a_matrix_shows_its_blocks(open_page, documents):
 
 def test_history_marks_changes_and_says_which_run(open_page, documents):
     runs = [past(0), past(1), past(2, change="slower"), past(3, change="faster")]
-    page = open_page(documents["steady"], Exhibits(history=runs), fragment="#/history")
+    page = open_page(documents["steady"], Attachments(history=runs), fragment="#/history")
     page.locator(".drawing svg").wait_for()
     expect(page.locator(".drawing .change.slower")).to_have_count(1)
     expect(page.locator(".drawing .change.faster")).to_have_count(1)
@@ -146,7 +147,7 @@ def test_roofline_leads_to_the_operator(open_page, with_roofline):
 
 
 def test_charts_have_names_for_those_who_do_not_see_them(open_page, documents):
-    page = open_page(documents["steady"], Exhibits(history=[past(0), past(1)]), fragment="#/quality")
+    page = open_page(documents["steady"], Attachments(history=[past(0), past(1)]), fragment="#/quality")
     expect(page.locator(".drawing svg")).not_to_have_count(0)
     for drawing in page.locator(".drawing").all():
         assert drawing.get_attribute("aria-label")

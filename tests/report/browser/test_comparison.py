@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.facts.comparison import target
 from pyrometer.report.run_documents import CompareDocument
 from pyrometer.store.comparison import compare_runs
@@ -23,13 +23,15 @@ def compared(measured: ModuleType) -> CompareDocument:
 
 
 @pytest.fixture
-def drawn(rich: Any) -> Exhibits:
-    trace = rich("").exhibits.traces[0]
-    return Exhibits(traces=[trace, trace])
+def drawn(rich: Any) -> Attachments:
+    trace = rich("").attachments.traces[0]
+    return Attachments(traces=[trace, trace])
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
-def test_saved_files_name_their_side(open_page: Any, compared: CompareDocument, drawn: Exhibits, side: str):
+def test_saved_files_name_their_side(
+    open_page: Any, compared: CompareDocument, drawn: Attachments, side: str
+):
     page = open_page(compared, drawn, fragment=f"#/timeline?rank={side}")
     with page.expect_download() as picture:
         page.get_by_role("button", name="PNG").click()
@@ -41,7 +43,7 @@ def test_saved_files_name_their_side(open_page: Any, compared: CompareDocument, 
 
 @pytest.mark.parametrize("width", [380, 1600])
 def test_the_answer_and_the_changes_stand_on_the_first_screen(
-    open_page: Any, compared: CompareDocument, drawn: Exhibits, width: int
+    open_page: Any, compared: CompareDocument, drawn: Attachments, width: int
 ):
     from playwright.sync_api import expect
 

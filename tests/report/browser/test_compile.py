@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
+from document_fixtures import document_of
 
-from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.advice import Advice
+from pyrometer.compiler.breaks.record import Break
 from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCost
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompiles.record import ChangedInput, GuardSummary, Recompile, RecompileCause
-from pyrometer.report.attachments import Exhibits, SourceText
+from pyrometer.place import Place
+from pyrometer.report.attachments import Attachments, SourceText
 from pyrometer.report.documents import CompileDocument
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -37,8 +39,13 @@ def graph(num_ops: int, stage: str = "dynamo", per_module: int = 10) -> Graph:
 
 
 def document(*graphs: Graph) -> CompileDocument:
-    rewrite = Rewrite(
-        title="choose with torch.where", why="Both are cheap.", before="if x:", after="torch.where(x)"
+    rewrite = Advice(
+        slug="choose-with-torch-where",
+        title="choose with torch.where",
+        why="Both are cheap.",
+        replaces="if x:",
+        rewrite="torch.where(x)",
+        fix_class="exact",
     )
     found = Break(
         id="gb0170", reason=f"Data-dependent branching {CANARY}", file="model.py", line=12, count=2, source="if x:", advice=[rewrite],
@@ -62,14 +69,13 @@ def document(*graphs: Graph) -> CompileDocument:
         total_s=4.0,
         phases_s=phases,
     )
-    return CompileDocument(
-        target="model.py:work", graphs=1, frames=1, skipped_frames=0, breaks=[found], recompiles=recompiles, limit_reached=False,
+    return document_of(CompileDocument, target="model.py:work", graphs=1, frames=1, skipped_frames=0, breaks=[found], recompiles=recompiles, limit_reached=False,
         guards=GuardSummary(), cost=CompileCost(compile_s=4.0, phases_s=phases), cache=CacheSummary(), artifact_bytes=0,
         compilations=[compiled], graph_records=list(graphs),
     )  # fmt: skip
 
 
-SOURCES = Exhibits(sources=[SourceText(file="model.py", first_line=10, lines=["def f(x):", "    x = g(x)", f"    if x:  # {CANARY}", "        x = x * 2", "    return x"])])  # fmt: skip
+SOURCES = Attachments(sources=[SourceText(file="model.py", first_line=10, lines=["def f(x):", "    x = g(x)", f"    if x:  # {CANARY}", "        x = x * 2", "    return x"])])  # fmt: skip
 
 
 def test_the_source_shows_the_break_with_its_advice(open_page):

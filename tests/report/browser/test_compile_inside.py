@@ -7,6 +7,7 @@ import re
 
 import msgspec
 import pytest
+from document_fixtures import changed, document_of
 
 from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCost, PhaseTree
 from pyrometer.compiler.graphs.record import Graph, GraphNode
@@ -48,8 +49,7 @@ def document() -> CompileDocument:
         total_s=4.0,
         phases_s=phases,
     )
-    return CompileDocument(
-        target="model.py:work", graphs=1, frames=1, skipped_frames=0, breaks=[], recompiles=[], limit_reached=False,
+    return document_of(CompileDocument, target="model.py:work", graphs=1, frames=1, skipped_frames=0, breaks=[], recompiles=[], limit_reached=False,
         guards=GuardSummary(), cost=CompileCost(compile_s=4.0, phases_s=phases, tree=TREE), cache=CacheSummary(),
         artifact_bytes=0, compilations=[compiled],
         graph_records=[Graph(compile_id="0/0", stage="dynamo", nodes=nodes, num_ops=300)],
@@ -120,9 +120,7 @@ def test_the_roofline_names_its_ceilings_and_who_says_so(open_page, documents, t
     ]
     traced = report_rank(read_trace([path]).ranks[0])
     report = msgspec.structs.replace(traced, roofline=[point], ceilings=ceilings)
-    page = open_page(
-        msgspec.structs.replace(documents["steady"], trace=report), fragment="#/roofline", width=380
-    )
+    page = open_page(changed(documents["steady"], trace=report), fragment="#/roofline", width=380)
     rows = page.locator(".roof-table tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.nth(0)).to_contain_text(re.compile("memory.*20.0 GB/s.*≥ 18.0 GB/s.*measured on"))

@@ -9,8 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
+from document_fixtures import document_of
 
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
 from pyrometer.trace.difference.record import TimeChange, TraceDiff
 from pyrometer.trace.reading.read import read_trace
@@ -80,9 +81,12 @@ def open_tree(open_page, settled):
     def opened(
         rows: list[Row] = ROWS, *, query: str = "", more: tuple[TraceView, ...] = (), **options: Any
     ) -> Any:
-        exhibits = Exhibits(traces=[make_view(rows), *more])
+        attachments = Attachments(traces=[make_view(rows), *more])
         page = open_page(
-            TraceDocument(target="a.json"), exhibits, fragment=f"#/flame{query and '?'}{query}", **options
+            document_of(TraceDocument, target="a.json"),
+            attachments,
+            fragment=f"#/flame{query and '?'}{query}",
+            **options,
         )
         page.locator(".icicle-details").wait_for()
         return settled(page)
@@ -278,10 +282,10 @@ def test_a_comparison_says_how_each_box_changed(open_page):
         margin=0.05,
     )
     after = make_view([*ROWS[:-1], (2, "aten::mul", "cpu_op", 70)], scale=2, path="b.json")
-    exhibits = Exhibits(traces=[make_view(ROWS), after])
+    attachments = Attachments(traces=[make_view(ROWS), after])
     page = open_page(
-        TraceDocument(target="a against b", diff=diff),
-        exhibits,
+        document_of(TraceDocument, target="a against b", diff=diff),
+        attachments,
         fragment="#/comparison?weight=host&hide=none",
     )
     details = page.locator(".icicle-details")
@@ -300,8 +304,8 @@ def test_a_comparison_says_how_each_box_changed(open_page):
 
 
 @pytest.fixture
-def traced(tmp_path: Path) -> tuple[TraceDocument, Exhibits]:
-    """A document as `pyrometer trace` makes it, with its static drawing, and its exhibits."""
+def traced(tmp_path: Path) -> tuple[TraceDocument, Attachments]:
+    """A document as `pyrometer trace` makes it, with its static drawing, and its attachments."""
     spans = [("aten::linear", 0, 900), ("aten::mm", 100, 500), ("aten::add", 700, 100)]
     events = [
         {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": dur}
@@ -310,19 +314,21 @@ def traced(tmp_path: Path) -> tuple[TraceDocument, Exhibits]:
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": events}))
     rank = read_trace(str(path)).ranks[0]
-    return TraceDocument(target="trace.json", ranks=[report_rank(rank)]), Exhibits(traces=[view_trace(rank)])
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(rank)]), Attachments(
+        traces=[view_trace(rank)]
+    )
 
 
 def test_the_static_drawing_gives_way_where_there_is_more(open_page, traced):
-    document, exhibits = traced
-    page = open_page(document, exhibits, fragment="#/flame")
+    document, attachments = traced
+    page = open_page(document, attachments, fragment="#/flame")
     page.locator(".icicle-details").wait_for()
     expect(page.locator("svg rect.segment").filter(visible=True)).to_have_count(0)
 
 
 def test_the_static_drawing_stays_where_there_is_not(open_page, traced):
-    document, exhibits = traced
-    without_script = open_page(document, exhibits, java_script_enabled=False)
+    document, attachments = traced
+    without_script = open_page(document, attachments, java_script_enabled=False)
     expect(without_script.locator("#tree-0")).to_be_visible()
     page = open_page(document, fragment="#/flame")
     expect(page.locator("#tree-0")).to_be_visible()

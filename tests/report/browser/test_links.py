@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from document_fixtures import document_of
 
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank
@@ -25,7 +26,7 @@ NOTICE = "#link-notice"
 
 
 @pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Exhibits]:
+def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Attachments]:
     """Eight operators, each with a kernel that is named after a multiplication; the i-th takes i times as long."""
     events: list[dict[str, Any]] = []
     for i in range(1, 9):
@@ -39,8 +40,8 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Exh
     path = tmp_path_factory.mktemp("traces") / "trace.json"
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     rank = read_trace(str(path)).ranks[0]
-    exhibits = Exhibits(traces=[view_trace(rank)], tables=[tables_of(rank)])
-    return TraceDocument(target="trace.json", ranks=[report_rank(rank)]), exhibits
+    attachments = Attachments(traces=[view_trace(rank)], tables=[tables_of(rank)])
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(rank)]), attachments
 
 
 @pytest.fixture(scope="module")

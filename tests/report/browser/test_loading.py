@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
+from document_fixtures import changed
 
 from pyrometer.advice import Advice, Gain
 from pyrometer.loading.report import LoaderReport, StageTime
@@ -62,7 +62,7 @@ def make_report(**changes: Any) -> LoaderReport:
 @pytest.fixture
 def opened(open_page, perception):
     def open_report(report: LoaderReport, **options: Any) -> Any:
-        return open_page(msgspec.structs.replace(perception, loading=report), fragment="#/data", **options)
+        return open_page(changed(perception, loading=report), fragment="#/data", **options)
 
     return open_report
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from document_fixtures import changed, document_of
 from msgspec.structs import replace
 
 import pyrometer.report
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
 from pyrometer.trace.jobs.stragglers import Suspect
 from pyrometer.trace.reading.read import read_trace
@@ -30,7 +31,7 @@ ASSETS = Path(pyrometer.report.__file__).parent / "assets"
 
 
 @pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Exhibits]:
+def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Attachments]:
     """Thirty operators, the i-th 10·i µs on the device; some have odd names."""
     events: list[dict[str, Any]] = []
     for i in range(1, 31):
@@ -45,8 +46,8 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Exh
     path = tmp_path_factory.mktemp("traces") / "trace.json"
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     rank = read_trace(str(path)).ranks[0]
-    exhibits = Exhibits(traces=[view_trace(rank)], tables=[tables_of(rank)])
-    return TraceDocument(target="trace.json", ranks=[report_rank(rank)]), exhibits
+    attachments = Attachments(traces=[view_trace(rank)], tables=[tables_of(rank)])
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(rank)]), attachments
 
 
 @pytest.fixture(scope="module")
@@ -271,7 +272,7 @@ def test_a_drawing_that_fails_gives_way_to_its_text(open_page, traced, watch, tm
 
 
 def test_the_split_says_how_to_read_it(open_page, case, perception):
-    for document in (case, (perception, Exhibits())):
+    for document in (case, (perception, Attachments())):
         page = open_page(*document)
         expect(page.locator(".split .reading:visible").first).to_contain_text("The bar is")
 
@@ -341,7 +342,7 @@ def test_no_page_has_the_heading_of_a_rank_without_a_chapter(open_page, areas):
 
 
 def test_rows_of_stragglers_are_low_on_a_telephone(open_page, areas):
-    document, exhibits = areas["ranks"]
+    document, attachments = areas["ranks"]
     (one,) = document.job.stragglers
     names = (
         "aten::scaled_dot_product_flash_attention",
@@ -350,7 +351,7 @@ def test_rows_of_stragglers_are_low_on_a_telephone(open_page, areas):
     )
     suspects = [Suspect(name=name, side="host", excess_ns=9, own_ns=9) for name in names]
     job = replace(document.job, stragglers=[replace(one, suspects=suspects)])
-    page = open_page(replace(document, job=job), exhibits, fragment="#/ranks", width=380)
+    page = open_page(changed(document, job=job), attachments, fragment="#/ranks", width=380)
     row = page.locator("section[aria-labelledby=stragglers] tbody tr")
     expect(row).to_contain_text("void cutlass")
     assert row.bounding_box()["height"] < 5 * 21
@@ -390,7 +391,7 @@ ENGLISH = """([left, same]) => {
 @pytest.fixture(scope="module")
 def all_pages(case, traced, areas, documents):
     """What every kind of page shows."""
-    plain = {name: (document, Exhibits()) for name, document in documents.items()}
+    plain = {name: (document, Attachments()) for name, document in documents.items()}
     return {**plain, **areas, "rich": case, "traced": traced}
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from document_fixtures import document_of
 
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.reporting.rank_report import report_rank
@@ -35,7 +36,7 @@ def event(
 
 
 @pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Exhibits]:
+def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Attachments]:
     """Thirty operators, the i-th 10·i µs on the device, with gaps between; one of them waits."""
     events = []
     for i in range(1, 31):
@@ -54,8 +55,8 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[TraceDocument, Exh
     path = tmp_path_factory.mktemp("traces") / "trace.json"
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     rank = read_trace(str(path)).ranks[0]
-    exhibits = Exhibits(traces=[view_trace(rank)], tables=[tables_of(rank)])
-    return TraceDocument(target="trace.json", ranks=[report_rank(rank)]), exhibits
+    attachments = Attachments(traces=[view_trace(rank)], tables=[tables_of(rank)])
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(rank)]), attachments
 
 
 def firsts(page: Any) -> Any:
@@ -187,7 +188,7 @@ def test_fifty_thousand_rows_scroll_as_smoothly_as_five_hundred(open_page, trace
     """Few rows are in the page at a time, and a frame takes no more work for all that are not."""
 
     def busy_ms(num_rows: int) -> float:
-        page = open_page(traced[0], Exhibits(tables=[many(num_rows)]), fragment="#/operators")
+        page = open_page(traced[0], Attachments(tables=[many(num_rows)]), fragment="#/operators")
         rows = page.locator(".table-scroll").first.locator("tbody tr")
         rows.first.wait_for()
         page.evaluate(SCROLL)

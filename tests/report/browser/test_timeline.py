@@ -13,7 +13,7 @@ import msgspec
 import polars as pl
 import pytest
 
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.view.record import StepView
@@ -59,7 +59,7 @@ def timeline(open_page: Any, settled: Any, perception: Any, trace: RankTrace) ->
     def opened(parameters: str = "", **options: Any) -> Any:
         page = open_page(
             perception,
-            Exhibits(traces=[view_trace(trace)]),
+            Attachments(traces=[view_trace(trace)]),
             fragment=f"#/timeline{parameters}",
             **options,
         )
@@ -135,7 +135,7 @@ def test_merged_slices_look_as_busy_as_they_are(
 ) -> None:
     view = view_trace(recorded(tmp_path, kernels=4000), max_slices=1000)
     page = open_page(
-        perception, Exhibits(traces=[view]), fragment="#/timeline?from=1000000&to=1100000&find=gemm"
+        perception, Attachments(traces=[view]), fragment="#/timeline?from=1000000&to=1100000&find=gemm"
     )
     expect(page.get_by_text("4,000 matches")).to_be_visible()
     expect(page.get_by_text("merged slices are not searched")).to_be_visible()
@@ -147,7 +147,7 @@ def test_thousands_of_steps_are_marked(open_page: Any, settled: Any, perception:
     view = view_trace(recorded(tmp_path))
     steps = [StepView(name=f"ProfilerStep#{i}", start_ns=500 * i, end_ns=500 * i + 490) for i in range(6756)]
     page = open_page(
-        perception, Exhibits(traces=[msgspec.structs.replace(view, steps=steps)]), fragment="#/timeline"
+        perception, Attachments(traces=[msgspec.structs.replace(view, steps=steps)]), fragment="#/timeline"
     )
     page.locator(CANVAS).wait_for()
 
@@ -299,7 +299,7 @@ def test_a_picture_is_saved(timeline: Any, tmp_path: Path) -> None:
 
 def test_several_ranks_share_one_place(open_page: Any, perception: Any, tmp_path: Path) -> None:
     views = [view_trace(recorded(tmp_path, rank, kernels=3 + rank)) for rank in (0, 2)]
-    page = open_page(perception, Exhibits(traces=views), fragment="#/timeline?rank=2&select=aten::mm")
+    page = open_page(perception, Attachments(traces=views), fragment="#/timeline?rank=2&select=aten::mm")
 
     expect(page.locator(CANVAS)).to_have_count(1)
     expect(page.locator("select[aria-label=Rank]")).to_have_value("2")
@@ -330,7 +330,7 @@ def test_a_trace_without_slices_says_so(open_page: Any, perception: Any, tmp_pat
     }
     path.write_text(json.dumps({"traceEvents": [instant]}), encoding="utf-8")
     page = open_page(
-        perception, Exhibits(traces=[view_trace(read_trace(path).ranks[0])]), fragment="#/timeline"
+        perception, Attachments(traces=[view_trace(read_trace(path).ranks[0])]), fragment="#/timeline"
     )
 
     expect(page.get_by_text("There is nothing to draw")).to_be_visible()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from document_fixtures import document_of
+
 from pyrometer.advice import Advice
-from pyrometer.compiler.breaks.record import Break, Rewrite, SkippedFrame
+from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.costs.record import CacheEvent, CacheSummary, Compilation, CompileCost
 from pyrometer.compiler.difference import diff_compile
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompiles.record import (
     ChangedInput,
     GuardSummary,
@@ -18,8 +19,9 @@ from pyrometer.compiler.recompiles.record import (
     RecompileCause,
 )
 from pyrometer.compiler.report import CompileReport
+from pyrometer.place import Place
 from pyrometer.place import Place as Where
-from pyrometer.report.attachments import Exhibits, SourceText
+from pyrometer.report.attachments import Attachments, SourceText
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.payloads.compile import blocks
 from pyrometer.report.payloads.compile_breaks import breaks_content
@@ -55,12 +57,17 @@ def report(**changes) -> CompileReport:
 
 def document(found: CompileReport, **changes) -> CompileDocument:
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return CompileDocument(target="m.py:work", **{**fields, **changes})
+    return document_of(CompileDocument, target="m.py:work", **{**fields, **changes})
 
 
 def branch(file: str = "m.py", line: int = 4, **changes) -> Break:
-    rewrite = Rewrite(
-        title="choose", why="both are cheap", before="if x:", after="torch.where(x)", exactness="tolerance"
+    rewrite = Advice(
+        slug="choose",
+        title="choose",
+        why="both are cheap",
+        replaces="if x:",
+        rewrite="torch.where(x)",
+        fix_class="tolerance",
     )
     values = {
         "id": "gb0170",
@@ -209,7 +216,7 @@ def test_a_comparison_says_what_is_missing():
     assert content.missing == MISSING
     assert [(change.sign, change.what) for change in content.changes] == [("removed", "break")]
     assert difference_content(new, diff, [graph("relu")]).missing == ""
-    names = [block.name for block in blocks(document(new, diff=diff), Exhibits())]
+    names = [block.name for block in blocks(document(new, diff=diff), Attachments())]
     assert names == ["graphs", "graph/0", "graphdiff"]
 
 

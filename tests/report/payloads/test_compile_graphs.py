@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.advice import Advice
 from pyrometer.compiler.breaks.record import Break
@@ -13,7 +14,7 @@ from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.compiler.report import CompileReport
 from pyrometer.place import Place
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.payloads.compile import blocks
 from pyrometer.report.payloads.compile_graph import GraphContent, Level
@@ -68,7 +69,7 @@ def report(*graphs: Graph, **changes) -> CompileReport:
 
 def document(found: CompileReport, **changes) -> CompileDocument:
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return CompileDocument(target="model.py:work", **{**fields, **changes})
+    return document_of(CompileDocument, target="model.py:work", **{**fields, **changes})
 
 
 def label(content: GraphContent, level: Level, box: int) -> str:
@@ -210,9 +211,9 @@ def test_the_page_has_room_for_so_many_nodes(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_document_without_graphs_gives_no_block_and_the_same_one_gives_the_same_bytes():
-    assert list(blocks(document(report()), Exhibits())) == []
+    assert list(blocks(document(report()), Attachments())) == []
     found = document(report(chain(30)))
-    assert list(blocks(found, Exhibits())) == list(blocks(found, Exhibits()))
+    assert list(blocks(found, Attachments())) == list(blocks(found, Attachments()))
 
 
 def test_odd_graphs_do_no_harm():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
+from document_fixtures import changed, document_of
 
 from pyrometer.compiler.costs.record import CacheSummary, Compilation, CompileCost, PhaseTree
 from pyrometer.compiler.recompiles.record import GuardSummary
 from pyrometer.compiler.report import CompileReport
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import CompileDocument
 from pyrometer.report.payloads.compile import blocks
 from pyrometer.report.payloads.compile_phases import phases_content
@@ -70,7 +70,9 @@ def test_colours_are_those_of_the_longest_phases():
 def test_without_nesting_there_is_no_block():
     assert phases_content(report(None)) is None
     found = report(None)
-    document = CompileDocument(target="x", **{name: getattr(found, name) for name in found.__struct_fields__})
-    assert "phases" not in [block.name for block in blocks(document, Exhibits())]
-    nested = msgspec.structs.replace(document, cost=report(TREE).cost)
-    assert "phases" in [block.name for block in blocks(nested, Exhibits())]
+    document = document_of(
+        CompileDocument, target="x", **{name: getattr(found, name) for name in found.__struct_fields__}
+    )
+    assert "phases" not in [block.name for block in blocks(document, Attachments())]
+    nested = changed(document, cost=report(TREE).cost)
+    assert "phases" in [block.name for block in blocks(nested, Attachments())]

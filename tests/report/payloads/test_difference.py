@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.record import from_json
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import BenchDocument, TraceDocument
 from pyrometer.report.payloads.blocks import blocks_of
 from pyrometer.report.payloads.difference import (
@@ -225,15 +226,15 @@ def make_diff() -> TraceDocument:
         confidence=0.95,
         margin=0.05,
     )
-    return TraceDocument(target="a against b", diff=diff)
+    return document_of(TraceDocument, target="a against b", diff=diff)
 
 
 def test_a_comparison_of_traces_carries_a_block() -> None:
     rows = [THREAD, (1, "</script><img onerror=alert(1)>", "cpu_op", 1, 1)]
-    exhibits = Exhibits(traces=[make_view(rows, path="a.json"), make_view(rows, path="b.json")])
-    names = [block.name for block in blocks_of(make_diff(), exhibits)]
+    attachments = Attachments(traces=[make_view(rows, path="a.json"), make_view(rows, path="b.json")])
+    names = [block.name for block in blocks_of(make_diff(), attachments)]
     assert "difference/0" in names
-    (block,) = blocks(make_diff(), exhibits)
+    (block,) = blocks(make_diff(), attachments)
     found = from_json(CallDifference, block.content)
     assert (found.before.label, found.after.label) == ("a.json", "b.json")
 
@@ -241,9 +242,9 @@ def test_a_comparison_of_traces_carries_a_block() -> None:
 def test_there_is_none_without_two_trees(documents: dict[str, Any]) -> None:
     view, empty = make_view([THREAD, (1, "a", "cpu_op", 1, 1)]), make_view([])
     empty = msgspec.structs.replace(empty, calls=CallColumns())
-    assert not list(blocks(make_diff(), Exhibits()))
-    assert not list(blocks(make_diff(), Exhibits(traces=[view])))
-    assert not list(blocks(make_diff(), Exhibits(traces=[view, empty])))
-    assert not list(blocks(TraceDocument(target="a"), Exhibits(traces=[view, view])))
+    assert not list(blocks(make_diff(), Attachments()))
+    assert not list(blocks(make_diff(), Attachments(traces=[view])))
+    assert not list(blocks(make_diff(), Attachments(traces=[view, empty])))
+    assert not list(blocks(document_of(TraceDocument, target="a"), Attachments(traces=[view, view])))
     bench = next(one for one in documents.values() if isinstance(one, BenchDocument))
-    assert not list(blocks(bench, Exhibits(traces=[view, view])))
+    assert not list(blocks(bench, Attachments(traces=[view, view])))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
+from document_fixtures import changed
 
 import pyrometer.rules
 from pyrometer.advice import Advice
 from pyrometer.place import Place
 from pyrometer.record import from_json
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.chapters.chapter import Answer, Told
 from pyrometer.report.chapters.findings import chapter
 from pyrometer.report.facts.finding_views import SHOWN_ON, WORDS, explanation, shown_in, views
@@ -39,11 +39,11 @@ def finding(code: str, **more: object) -> Finding:
 @pytest.fixture
 def document(documents):
     found = [finding("PYR301", rewrite="num_workers=2"), finding("PYR301"), finding("PYR999", name="mine")]
-    return msgspec.structs.replace(documents["training"], findings=found)
+    return changed(documents["training"], findings=found)
 
 
 def test_one_block_tells_all_findings(document):
-    (block,) = blocks(document, Exhibits())
+    (block,) = blocks(document, Attachments())
     assert block.name == "findings"
     first, _, last = from_json(FindingsPayload, block.content).findings
     assert (first.card, first.family, first.rewrite) == ("finding-1", "data", "num_workers=2")
@@ -52,8 +52,8 @@ def test_one_block_tells_all_findings(document):
 
 
 def test_without_findings_there_is_no_block(documents):
-    assert list(blocks(documents["training"], Exhibits())) == []
-    assert list(blocks(documents["gpu"], Exhibits())) == []
+    assert list(blocks(documents["training"], Attachments())) == []
+    assert list(blocks(documents["gpu"], Attachments())) == []
 
 
 def test_each_finding_has_an_address_and_each_rule_one_explanation(document):

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from document_fixtures import changed
 
 from pyrometer.record import to_dict
-from pyrometer.report.attachments import Exhibits, PastRun
+from pyrometer.report.attachments import Attachments, PastRun
 from pyrometer.report.history import past_runs
 from pyrometer.report.payloads.history import blocks, history_view
 from pyrometer.store.run import Run, new_run
@@ -33,7 +34,7 @@ def make_run(documents):
             **changes,
         )
         return new_run(
-            "bench", "model.py:work", {"measurement": to_dict(m)}, environment={"fingerprint": fingerprint}, command=[],
+            "bench", "model.py:work", {"evidence": {"measurement": to_dict(m)}}, environment={"fingerprint": fingerprint}, command=[],
             commit=(f"{number:040x}", False), now=START + timedelta(days=number),
         )  # fmt: skip
 
@@ -62,7 +63,7 @@ def test_only_runs_that_can_be_compared_with_the_newest_are_kept(make_run):
         make_run(4, 0.1),
     ]
     empty = msgspec.structs.replace(make_run(5, 0.1), document={"verdict": None})
-    damaged = msgspec.structs.replace(make_run(6, 0.1), document={"measurement": {"name": 3}})
+    damaged = msgspec.structs.replace(make_run(6, 0.1), document={"evidence": {"measurement": {"name": 3}}})
     found = past_runs([*runs, empty, damaged])
     assert [one.run_id for one in found] == [runs[0].id, runs[4].id]
     assert past_runs([empty]) == past_runs([]) == []
@@ -71,11 +72,11 @@ def test_only_runs_that_can_be_compared_with_the_newest_are_kept(make_run):
 def test_nothing_is_concluded_where_machines_are_unknown_or_medians_have_no_interval(make_run):
     unknown = [make_run(0, 0.1, fingerprint=""), make_run(1, 0.2, fingerprint="")]
     assert [one.change for one in past_runs(unknown)] == [None, None]
-    m = unknown[0].document["measurement"]
+    m = unknown[0].document["evidence"]["measurement"]
     bare = {**m, "quantiles": [{**quantile, "low_s": None, "high_s": None} for quantile in m["quantiles"]]}
     runs = [
         make_run(0, 0.1),
-        msgspec.structs.replace(make_run(1, 0.1), document={"measurement": bare}),
+        msgspec.structs.replace(make_run(1, 0.1), document={"evidence": {"measurement": bare}}),
         make_run(2, 0.2),
     ]
     found = past_runs(runs)
@@ -94,13 +95,13 @@ def test_view_knows_the_page_s_own_run_and_its_deadline(documents):
     assert view.deadline_s == document.measurement.deadline_s
     assert view.axis.low < 0.029
     assert view.axis.high > 0.0333
-    far = msgspec.structs.replace(
-        document, measurement=msgspec.structs.replace(document.measurement, deadline_s=9.0)
-    )
+    far = changed(document, measurement=msgspec.structs.replace(document.measurement, deadline_s=9.0))
     assert history_view(runs, far).axis.high < 1
 
 
 def test_one_run_is_no_history(documents):
     run = PastRun(run_id="a", created="2026-11-01T00:00:00Z", median_s=0.03)
-    assert list(blocks(documents["steady"], Exhibits(history=[run]))) == []
-    assert [block.name for block in blocks(documents["steady"], Exhibits(history=[run, run]))] == ["history"]
+    assert list(blocks(documents["steady"], Attachments(history=[run]))) == []
+    assert [block.name for block in blocks(documents["steady"], Attachments(history=[run, run]))] == [
+        "history"
+    ]

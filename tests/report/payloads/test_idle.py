@@ -6,9 +6,10 @@ import json
 
 import msgspec
 import pytest
+from document_fixtures import changed, document_of
 
 from pyrometer.record import from_json
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.facts.trace_words import HOST_DOINGS, IDLE_CAUSES
 from pyrometer.report.payloads.idle import CAUSE_MEANINGS, CAUSE_SLOTS, DOING_SLOTS, IdleTables, blocks
@@ -46,12 +47,12 @@ def trace(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def document(trace):
-    return TraceDocument(target="trace.json", ranks=[report_rank(trace)])
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(trace)])
 
 
 @pytest.fixture
 def found(document):
-    (block,) = blocks(document, Exhibits())
+    (block,) = blocks(document, Attachments())
     assert block.name == "idle/0"
     return from_json(IdleTables, block.content)
 
@@ -91,12 +92,12 @@ def test_groups_sum_to_the_attributed_time(found, document):
     assert sum(one.total_ns for one in found.causes) == document.ranks[0].idle.attributed_ns
 
 
-def test_exhibits_give_more_gaps_than_the_document(document, trace):
+def test_attachments_give_more_gaps_than_the_document(document, trace):
     report = document.ranks[0]
     without = msgspec.structs.replace(report.idle, gaps=[])
-    short = msgspec.structs.replace(document, ranks=[msgspec.structs.replace(report, idle=without)])
-    (alone,) = blocks(short, Exhibits())
-    (with_tables,) = blocks(short, Exhibits(tables=[tables_of(trace)]))
+    short = changed(document, ranks=[msgspec.structs.replace(report, idle=without)])
+    (alone,) = blocks(short, Attachments())
+    (with_tables,) = blocks(short, Attachments(tables=[tables_of(trace)]))
     told = from_json(IdleTables, alone.content).unlisted
     assert told == "The 0 longest of 1 gap are listed; the others take 180 µs together."
     assert from_json(IdleTables, with_tables.content).gaps.dur_ns == [180_000]
@@ -111,7 +112,7 @@ def test_without_a_device_the_host_parts_idle_time(tmp_path):
     path = tmp_path / "host.json"
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     report = report_rank(read_trace(str(path)).ranks[0])
-    (block,) = blocks(TraceDocument(target="host.json", ranks=[report]), Exhibits())
+    (block,) = blocks(document_of(TraceDocument, target="host.json", ranks=[report]), Attachments())
     found = from_json(IdleTables, block.content)
     assert (found.of, found.by) == ("host", "doing")
     assert sum(one.total_ns for one in found.causes) == report.idle.attributed_ns
@@ -126,4 +127,4 @@ def test_every_cause_has_a_meaning_and_a_colour():
 
 
 def test_no_trace_no_block(documents):
-    assert all(list(blocks(one, Exhibits())) == [] for one in documents.values())
+    assert all(list(blocks(one, Attachments())) == [] for one in documents.values())

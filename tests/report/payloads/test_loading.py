@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
+from document_fixtures import changed
 
 from pyrometer.advice import Advice, Gain
 from pyrometer.loading.report import LoaderReport, StageTime
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.record import from_json
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import BenchDocument
 from pyrometer.report.payloads.loading import (
     NO_CURVE,
@@ -150,8 +150,8 @@ def test_a_queue_whose_filling_is_not_known_says_so():
 
 def test_blocks_follow_from_the_document(documents):
     bench = next(one for one in documents.values() if isinstance(one, BenchDocument))
-    assert list(blocks(msgspec.structs.replace(bench, loading=None), Exhibits())) == []
-    made = list(blocks(msgspec.structs.replace(bench, loading=make_report()), Exhibits()))
+    assert list(blocks(changed(bench, loading=None), Attachments())) == []
+    made = list(blocks(changed(bench, loading=make_report()), Attachments()))
     assert [block.name for block in made] == ["loading/0"]
     assert from_json(LoadingView, made[0].content) == loading_view(make_report())
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.payloads.measurement import blocks, ecdf, measurement_view
 from pyrometer.report.payloads.series import MOST_LAGS, correlogram, rounded, time_blocks
 from pyrometer.series import extremes
@@ -150,7 +150,8 @@ def test_equal_samples_are_drawn_too(documents):
 
 def test_one_block_where_something_was_measured(documents):
     names = {
-        name: [block.name for block in blocks(document, Exhibits())] for name, document in documents.items()
+        name: [block.name for block in blocks(document, Attachments())]
+        for name, document in documents.items()
     }
     assert names["steady"] == names["soak"] == ["measurement"]
     assert names["no_step"] == names["verdict_same"] == names["matrix"] == []

@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.memory.difference import diff_memory
 from pyrometer.memory.place import HeldBytes
@@ -20,7 +21,7 @@ from pyrometer.memory.snapshots.report import (
 )
 from pyrometer.memory.timeline import PhaseSpan, Timeline
 from pyrometer.record import from_json
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import MemoryDocument, SnapshotDocument
 from pyrometer.report.payloads.memory import (
     NO_ALLOCATOR,
@@ -269,17 +270,17 @@ def test_bars_of_the_allocator_add_up():
 
 def document(kind: type[Any], found: Any, **asked: Any) -> Any:
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return kind(target="t", tool_version="0.1.0", **asked, **fields)
+    return document_of(kind, target="t", tool_version="0.1.0", **asked, **fields)
 
 
 def test_blocks_follow_from_the_document(perception):
     plain = make_profile()
-    made = list(blocks(document(MemoryDocument, plain, diff=diff_memory(plain, plain)), Exhibits()))
+    made = list(blocks(document(MemoryDocument, plain, diff=diff_memory(plain, plain)), Attachments()))
     assert [block.name for block in made] == ["memory/0", "grown/0"]
     assert len(from_json(MemoryView, made[0].content).parts) == 1
     assert from_json(MemoryChange, made[1].content).groups == []
-    snapshot = list(blocks(document(SnapshotDocument, make_snapshot()), Exhibits()))
+    snapshot = list(blocks(document(SnapshotDocument, make_snapshot()), Attachments()))
     assert [block.name for block in snapshot] == ["memory/0"]
     empty = SnapshotReport(path="empty.pickle", device=None, peak_bytes=0)
-    assert list(blocks(document(SnapshotDocument, empty), Exhibits())) == []
-    assert list(blocks(perception, Exhibits())) == []
+    assert list(blocks(document(SnapshotDocument, empty), Attachments())) == []
+    assert list(blocks(perception, Attachments())) == []

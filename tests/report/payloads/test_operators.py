@@ -1,4 +1,4 @@
-"""The tables that a page lists: from exhibits all rows, from a document what it keeps, each told."""
+"""The tables that a page lists: from attachments all rows, from a document what it keeps, each told."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 
 import msgspec
 import pytest
+from document_fixtures import changed, document_of
 
 from pyrometer.record import from_json
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.payloads.operators import OperatorTables, blocks
 from pyrometer.trace.difference.compare import diff_traces
@@ -36,7 +37,7 @@ def trace(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def document(trace):
-    return TraceDocument(target="trace.json", ranks=[report_rank(trace)])
+    return document_of(TraceDocument, target="trace.json", ranks=[report_rank(trace)])
 
 
 def only(found) -> OperatorTables:
@@ -45,8 +46,8 @@ def only(found) -> OperatorTables:
     return from_json(OperatorTables, block.content)
 
 
-def test_exhibits_give_all_rows(document, trace):
-    found = only(blocks(document, Exhibits(tables=[tables_of(trace)])))
+def test_attachments_give_all_rows(document, trace):
+    found = only(blocks(document, Attachments(tables=[tables_of(trace)])))
     assert len(found.tables.operators.name) == 30
     assert found.notice is None
     assert found.tables.gaps.num_listed == 0  # they are the idle page's
@@ -54,14 +55,14 @@ def test_exhibits_give_all_rows(document, trace):
 
 
 def test_a_cut_table_says_so(document, trace):
-    found = only(blocks(document, Exhibits(tables=[tables_of(trace, max_rows=25)])))
+    found = only(blocks(document, Attachments(tables=[tables_of(trace, max_rows=25)])))
     assert found.notice == (
         "Of 30 operators, 30 shapes, 30 kernels the largest are listed, and the others summed in the row (other)."
     )
 
 
 def test_a_document_alone_gives_its_largest_rows(document, trace):
-    found = only(blocks(document, Exhibits()))
+    found = only(blocks(document, Attachments()))
     whole = tables_of(trace)
     assert found.notice is not None
     assert found.notice.startswith("The 20 largest of each are listed")
@@ -76,13 +77,13 @@ def test_a_document_alone_gives_its_largest_rows(document, trace):
 
 def test_one_block_per_rank(document, trace):
     again = msgspec.structs.replace(document.ranks[0], rank=3)
-    both = msgspec.structs.replace(document, ranks=[document.ranks[0], document.ranks[0], again])
+    both = changed(document, ranks=[document.ranks[0], document.ranks[0], again])
     tables = tables_of(trace)
-    names = [block.name for block in blocks(both, Exhibits(tables=[tables, tables]))]
+    names = [block.name for block in blocks(both, Attachments(tables=[tables, tables]))]
     assert names == ["operators/0", "operators/3"]
 
 
 def test_no_tables_without_a_trace_or_beside_a_comparison(document, trace, documents):
-    assert all(list(blocks(one, Exhibits())) == [] for one in documents.values())
-    compared = msgspec.structs.replace(document, diff=diff_traces(trace, trace))
-    assert list(blocks(compared, Exhibits(tables=[tables_of(trace)]))) == []
+    assert all(list(blocks(one, Attachments())) == [] for one in documents.values())
+    compared = changed(document, diff=diff_traces(trace, trace))
+    assert list(blocks(compared, Attachments(tables=[tables_of(trace)]))) == []

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.hardware.datasheet import lookup
 from pyrometer.hardware.peaks import Peak, Peaks
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import TraceDocument
 from pyrometer.report.payloads.roofline import blocks, roofline_view
 from pyrometer.trace.analysis.ceilings import Ceiling, ceilings
@@ -138,5 +139,5 @@ def test_without_peaks_there_is_no_roof(make_report):
 
 def test_a_block_per_rank(make_report):
     ranks = [make_report([point("aten::mm", 900.0, 0.6)], rank=rank) for rank in (0, 3, 3)]
-    document = TraceDocument(target="trace.json", ranks=ranks)
-    assert [block.name for block in blocks(document, Exhibits())] == ["roofline/0", "roofline/3"]
+    document = document_of(TraceDocument, target="trace.json", ranks=ranks)
+    assert [block.name for block in blocks(document, Attachments())] == ["roofline/0", "roofline/3"]

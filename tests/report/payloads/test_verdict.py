@@ -8,7 +8,7 @@ import statistics
 import msgspec
 import pytest
 
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.payloads.verdict import blocks, verdict_view
 
 
@@ -57,12 +57,12 @@ def test_several_verdicts_share_an_axis(documents):
 
 
 def test_cells_of_a_matrix_are_compared_by_their_settings(documents):
-    (block,) = blocks(documents["matrix"], Exhibits())
+    (block,) = blocks(documents["matrix"], Attachments())
     found = msgspec.json.decode(block.content)["comparisons"]
     assert [one["candidate"] for one in found] == [
         cell.label for cell in documents["matrix"].matrix.cells if cell.verdict is not None
     ]
-    assert list(blocks(documents["steady"], Exhibits())) == []
+    assert list(blocks(documents["steady"], Attachments())) == []
 
 
 def test_fresh_processes_are_called_so(documents):

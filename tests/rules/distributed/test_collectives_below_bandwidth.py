@@ -80,3 +80,22 @@ def test_small_messages_are_silent(findings, synthetic):
 def test_the_examples_are_silent(findings, example_jobs):
     assert findings("PYR610", example_jobs["late"]) == []
     assert findings("PYR610", example_jobs["fixed"]) == []
+
+
+def of_sizes(fast, slow):
+    """Elements of the all-reduce of each rank and step, the first larger than the others; all take 100 µs."""
+    return {(rank, step): slow if step else fast for rank in range(4) for step in range(5)}
+
+
+def test_calls_in_files_that_are_slower_than_the_fastest_of_them_are_found(findings, synthetic):
+    """Five calls of 100 µs, of which the first carries 256 MiB and the others 32 MiB each."""
+    case = synthetic(elements=of_sizes(64 << 20, 8 << 20))
+    (found,) = findings("PYR610", case)
+    assert "all_reduce of 32.0 MiB" in found.message
+    assert "30.0 % of its fastest call" in found.message
+    moving = 4 * 5 * 100_000 / sum(row.span_ns for row in case.job.ranks)
+    assert found.cost.share == pytest.approx(0.7 * moving, rel=0.01)
+
+
+def test_calls_in_files_that_are_all_alike_are_silent(findings, synthetic):
+    assert findings("PYR610", synthetic(elements=of_sizes(8 << 20, 8 << 20))) == []

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from pyrometer.rules.case import Case
+from pyrometer.trace.reporting.rank_report import report_rank
+
 
 def test_communication_after_the_computing_is_found_with_its_share(findings, reducing):
     (found,) = findings("PYR601", reducing(calls=1, elements=1_000_000, each_us=500))
@@ -13,14 +16,27 @@ def test_communication_after_the_computing_is_found_with_its_share(findings, red
     assert found.advice.gain.ratio_high == 1.0
 
 
+def test_no_more_is_predicted_than_there_is_computing_to_hide_behind(findings, reducing):
+    (found,) = findings("PYR601", reducing(calls=1, elements=None, each_us=4000, compute_us=1000))
+    assert found.cost.share == pytest.approx(4000 / 5050, rel=0.02)
+    assert found.advice.gain.ratio_low == pytest.approx(1 - 1000 / 5050, rel=0.02)
+
+
+def test_a_file_without_steps_is_not_told_of_steps(findings, builder):
+    builder.launch("gemm", 0, 10, 100)
+    builder.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 100, 110, 90, stream=20)
+    (found,) = findings("PYR601", Case(target="test", trace=report_rank(builder.read())))
+    assert (
+        found.message == "communication that nothing hides takes 47.4 % of the time, most of it in all_reduce"
+    )
+    assert found.where.op == "all_reduce"
+
+
 def test_a_few_percent_at_the_end_are_silent(findings, reducing):
     assert findings("PYR601", reducing(calls=1, elements=1_000_000, each_us=50)) == []
 
 
 def test_hidden_communication_is_silent(findings, builder, collective):
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.reporting.rank_report import report_rank
-
     args = collective("allreduce", 1_000_000, 1)
     builder.op("aten::mm", 1000, 20)
     builder.launch("gemm", 1005, 1030, 2000)
@@ -38,9 +54,6 @@ def test_waiting_for_a_straggler_is_not_communication(findings, synthetic):
 
 def test_the_advice_hides_it(findings, reducing, builder, collective):
     """The same bytes beside the computing: the exposed share goes as predicted."""
-    from pyrometer.rules.case import Case
-    from pyrometer.trace.reporting.rank_report import report_rank
-
     before = reducing(calls=1, elements=1_000_000, each_us=500)
     (found,) = findings("PYR601", before)
     builder.events.clear()

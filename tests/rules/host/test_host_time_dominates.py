@@ -35,6 +35,23 @@ def test_python_between_long_kernels_is_told_with_its_place(
     assert (finding.where.file, finding.where.function) == ("sampling.py", "priorities")
     assert any("priorities" in str(one) for one in finding.evidence["host_meanwhile"])
     assert finding.resource == "launch"
+    assert finding.advice.text.startswith("Move what the host does between launches out of the step")
+    assert finding.advice.rewrite is None
+
+
+def test_where_the_host_only_issues_operators_compiling_is_advised(
+    builder: Any, evidence_of: Any, only: Any
+) -> None:
+    for step in range(2):
+        builder.annotate(f"ProfilerStep#{step}", step * 1_500, 1_500)
+        for k in range(step * 10, step * 10 + 10):
+            builder.op("aten::cudnn_convolution", k * 150, 145)
+            builder.launch("conv", k * 150 + 130, k * 150 + 140, 60)
+    finding = only(CODE, evidence_of(builder))
+    assert finding.evidence["host_meanwhile"][0] == "aten::cudnn_convolution"
+    assert finding.cost.share == pytest.approx(90 / 150, abs=0.05)
+    assert finding.advice.rewrite == "model = torch.compile(model)"
+    assert finding.advice.lever == "compile"
 
 
 def test_a_busy_device_is_told_nothing(

@@ -177,3 +177,21 @@ def test_one_fused_update_replaces_many_small_ones(ops_of: Any) -> None:
     fused, few = trained(fused=True)
     torch.testing.assert_close(fused, plain)
     assert few * 3 < many
+
+
+@pytest.mark.parametrize(("optimizer", "lever"), [("SGD", "fused_optimizer"), ("Shampoo", None)])
+def test_in_a_file_kernels_of_the_optimizers_own_mark_are_updates(
+    builder: Any, evidence_of: Any, findings: Any, optimizer: str, lever: str | None
+) -> None:
+    for step in range(2):
+        start = step * 20_000
+        builder.annotate(f"ProfilerStep#{step}", start, 20_000)
+        builder.annotate(f"Optimizer.step#{optimizer}.step", start + 10, 16_000)
+        for k in range(400):
+            at = start + 20 + 35 * k
+            builder.op("aten::add_", at, 30)
+            builder.launch("add", at + 5, at + 12, 3)
+    told = findings(CODE, evidence_of(builder))
+    assert [finding.advice.lever for finding in told] == ([lever] if lever else [])
+    assert all("`fused=True`" in finding.advice.text for finding in told)
+    assert all(finding.resource == "launch" for finding in told)

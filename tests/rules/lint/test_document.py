@@ -31,7 +31,7 @@ def test_what_is_not_changed_comes_back_byte_by_byte(data: bytes):
     document = read_document("a.py", data)
     assert not document.text.startswith("\ufeff")
     assert document.encode(document.text) == data
-    assert document.spot(3) == (None, 3)
+    assert document.cell_line(3) == (None, 3)
 
 
 @given(st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"])))

@@ -44,7 +44,7 @@ def test_code_cells_are_one_program_with_a_way_back():
     names = [node.id for node in ast.walk(ast.parse(document.text)) if isinstance(node, ast.Name)]
     assert names == ["x", "y"]
     line = document.text.splitlines().index("y = 2") + 1
-    assert document.spot(line) == (3, 2)
+    assert document.cell_line(line) == (3, 2)
 
 
 @pytest.mark.parametrize(

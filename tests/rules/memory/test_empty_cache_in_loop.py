@@ -91,3 +91,11 @@ def test_the_time_of_the_calls_in_a_trace_is_told_at_their_line(builder, finding
 
 def test_calls_that_take_no_time_are_not_told_by_a_trace(builder, findings):
     assert findings(CODE, Case(target="t", trace=traced(builder, 2.0))) == []
+
+
+def test_one_call_in_a_file_is_not_known_to_be_in_a_loop(builder, findings):
+    builder.annotate("ProfilerStep#0", 0, 1000)
+    builder.python("capture.py(4): capture", 1, 990)
+    builder.python("torch/cuda/memory.py(160): empty_cache", 100, 300)
+    builder.op("aten::mm", 500, 100)
+    assert findings(CODE, Case(target="t", trace=report_rank(builder.read()))) == []

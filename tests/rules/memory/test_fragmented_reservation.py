@@ -7,9 +7,9 @@ import pytest
 
 from pyrometer.hardware.environment import read_environment
 from pyrometer.memory.profile import ProcessLevels
+from pyrometer.place import Place
 from pyrometer.rules.case import Case
 from pyrometer.trace.analysis.memory import DeviceMemory, Memory, MemoryTimeline
-from pyrometer.trace.program.where import Where
 from pyrometer.trace.reporting.rank_report import report_rank
 
 CODE = "PYR207"
@@ -62,7 +62,7 @@ def in_trace(builder, reserved: float | None):
         net_bytes=1,
         peak_bytes=2 * GIB,
         peak_ns=0,
-        peak_where=Where(),
+        peak_where=Place(),
         peak_reserved_bytes=None if reserved is None else int(reserved * GIB),
         num_allocations_per_step=1.0,
         allocated_bytes_per_step=1.0,

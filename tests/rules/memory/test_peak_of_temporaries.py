@@ -35,7 +35,7 @@ def test_a_wasteful_loss_is_told_where_temporaries_do_not_dominate(profile, find
     memory = profile({"activations": 80, "temporaries": 20}, advice={slug: 30})
     (found,) = findings(CODE, Case(target="t", memory=memory))
     assert found.advice.gain.saves_bytes == 30 * 2**20
-    assert found.links[-1] == "/memory_profile/advice/0"
+    assert found.links[-1] == "/memory/advice/0"
 
 
 def test_it_is_silent_about_smaller_parts_and_small_savings(profile, findings):

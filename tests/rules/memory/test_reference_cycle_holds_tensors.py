@@ -124,7 +124,7 @@ def test_cycles_that_wait_for_the_collector_are_worth_a_remark(findings, leaking
     (found,) = findings(CODE, Case(target="t", memory=memory))
     assert found.severity == "info"
     assert "3.91 KiB" in found.message
-    assert found.links == ["/memory_profile/leak/notes/1"]
+    assert found.links == ["/memory/leak/notes/1"]
 
 
 def test_other_leaks_and_stable_runs_are_silent(findings, leaking):

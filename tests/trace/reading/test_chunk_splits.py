@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 from pyrometer.trace.reading.chunks import Document
 from pyrometer.trace.reading.collector import Collector
 from pyrometer.trace.reading.load import gc_paused
-from pyrometer.trace.reading.repair_log import Ledger
+from pyrometer.trace.reading.repair_log import RepairLog
 from pyrometer.trace.reading.salvage import Salvage
 
 NASTY = [
@@ -69,13 +69,13 @@ SERIALISERS = {
 
 
 def tables(text: bytes, chunk_bytes: int, block: int):
-    ledger = Ledger("t")
+    repair_log = RepairLog("t")
     blocks = (text[i : i + block] for i in range(0, len(text), block))
-    document = Document(blocks, ledger, chunk_bytes=chunk_bytes)
-    collector = Collector(ledger)
+    document = Document(blocks, repair_log, chunk_bytes=chunk_bytes)
+    collector = Collector(repair_log)
     for batch in document.batches():
         collector.add(batch)
-    return document, collector.tables(0), ledger.repairs()
+    return document, collector.tables(0), repair_log.repairs()
 
 
 @given(
@@ -124,7 +124,7 @@ def test_memory_of_text_is_a_chunk():
     event = b'{"ph": "X", "cat": "cpu_op", "name": "n", "pid": 1, "tid": 1, "ts": 5, "dur": 1}'
     text = b'{"traceEvents": [' + b", ".join([event] * 5000) + b"]}"
     blocks = (text[i : i + 100] for i in range(0, len(text), 100))
-    sizes = [len(batch.text) for batch in Document(blocks, Ledger("t"), chunk_bytes=4096).batches()]
+    sizes = [len(batch.text) for batch in Document(blocks, RepairLog("t"), chunk_bytes=4096).batches()]
     assert max(sizes) < 4096 + 2 * len(event) + 100
     assert len(sizes) > 50
 
@@ -143,5 +143,5 @@ def test_loading_leaves_no_cycles_behind(text):
     gc.collect()
     with gc_paused():
         text.load(text.good().replace(b"op7", b'o"p', 1))
-        left = [one for one in gc.get_objects() if type(one) in {Collector, Document, Ledger, Salvage}]
+        left = [one for one in gc.get_objects() if type(one) in {Collector, Document, RepairLog, Salvage}]
     assert left == []

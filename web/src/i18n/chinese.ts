@@ -581,6 +581,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "Where the step goes": "一步的时间去向",
   "Where the step goes, over time": "一步的时间去向，按时间",
   "Measured on": "测量环境",
+  "Judged on": "评审环境",
+  "What could not be observed": "未能观察到的内容",
   "Compared on": "对比环境",
   Machine: "机器",
   "All versions and settings": "全部版本与设置",

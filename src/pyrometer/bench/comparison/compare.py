@@ -13,7 +13,7 @@ from pyrometer.bench.comparison.decision import (
     LOOKS,
     THOROUGH_LOOKS,
     THOROUGH_MARGIN,
-    Rule,
+    DecisionRule,
 )
 from pyrometer.bench.comparison.trial import Trial, open_sides
 from pyrometer.bench.comparison.verdict import Verdict
@@ -96,7 +96,7 @@ def compare_many(
     """
     if not candidates:
         raise InputError("compare: no candidate; give at least one workload to compare with the baseline")
-    rule = Rule(
+    rule = DecisionRule(
         confidence=confidence,
         margin=margin if margin is not None else (THOROUGH_MARGIN if thorough else DEFAULT_MARGIN),
         looks=THOROUGH_LOOKS if thorough else LOOKS,

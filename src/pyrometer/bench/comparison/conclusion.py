@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from pyrometer.bench.autocorrelation import Floats
-from pyrometer.bench.comparison.decision import Decision, Rule
+from pyrometer.bench.comparison.decision import Decision, DecisionRule
 from pyrometer.bench.comparison.pairing import blocks_needed, hodges_lehmann, signed_rank_p
 from pyrometer.bench.comparison.textbook import reference_tests
 from pyrometer.bench.comparison.trial import Trial
 from pyrometer.bench.comparison.verdict import TailRatio, Verdict
-from pyrometer.bench.quality import Caveat, Doubt, caveat
+from pyrometer.bench.quality import Caveat, CaveatCode, caveat
 from pyrometer.quantity import Seconds, format_percent, format_seconds, significant
 
 TAIL = 0.95
@@ -128,29 +128,31 @@ def _caveats(
     slot = trial.blocks.slot_effect()
     if isolated is not None and _disturbed(decision, isolated):
         yield caveat(
-            Doubt.SIDES_DISTURB,
+            CaveatCode.SIDES_DISTURB,
             f"in turn the ratio is {significant(math.exp(decision.estimate))}, each side alone {significant(math.exp(isolated))}",
             "compare them in the setting that they will run in, one at a time or together",
         )
     if not trial.warm:
         yield caveat(
-            Doubt.NOT_STEADY, "a side was still warming up when the blocks began", "give it a larger --budget"
+            CaveatCode.NOT_STEADY,
+            "a side was still warming up when the blocks began",
+            "give it a larger --budget",
         )
     if decision.outcome in {"faster", "slower"} and abs(slot) > abs(decision.estimate):
         yield caveat(
-            Doubt.SLOT_EFFECT,
+            CaveatCode.SLOT_EFFECT,
             f"the place inside a block matters more ({format_percent(abs(slot), 2)}) than the difference found",
             "compare in fresh processes (--processes 5)",
         )
     if decision.outcome == "same" and tail is not None and tail.ci_low > 1 + 2 * trial.rule.margin:
         yield caveat(
-            Doubt.TAIL_SLOWER,
+            CaveatCode.TAIL_SLOWER,
             f"P95 is {significant(tail.ratio)}× ({significant(tail.ci_low)}–{significant(tail.ci_high)})",
             "typical steps are the same but the slow ones are slower; look at the histogram of each side",
         )
     if trial.blocks.metric == "cpu" and decision.outcome and not _overlap(wall, decision):
         yield caveat(
-            Doubt.WALL_DISAGREES,
+            CaveatCode.WALL_DISAGREES,
             f"by wall time the ratio is {significant(math.exp(wall[0]))}, outside the interval of CPU time",
             "one side waits or runs in parallel more than the other; wall time is what users feel",
         )
@@ -164,7 +166,7 @@ def _bound(log_ratio: float) -> float | None:
     return math.exp(log_ratio) if math.isfinite(log_ratio) else None
 
 
-def tail_ratio(baseline: list[Floats], candidate: list[Floats], rule: Rule) -> TailRatio | None:
+def tail_ratio(baseline: list[Floats], candidate: list[Floats], rule: DecisionRule) -> TailRatio | None:
     """Ratio of the 95th percentiles of all calls, with a bootstrap interval over blocks; `None` for few calls.
 
     Blocks are resampled, never single calls, because calls inside a block are alike.

@@ -22,7 +22,7 @@ DEFAULT_CONFIDENCE = 0.99
 SMALLEST_EFFECT = 0.02
 
 
-class Rule(Record, frozen=True, kw_only=True):
+class DecisionRule(Record, frozen=True, kw_only=True):
     """How a comparison is decided; fixed before the first block is run.
 
     The blocks are looked at only at the counts in `looks`, and the error probability is shared equally among the
@@ -72,7 +72,7 @@ class Decision:
     drifting: bool = False
 
 
-def decide(log_ratios: Floats, rule: Rule) -> Decision:
+def decide(log_ratios: Floats, rule: DecisionRule) -> Decision:
     """Look at the blocks so far.
 
     `slower` or `faster` when the interval excludes 1 and the estimate exceeds the smallest effect; `same` when the interval
@@ -80,9 +80,9 @@ def decide(log_ratios: Floats, rule: Rule) -> Decision:
     still, it is not decided.
 
     >>> rng = np.random.default_rng(1)
-    >>> decide(rng.normal(math.log(1.10), 0.02, 40), Rule()).outcome
+    >>> decide(rng.normal(math.log(1.10), 0.02, 40), DecisionRule()).outcome
     'slower'
-    >>> decide(rng.normal(0.0, 0.02, 40), Rule()).outcome
+    >>> decide(rng.normal(0.0, 0.02, 40), DecisionRule()).outcome
     'same'
     """
     blocks = np.asarray(log_ratios, dtype=np.float64)
@@ -95,10 +95,10 @@ def decide(log_ratios: Floats, rule: Rule) -> Decision:
     return Decision(outcome, estimate, low, high, len(blocks), drifting)
 
 
-def outcome_of(estimate: float, low: float, high: float, rule: Rule) -> Outcome | None:
+def outcome_of(estimate: float, low: float, high: float, rule: DecisionRule) -> Outcome | None:
     """What an estimate with its interval decides; `None` when it decides nothing.
 
-    >>> outcome_of(0.05, 0.01, 0.09, Rule()), outcome_of(0.0, -0.1, 0.1, Rule())
+    >>> outcome_of(0.05, 0.01, 0.09, DecisionRule()), outcome_of(0.0, -0.1, 0.1, DecisionRule())
     ('slower', None)
     """
     effect = math.log1p(rule.smallest_effect)

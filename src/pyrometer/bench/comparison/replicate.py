@@ -20,11 +20,17 @@ import numpy as np
 from scipy import stats
 
 from pyrometer.bench.autocorrelation import Floats
-from pyrometer.bench.comparison.decision import DEFAULT_CONFIDENCE, DEFAULT_MARGIN, Decision, Rule, outcome_of
+from pyrometer.bench.comparison.decision import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_MARGIN,
+    Decision,
+    DecisionRule,
+    outcome_of,
+)
 from pyrometer.bench.comparison.verdict import Metric, Verdict
 from pyrometer.bench.fresh import run_fresh
 from pyrometer.bench.measure import Progress
-from pyrometer.bench.quality import Caveat, Doubt, caveat
+from pyrometer.bench.quality import Caveat, CaveatCode, caveat
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds, format_percent, format_seconds
 from pyrometer.record import Record, doc
@@ -107,7 +113,9 @@ def replicate(
     if processes < 3:
         raise InputError(f"processes: got {processes}; an interval needs at least 3, and 5 to decide much")
     looks = (*(look for look in LOOKS if look < processes), processes)
-    rule = Rule(confidence=confidence, margin=DEFAULT_MARGIN if margin is None else margin, looks=looks)
+    rule = DecisionRule(
+        confidence=confidence, margin=DEFAULT_MARGIN if margin is None else margin, looks=looks
+    )
     limit_s = DEFAULT_BUDGET_S if budget_s is None else budget_s
     if not limit_s > 0:
         raise InputError(f"budget: got {limit_s} s; it must be positive, for example 10min")
@@ -152,10 +160,10 @@ def run_process(request: ProcessRequest) -> ProcessBlocks:
         )
 
 
-def decide_processes(estimates: Floats, rule: Rule) -> Decision:
+def decide_processes(estimates: Floats, rule: DecisionRule) -> Decision:
     """Look at the estimates of all processes so far: Student's interval of their mean, at the error probability of one look.
 
-    >>> decide_processes(np.array([0.10, 0.11, 0.09, 0.10, 0.10]), Rule(looks=(5,))).outcome
+    >>> decide_processes(np.array([0.10, 0.11, 0.09, 0.10, 0.10]), DecisionRule(looks=(5,))).outcome
     'slower'
     """
     n = len(estimates)
@@ -166,7 +174,7 @@ def decide_processes(estimates: Floats, rule: Rule) -> Decision:
     return Decision(outcome_of(mean, mean - half, mean + half, rule), mean, mean - half, mean + half, n)
 
 
-def processes_needed(estimates: Floats, rule: Rule) -> int:
+def processes_needed(estimates: Floats, rule: DecisionRule) -> int:
     """Processes after which the interval would be as narrow as the nearest limit of the rule is far; at most 1,000."""
     effect, margin = math.log1p(rule.smallest_effect), math.log1p(rule.margin)
     off = abs(float(np.mean(estimates)))
@@ -185,7 +193,7 @@ class _Replication:
 
     baseline: TargetSpec
     candidate: TargetSpec
-    rule: Rule
+    rule: DecisionRule
     budget_s: Seconds
     seed: int
     done: list[ProcessBlocks] = field(default_factory=list)
@@ -302,5 +310,5 @@ class _Replication:
         if num_cold:
             message = f"a side was still warming up when the blocks began, in {num_cold} of {len(self.done)} processes"
             hint = f"the warm-up ends after {format_seconds(WARMUP_S)}; make the factory warm the program up"
-            found.append(caveat(Doubt.NOT_STEADY, message, hint))
+            found.append(caveat(CaveatCode.NOT_STEADY, message, hint))
         return found

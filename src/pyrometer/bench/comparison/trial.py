@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyrometer.bench.clock import Clock, clock_for
-from pyrometer.bench.comparison.decision import Decision, Rule, decide
+from pyrometer.bench.comparison.decision import Decision, DecisionRule, decide
 from pyrometer.bench.comparison.interleaving import Blocks, Side, choose_metric, warm_up
 from pyrometer.bench.dynamo import compile_seconds
 from pyrometer.bench.measure import Progress
@@ -61,7 +61,7 @@ class Trial:
     """
 
     sides: list[Side]
-    rule: Rule
+    rule: DecisionRule
     budget_s: Seconds
     seed: int
     progress: Progress | None

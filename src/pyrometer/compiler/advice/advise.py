@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.registry import kinds
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.compiler.breaks.record import Break
 
-GENERAL = Rewrite(
+GENERAL = Advice(
+    slug="move-it-out-of-the-compiled-function",
     title="move it out of the compiled function",
     why="torch cannot trace this. Do it before or after the compiled function and hand the result in; where it has to stay, put it "
     "under torch.compiler.disable at the start or end of the function, so that the rest remains one graph.",
+    fix_class="exact",
 )
 
 
@@ -32,16 +35,16 @@ def with_advice(breaks: Sequence[Break]) -> list[Break]:
     ]
 
 
-def _advice(found: Break) -> list[Rewrite]:
+def _advice(found: Break) -> list[Advice]:
     site = Site(found)
     own = [kind for kind in kinds() if not kind.ids or found.id in kind.ids]
     advice = [rewrite for kind in own for rewrite in kind.advise(site)]
     if not advice and found.id is not None:
         advice = [GENERAL]
-    unique = {(each.title, each.before, each.after, each.setting): each for each in advice}
+    unique = {(each.title, each.replaces, each.rewrite): each for each in advice}
     return sorted(unique.values(), key=_order)
 
 
-def _order(rewrite: Rewrite) -> int:
+def _order(advice: Advice) -> int:
     """What changes this code comes first; words come last."""
-    return 0 if rewrite.after else 1 if rewrite.setting else 2
+    return 0 if advice.replaces else 1 if advice.rewrite else 2

@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-from pyrometer.compiler.breaks.record import Rewrite
+from pyrometer.advice import Advice
 from pyrometer.errors import InputError
 
 
-def apply_rewrite(source: str, rewrite: Rewrite, line: int) -> str:
-    r"""Replace the rewrite's `before` by its `after`, with the indentation that is there.
+def apply_rewrite(source: str, advice: Advice, line: int) -> str:
+    r"""Replace the user's lines by the rewrite, with the indentation that is there.
 
-    Of several places that read like `before`, the one that holds the line is taken, else the nearest.
+    Of several places that read like them, the one that holds the line is taken, else the nearest.
 
     Args:
         source: the whole file.
-        rewrite: with a `before`.
+        advice: a rewrite that replaces lines.
         line: the break's, counted from 1.
 
     Raises:
-        InputError: the rewrite replaces no text, or its `before` is not in the source.
+        InputError: the rewrite replaces no text, or the lines are not in the source.
 
-    >>> double = Rewrite(title="", why="", before="y = x", after="y = 2 * x")
+    >>> double = Advice(slug="a", title="", why="", replaces="y = x", rewrite="y = 2 * x", fix_class="exact",)
     >>> print(apply_rewrite("def f(x):\n    y = x\n    return y", double, 2))
     def f(x):
         y = 2 * x
         return y
     """
-    if not rewrite.before:
+    if not advice.replaces:
         raise InputError(
-            f"rewrite {rewrite.title!r} replaces no text; run its setting instead: {rewrite.setting!r}"
+            f"rewrite {advice.title!r} replaces no text; run its setting instead: {advice.rewrite!r}"
         )
-    lines, wanted = source.split("\n"), rewrite.before.split("\n")
+    lines, wanted = source.split("\n"), advice.replaces.split("\n")
     places = [start for start in range(len(lines)) if _stands_at(lines, start, wanted)]
     if not places:
         raise InputError(
-            f"line {line}: the source does not hold {rewrite.before!r}; it changed since the break was recorded"
+            f"line {line}: the source does not hold {advice.replaces!r}; it changed since the break was recorded"
         )
     start = min(places, key=lambda place: _distance(place, len(wanted), line - 1))
     indent = _indent(lines[start])
-    new = [indent + text if text.strip() else "" for text in rewrite.after.split("\n")]
+    new = [indent + text if text.strip() else "" for text in (advice.rewrite or "").split("\n")]
     return "\n".join([*lines[:start], *new, *lines[start + len(wanted) :]])
 
 

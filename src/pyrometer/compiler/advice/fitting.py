@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.levers import (
     compile_blocks,
     mark_dynamic,
+    missing,
     preload_cache,
     set_stance,
     share_regions,
 )
-from pyrometer.compiler.advice.record import CompileLever
 from pyrometer.compiler.report import CompileReport
 from pyrometer.quantity import Seconds
 
@@ -23,7 +24,7 @@ LONG_S: Seconds = 5.0
 _NUMBERED = re.compile(r"^(?P<stem>.*?)\.(?P<number>\d+)(?:\.|$)")
 
 
-def fitting_levers(report: CompileReport) -> list[CompileLever]:
+def fitting_levers(report: CompileReport) -> list[Advice]:
     """The levers whose reason stands in the report, those that this torch lacks left out.
 
     Nothing of it is measured: try one, and compare.
@@ -39,7 +40,7 @@ def fitting_levers(report: CompileReport) -> list[CompileLever]:
         (set_stance(), bool(report.recompiles)),
         (preload_cache(), is_long and report.cache.state in {"warm", "cold", "mixed"}),
     ]
-    return [lever for lever, fits in fitting if fits and lever.missing is None]
+    return [lever for lever, fits in fitting if fits and missing(lever) is None]
 
 
 def _repeats_blocks(report: CompileReport) -> bool:

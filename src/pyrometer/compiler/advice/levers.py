@@ -7,74 +7,89 @@ from __future__ import annotations
 
 import torch
 
-from pyrometer.compiler.advice.record import CompileLever
+from pyrometer.advice import Advice
 from pyrometer.compiler.private import marks
 
+_NEEDED = {
+    "share_regions": "nested_compile_region",
+    "set_stance": "set_stance",
+    "preload_cache": "save_cache_artifacts",
+}
+"""What a lever takes of `torch.compiler`."""
 
-def compile_blocks() -> CompileLever:
+
+def compile_blocks() -> Advice:
     """Compiling the repeated block instead of the whole model."""
-    return CompileLever(
-        name="compile_blocks",
+    return Advice(
+        slug="compile-blocks",
+        lever="compile_blocks",
         title="compile the repeated block, not the model",
-        when="a model repeats one block many times, and compiling takes long",
-        use="for block in model.blocks:\n    block.compile()",
+        why="a model repeats one block many times, and compiling takes long",
+        rewrite="for block in model.blocks:\n    block.compile()",
         effect="one graph of one block serves all of them: compile time no longer grows with their number; nothing is fused "
         "across blocks, and each call of a block checks guards",
-        exactness="tolerance",
+        fix_class="tolerance",
     )
 
 
-def share_regions() -> CompileLever:
+def share_regions() -> Advice:
     """Compiling one body for all repeated blocks, inside of one graph."""
-    return CompileLever(
-        name="share_regions",
+    return Advice(
+        slug="share-regions",
+        lever="share_regions",
         title="compile repeated blocks once inside one graph",
-        when="a model repeats one block many times, and is to stay one graph",
-        use="Block.forward = torch.compiler.nested_compile_region(Block.forward)\nmodel = torch.compile(model)",
+        why="a model repeats one block many times, and is to stay one graph",
+        rewrite="Block.forward = torch.compiler.nested_compile_region(Block.forward)\nmodel = torch.compile(model)",
         effect="one body that is invoked many times: each block's operators are in the graph once; nothing is fused across blocks",
-        exactness="tolerance",
-        missing=_lacks("nested_compile_region"),
+        fix_class="tolerance",
     )
 
 
-def mark_dynamic() -> CompileLever:
+def mark_dynamic() -> Advice:
     """Keeping sizes open from the first compilation on."""
-    return CompileLever(
-        name="mark_dynamic",
+    return Advice(
+        slug="mark-dynamic",
+        lever="mark_dynamic",
         title="say which sizes vary",
-        when="a dimension varies from call to call, and the function is compiled again for it",
-        use="torch._dynamo.mark_dynamic(x, 0)",
+        why="a dimension varies from call to call, and the function is compiled again for it",
+        rewrite="torch._dynamo.mark_dynamic(x, 0)",
         effect="one compilation for all sizes of the dimension; compiling fails where the program ties the size down",
-        exactness="tolerance",
-        missing=next(iter(marks.missing()), None),
+        fix_class="tolerance",
     )
 
 
-def set_stance() -> CompileLever:
+def set_stance() -> Advice:
     """Deciding what happens with calls that fit no compiled graph."""
-    return CompileLever(
-        name="set_stance",
+    return Advice(
+        slug="set-stance",
+        lever="set_stance",
         title="say what happens with calls that fit no compiled graph",
-        when="compiling in the middle of a run costs more than a slow call: serving, control loops, tests that allow no recompilation",
-        use='with torch.compiler.set_stance("eager_on_recompile"):\n    ...',
+        why="compiling in the middle of a run costs more than a slow call: serving, control loops, tests that allow no recompilation",
+        rewrite='with torch.compiler.set_stance("eager_on_recompile"):\n    ...',
         effect="no compilation after warm-up: such calls run eagerly in silence, or fail with `fail_on_recompile`",
-        exactness="tolerance",
-        missing=_lacks("set_stance"),
+        fix_class="tolerance",
     )
 
 
-def preload_cache() -> CompileLever:
+def preload_cache() -> Advice:
     """Carrying compiled artifacts over to a machine that has not compiled the program yet."""
-    return CompileLever(
-        name="preload_cache",
+    return Advice(
+        slug="preload-cache",
+        lever="preload_cache",
         title="bring compiled artifacts along",
-        when="the first call after a start takes long, on new machines or in new containers",
-        use="saved = torch.compiler.save_cache_artifacts()  # after warm-up, in the run that is to be kept\n"
+        why="the first call after a start takes long, on new machines or in new containers",
+        rewrite="saved = torch.compiler.save_cache_artifacts()  # after warm-up, in the run that is to be kept\n"
         "torch.compiler.load_cache_artifacts(saved[0])  # before the first call, in the next",
         effect="the first call reads generated code from the cache; tracing remains, and on a CPU the C++ compiler runs again",
-        missing=_lacks("save_cache_artifacts"),
+        fix_class="exact",
     )
 
 
-def _lacks(name: str) -> str | None:
-    return None if hasattr(torch.compiler, name) else f"this torch has no torch.compiler.{name}"
+def missing(lever: Advice) -> str | None:
+    """Why this torch cannot; `None` if it can."""
+    if lever.lever == "mark_dynamic":
+        return next(iter(marks.missing()), None)
+    name = _NEEDED.get(lever.lever or "")
+    return (
+        None if name is None or hasattr(torch.compiler, name) else f"this torch has no torch.compiler.{name}"
+    )

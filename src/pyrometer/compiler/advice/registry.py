@@ -12,10 +12,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
-Adviser: TypeAlias = Callable[[Site], list[Rewrite]]
+Adviser: TypeAlias = Callable[[Site], list[Advice]]
 
 
 class Kind(NamedTuple):

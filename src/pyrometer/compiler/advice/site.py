@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.advice import Advice
+from pyrometer.compiler.breaks.record import Break
 from pyrometer.errors import InputError
 from pyrometer.source.edit import apply_edits, replace
 from pyrometer.source.lines import column_of
@@ -145,19 +146,19 @@ class Site:
         return self._edited(first, last or first, ())
 
     def replaced(
-        self, first: ast.stmt, after: str, about: Rewrite, last: ast.stmt | None = None
-    ) -> list[Rewrite]:
+        self, first: ast.stmt, after: str, about: Advice, last: ast.stmt | None = None
+    ) -> list[Advice]:
         """A rewrite of whole statements, from the first to the last; none if that cannot be done safely.
 
         Args:
             first: statement to replace.
             after: what to write instead, not indented.
-            about: title, reason and exactness.
+            about: slug, title, reason and fix class.
             last: statement to replace; those between go too.
         """
         return _rewrites(self.block(first, last), after, about)
 
-    def edited(self, statement: ast.stmt, edits: Edits, about: Rewrite) -> list[Rewrite]:
+    def edited(self, statement: ast.stmt, edits: Edits, about: Advice) -> list[Advice]:
         """A rewrite of parts of one statement; all else in it stays, comments too."""
         return _rewrites(self.block(statement), self._edited(statement, statement, edits), about)
 
@@ -246,7 +247,7 @@ def _dotted(node: ast.AST) -> str:
     return ""
 
 
-def _rewrites(before: str | None, after: str | None, about: Rewrite) -> list[Rewrite]:
+def _rewrites(before: str | None, after: str | None, about: Advice) -> list[Advice]:
     if not before or not after or before == after or _parsed(after) is None:
         return []
-    return [msgspec.structs.replace(about, before=before, after=after)]
+    return [msgspec.structs.replace(about, replaces=before, rewrite=after)]

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.apply import apply_rewrite
-from pyrometer.compiler.advice.record import TriedRewrite
-from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.compiler.breaks.record import Break
 from pyrometer.compiler.stack import own_name
 from pyrometer.errors import InputError
+from pyrometer.place import Place
 
 if TYPE_CHECKING:
     from typing import Self
@@ -58,7 +61,7 @@ class Prepared:
     """Rewrites that can be carried out, and those that cannot."""
 
     swap: Swap
-    tried: list[TriedRewrite]
+    tried: list[Advice]
     skipped: list[str]
 
 
@@ -67,36 +70,36 @@ def prepare_rewrites(breaks: Iterable[Break]) -> Prepared:
 
     What may change results in meaning is not tried.
     """
-    tried, skipped, exchanges = list[TriedRewrite](), list[str](), list[_Exchange]()
-    by_file: dict[str, list[tuple[Break, Rewrite]]] = {}
+    tried, skipped, exchanges = list[Advice](), list[str](), list[_Exchange]()
+    by_file: dict[str, list[tuple[Break, Advice]]] = {}
     for one in breaks:
-        rewrite = next((each for each in one.advice if each.before and each.exactness in TRIED), None)
+        rewrite = next((each for each in one.advice if each.replaces and each.fix_class in TRIED), None)
         if rewrite is not None and not one.chained:
             by_file.setdefault(one.file, []).append((one, rewrite))
     for file, pairs in by_file.items():
         source, done = _rewritten(file, pairs, skipped)
-        found = _exchanges(file, source, [each.line for each in done], skipped) if done else []
+        found = (
+            _exchanges(
+                file, source, [advice.where.line or 0 for advice in done if advice.where is not None], skipped
+            )
+            if done
+            else []
+        )
         exchanges += found
         tried += done if found else []
     return Prepared(Swap(exchanges), tried, skipped)
 
 
-def _rewritten(
-    file: str, pairs: list[tuple[Break, Rewrite]], skipped: list[str]
-) -> tuple[str, list[TriedRewrite]]:
+def _rewritten(file: str, pairs: list[tuple[Break, Advice]], skipped: list[str]) -> tuple[str, list[Advice]]:
     """The source with the rewrites, from the last line up so that earlier lines stay where they are."""
-    source, done = "".join(linecache.getlines(file)), list[TriedRewrite]()
+    source, done = "".join(linecache.getlines(file)), list[Advice]()
     for one, rewrite in sorted(pairs, key=lambda pair: -pair[0].line):
         try:
             source = apply_rewrite(source, rewrite, one.line)
         except InputError as error:
             skipped.append(str(error))
             continue
-        done.append(
-            TriedRewrite(
-                file=file, line=one.line, title=rewrite.title, before=rewrite.before, after=rewrite.after
-            )
-        )
+        done.append(replace(rewrite, where=Place(file=file, line=one.line)))
     return source, done[::-1]
 
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pyrometer.compiler.breaks.occurrence import Met
+from pyrometer.compiler.breaks.occurrence import Occurrence
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.source.ownership import owner_of
 
 CONTEXT_MANAGER = "Unsupported context manager"
 
 
-def roots(met: Iterable[Met]) -> list[Met | None]:
+def roots(met: Iterable[Occurrence]) -> list[Occurrence | None]:
     """For each break the one that it follows from; `None` for root causes."""
-    of_compilation: dict[CompileId, list[Met]] = defaultdict(list)
-    at_line: dict[tuple[object, ...], Met] = {}
-    calls: dict[tuple[object, ...], Met] = {}
-    found: list[Met | None] = []
+    of_compilation: dict[CompileId, list[Occurrence]] = defaultdict(list)
+    at_line: dict[tuple[object, ...], Occurrence] = {}
+    calls: dict[tuple[object, ...], Occurrence] = {}
+    found: list[Occurrence | None] = []
     for one in met:
         before = of_compilation[one.compiled.compile_id]
         if one.position > 0:
@@ -40,12 +40,12 @@ def roots(met: Iterable[Met]) -> list[Met | None]:
     return found
 
 
-def _of_text(one: Met, before: Sequence[Met]) -> Met | None:
+def _of_text(one: Occurrence, before: Sequence[Occurrence]) -> Occurrence | None:
     root = before[-1] if before else None
     return root if root is not None and root.key != one.key else None
 
 
-def _while_compiling(one: Met, before: Sequence[Met]) -> Met | None:
+def _while_compiling(one: Occurrence, before: Sequence[Occurrence]) -> Occurrence | None:
     for other in before:
         is_same_line = bool(one.way and other.way) and one.way[0].text == other.way[0].text
         if other.attempt < one.attempt and other.key != one.key and (one.cause.may_follow or is_same_line):
@@ -53,16 +53,16 @@ def _while_compiling(one: Met, before: Sequence[Met]) -> Met | None:
     return None
 
 
-def _made_here(one: Met, earlier: Met | None) -> Met | None:
+def _made_here(one: Occurrence, earlier: Occurrence | None) -> Occurrence | None:
     is_manager = one.cause.reason == CONTEXT_MANAGER and one.compiled.code.resumes_at == one.place.line
     return earlier if is_manager and earlier is not None and earlier.key != one.key else None
 
 
-def _called(met: Met) -> tuple[object, ...]:
+def _called(met: Occurrence) -> tuple[object, ...]:
     """The user's line, and what broke there."""
     return met.compiled.compile_id.epoch, met.place.text, met.cause.id or met.cause.reason
 
 
-def _line(met: Met) -> tuple[object, ...]:
+def _line(met: Occurrence) -> tuple[object, ...]:
     code = met.compiled.code
     return met.compiled.compile_id.epoch, code.file, code.function, met.place.text

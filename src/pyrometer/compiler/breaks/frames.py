@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.frame_code import NO_CODE, FrameCode, frame_codes
 from pyrometer.compiler.log import CompileLog, LogEntry
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompile_limit import RecompileLimit, read_limit
 from pyrometer.compiler.stack import frames_of, line_of, logged_stack
+from pyrometer.place import Place
 
 KINDS = ("dynamo_start", "dynamo_output_graph", "compilation_metrics", "dynamo_error")
 

@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyrometer.compiler.breaks.frames import Compiled, Functions
-from pyrometer.compiler.breaks.occurrence import SOFT_FAILURES, Met
+from pyrometer.compiler.breaks.occurrence import SOFT_FAILURES, Occurrence
 from pyrometer.compiler.compile_id import CompileId
-from pyrometer.compiler.place import Place
+from pyrometer.place import Place
 from pyrometer.source.ownership import owner_of
 
 BY_NATURE: Mapping[str, int] = {
@@ -41,13 +41,13 @@ _MODULES = re.compile(r"/torch/nn/")
 _BUILTIN = re.compile(r"^builtin (\w+) ")
 
 
-def num_sites(met: Iterable[Met]) -> int:
+def num_sites(met: Iterable[Occurrence]) -> int:
     """How many breaks of one kind stand on one line: behind each, the rest of the function is a frame that meets the next."""
     frames = {one.compiled.compile_id.of_frame for one in met if one.is_direct}
     return max([1, *Counter(frame.epoch for frame in frames).values()])
 
 
-def lost_at(met: Sequence[Met], passed: Sequence[Place]) -> int | None:
+def lost_at(met: Sequence[Occurrence], passed: Sequence[Place]) -> int | None:
     """Operations that one line keeps out of graphs; `None` if unknown.
 
     Args:
@@ -76,7 +76,7 @@ def lost_in(made: Compiled, compiled: Mapping[CompileId, Compiled]) -> int | Non
     return earlier[-1].num_ops if earlier else None
 
 
-def passed_by(met: Iterable[Met], functions: Functions) -> list[Place]:
+def passed_by(met: Iterable[Occurrence], functions: Functions) -> list[Place]:
     """Functions of torch's own that ran eagerly between two frames which met the same break.
 
     Compilations of the outer frame do not show them: Dynamo goes through modules without a trace of it. They are
@@ -89,11 +89,11 @@ def passed_by(met: Iterable[Met], functions: Functions) -> list[Place]:
         frames = [
             number
             for number, place in enumerate(stack)
-            if functions.of(place.file, place.function, place.line) in outer
+            if functions.of(place.path, place.function_name, place.line_number) in outer
         ]
         for place in stack[frames[-1] + 1 :] if frames else ():
-            if owner_of(place.file) == "torch" and not _PLUMBING.search(_path(place)):
-                found.setdefault((place.file, place.function), place)
+            if owner_of(place.path) == "torch" and not _PLUMBING.search(_path(place)):
+                found.setdefault((place.path, place.function_name), place)
     return list(found.values())
 
 
@@ -102,7 +102,7 @@ def modules(passed: Iterable[Place]) -> list[Place]:
     return [place for place in passed if _MODULES.search(_path(place))]
 
 
-def _lost_at(one: Met) -> int | None:
+def _lost_at(one: Occurrence) -> int | None:
     if _fails(one):
         return one.compiled.num_ops if one.compiled.graphs else None
     if one.gives_up_rest or one.position:
@@ -113,9 +113,9 @@ def _lost_at(one: Met) -> int | None:
     return BY_NATURE.get(one.cause.id or "")
 
 
-def _fails(one: Met) -> bool:
+def _fails(one: Occurrence) -> bool:
     return one.gives_up or one.compiled.failure in SOFT_FAILURES
 
 
 def _path(place: Place) -> str:
-    return place.file.replace("\\", "/")
+    return place.path.replace("\\", "/")

@@ -14,8 +14,8 @@ from pyrometer.compiler.breaks.frames import Compiled, Functions
 from pyrometer.compiler.breaks.text import BreakText, Cause, parse_break, parse_causes, user_stack
 from pyrometer.compiler.compile_id import CompileId
 from pyrometer.compiler.log import CompileLog
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.user_code import own_place, own_stack, with_source
+from pyrometer.place import Place
 from pyrometer.source.ownership import owner_of
 
 SOFT_FAILURES = frozenset({"Unsupported", "UserError"})
@@ -23,7 +23,7 @@ SOFT_FAILURES = frozenset({"Unsupported", "UserError"})
 
 
 @dataclass(frozen=True)
-class Met:
+class Occurrence:
     """One break, met once."""
 
     compiled: Compiled
@@ -58,12 +58,12 @@ class Met:
         return self.cause.id or self.cause.reason, self.place.text, self.inside.text
 
 
-def breaks_met(log: CompileLog, compiled: Mapping[CompileId, Compiled]) -> list[Met]:
+def occurrences_of(log: CompileLog, compiled: Mapping[CompileId, Compiled]) -> list[Occurrence]:
     """Every break, in the order in which they were met."""
     is_live = log.is_live
     functions = Functions(compiled.values())
     texts = _texts(log)
-    found: list[Met] = []
+    found: list[Occurrence] = []
     for compile_id, attempt, text in texts:
         made = compiled.get(compile_id, Compiled(compile_id))
         found += _met(made, attempt, text, functions, is_live=is_live)
@@ -107,14 +107,14 @@ def _failure(made: Compiled) -> BreakText:
 
 def _met(
     made: Compiled, attempt: int, text: BreakText, functions: Functions, *, is_live: bool
-) -> Iterator[Met]:
+) -> Iterator[Occurrence]:
     way = _way(made, text, functions)
     whole = _whole_stack(made, text)
     stack = tuple(with_source(place, is_live=is_live) for place in own_stack(whole))
     place = own_place(stack) or Place(file=made.code.file, line=made.code.line, function=made.code.function)
     inside = stack[-1] if stack and owner_of(stack[-1].file) != "torch" else place
     for position, cause in enumerate(text.causes):
-        yield Met(
+        yield Occurrence(
             compiled=made,
             attempt=attempt,
             position=position,
@@ -137,7 +137,7 @@ def _whole_stack(made: Compiled, text: BreakText) -> tuple[Place, ...]:
     in_frame = stated.file == made.code.file
     return (
         *text.stack,
-        Place(file=stated.file, line=stated.line, function=made.code.function if in_frame else ""),
+        Place(file=stated.file, line=stated.line, function=made.code.function if in_frame else None),
     )
 
 
@@ -146,6 +146,6 @@ def _way(made: Compiled, text: BreakText, functions: Functions) -> tuple[Place, 
     frames = [
         number
         for number, place in enumerate(text.stack)
-        if made.code.file and functions.of(place.file, place.function, place.line) == own
+        if made.code.file and functions.of(place.path, place.function_name, place.line_number) == own
     ]
     return text.stack[frames[-1] :] if frames else ()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyrometer.compiler.breaks.chains import roots
 from pyrometer.compiler.breaks.frames import FrameCounts, Functions, compiled_frames
 from pyrometer.compiler.breaks.lost_ops import lost_at, modules, num_sites, passed_by
-from pyrometer.compiler.breaks.occurrence import Met, breaks_met
+from pyrometer.compiler.breaks.occurrence import Occurrence, occurrences_of
 from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.breaks.skips import skipped_frames
 from pyrometer.compiler.log import CompileLog
@@ -26,8 +26,8 @@ def read_breaks(log: CompileLog) -> list[Break]:
     another one are listed too, as `chained`; without them the list holds what there is to repair.
     """
     compiled = compiled_frames(log)
-    met, functions = breaks_met(log, compiled), Functions(compiled.values())
-    found: dict[tuple[str, str, str], list[tuple[Met, Met | None]]] = {}
+    met, functions = occurrences_of(log, compiled), Functions(compiled.values())
+    found: dict[tuple[str, str, str], list[tuple[Occurrence, Occurrence | None]]] = {}
     for one, root in zip(met, roots(met), strict=True):
         found.setdefault(one.key, []).append((one, root))
     return [_break(same, functions) for same in found.values()]
@@ -36,7 +36,7 @@ def read_breaks(log: CompileLog) -> list[Break]:
 def read_skips(log: CompileLog) -> list[SkippedFrame]:
     """The frames that were given up, and what for."""
     compiled = compiled_frames(log)
-    skips = skipped_frames(log, compiled, breaks_met(log, compiled))
+    skips = skipped_frames(log, compiled, occurrences_of(log, compiled))
     return [skip for of_frame in skips.values() for skip in of_frame]
 
 
@@ -49,11 +49,11 @@ def count_frames(log: CompileLog) -> FrameCounts:
     return FrameCounts(
         graphs=sum(made.num_graphs for made in compiled.values()),
         frames=len({compile_id.of_frame for compile_id in compiled}),
-        skipped=len(skipped_frames(log, compiled, breaks_met(log, compiled))),
+        skipped=len(skipped_frames(log, compiled, occurrences_of(log, compiled))),
     )
 
 
-def _break(same: Sequence[tuple[Met, Met | None]], functions: Functions) -> Break:
+def _break(same: Sequence[tuple[Occurrence, Occurrence | None]], functions: Functions) -> Break:
     met = [one for one, _ in same]
     first = met[0]
     cause, passed = first.cause, passed_by(met, functions)
@@ -67,10 +67,10 @@ def _break(same: Sequence[tuple[Met, Met | None]], functions: Functions) -> Brea
         reason=cause.reason,
         explanation=cause.explanation or (known.explanation if known is not None else ""),
         hints=list(cause.hints or (known.hints if known is not None else ())),
-        file=first.place.file,
-        line=first.place.line,
-        function=first.place.function,
-        source=first.place.source,
+        file=first.place.path,
+        line=first.place.line_number,
+        function=first.place.function_name,
+        source=first.place.source or "",
         user_stack=list(stack),
         count=len(compile_ids),
         sites=num_sites(met),

@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyrometer.compiler.place import Place
+from pyrometer.advice import Advice
+from pyrometer.place import Place
 from pyrometer.record import Record, doc
-
-
-class Rewrite(Record, frozen=True, kw_only=True):
-    """What to write instead, for this very code."""
-
-    title: Annotated[str, doc("the change in a few words")]
-    why: Annotated[str, doc("one or two sentences")]
-    before: Annotated[str, doc("the user's line or lines; empty when the source is not known")] = ""
-    after: Annotated[str, doc("the same, rewritten; empty where only a setting changes")] = ""
-    setting: Annotated[str, doc("a line of Python that sets something instead; empty when there is none")] = (
-        ""
-    )
-    exactness: Annotated[str, doc("exact, tolerance or semantic: what may change in the results")] = "exact"
 
 
 class Break(Record, frozen=True, kw_only=True):
@@ -54,7 +42,7 @@ class Break(Record, frozen=True, kw_only=True):
             "functions of torch.nn around the break, such as that of nn.Sequential, that now run eagerly: torch never compiles them by themselves"
         ),
     ] = []
-    advice: list[Rewrite] = []
+    advice: list[Advice] = []
     context: Annotated[str, doc("torch's developer context")] = ""
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from pyrometer.compiler.breaks.frames import Compiled
 from pyrometer.compiler.breaks.lost_ops import lost_in
-from pyrometer.compiler.breaks.occurrence import SOFT_FAILURES, Met
+from pyrometer.compiler.breaks.occurrence import SOFT_FAILURES, Occurrence
 from pyrometer.compiler.breaks.record import SkippedFrame
 from pyrometer.compiler.breaks.text import parse_causes
 from pyrometer.compiler.compile_id import CompileId
@@ -28,7 +28,7 @@ LONGEST_REASON = 300
 
 
 def skipped_frames(
-    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Met]
+    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Occurrence]
 ) -> dict[CompileId, list[SkippedFrame]]:
     """By frame (see `CompileId.of_frame`), in the order in which they were given up; the same reason once, with a count."""
     found: dict[CompileId, dict[tuple[str, str], SkippedFrame]] = defaultdict(dict)
@@ -40,9 +40,9 @@ def skipped_frames(
 
 
 def _given_up(
-    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Met]
+    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Occurrence]
 ) -> Iterator[tuple[CompileId, SkippedFrame]]:
-    breaks: dict[CompileId, list[Met]] = defaultdict(list)
+    breaks: dict[CompileId, list[Occurrence]] = defaultdict(list)
     for one in met:
         breaks[one.compiled.compile_id].append(one)
     for compile_id, made in compiled.items():
@@ -59,7 +59,7 @@ def _given_up(
             )
 
 
-def _skip(made: Compiled, breaks: Sequence[Met], lost: int | None) -> SkippedFrame:
+def _skip(made: Compiled, breaks: Sequence[Occurrence], lost: int | None) -> SkippedFrame:
     kind, raised = _kind(made, breaks)
     reason = breaks[0].cause.reason if kind in {"break", "rule"} and breaks else _reason(made)
     skip = _record(made, kind, reason, raised=raised)
@@ -80,7 +80,7 @@ def _record(made: Compiled, kind: str, reason: str, *, raised: bool | None) -> S
     )
 
 
-def _kind(made: Compiled, breaks: Sequence[Met]) -> tuple[str, bool | None]:
+def _kind(made: Compiled, breaks: Sequence[Occurrence]) -> tuple[str, bool | None]:
     """What ended it, and whether that was raised to the caller."""
     if made.declined:
         return "rule", False
@@ -92,7 +92,7 @@ def _kind(made: Compiled, breaks: Sequence[Met]) -> tuple[str, bool | None]:
     return "error", None if made.suppresses_errors is None else not made.suppresses_errors
 
 
-def _is_raised(made: Compiled, breaks: Sequence[Met]) -> bool | None:
+def _is_raised(made: Compiled, breaks: Sequence[Occurrence]) -> bool | None:
     """A break without a text of its own was raised; before texts held links, not every function given up had one."""
     if any(one.gives_up for one in breaks):
         return False

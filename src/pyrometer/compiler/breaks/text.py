@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass
 from textwrap import dedent
 
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.private import break_registry
 from pyrometer.compiler.stack import printed_stack
+from pyrometer.place import Place
 
 _PLACE = re.compile(r"^Graph break in user code at (?P<file>.+):(?P<line>\d+)\s*$", re.MULTILINE)
 _REASON = re.compile(r"^(?:Graph Break )?Reason: ?", re.MULTILINE)

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pyrometer.compiler.breaks.record import Break, Rewrite, SkippedFrame
+from pyrometer.advice import Advice
+from pyrometer.compiler.breaks.record import Break, SkippedFrame
 from pyrometer.compiler.costs.record import Compilation
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.place import Place
+from pyrometer.place import Place
 from pyrometer.record import Record
 
 R = TypeVar("R", bound=Record)
@@ -21,7 +22,7 @@ BLANKED: dict[type[Record], frozenset[str]] = {
     Place: frozenset({"source"}),
     Break: frozenset({"source", "context", "explanation"}),
     SkippedFrame: frozenset({"reason"}),
-    Rewrite: frozenset({"before", "after"}),
+    Advice: frozenset({"replaces", "rewrite"}),
     Compilation: frozenset({"reason"}),
     GraphNode: frozenset({"source"}),
     Graph: frozenset({"text"}),
@@ -36,10 +37,18 @@ def redacted(record: R) -> R:
     and so do guards, which may hold values that the program compares with.
 
     >>> redacted(Place(file="/home/me/secret/model.py", line=3, source="y = x * KEY"))
-    Place(file='model.py', line=3, function='', source='')
+    Place(file='model.py', line=3, function=None, source=None, module=None, op=None, phase=None, rank=None)
     """
     plain: R = _walk(record)
     return plain
+
+
+def _blank(record: Record, name: str) -> Any:
+    """What stands for a text that is withheld; a setting is no source text, and stays."""
+    text = getattr(record, name)
+    if isinstance(record, Advice) and record.replaces is None:
+        return text
+    return None if isinstance(record, Place | Advice) else ""
 
 
 def _walk(value: Any) -> Any:
@@ -47,7 +56,8 @@ def _walk(value: Any) -> Any:
         blanked = BLANKED.get(type(value), frozenset())
         kept = {name: getattr(value, name) for name in value.__struct_fields__}
         return msgspec.structs.replace(
-            value, **{name: "" if name in blanked else _walk(one) for name, one in kept.items()}
+            value,
+            **{name: _blank(value, name) if name in blanked else _walk(one) for name, one in kept.items()},
         )
     if isinstance(value, list):
         return [_walk(one) for one in value]

@@ -8,7 +8,7 @@ from pyrometer.compiler.graphs.annotation import short_dtype
 from pyrometer.compiler.graphs.modules import common_module
 from pyrometer.compiler.graphs.ops import op_kind, op_name
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.place import place_text
+from pyrometer.place import place_text
 from pyrometer.quantity import counted, format_bytes
 
 _TOOLTIP_NODES = 40

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pyrometer.compiler.graphs.labels import graph_title, shape_text
 from pyrometer.compiler.graphs.read import unpackings
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.place import place_text
+from pyrometer.place import place_text
 from pyrometer.quantity import counted, format_bytes
 from pyrometer.text import shortened
 

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from pyrometer.compiler.graphs.annotation import Value, read_annotation
 from pyrometer.compiler.graphs.expressions import Expression, operator_name, read_expression, read_names
 from pyrometer.compiler.graphs.record import GraphNode
-from pyrometer.compiler.place import Place
+from pyrometer.place import Place
 
 _PLACE = re.compile(r"File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.*?), code: ?(?P<source>.*)$")
 _WORD = re.compile(r"\w+")
 _ASSIGNED = re.compile(r"(?P<name>\w+)(?:: \"(?P<annotation>[^\"]*)\")? = (?P<rest>.*)")
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 OUTPUT = "output"
-_NOWHERE = Place(file="", line=0)
+_NOWHERE = Place()
 
 
 class Body(NamedTuple):
@@ -213,10 +213,10 @@ def _node(name: str, expression: Expression, value: Value, place: Place) -> Grap
         num_bytes=value.num_bytes,
         symbol=value.symbol,
         module=expression.module,
-        file=place.file,
-        line=place.line,
-        source=place.source,
-        function=place.function,
+        file=place.path,
+        line=place.line_number,
+        source=place.source or "",
+        function=place.function_name,
     )
 
 

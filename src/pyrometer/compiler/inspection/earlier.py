@@ -9,11 +9,11 @@ from types import CodeType, FrameType
 from typing import Any
 
 from pyrometer.compiler.log import CompileLog
-from pyrometer.compiler.place import place_text
 from pyrometer.compiler.private import cache_entries
 from pyrometer.compiler.recompiles import silent
 from pyrometer.compiler.stack import own_name
 from pyrometer.compiler.wrappers import MEANT, WRAPPER, WRAPPER_FILE
+from pyrometer.place import place_text
 from pyrometer.source.ownership import owner_of
 
 _OBSERVERS = frozenset({cache_entries.__file__, silent.__file__})

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyrometer.bench.clock import clock_for
 from pyrometer.bench.comparison.conclusion import conclude
-from pyrometer.bench.comparison.decision import Rule
+from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.interleaving import Side
 from pyrometer.bench.comparison.trial import Trial
 from pyrometer.bench.comparison.verdict import Verdict
@@ -42,7 +42,7 @@ def compare_sessions(
     sides = [
         Side(name, each, clock_for(each.device)) for name, each in ((EAGER, eager), (COMPILED, compiled))
     ]
-    trial = Trial(sides, Rule(), budget_s, 0, progress)
+    trial = Trial(sides, DecisionRule(), budget_s, 0, progress)
     trial.run()
     eager_s, compiled_s = (_typical_s(trial, number) for number in range(2))
     return Paired(compiled_s, eager_s, conclude(trial, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyrometer.compiler.inspection.record import SilentEager
-from pyrometer.compiler.place import place_text
+from pyrometer.place import place_text
 from pyrometer.quantity import counted
 
 

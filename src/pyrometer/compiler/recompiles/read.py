@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from pyrometer.compiler.compile_id import parse_compile_id
 from pyrometer.compiler.log import CompileLog
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompile_limit import RecompileLimit
 from pyrometer.compiler.recompiles.changed import Failed, changed_inputs
 from pyrometer.compiler.recompiles.failing import Failure, failures
@@ -17,6 +16,7 @@ from pyrometer.compiler.recompiles.record import LimitReached, Recompile, Recomp
 from pyrometer.compiler.recompiles.tree import Guard, origin
 from pyrometer.compiler.stack import logged_stack
 from pyrometer.compiler.user_code import own_stack, with_source
+from pyrometer.place import Place
 from pyrometer.source.ownership import owner_of
 
 _COMPILER = re.compile(r"/torch/_dynamo/")
@@ -157,12 +157,12 @@ def _callers(compilation: LoggedCompilation) -> list[Place]:
 
 def _above_compiler(stack: Sequence[Place]) -> Sequence[Place]:
     """The program's part of a whole stack, down to the call that was to be compiled."""
-    own = [number for number, place in enumerate(stack) if owner_of(place.file) == "user"]
+    own = [number for number, place in enumerate(stack) if owner_of(place.path) == "user"]
     start = own[-1] + 1 if own else 0
     inside = (
         number
         for number in range(start, len(stack))
-        if _COMPILER.search(stack[number].file.replace("\\", "/"))
+        if _COMPILER.search(stack[number].path.replace("\\", "/"))
     )
     return stack[: next(inside, len(stack))]
 

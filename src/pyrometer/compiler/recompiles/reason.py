@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from pyrometer.compiler.place import Place
 from pyrometer.compiler.recompiles.facts import GLOBAL, equation, identity
 from pyrometer.compiler.recompiles.kinds import kind_of
 from pyrometer.compiler.recompiles.tree import Guard, origin, split_comment, spoken
 from pyrometer.compiler.stack import printed_stack
+from pyrometer.place import Place
 
 _HEAD = re.compile(r"(?P<id>!?[\d/]+(?:_\d+)?): (?P<rest>.*)", re.DOTALL)
 _STACK = "\nUser stack trace:\n"

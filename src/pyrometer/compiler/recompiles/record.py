@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyrometer.compiler.place import Place
+from pyrometer.place import Place
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 

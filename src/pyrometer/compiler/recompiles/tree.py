@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pyrometer.compiler.place import Place
+from pyrometer.place import Place
 
 _LINE = re.compile(r"(?P<bars>(?:\| )*)\+- (?P<body>.*)")
 _LEAF = re.compile(r"(?P<type>[A-Z][A-Z_]*[A-Z])(?:: (?P<text>.*))?$", re.DOTALL)

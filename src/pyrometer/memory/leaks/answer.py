@@ -68,7 +68,7 @@ class Stretch:
 
 
 @dataclass
-class Evidence:
+class WatchedSteps:
     """What a watch has seen.
 
     Attributes:
@@ -129,38 +129,38 @@ class Decision:
         return sum(growth.bytes_per_step for growth in self.garbage)
 
 
-def report_of(evidence: Evidence) -> LeakReport:
+def report_of(watched: WatchedSteps) -> LeakReport:
     """Decide, name and tell; collects garbage."""
-    decision = decide(evidence)
+    decision = decide(watched)
     findings = [finding for finding in decision.findings if finding.kind != "full"]
-    if not findings and (series := _levels_grow(evidence)) is not None:
-        return _outside_of_tensors(evidence, series)
-    report = _report(evidence, decision, findings)
-    return msgspec.structs.replace(report, sentence=_sentence(evidence, report, findings))
+    if not findings and (series := _levels_grow(watched)) is not None:
+        return _outside_of_tensors(watched, series)
+    report = _report(watched, decision, findings)
+    return msgspec.structs.replace(report, sentence=_sentence(watched, report, findings))
 
 
-def _sentence(evidence: Evidence, report: LeakReport, findings: list[Finding]) -> str:
+def _sentence(watched: WatchedSteps, report: LeakReport, findings: list[Finding]) -> str:
     if findings:
         return sentences.growing(report, findings)
     if report.verdict != "undecided":
-        return sentences.at_rest(report, evidence.settled_bytes, _unseen_growth(evidence))
-    missing = _missing_steps(evidence)
+        return sentences.at_rest(report, watched.settled_bytes, _unseen_growth(watched))
+    missing = _missing_steps(watched)
     if missing is None:
-        return sentences.unfollowed(report, _unfollowed(evidence))
-    span = evidence.span
+        return sentences.unfollowed(report, _unfollowed(watched))
+    span = watched.span
     if span.whole or len(span.judged) < enough(span):
         return sentences.undecided(report, missing)
     return sentences.undecided_in_windows(report, missing, len(span.steps))
 
 
-def _report(evidence: Evidence, decision: Decision, findings: list[Finding]) -> LeakReport:
+def _report(watched: WatchedSteps, decision: Decision, findings: list[Finding]) -> LeakReport:
     rate = sum(finding.bytes_per_step for finding in findings)
     with_nodes = rate + NODE_BYTES * sum(finding.nodes_per_step for finding in findings)
-    limit, left = memory_left(evidence.device, evidence.limit_bytes)
+    limit, left = memory_left(watched.device, watched.limit_bytes)
     growths = [growth for finding in findings for growth in finding.growths]
     unbounded = any(finding.kind in _UNBOUNDED for finding in findings)
     return LeakReport(
-        verdict=_verdict(evidence, findings),
+        verdict=_verdict(watched, findings),
         sentence="",
         unbounded=unbounded,
         bytes_per_step=rate,
@@ -170,59 +170,59 @@ def _report(evidence: Evidence, decision: Decision, findings: list[Finding]) -> 
         sites=[leak_site(finding) for finding in findings],
         eta_steps=left / with_nodes if left is not None and with_nodes > 0 and unbounded else None,
         limit_bytes=limit,
-        num_steps=evidence.span.end,
-        warmup_steps=evidence.span.warm,
+        num_steps=watched.span.end,
+        warmup_steps=watched.span.warm,
         false_alarm_rate=FALSE_ALARM_RATE,
-        overhead_share=evidence.overhead_share,
-        steps=[step for step, _ in evidence.live],
-        live_bytes=[size for _, size in evidence.live],
-        notes=_notes(evidence, decision, findings),
+        overhead_share=watched.overhead_share,
+        steps=[step for step, _ in watched.live],
+        live_bytes=[size for _, size in watched.live],
+        notes=_notes(watched, decision, findings),
     )
 
 
-def _levels_grow(evidence: Evidence) -> SeriesVerdict | None:
+def _levels_grow(watched: WatchedSteps) -> SeriesVerdict | None:
     """Growth of the process, or of the allocator, in a run that is long enough for a rule on noisy readings."""
-    levels = evidence.levels
-    if evidence.span.end < STEPS_FOR_LEVELS:
+    levels = watched.levels
+    if watched.span.end < STEPS_FOR_LEVELS:
         return None
     series = judge_series(levels.steps, levels.bytes)
     return series if series.verdict == "leak" else None
 
 
-def _outside_of_tensors(evidence: Evidence, series: SeriesVerdict) -> LeakReport:
+def _outside_of_tensors(watched: WatchedSteps, series: SeriesVerdict) -> LeakReport:
     """Memory grows, and no tensor that Python sees does."""
-    limit, left = memory_left(evidence.device, evidence.limit_bytes)
-    report = _report(evidence, Decision(), [])
+    limit, left = memory_left(watched.device, watched.limit_bytes)
+    report = _report(watched, Decision(), [])
     return msgspec.structs.replace(
         report,
         verdict="leak",
-        sentence=sentences.outside_of_tensors(series, evidence.levels.source),
+        sentence=sentences.outside_of_tensors(series, watched.levels.source),
         unbounded=True,
         bytes_per_step=series.bytes_per_step,
         ci=[series.bytes_per_step_low or 0.0, series.bytes_per_step_high or series.bytes_per_step],
         eta_steps=left / series.bytes_per_step if left is not None else None,
         limit_bytes=limit,
         false_alarm_rate=series.false_alarm_rate,
-        steps=evidence.levels.steps,
-        live_bytes=evidence.levels.bytes,
+        steps=watched.levels.steps,
+        live_bytes=watched.levels.bytes,
         notes=[*report.notes, series.reason],
     )
 
 
-def decide(evidence: Evidence) -> Decision:
+def decide(watched: WatchedSteps) -> Decision:
     """Apply the rules before and after a garbage collection, and name who holds what grows."""
-    collecting, span, recorder = gc.isenabled(), evidence.span, evidence.recorder
-    before = find_growth(evidence.births, span)
+    collecting, span, recorder = gc.isenabled(), watched.span, watched.recorder
+    before = find_growth(watched.births, span)
     in_cycles = findings_of(before, recorder.grown) if before and not collecting else []
     gc.collect()
-    after = find_growth(evidence.births, span)
+    after = find_growth(watched.births, span)
     held = {growth.site for growth in after}
     garbage = [growth for growth in before if growth.site not in held]
     findings = findings_of(after, recorder.grown) if after else []
     if garbage and not collecting:
         findings += [one for one in in_cycles if one.growths[0].site not in held]
-    nodes = _graph_finding(evidence, findings)
-    evidence.recorder.scan(live_tensors(), first=True)  # for the level of now
+    nodes = _graph_finding(watched, findings)
+    watched.recorder.scan(live_tensors(), first=True)  # for the level of now
     return Decision(
         findings=findings + ([nodes] if nodes is not None else []),
         garbage=garbage,
@@ -230,9 +230,9 @@ def decide(evidence: Evidence) -> Decision:
     )
 
 
-def _graph_finding(evidence: Evidence, findings: Sequence[Finding]) -> Finding | None:
+def _graph_finding(watched: WatchedSteps, findings: Sequence[Finding]) -> Finding | None:
     """A graph that grows without end, unless a finding has said so already."""
-    warm = [count for count in evidence.census if count.step >= evidence.span.warm]
+    warm = [count for count in watched.census if count.step >= watched.span.warm]
     growth = node_growth(warm)
     if growth <= 0 or count_nodes(live_tensors()) - warm[0].nodes < (warm[-1].nodes - warm[0].nodes) / 2:
         return None
@@ -246,7 +246,7 @@ def _graph_finding(evidence: Evidence, findings: Sequence[Finding]) -> Finding |
         return None
     keys = {storage_key(storage) for storage, _ in storages(tensor)}
     made = [
-        one for one in evidence.recorder.grown if (own := one.get()) is not None and storage_key(own) in keys
+        one for one in watched.recorder.grown if (own := one.get()) is not None and storage_key(own) in keys
     ]
     site = made[-1].site if made else MadeUnseen(str(tensor.dtype).removeprefix("torch."), tensor.nbytes)
     nothing = Growth(site, "queued", (), 0.0, 0.0, 0.0, 1.0)
@@ -271,70 +271,70 @@ def _is_about(finding: Finding, holder: Holder) -> bool:
     return bool(finding.graph_rate) or (finding.tensor_graph is not None and finding.tensor_graph.nodes > 0)
 
 
-def _verdict(evidence: Evidence, findings: Sequence[Finding]) -> str:
+def _verdict(watched: WatchedSteps, findings: Sequence[Finding]) -> str:
     kinds = {finding.kind for finding in findings}
     if kinds:
         return "leak" if "leak" in kinds else "growing cache"
-    if _missing_steps(evidence) or _unfollowed(evidence):
+    if _missing_steps(watched) or _unfollowed(watched):
         return "undecided"
-    return "allocator warm-up" if _warm_up_bytes(evidence) >= WARM_UP_BYTES else "stable"
+    return "allocator warm-up" if _warm_up_bytes(watched) >= WARM_UP_BYTES else "stable"
 
 
-def _missing_steps(evidence: Evidence) -> int | None:
+def _missing_steps(watched: WatchedSteps) -> int | None:
     """How many steps would decide; `None` when these did."""
-    span = evidence.span
+    span = watched.span
     if len(span.judged) < enough(span):
-        return evidence.deciding_steps
-    hits = sporadic(evidence.births, span)
+        return watched.deciding_steps
+    hits = sporadic(watched.births, span)
     if not hits:
         return None
     needed, seen = needed_steps(hits, len(span.judged)), len(span.steps)
     return needed if needed > seen else 2 * seen  # as many would do if they came evenly; they did not
 
 
-def _unfollowed(evidence: Evidence) -> list[Growth]:
+def _unfollowed(watched: WatchedSteps) -> list[Growth]:
     """What grew in the first steps without anything old that survived, and may still: tensors are that much more by now."""
-    first = evidence.first
+    first = watched.first
     if first is None or not first.queued:
         return []
     rate = sum(growth.bytes_per_step for growth in first.queued)
-    grown = evidence.recorder.live_bytes - first.live_bytes
-    return first.queued if grown >= STILL * rate * (evidence.span.end - first.steps) > 0 else []
+    grown = watched.recorder.live_bytes - first.live_bytes
+    return first.queued if grown >= STILL * rate * (watched.span.end - first.steps) > 0 else []
 
 
-def _warm_up_bytes(evidence: Evidence) -> Bytes:
+def _warm_up_bytes(watched: WatchedSteps) -> Bytes:
     """What was built after the first step and stays."""
-    return evidence.settled_bytes - evidence.live[0][1] if evidence.live else 0
+    return watched.settled_bytes - watched.live[0][1] if watched.live else 0
 
 
-def _unseen_growth(evidence: Evidence) -> Bytes:
+def _unseen_growth(watched: WatchedSteps) -> Bytes:
     """By how much the process grew once warm, where that is far more than tensors did; else 0."""
-    levels, span = evidence.levels, evidence.span
+    levels, span = watched.levels, watched.span
     readings = [size for step, size in zip(levels.steps, levels.bytes, strict=True) if step >= span.warm]
     if len(readings) < 2:
         return 0
-    warm = [size for step, size in evidence.live if step >= span.warm]
+    warm = [size for step, size in watched.live if step >= span.warm]
     grown = readings[-1] - readings[0]
-    of_tensors = max(0, evidence.recorder.live_bytes - warm[0]) if warm else 0
+    of_tensors = max(0, watched.recorder.live_bytes - warm[0]) if warm else 0
     return grown if grown > FAR_MORE_BYTES and grown > FAR_MORE * of_tensors else 0
 
 
-def _notes(evidence: Evidence, decision: Decision, findings: list[Finding]) -> list[str]:
+def _notes(watched: WatchedSteps, decision: Decision, findings: list[Finding]) -> list[str]:
     notes = []
-    if (unseen := _unseen_growth(evidence)) > 0:
-        notes.append(sentences.unseen_growth(unseen, evidence.levels.source))
+    if (unseen := _unseen_growth(watched)) > 0:
+        notes.append(sentences.unseen_growth(unseen, watched.levels.source))
     if nodes := sum(finding.nodes_per_step for finding in findings):
         notes.append(sentences.nodes(nodes, NODE_BYTES))
     if decision.garbage and decision.uncollected:
         notes.append(sentences.uncollected_garbage(decision.garbage_bytes_per_step))
     elif decision.garbage:
         notes.append(sentences.collected_garbage(decision.garbage_bytes_per_step))
-    if not evidence.operators:
+    if not watched.operators:
         notes.append(sentences.TENSORS_ONLY)
     elif (graphs := graph_counts()) is not None and graphs.num_graphs:
         notes.append(sentences.COMPILED)
-    if evidence.operators and any(line_of(finding) is None for finding in decision.findings):
+    if watched.operators and any(line_of(finding) is None for finding in decision.findings):
         notes.append(sentences.UNSEEN)
-    if not evidence.span.whole and evidence.span.judged:
-        notes.append(sentences.windows(len(evidence.span.steps), evidence.span.lag))
+    if not watched.span.whole and watched.span.judged:
+        notes.append(sentences.windows(len(watched.span.steps), watched.span.lag))
     return notes

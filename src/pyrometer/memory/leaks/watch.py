@@ -14,7 +14,7 @@ import torch
 
 from pyrometer.bench.memory import meter_for
 from pyrometer.errors import BudgetExceededError, InputError, UsageError
-from pyrometer.memory.leaks.answer import Evidence, Stretch, report_of
+from pyrometer.memory.leaks.answer import Stretch, WatchedSteps, report_of
 from pyrometer.memory.leaks.births import BirthRecorder, live_tensors
 from pyrometer.memory.leaks.cohorts import ENOUGH_IN_WINDOWS, MIN_STEPS, Span, find_growth
 from pyrometer.memory.leaks.levels import Levels
@@ -237,7 +237,7 @@ class MemoryWatch:
             )
         self._unfreeze.close()
         with self._paused():
-            evidence = Evidence(
+            watched = WatchedSteps(
                 recorder=self._recorder,
                 span=self._span(),
                 census=self._census,
@@ -250,7 +250,7 @@ class MemoryWatch:
                 first=self._first,
                 deciding_steps=self._deciding_steps,
             )
-            return contextvars.copy_context().run(_report_under_names, evidence, self._names)
+            return contextvars.copy_context().run(_report_under_names, watched, self._names)
 
     def _span(self) -> Span:
         steps, schedule = self._schedule.steps, self._schedule
@@ -332,13 +332,13 @@ def _is_compiled(work: Workload) -> bool:
     )
 
 
-def _report_under_names(evidence: Evidence, names: Mapping[str, Any]) -> LeakReport:
+def _report_under_names(watched: WatchedSteps, names: Mapping[str, Any]) -> LeakReport:
     """The report, in a context whose variables are the user's objects: the search for holders begins there too."""
     for name in names:
         contextvars.ContextVar(name).set(
             names[name]
         )  # not by a variable: what our frames hold does not count
-    return report_of(evidence)
+    return report_of(watched)
 
 
 def _users_objects(work: Workload) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from pyrometer.memory.snapshots.allocator.evidence import Evidence, simulate
-from pyrometer.memory.snapshots.allocator.rules import advise
+from pyrometer.memory.snapshots.allocator.device import RecordedDevice, simulate
+from pyrometer.memory.snapshots.allocator.levers import advise
 from pyrometer.memory.snapshots.allocator.settings import AllocatorSettings, recorded_settings
 from pyrometer.memory.snapshots.categories import PHASES, Categories, categorise
 from pyrometer.memory.snapshots.fragments import failed_request, fragmentation
@@ -259,7 +259,7 @@ class _Device:
             focus=max(focus, 0),
             capacity_bytes=bare.capacity_bytes,
         )
-        evidence = Evidence(
+        recorded = RecordedDevice(
             report=bare,
             settings=self._settings,
             device=self._device,
@@ -272,4 +272,4 @@ class _Device:
             simulation=simulation,
             device_total_bytes=self._total_bytes,
         )
-        return msgspec.structs.replace(bare, simulation=simulation, advice=advise(evidence))
+        return msgspec.structs.replace(bare, simulation=simulation, advice=advise(recorded))

@@ -16,6 +16,7 @@ def tell(document: BenchDocument) -> Told:
     if m is not None:
         answer = measurement.answer(m)
         told += measurement.split(m.phases) + findings.mending(m)
+    told += findings.where_any(document)
     told += machine(document.environment) if v is None else []
     if v is not None:
         answer = measurement.verdict_answer(v)

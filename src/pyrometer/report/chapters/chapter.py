@@ -118,7 +118,7 @@ class FindingCards(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """A table of questions or demands, each with a word for how it stands; `tones` colours them."""
+    """A table of questions or demands: its name, how it stands, what is said, and what more; `tones` colours the second."""
 
     table: Table
     tones: Sequence[str]

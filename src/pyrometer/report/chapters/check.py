@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyrometer.report.chapters import compile as of_compile
 from pyrometer.report.chapters import findings, loading, measurement
 from pyrometer.report.chapters import memory as of_memory
 from pyrometer.report.chapters import trace as of_trace
-from pyrometer.report.chapters.chapter import Answer, Chapter, Facts, Text, Told, chapter_of
-from pyrometer.report.chapters.surroundings import machine, provenance
+from pyrometer.report.chapters.chapter import Answer, Chapter, Facts, Told, chapter_of
+from pyrometer.report.chapters.surroundings import machine, notes, provenance
 from pyrometer.report.documents import CheckDocument
 from pyrometer.report.facts import loading as loading_facts
 from pyrometer.report.facts import surroundings
@@ -54,7 +52,10 @@ def _split(document: CheckDocument) -> list[Chapter]:
         return measured
     apart = loading_facts.apart(m, document.loading)
     if measured and loading_facts.profiler_distorts(m, document.loading, trace):
-        return [*measured, of_trace.split(trace, apart)._replace(slug="traced-split", pages="timeline")]
+        return [
+            *measured,
+            of_trace.split(trace, apart)._replace(slug="traced-split", pages="timeline", place=""),
+        ]
     return [of_trace.split(trace, apart)]
 
 
@@ -85,9 +86,3 @@ def _besides(document: CheckDocument) -> list[Chapter]:
     if document.script is not None:
         told.append(Chapter("script", "The script", [Facts(surroundings.script_facts(document.script))]))
     return told + notes(document.notes, "quality")
-
-
-def notes(said: Sequence[str], pages: str = "overview") -> list[Chapter]:
-    """What could not be observed, and why."""
-    blocks = [Text(note) for note in said]
-    return [Chapter("notes", "What could not be observed", blocks, pages, label="Note")] if said else []

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pyrometer.compiler.report import CompileReport
 from pyrometer.quantity import Seconds, format_seconds
+from pyrometer.report.chapters import findings
 from pyrometer.report.chapters.chapter import (
     Alerts,
     Answer,
@@ -37,12 +38,12 @@ WHOLE_SLOT = 5
 
 def tell(document: CompileDocument) -> Told:
     """The answer, the breaks with what to write instead, then chapter after chapter."""
-    answer = Answer(of_compile.document_headline(document), of_compile.subtitle(document))
+    answer = Answer(of_compile.document_headline(document), of_compile.subtitle(document.report))
     told = []
     if document.over_budget:
         told.append(Chapter("budget", "Over the budget", [Alerts(document.over_budget)], place="card"))
-    told += machine(document.environment, "Compiled on")
-    told += _chapters(document, of_compile.document_sections(document), overview="overview ")
+    told += findings.where_any(document) + machine(document.environment, "Compiled on")
+    told += _chapters(document.report, of_compile.document_sections(document), overview="overview ")
     return Told(answer, told + provenance(document, document.environment))
 
 

@@ -7,19 +7,19 @@ from types import MappingProxyType
 from typing import Any
 
 from pyrometer.report import kinds
-from pyrometer.report.chapters import bench, check, judged, memory, trace
+from pyrometer.report.chapters import audit, bench, calibration, check, compare, matrix, memory, trace
 from pyrometer.report.chapters import compile as compilation
 from pyrometer.report.chapters.chapter import Told
 from pyrometer.report.documents import Document
 
 TELLERS: Mapping[str, Callable[[Any], Told]] = MappingProxyType({
-    "audit": judged.audit,
+    "audit": audit.tell,
     "bench": bench.tell,
-    "calibration": judged.calibration,
+    "calibration": calibration.tell,
     "check": check.tell,
-    "compare": judged.compare,
+    "compare": compare.tell,
     "compile": compilation.tell,
-    "matrix": judged.matrix,
+    "matrix": matrix.tell,
     "memory": memory.tell,
     "snapshot": memory.tell_snapshot,
     "trace": trace.tell,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pyrometer.bench.measurement import Measurement
 from pyrometer.report.chapters.chapter import Answers, Block, Chapter, FindingCards, Text
+from pyrometer.report.documents import EvidenceDocument
 from pyrometer.report.facts import findings as of_findings
 from pyrometer.report.facts import measurement as of_measurement
 from pyrometer.report.facts.finding_views import views
@@ -33,6 +34,11 @@ def chapter(
     same = sum(bool(finding.overlaps) for finding in findings)
     lead = [f"{same} of the {len(findings)} cards count the same cost as one above them."] if same else []
     return Chapter("findings", _capital(said), blocks, "findings", lead=lead)
+
+
+def where_any(document: EvidenceDocument) -> list[Chapter]:
+    """The findings of a document whose subject is something else; nothing where there are none."""
+    return [chapter(document.findings, document.suppressed)] if document.findings else []
 
 
 def reading(steps: Sequence[ReadingStep]) -> list[Chapter]:

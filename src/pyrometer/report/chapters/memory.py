@@ -8,6 +8,7 @@ from pyrometer.memory.category import CATEGORIES
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.quantity import Bytes, format_bytes
+from pyrometer.report.chapters import findings
 from pyrometer.report.chapters.chapter import (
     AdviceCards,
     Alerts,
@@ -38,16 +39,19 @@ AREA_HOW = (
 
 def tell(document: MemoryDocument) -> Told:
     """The answer, the parts of the peak, what would lower it, then chapter after chapter."""
-    answer = Answer(of_memory.headline(document), of_memory.subtitle(document))
+    answer = Answer(of_memory.headline(document.profile), of_memory.subtitle(document.profile))
     sections = of_memory.document_sections(document)
-    told = [*_over(document.over_limit), *machine(document.environment), *_chapters(document, sections)]
+    told = [*_over(document.over_limit), *findings.where_any(document)]
+    told += [*machine(document.environment), *_chapters(document.profile, sections)]
     return Told(answer, told + provenance(document, document.environment))
 
 
 def tell_snapshot(document: SnapshotDocument) -> Told:
     """Why memory ran out, how it was fragmented, who held it."""
-    answer = Answer(of_snapshot.headline(document), of_snapshot.subtitle(document))
-    told = [*_over(document.over_limit), *_chapters(document, of_snapshot.document_sections(document))]
+    answer = Answer(of_snapshot.headline(document.report), of_snapshot.subtitle(document.report))
+    sections = of_snapshot.document_sections(document)
+    told = [*_over(document.over_limit), *findings.where_any(document)]
+    told += _chapters(document.report, sections)
     return Told(answer, told + provenance(document, None))
 
 

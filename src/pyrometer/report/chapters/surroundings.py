@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyrometer.hardware.environment import Environment
-from pyrometer.report.chapters.chapter import Block, Chapter, Facts, Machine, Rows
+from pyrometer.report.chapters.chapter import Block, Chapter, Facts, Machine, Rows, Text
 from pyrometer.report.documents import Document
 from pyrometer.report.facts import surroundings
 from pyrometer.report.facts.layout import Fact
@@ -39,3 +39,9 @@ def provenance(
         Chapter("environment", "Environment", blocks, "environment", label="System", is_brief=False),
         *chapters,
     ]
+
+
+def notes(said: Sequence[str], pages: str = "overview") -> list[Chapter]:
+    """What could not be observed, and why."""
+    blocks = [Text(note) for note in said]
+    return [Chapter("notes", "What could not be observed", blocks, pages, label="Note")] if said else []

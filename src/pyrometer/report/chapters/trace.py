@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.report.attachments import MOST_RANKS
+from pyrometer.report.chapters import findings
 from pyrometer.report.chapters.chapter import (
     Answer,
     Block,
@@ -48,7 +49,7 @@ DISTORTS = (
 def tell(document: TraceDocument) -> Told:
     """The comparison or the job first, then single ranks: the one that the verdict is about before the others."""
     answer = Answer(of_trace.headline(document), of_trace.subtitle(document))
-    told = machine(document.environment, "Recorded on")
+    told = [*findings.where_any(document), *machine(document.environment, "Recorded on")]
     parts = of_trace.parts(document, most_ranks=MOST_RANKS)
     leads = next((part for part in parts if part.report is not None), None)
     for part in parts:
@@ -90,7 +91,7 @@ def split(report: RankReport, apart: str) -> Chapter:
 def behind_split(report: RankReport, capture: Capture | None) -> list[Chapter]:
     """The other chapters of a trace beside a measurement."""
     sections = [one for one in of_rank.sections(report, capture) if one.slug != "breakdown"]
-    return [_chapter(section, report, pages_of(section.slug)) for section in sections]
+    return [_chapter(section, report, pages_of(section.slug), str(report.rank)) for section in sections]
 
 
 def pages_of(slug: str, *, alone: bool = False, leads: bool = True) -> str:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyrometer.quantity import counted
 from pyrometer.report.facts.layout import Section, Table
-from pyrometer.rules.audit.record import AuditGroup, AuditItem
-
-if TYPE_CHECKING:
-    from pyrometer.report.documents import AuditDocument
+from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
 
 BANDS = {
     "below 70": "much to gain",
@@ -18,14 +13,14 @@ BANDS = {
 }
 
 
-def headline(audit: AuditDocument) -> str:
+def headline(audit: Audit) -> str:
     """The score and what it means."""
     if audit.score is None or audit.band is None:
         return "no item of the checklist could be judged"
     return f"score {audit.score:.0f} of 100: {BANDS[audit.band]}"
 
 
-def subtitle(audit: AuditDocument) -> str:
+def subtitle(audit: Audit) -> str:
     """What the score is made of."""
     unknown = (
         f"; {counted(audit.unknown, 'item')} without evidence count neither way" if audit.unknown else ""
@@ -33,7 +28,7 @@ def subtitle(audit: AuditDocument) -> str:
     return f"{audit.passed} of {counted(audit.applicable, 'applicable item')} passed{unknown}"
 
 
-def sections(audit: AuditDocument) -> list[Section]:
+def sections(audit: Audit) -> list[Section]:
     """A chapter per group: what fails first, then what is not known, what passed, what does not apply."""
     return [_section(group) for group in audit.groups if group.items]
 

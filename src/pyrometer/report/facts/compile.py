@@ -82,12 +82,12 @@ def document_sections(document: CompileDocument) -> list[Section]:
         facts = [Fact("differs", line) for line in document.divergence]
         how = "Ranks that compile other graphs, or compile while others wait, make collectives hang or crawl."
         asked.append(Section("ranks", "Where ranks decided differently", facts, None, how))
-    return asked + sections(document)
+    return asked + sections(document.report)
 
 
 def document_headline(document: CompileDocument) -> str:
     """The answer, and before it that ranks differ, where they do."""
-    told = headline(document)
+    told = headline(document.report)
     return f"ranks decided differently · {told}" if document.divergence else told
 
 
@@ -306,8 +306,8 @@ def _mode_costs(report: CompileReport) -> Section | None:
 
 
 def _levers(report: CompileReport) -> Section | None:
-    body = [(lever.title, lever.when, lever.effect) for lever in report.levers]
-    facts = [Fact(lever.name, lever.use.replace("\n", "; ")) for lever in report.levers]
+    body = [(lever.title, lever.why, lever.effect) for lever in report.levers]
+    facts = [Fact(lever.slug, (lever.rewrite or "").replace("\n", "; ")) for lever in report.levers]
     how = "Not measured here: try one, and compare."
     return (
         Section(

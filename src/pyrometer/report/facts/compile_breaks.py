@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pyrometer.advice import Advice
 from pyrometer.bench.comparison.verdict import Verdict
-from pyrometer.compiler.breaks.record import Break, Rewrite
+from pyrometer.compiler.breaks.record import Break
 from pyrometer.compiler.report import CompileReport
 from pyrometer.quantity import counted, format_ratio, significant
 from pyrometer.report.facts.layout import Fact, Section, Table
@@ -28,7 +29,7 @@ class Card(NamedTuple):
     source: str
     explanation: str
     stack: list[str]
-    rewrites: list[Rewrite]
+    rewrites: list[Advice]
 
 
 def cards(report: CompileReport) -> list[Card]:
@@ -66,7 +67,7 @@ def tried(report: CompileReport) -> Section | None:
         )
         facts.append(Fact("outputs", f"relative error {found.error.max_rel:.2g}", fits))
     facts += [Fact("left out", reason) for reason in found.skipped]
-    body = [(f"{short_path(one.file)}:{one.line}", one.title) for one in found.rewrites]
+    body = [(short_path(one.where.text) if one.where else "", one.title) for one in found.rewrites]
     table = Table(("rewritten", "as"), body, frozenset({1})) if body else None
     how = "Carried out in memory, all together; your files are as they were. What may change the meaning of the program is not tried."
     return Section("tried", "The rewrites, tried", facts, table, how)
@@ -121,8 +122,6 @@ def _card(one: Break) -> Card:
         remark=" · ".join(remarks),
         source=one.source.strip(),
         explanation=short(one.explanation.partition("\n\n")[0], 400),
-        stack=[
-            f"{short_path(place.file)}:{place.line} {place.function}".rstrip() for place in one.user_stack
-        ],
+        stack=[f"{short_path(place.text)} {place.function_name}".rstrip() for place in one.user_stack],
         rewrites=one.advice,
     )

@@ -26,7 +26,7 @@ SHOWN_ON: tuple[tuple[str, str], ...] = (
     ("/trace/", "operators"),
     ("/job/", "ranks"),
     ("/compiled/", "compile"),
-    ("/memory_profile/", "memory"),
+    ("/memory/", "memory"),
     ("/loading/", "data"),
     ("/measurement/memory", "memory"),
     ("/measurement/", "quality"),

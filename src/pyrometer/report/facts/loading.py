@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pyrometer.bench.measurement import Measurement
+from pyrometer.evidence.data_share import measured_share, watched_share
 from pyrometer.loading.report import LoaderReport, StageTime, Where
 from pyrometer.quantity import Seconds, counted, format_bytes, format_percent, format_seconds, significant
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
-from pyrometer.rules.data.patterns.shares import measured_share, watched_share
 from pyrometer.trace.reporting.rank_report import RankReport
 
 RUNS_IN: dict[Where, str] = {

@@ -105,7 +105,7 @@ def document_sections(document: MemoryDocument) -> list[Section]:
     asked = [] if document.diff is None else memory_diff.chapters(document.diff)
     asked += [] if document.plan is None else [checkpoint.chapter(document.plan)]
     asked += [_what_if(document)] if document.what_if else []
-    return asked + sections(document)
+    return asked + sections(document.profile)
 
 
 def of_check(document: CheckDocument) -> list[Section]:
@@ -155,7 +155,7 @@ def _what_if(document: MemoryDocument) -> Section:
         (
             ", ".join(f"{name} {value}" for name, value in one.settings.items()) or "as written",
             format_bytes(one.peak_bytes),
-            f"{one.peak_bytes / max(document.peak_bytes, 1):.2f}×",
+            f"{one.peak_bytes / max(document.profile.peak_bytes, 1):.2f}×",
             one.peak_phase or "–",
             *(format_bytes(one.ledger_bytes.get(name, 0)) for name in PREDICTED_COLUMNS),
         )

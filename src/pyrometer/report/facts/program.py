@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pyrometer.numerics.report import Gradients, NumericsReport, OutputShift, Spot
+from pyrometer.numerics.report import Gradients, NumericsReport, OutputShift
+from pyrometer.place import Place
 from pyrometer.quantity import counted, format_bytes, format_percent, significant
 from pyrometer.report.facts.layout import Fact, Section, Table, shortened
 from pyrometer.workload.program.record import InputTensor, Program
@@ -146,6 +147,6 @@ def _settings(settings: Settings) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
-def _place(spot: Spot) -> str:
+def _place(spot: Place) -> str:
     place = f"{spot.file}:{spot.line}" if spot.file else ""
     return " ".join(part for part in (place, spot.function or spot.module or "", spot.op or "") if part)

@@ -43,7 +43,7 @@ def subtitle(report: SnapshotReport) -> str:
 def document_sections(document: SnapshotDocument) -> list[Section]:
     """All chapters, behind what was asked for besides; empty ones are left out."""
     asked = _difference(document.diff) if document.diff is not None else []
-    made = [*asked, *(chapter(document) for chapter in CHAPTERS)]
+    made = [*asked, *(chapter(document.report) for chapter in CHAPTERS)]
     return [one for one in made if one is not None and (one.facts or one.table)]
 
 

@@ -24,7 +24,7 @@ def headline(document: TraceDocument) -> str:
     """The answer."""
     if document.diff is not None:
         return document.diff.sentence
-    return document.verdict.sentence if document.verdict is not None else "nothing was recorded"
+    return document.trace_verdict.sentence if document.trace_verdict is not None else "nothing was recorded"
 
 
 def subtitle(document: TraceDocument) -> str:
@@ -47,7 +47,7 @@ def subtitle(document: TraceDocument) -> str:
 
 def ordered_ranks(document: TraceDocument) -> list[RankReport]:
     """The rank that the verdict is about, then the others as they come."""
-    about = document.verdict.rank if document.verdict is not None else None
+    about = document.trace_verdict.rank if document.trace_verdict is not None else None
     return sorted(document.ranks, key=lambda report: report.rank != about)
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from statistics import median
 
+from pyrometer.place import Place
 from pyrometer.quantity import format_seconds, significant
 from pyrometer.report.charts.shares import Share
 from pyrometer.report.facts.layout import Table, percent
 from pyrometer.text import shortened
 from pyrometer.trace.analysis.breakdown import Parts
-from pyrometer.trace.program.where import Where
 from pyrometer.trace.reporting.rank_report import RankReport
 
 MOST_LISTED = 10
@@ -151,12 +151,12 @@ def of_span(share: float) -> str:
     return percent(share) if share <= 1 else f"{significant(share)}×"
 
 
-def place(where: Where) -> str:
+def place(where: Place) -> str:
     """A place in one line: the source line if it is known, else module or operator.
 
-    >>> place(Where(file="train.py", line=12, function="step", op="aten::item"))
+    >>> place(Place(file="train.py", line=12, function="step", op="aten::item"))
     'train.py:12 step'
-    >>> place(Where(module="Linear_0")), place(Where(module="3")), place(Where())
+    >>> place(Place(module="Linear_0")), place(Place(module="3")), place(Place())
     ('Linear_0', 'module 3', '')
     """
     if where.file is not None:

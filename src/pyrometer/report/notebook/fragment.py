@@ -16,7 +16,6 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.matrix import Matrix
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.stability import Soak
-from pyrometer.checkup.checkup import Checkup
 from pyrometer.compiler.report import CompileReport
 from pyrometer.hardware.environment import Environment
 from pyrometer.loading.report import LoaderReport
@@ -179,7 +178,7 @@ def _diagnosis(found: Diagnosis) -> Fragment:
     )
 
 
-def _checkup(found: Checkup | CheckDocument) -> Fragment:
+def _checkup(found: CheckDocument) -> Fragment:
     m = found.measurement
     said = of_measurement.headline(m) if m is not None else "no step was seen"
     shares = trace_words.part_shares(found.trace.breakdown_ns) if found.trace is not None else []
@@ -212,7 +211,6 @@ FRAGMENTS: Mapping[type[Record], Callable[[Any], Fragment]] = MappingProxyType(
     {
         Calibration: _calibration,
         CheckDocument: _checkup,
-        Checkup: _checkup,
         ColdStarts: _starts,
         CompileReport: _compile,
         Diagnosis: _diagnosis,

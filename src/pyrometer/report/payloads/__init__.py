@@ -1,1 +1,1 @@
-"""What the interactive part of a page draws: data blocks, made from a document and its exhibits."""
+"""What the interactive part of a page draws: data blocks, made from a document and its attachments."""

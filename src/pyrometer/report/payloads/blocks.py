@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import Document
 from pyrometer.report.payloads import compile as of_compile
 from pyrometer.report.payloads import difference as of_difference
@@ -20,7 +20,7 @@ from pyrometer.report.payloads import trace as of_trace
 from pyrometer.report.payloads import verdict as of_verdict
 from pyrometer.report.payloads.block import Block
 
-AREAS: tuple[Callable[[Document, Exhibits], Iterable[Block]], ...] = (
+AREAS: tuple[Callable[[Document, Attachments], Iterable[Block]], ...] = (
     of_findings.blocks,
     of_measurement.blocks,
     of_verdict.blocks,
@@ -36,7 +36,7 @@ AREAS: tuple[Callable[[Document, Exhibits], Iterable[Block]], ...] = (
 )
 
 
-def blocks_of(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks_of(document: Document, attachments: Attachments) -> Iterator[Block]:
     """What widgets of the document's page may draw; an area without data gives none."""
     for area in AREAS:
-        yield from area(document, exhibits)
+        yield from area(document, attachments)

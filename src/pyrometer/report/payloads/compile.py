@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyrometer.report.attachments import Exhibits
-from pyrometer.report.documents import CheckDocument, CompileDocument, Document
+from pyrometer.report.attachments import Attachments
+from pyrometer.report.documents import CompileDocument, Document, EvidenceDocument
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.compile_breaks import breaks_content
 from pyrometer.report.payloads.compile_cost import compile_content
@@ -16,13 +16,13 @@ from pyrometer.report.payloads.compile_phases import phases_content
 from pyrometer.report.sources import compile_of
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """Its data blocks, in the order in which they stand on the page."""
     report = compile_of(document)
     if report is None:
         return
-    findings = document.findings if isinstance(document, CheckDocument) else []
-    breaks = breaks_content(report, findings, exhibits.sources)
+    findings = document.findings if isinstance(document, EvidenceDocument) else []
+    breaks = breaks_content(report, findings, attachments.sources)
     if breaks is not None:
         yield block_of("breaks", breaks)
     phases = phases_content(report)
@@ -33,4 +33,4 @@ def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
         yield block_of("compile", cost)
     yield from graph_blocks(report, line_marks(report, findings))
     if isinstance(document, CompileDocument) and document.diff is not None:
-        yield block_of("graphdiff", difference_content(report, document.diff, exhibits.graphs_before))
+        yield block_of("graphdiff", difference_content(report, document.diff, attachments.graphs_before))

@@ -8,10 +8,11 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from pyrometer.compiler.breaks.record import Break, Rewrite
-from pyrometer.compiler.place import Place, file_name
+from pyrometer.advice import Advice
+from pyrometer.compiler.breaks.record import Break
 from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.stack import own_name
+from pyrometer.place import Place, file_name
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
 from pyrometer.report.attachments import SourceText
@@ -24,7 +25,7 @@ _MOST_NOTES = 200
 _At = tuple[str, int]
 
 
-class Advice(Record, frozen=True, kw_only=True):
+class RewriteNote(Record, frozen=True, kw_only=True):
     """What to write instead."""
 
     title: str
@@ -44,7 +45,7 @@ class LineNote(Record, frozen=True, kw_only=True):
     title: str
     remark: str = ""
     explanation: str = ""
-    advice: list[Advice] = []
+    advice: list[RewriteNote] = []
     stack: Annotated[list[str], doc("called from; the outermost first")] = []
     code: Annotated[str, doc("of a finding; empty otherwise")] = ""
 
@@ -111,14 +112,14 @@ def _break_note(report: CompileReport, one: Break) -> LineNote:
     )
 
 
-def _advice(rewrite: Rewrite) -> Advice:
-    return Advice(
-        title=rewrite.title,
-        why=rewrite.why,
-        before=rewrite.before,
-        after=rewrite.after,
-        setting=rewrite.setting,
-        caution=EXACTNESS.get(rewrite.exactness, ""),
+def _advice(advice: Advice) -> RewriteNote:
+    return RewriteNote(
+        title=advice.title,
+        why=advice.why,
+        before=advice.replaces or "",
+        after=(advice.replaces and advice.rewrite) or "",
+        setting="" if advice.replaces else advice.rewrite or "",
+        caution=EXACTNESS[advice.fix_class],
     )
 
 
@@ -176,7 +177,7 @@ def _recompiles(report: CompileReport) -> Iterator[tuple[str, LineNote, str]]:
     for one in report.recompiles:
         for cause in one.causes[:1]:
             if cause.place is not None:
-                key = (cause.place.file, cause.place.line, cause.place.source)
+                key = (cause.place.path, cause.place.line_number, cause.place.source or "")
                 met.setdefault(key, []).append(cause.guard)
     for (file, line, source), guards in met.items():
         title = f"a guard from this line failed {counted(len(guards), 'time')}"
@@ -186,8 +187,8 @@ def _recompiles(report: CompileReport) -> Iterator[tuple[str, LineNote, str]]:
 
 def _stack(places: Iterable[Place]) -> list[str]:
     """The user's own frames: those of the program that started it say nothing."""
-    own = (one for one in places if owner_of(one.file, one.function) == "user")
-    return [f"{short_path(one.file)}:{one.line} {one.function}".rstrip() for one in own]
+    own = (place for place in places if owner_of(place.path, place.function_name) == "user")
+    return [f"{short_path(place.text)} {place.function_name}".rstrip() for place in own]
 
 
 _RANK = {"break": 0, "limit": 1, "skipped": 2, "recompile": 3, "guard": 4, "follows": 5, "finding": 6}

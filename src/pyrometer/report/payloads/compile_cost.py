@@ -8,10 +8,10 @@ from typing import Annotated
 
 from pyrometer.compiler.costs.phase_names import ORDER
 from pyrometer.compiler.costs.record import Compilation
-from pyrometer.compiler.place import file_name
 from pyrometer.compiler.recompiles.record import LimitReached, Recompile, RecompileCause
 from pyrometer.compiler.report import CompileReport
 from pyrometer.compiler.stack import own_name
+from pyrometer.place import file_name
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 from pyrometer.report.chapters.compile import REST, REST_SLOT, phase_slots

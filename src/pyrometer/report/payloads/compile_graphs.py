@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from pyrometer.compiler.graphs.labels import graph_title, shape_text
 from pyrometer.compiler.graphs.record import Graph, GraphNode
-from pyrometer.compiler.place import file_name
 from pyrometer.compiler.report import CompileReport
+from pyrometer.place import file_name
 from pyrometer.report.facts.compile_inside import STAGES
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.payloads.compile_graph import (

@@ -53,7 +53,7 @@ def _of_guards(report: CompileReport) -> Iterator[LineMark]:
     for one in report.recompiles:
         for cause in one.causes[:1]:
             if cause.place is not None:
-                key = (cause.place.file, cause.place.line, cause.kind)
+                key = (cause.place.path, cause.place.line_number, cause.kind)
                 met[key] = met.get(key, 0) + 1
     for (file, line, kind), count in met.items():
         yield LineMark(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple
 
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import Document, TraceDocument
 from pyrometer.report.payloads.block import Block, block_of
 from pyrometer.report.run_documents import CompareDocument
@@ -39,10 +39,10 @@ class CallDifference(Record, frozen=True, kw_only=True):
     notice: Annotated[str, doc("what is compared with what, and what was merged or cut")]
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """`difference/0` for a comparison of two traces whose call trees are at hand; the first is the one before."""
-    if compares(document) and len(exhibits.traces) == 2:
-        before, after = exhibits.traces
+    if compares(document) and len(attachments.traces) == 2:
+        before, after = attachments.traces
         if before.calls.parent and after.calls.parent:
             yield block_of("difference/0", difference_of(before, after))
 

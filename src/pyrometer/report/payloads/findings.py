@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pyrometer.errors import UsageError
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import Exhibits
-from pyrometer.report.documents import CheckDocument, Document
+from pyrometer.report.attachments import Attachments
+from pyrometer.report.documents import Document, EvidenceDocument
 from pyrometer.report.facts.finding_views import FindingView, views
 from pyrometer.report.facts.findings import Card
 from pyrometer.report.markdown import code_block, escape
@@ -35,13 +35,13 @@ class FindingsPayload(Record, frozen=True, kw_only=True):
     findings: list[FindingEntry]
 
 
-def blocks(document: Document, _: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, _: Attachments) -> Iterator[Block]:
     """One block, where there are findings."""
-    if isinstance(document, CheckDocument) and document.findings:
+    if isinstance(document, EvidenceDocument) and document.findings:
         yield block_of("findings", findings_payload(document))
 
 
-def findings_payload(document: CheckDocument) -> FindingsPayload:
+def findings_payload(document: EvidenceDocument) -> FindingsPayload:
     """The content of the block."""
     return FindingsPayload(
         findings=[

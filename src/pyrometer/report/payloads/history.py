@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import Exhibits, PastRun
+from pyrometer.report.attachments import Attachments, PastRun
 from pyrometer.report.charts.scale import fit
 from pyrometer.report.documents import BenchDocument, CheckDocument, Document
 from pyrometer.report.payloads.block import Block, block_of
@@ -26,10 +26,10 @@ class HistoryView(Record, frozen=True, kw_only=True):
     axis: AxisView
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """One block, where the target was measured before."""
-    if len(exhibits.history) >= FEWEST:
-        yield block_of("history", history_view(exhibits.history, document))
+    if len(attachments.history) >= FEWEST:
+        yield block_of("history", history_view(attachments.history, document))
 
 
 def history_view(runs: Sequence[PastRun], document: Document) -> HistoryView:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pyrometer.quantity import counted
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import MOST_RANKS, Exhibits
+from pyrometer.report.attachments import MOST_RANKS, Attachments
 from pyrometer.report.documents import Document
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import HOST_DOINGS, IDLE_CAUSES, ns
@@ -131,10 +131,10 @@ class IdleTables(Record, frozen=True, kw_only=True):
     streams: StreamColumns = StreamColumns()
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """A block per rank with anything to show; of two recordings of one rank the first."""
     gaps: dict[int, GapColumns] = {}
-    for tables in exhibits.tables:
+    for tables in attachments.tables:
         gaps.setdefault(tables.rank, tables.gaps)
     seen: set[int] = set()
     for report in reports_of(document)[:MOST_RANKS]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pyrometer.loading.report import LoaderReport, LoadingVerdict, StageTime, Where
 from pyrometer.quantity import Ratio, Seconds, counted, format_percent, format_seconds
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import BenchDocument, CheckDocument, Document
 from pyrometer.report.facts.loading import OTHER, stages, watched
 from pyrometer.report.facts.measurement import KNOWN_PHASES
@@ -146,9 +146,9 @@ class LoadingView(Record, frozen=True, kw_only=True):
     missing: Annotated[list[str], doc("what the record does not hold")] = []
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """Its data blocks."""
-    del exhibits
+    del attachments
     if isinstance(document, (BenchDocument, CheckDocument)) and document.loading is not None:
         yield block_of("loading/0", loading_view(document.loading))
 

@@ -12,7 +12,7 @@ from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.stability import HOUR_S, share_drift
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.charts.bins import bin_count, count_bins
 from pyrometer.report.charts.histogram import FEWEST, last_shown, latency_scale
 from pyrometer.report.charts.scale import Scale, fit
@@ -115,9 +115,9 @@ class MeasurementView(Record, frozen=True, kw_only=True):
     correlogram: Annotated[Correlogram | None, doc("null for fewer than 20 samples")]
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """One block for the document's measurement."""
-    del exhibits
+    del attachments
     if isinstance(document, (CheckDocument, BenchDocument)) and document.measurement is not None:
         yield block_of("measurement", measurement_view(document.measurement))
 

@@ -10,7 +10,7 @@ from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.report import DeviceReport, Fragmentation, PeakFragmentation, SnapshotReport
 from pyrometer.quantity import Bytes, counted, format_bytes, format_percent
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.chapters.memory import SLOTS
 from pyrometer.report.documents import CheckDocument, Document, MemoryDocument, SnapshotDocument
 from pyrometer.report.facts.layout import percent
@@ -81,15 +81,15 @@ class MemoryView(Record, frozen=True, kw_only=True):
     parts: list[MemoryPart]
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """Its data blocks."""
-    del exhibits
+    del attachments
     if isinstance(document, MemoryDocument):
-        yield block_of("memory/0", MemoryView(parts=[profile_part(document, document.what_if)]))
+        yield block_of("memory/0", MemoryView(parts=[profile_part(document.profile, document.what_if)]))
     elif isinstance(document, CheckDocument) and document.memory_profile is not None:
         yield block_of("memory/0", MemoryView(parts=[profile_part(document.memory_profile)]))
-    elif isinstance(document, SnapshotDocument) and document.device is not None:
-        yield block_of("memory/0", MemoryView(parts=snapshot_parts(document)))
+    elif isinstance(document, SnapshotDocument) and document.report.device is not None:
+        yield block_of("memory/0", MemoryView(parts=snapshot_parts(document.report)))
     if isinstance(document, (MemoryDocument, SnapshotDocument)) and document.diff is not None:
         yield block_of("grown/0", changes(document.diff))
 

@@ -1,6 +1,6 @@
 """What a page lists of operators, kernels, source lines and modules: `operators/<rank>` is an `OperatorTables`.
 
-Complete where the trace's tables are among the exhibits, else what the document holds of them.
+Complete where the trace's tables are among the attachments, else what the document holds of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import MOST_RANKS, Exhibits
+from pyrometer.report.attachments import MOST_RANKS, Attachments
 from pyrometer.report.documents import CheckDocument, Document, TraceDocument
 from pyrometer.report.facts.layout import percent
 from pyrometer.report.facts.trace_words import ns
@@ -40,10 +40,10 @@ class OperatorTables(Record, frozen=True, kw_only=True):
     notice: Annotated[str | None, doc("what is not listed, and where it is; null when everything is")] = None
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """A block per rank that has any table; of two recordings of one rank the first."""
     reports = {report.rank: report for report in reversed(reports_of(document))}
-    for tables, notice in rank_tables(document, exhibits):
+    for tables, notice in rank_tables(document, attachments):
         shown = msgspec.structs.replace(tables, gaps=GapColumns())  # they stand on a page of their own
         if any(getattr(shown, name).num_listed for name in _LISTED):
             yield block_of(
@@ -52,12 +52,12 @@ def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
             )
 
 
-def rank_tables(document: Document, exhibits: Exhibits) -> Iterator[tuple[TraceTables, str | None]]:
-    """The tables of each rank, and what they leave out: those of the exhibits, then those of the document."""
+def rank_tables(document: Document, attachments: Attachments) -> Iterator[tuple[TraceTables, str | None]]:
+    """The tables of each rank, and what they leave out: those of the attachments, then those of the document."""
     if isinstance(document, TraceDocument) and document.diff is not None:
         return  # two recordings beside each other are shown by what differs
     seen: set[int] = set()
-    for tables in exhibits.tables:
+    for tables in attachments.tables:
         if tables.rank not in seen:
             seen.add(tables.rank)
             yield tables, _cut(tables)

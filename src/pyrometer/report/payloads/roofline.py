@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import MOST_RANKS, Exhibits
+from pyrometer.report.attachments import MOST_RANKS, Attachments
 from pyrometer.report.charts.scale import Scale
 from pyrometer.report.documents import CheckDocument, Document, TraceDocument
 from pyrometer.report.payloads.block import Block, block_of
@@ -51,9 +51,9 @@ class RooflineView(Record, frozen=True, kw_only=True):
     up: Annotated[AxisView, doc("FLOP per second")]
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """One block for each rank of which some operator's arithmetic is known; of two recordings of one rank the first."""
-    del exhibits
+    del attachments
     seen: set[int] = set()
     for report in _reports(document):
         view = roofline_view(report) if report.rank not in seen else None

@@ -12,7 +12,7 @@ import numpy as np
 from pyrometer.bench.comparison.verdict import Verdict, sentence
 from pyrometer.quantity import Ratio, Seconds
 from pyrometer.record import Record, doc
-from pyrometer.report.attachments import Exhibits
+from pyrometer.report.attachments import Attachments
 from pyrometer.report.charts.forest import ratio_scale
 from pyrometer.report.charts.scale import Scale
 from pyrometer.report.documents import BenchDocument, Document, MatrixDocument
@@ -61,9 +61,9 @@ class VerdictView(Record, frozen=True, kw_only=True):
     axis: Annotated[AxisView, doc("of all of them")]
 
 
-def blocks(document: Document, exhibits: Exhibits) -> Iterator[Block]:
+def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """One block for all verdicts of the document: of a comparison, or of the cells of a matrix."""
-    del exhibits
+    del attachments
     verdicts = _verdicts(document)
     if verdicts:
         yield block_of("verdict", verdict_view(verdicts))

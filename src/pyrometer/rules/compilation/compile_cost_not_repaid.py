@@ -155,6 +155,6 @@ def _advice(report: CompileReport, balance: Balance) -> str:
         return (
             "Run it eagerly: torch.compile brings nothing here. Look at graph breaks first, if there are any."
         )
-    levers = [lever.title for lever in report.levers if lever.name in {"compile_blocks", "preload_cache"}]
+    levers = [lever.title for lever in report.levers if lever.lever in {"compile_blocks", "preload_cache"}]
     others = f"; or {' or '.join(levers)}" if levers else ""
     return f"Run eagerly unless the run is longer than {counted(report.cost.break_even_steps or balance.steps, 'step')}{others}."

@@ -78,7 +78,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.source.edit import delete_statement
 
 if TYPE_CHECKING:
-    from pyrometer.compiler.breaks.record import Break, Rewrite
+    from pyrometer.compiler.breaks.record import Break
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
 
@@ -134,10 +134,8 @@ def explain(case: Case) -> Iterator[Finding]:
             },
             links=[f"/compiled/breaks/{number}"],
             cost=None if would else _cost(found, case),
-            fix_class=first.exactness if first is not None else RULE.fix_class,
             confidence="high",
-            advice=f"{_sentence(first.title)}. {first.why}" if first is not None else OTHERWISE,
-            rewrite=_code(first),
+            advice=OTHERWISE if first is None else first,
             resource=f"break:{found.file}:{found.line}",
         )
 
@@ -157,11 +155,3 @@ def _cost(found: Break, case: Case) -> Cost | None:
     if case.compiled is None or found.skips_frame or found.skips_rest:
         return None
     return one_more_graph(found.sites, case, case.compiled)
-
-
-def _code(rewrite: Rewrite | None) -> str | None:
-    return None if rewrite is None else rewrite.after or rewrite.setting or None
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

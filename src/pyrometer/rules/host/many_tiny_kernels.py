@@ -35,6 +35,7 @@ No fix is applied: reductions over other shapes and fused kernels may round diff
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -81,6 +82,9 @@ MOST_SEQUENCES = 3
 FUSED = frozenset({"Adam", "AdamW", "SGD", "Adagrad"})
 """Optimizers of torch with an update in one piece. For Adafactor neither `foreach` nor compiling was faster on a CPU core."""
 
+STEP = re.compile(r"Optimizer\.step#(\w+)\.step")
+"""How a trace marks the update."""
+
 
 @dataclass(frozen=True)
 class Tiny:
@@ -109,7 +113,7 @@ def explain(case: Case) -> Iterator[Finding]:
         for one in tiny.sites[:MOST_SITES]
     ]
     fusible = _fusible(case)
-    updates = _updates(tiny.sites)
+    updates = _updates(case, tiny.sites)
     if updates and not _can_be_fused(case):
         return
     yield RULE.finding(
@@ -143,7 +147,7 @@ def explain(case: Case) -> Iterator[Finding]:
             else _advice(place, fusible)
         ),
         rewrite=None,
-        resource="optimizer" if updates else "launch",
+        resource="optimizer" if updates and tiny.what == "operators" else "launch",
     )
 
 
@@ -163,16 +167,28 @@ def _advice(place: Place, fusible: list[tuple[int, Sequence]]) -> str:
     return f"{advice}: {drawn(first)} comes {first.count:,} times and can be one kernel each."
 
 
-def _updates(sites: list[CallSite]) -> bool:
-    """Whether most of the calls update parameters."""
-    calls = [(one.calls, one.where.phase == OPTIMIZER) for one in sites]
-    return 2 * sum(number for number, is_update in calls if is_update) > sum(number for number, _ in calls)
+def _updates(case: Case, sites: list[CallSite]) -> bool:
+    """Whether most of the work updates parameters: by the marks of phases, or by the kernels in the optimizer's own."""
+    calls = [(site.calls, site.where.phase == OPTIMIZER) for site in sites]
+    if 2 * sum(number for number, is_update in calls if is_update) > sum(number for number, _ in calls):
+        return True
+    launches = case.trace.launches.device if case.trace is not None else None
+    if case.trace is None or launches is None:
+        return False
+    phase = next((phase for phase in case.trace.phases.phases if phase.name == OPTIMIZER), None)
+    if phase is None or phase.device_ns >= SHORT_NS * phase.num_kernels:
+        return False
+    return 2 * phase.num_kernels > launches.num_short
 
 
 def _can_be_fused(case: Case) -> bool:
     """Whether the update has a fused form that is not used yet; of others it is not known that anything helps."""
     optimizer = case.program.optimizer if case.program is not None else None
-    return optimizer is None or (optimizer.type_name in FUSED and not optimizer.fused)
+    if optimizer is not None:
+        return optimizer.type_name in FUSED and not optimizer.fused
+    nodes = case.trace.call_tree if case.trace is not None else []
+    named = {mark[1] for node in nodes if (mark := STEP.match(node.name))}
+    return not named or bool(named & FUSED)
 
 
 def _kernels(case: Case) -> Tiny | None:

@@ -52,7 +52,7 @@ from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_bytes, format_percent
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.joining import Spot, function_at, module_of
+from pyrometer.rules.joining import Located, function_at, module_of
 from pyrometer.rules.kernels.patterns.chains import Chains, chains_of
 from pyrometer.rules.kernels.patterns.operators import (
     POINTWISE,
@@ -256,9 +256,9 @@ def _place(case: Case, names: list[str]) -> Place:
     return _at_longest_line(case, line, place)
 
 
-def _at_longest_line(case: Case, spot: Spot, place: Place) -> Place:
+def _at_longest_line(case: Case, where: Located, place: Place) -> Place:
     """The line in the function at a spot with the longest expression of elementwise operators."""
-    found = function_at(spot, case.modules)
+    found = function_at(where, case.modules)
     if found is None:
         return place
     statements = [

@@ -12,7 +12,7 @@ from pyrometer.errors import InputError
 from pyrometer.rules.lint.notebook import Notebook, read_notebook
 
 
-class Spot(NamedTuple):
+class CellLine(NamedTuple):
     """A line as people count it: in a notebook, within a cell; cells count from 1."""
 
     cell: int | None
@@ -26,7 +26,7 @@ class Document(Protocol):
     def text(self) -> str:
         """What the rules read; lines of a notebook's cells stand one after the other."""
 
-    def spot(self, line: int) -> Spot:
+    def cell_line(self, line: int) -> CellLine:
         """Where a line of the text stands in the file."""
 
     def encode(self, text: str) -> bytes:
@@ -44,9 +44,9 @@ class SourceText(NamedTuple):
     encoding: str
     mark: bytes
 
-    def spot(self, line: int) -> Spot:
+    def cell_line(self, line: int) -> CellLine:
         """The line itself."""
-        return Spot(None, line)
+        return CellLine(None, line)
 
     def encode(self, text: str) -> bytes:
         """The text in the file's own encoding, with its byte order mark if it had one.
@@ -98,8 +98,8 @@ class _Cells(NamedTuple):
     def text(self) -> str:
         return self.notebook.text
 
-    def spot(self, line: int) -> Spot:
-        return Spot(*self.notebook.spot(line))
+    def cell_line(self, line: int) -> CellLine:
+        return CellLine(*self.notebook.cell_line(line))
 
     def encode(self, text: str) -> bytes:
         return self.notebook.encode(text)

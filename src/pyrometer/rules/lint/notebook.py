@@ -39,7 +39,7 @@ class Notebook(NamedTuple):
     indent: int
     data: bytes
 
-    def spot(self, line: int) -> tuple[int | None, int]:
+    def cell_line(self, line: int) -> tuple[int | None, int]:
         """The cell, from 1 among all cells, and the line within it."""
         marks = [number for number, text in enumerate(self.text.split("\n"), 1) if text.startswith(_MARK)]
         index = bisect_right(marks, line) - 1

@@ -36,7 +36,7 @@ def present(shown: str, document: Document, checked: Checked) -> FileResult:
         Suppressed(
             code=one.rule.code,
             name=one.rule.name,
-            where=Place(file=shown, line=document.spot(one.match.line).line),
+            where=Place(file=shown, line=document.cell_line(one.match.line).line),
             reason=ignore.reason,
             by="comment",
         )
@@ -56,7 +56,7 @@ def _finding(
     shown: str, document: Document, found: Found, lines: Sequence[str], fingerprint: str
 ) -> LintFinding:
     rule, match = found
-    cell, line = document.spot(match.line)
+    cell, line = document.cell_line(match.line)
     shift = line - match.line
     return LintFinding(
         code=rule.code,

@@ -147,7 +147,7 @@ def in_profile(case: Case) -> Iterator[Finding]:
     assert memory is not None
     if case.trace is not None or not is_large(case, RULE):
         return
-    for given in given_advice(case.memory, "/memory_profile", "preallocate"):
+    for given in given_advice(case.memory, "/memory", "preallocate"):
         module = module_of(given.place.file, case.modules)
         source = (
             next((way for way in grown(module) if way.call.lineno == given.place.line), None)
@@ -186,7 +186,7 @@ def _finding(spent: Spent, case: Case, site: AllocationSite | None, source: Grow
     rehearsed = next(
         (
             given
-            for given in given_advice(case.memory, "/memory_profile", "preallocate")
+            for given in given_advice(case.memory, "/memory", "preallocate")
             if source is None or given.place.line == where.line
         ),
         None,

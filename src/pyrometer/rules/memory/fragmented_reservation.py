@@ -97,7 +97,7 @@ def in_profile(case: Case) -> Iterator[Finding]:
     levels = case.memory.levels
     if levels.reserved_peak_bytes is not None and levels.allocated_peak_bytes is not None:
         names = ("reserved_peak_bytes", "allocated_peak_bytes")
-        links = tuple(f"/memory_profile/levels/{name}" for name in names)
+        links = tuple(f"/memory/levels/{name}" for name in names)
         yield from _judge(
             case,
             Gap(case.memory.device, levels.reserved_peak_bytes, levels.allocated_peak_bytes, links),

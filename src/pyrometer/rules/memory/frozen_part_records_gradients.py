@@ -69,7 +69,7 @@ def explain(case: Case) -> Iterator[Finding]:
     """Each rehearsed way to record less."""
     memory = case.memory
     assert memory is not None
-    for given in given_advice(case.memory, "/memory_profile", "freeze-untrained", "no-grad-trunk"):
+    for given in given_advice(case.memory, "/memory", "freeze-untrained", "no-grad-trunk"):
         if given.advice.saves_bytes < case.limit(RULE, "min_saving") * memory.peak_bytes:
             continue
         yield of_advice(

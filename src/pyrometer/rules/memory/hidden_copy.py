@@ -135,7 +135,7 @@ def in_profile(case: Case) -> Iterator[Finding]:
     assert memory is not None
     if not is_large(case, RULE):
         return
-    for given in given_advice(case.memory, "/memory_profile", "views-instead-of-copies", "one-dtype"):
+    for given in given_advice(case.memory, "/memory", "views-instead-of-copies", "one-dtype"):
         yield of_advice(
             RULE,
             case,

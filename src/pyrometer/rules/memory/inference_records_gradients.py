@@ -138,7 +138,7 @@ def explain(case: Case) -> Iterator[Finding]:
     """What autograd kept although nothing went backwards."""
     memory, program = case.memory, case.program
     assert memory is not None
-    rehearsed = next(iter(given_advice(memory, "/memory_profile", "no-grad")), None)
+    rehearsed = next(iter(given_advice(memory, "/memory", "no-grad")), None)
     kept = memory.ledger_bytes.get("activations", 0)
     share = kept / max(memory.peak_bytes, 1)
     records = program is not None and program.kind == "inference" and program.grad_mode == "grad"
@@ -156,7 +156,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "grad_mode": program.grad_mode if program is not None else None,
         },
         links=[
-            "/memory_profile/ledger_bytes/activations",
+            "/memory/ledger_bytes/activations",
             *(["/program/grad_mode"] if records else []),
             *([rehearsed.link] if rehearsed is not None else []),
         ],

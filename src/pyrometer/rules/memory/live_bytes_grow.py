@@ -104,7 +104,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "num_steps": leak.num_steps,
             "false_alarm_rate": leak.false_alarm_rate,
         },
-        links=["/memory_profile/leak", *(["/memory_profile/leak/sites/0"] if site is not None else [])],
+        links=["/memory/leak", *(["/memory/leak/sites/0"] if site is not None else [])],
         cost=Cost(bytes=round(leak.bytes_per_step), method="live tensor bytes that stay with each step"),
         confidence="high" if leak.unbounded else "medium",
         advice=_advice(leak),

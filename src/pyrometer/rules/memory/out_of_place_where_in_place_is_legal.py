@@ -141,7 +141,7 @@ def explain(case: Case) -> Iterator[Finding]:
     if not is_large(case, RULE):
         return
     short = is_short(case, case.limit(RULE, "short_share"))
-    for given in given_advice(case.memory, "/memory_profile", "in-place"):
+    for given in given_advice(case.memory, "/memory", "in-place"):
         if given.advice.saves_bytes < case.limit(RULE, "min_saving") * memory.peak_bytes:
             continue
         yield of_advice(

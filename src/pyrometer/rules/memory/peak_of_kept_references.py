@@ -67,7 +67,7 @@ def explain(case: Case) -> Iterator[Finding]:
     assert memory is not None
     if not is_large(case, RULE):
         return
-    for given in given_advice(case.memory, "/memory_profile", "let-go-earlier"):
+    for given in given_advice(case.memory, "/memory", "let-go-earlier"):
         share = given.advice.saves_bytes / memory.peak_bytes
         if share < case.limit(RULE, "min_saving"):
             continue

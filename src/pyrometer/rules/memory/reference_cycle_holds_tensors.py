@@ -101,7 +101,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 message=f"Reference cycles: {waiting['size']} of tensors per step wait for Python's garbage collector",
                 where=Place(),
                 evidence={"bytes_per_step": waiting["size"]},
-                links=[f"/memory_profile/leak/notes/{number}"],
+                links=[f"/memory/leak/notes/{number}"],
                 confidence="high",
                 advice="Break the cycles, for example with weakref; then the memory is free as soon as the step ends.",
                 resource="leak:cycles",

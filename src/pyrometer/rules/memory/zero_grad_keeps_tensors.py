@@ -105,7 +105,7 @@ def find(module: Module) -> Iterator[Match]:
 def explain(case: Case) -> Iterator[Finding]:
     """Gradients that live on into the next forward pass."""
     assert case.memory is not None
-    for given in given_advice(case.memory, "/memory_profile", "zero-grad-to-none"):
+    for given in given_advice(case.memory, "/memory", "zero-grad-to-none"):
         yield of_advice(
             RULE,
             case,
@@ -113,7 +113,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "with gradients let go",
             message=f"Gradients of one step are held through the forward pass of the next: "
             f"{format_bytes(given.advice.saves_bytes)} of the peak of {format_bytes(case.memory.peak_bytes)}",
-            links=[given.link, "/memory_profile/ledger_bytes/gradients"],
+            links=[given.link, "/memory/ledger_bytes/gradients"],
             confidence="high",
             resource="peak:gradients",
         )

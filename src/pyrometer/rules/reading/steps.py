@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pyrometer.evidence.data_share import data_share
 from pyrometer.quantity import counted, format_percent, format_seconds, significant
 from pyrometer.rules.case import Case
-from pyrometer.rules.data.patterns.shares import data_share
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding
 from pyrometer.trace.naming.shapes import shape_words

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 
+from pyrometer.place import Place
 from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.jobs.calls import collective_calls, computing
 from pyrometer.trace.jobs.semantics import bus_factor
-from pyrometer.trace.program.where import Where, where
+from pyrometer.trace.program.where import where
 from pyrometer.trace.timing.intervals import length, subtract, union
 from pyrometer.trace.trace import RankTrace
 
@@ -48,7 +49,7 @@ class CollectiveGroup(Record, frozen=True, kw_only=True):
     best_bus_bandwidth: Annotated[float | None, doc("of the fastest call, which waited least")] = None
     num_async: Annotated[int | None, doc("calls whose caller went on at once; null where not told")] = None
     op: Annotated[str | None, doc("operator of the longest call")] = None
-    where: Annotated[Where, doc("place of the longest call in the user's program")] = Where()
+    where: Annotated[Place, doc("place of the longest call in the user's program")] = Place()
 
 
 class Collectives(Record, frozen=True, kw_only=True):

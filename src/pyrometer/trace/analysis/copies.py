@@ -11,12 +11,13 @@ from typing import Annotated
 
 import polars as pl
 
+from pyrometer.place import Place
 from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.naming.copy_names import copy_direction
-from pyrometer.trace.program.where import Where, places_of, where
+from pyrometer.trace.program.where import places_of, where
 from pyrometer.trace.timing.intervals import Intervals, intersect, length, merge, subtract, union
 from pyrometer.trace.trace import RankTrace
 
@@ -50,7 +51,7 @@ class CopyPlace(Record, frozen=True, kw_only=True):
     num_copies: int
     total_bytes: Bytes
     total_ns: int
-    where: Where
+    where: Place
 
 
 class Copies(Record, frozen=True, kw_only=True):

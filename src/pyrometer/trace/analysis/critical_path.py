@@ -7,12 +7,13 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 
+from pyrometer.place import Place
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.dependencies.graph import Edge, Graph, dependencies
 from pyrometer.trace.dependencies.path import CLASSES, outermost_loading, path_pieces, path_walk
 from pyrometer.trace.dependencies.replay import LAG, slack
-from pyrometer.trace.program.where import Where, place_of, places_of, where
+from pyrometer.trace.program.where import place_of, places_of, where
 from pyrometer.trace.rows import ranges, row_numbers
 from pyrometer.trace.trace import RankTrace
 
@@ -47,7 +48,7 @@ class PathOp(Record, frozen=True, kw_only=True):
     ns: Annotated[int, doc("time on the critical path")]
     share: Annotated[float, doc("of the span")]
     num: Annotated[int, doc("stretches of the path")]
-    where: Annotated[Where, doc("place of the longest one")] = Where()
+    where: Annotated[Place, doc("place of the longest one")] = Place()
 
 
 class PathSegment(Record, frozen=True, kw_only=True):
@@ -103,8 +104,8 @@ class CriticalPath(Record, frozen=True, kw_only=True):
         int, doc("part of `idle` that is no gap between queued work: delays without a cause")
     ] = 0
     loading: Annotated[
-        Where, doc("the function within the loader in which most of the path's loading runs, if one is known")
-    ] = Where()
+        Place, doc("the function within the loader in which most of the path's loading runs, if one is known")
+    ] = Place()
     notes: Annotated[list[str], doc("what was inferred because the trace does not tell")] = []
 
 
@@ -141,7 +142,7 @@ def critical_path(trace: RankTrace, *, top: int = TOP) -> CriticalPath:
     )
 
 
-def _loading(trace: RankTrace, pieces: pl.DataFrame) -> Where:
+def _loading(trace: RankTrace, pieces: pl.DataFrame) -> Place:
     """Of the functions that run within a loader the one that takes most of its time; who waits for a loader is none of them."""
     loads = pieces.filter(pl.col("class") == "data", pl.col("event").is_not_null())
     rows, depth = row_numbers(loads["event"]), row_numbers(trace.events["depth"])
@@ -155,7 +156,7 @@ def _loading(trace: RankTrace, pieces: pl.DataFrame) -> Where:
         .agg(pl.col("ns").sum())
         .sort("ns", *function, descending=[True, False, False, False])
     )
-    return place_of(spent.row(0, named=True)) if spent.height else Where()
+    return place_of(spent.row(0, named=True)) if spent.height else Place()
 
 
 def _by_class(pieces: pl.DataFrame) -> dict[str, int]:
@@ -189,7 +190,7 @@ def _by_op(trace: RankTrace, pieces: pl.DataFrame, total: int, top: int) -> list
             ns=row["sum"],
             share=row["sum"] / total if total else 0.0,
             num=row["num"],
-            where=Where() if row["event"] is None else where(trace, row["event"]),
+            where=Place() if row["event"] is None else where(trace, row["event"]),
         )
         for row in groups.iter_rows(named=True)
     ]

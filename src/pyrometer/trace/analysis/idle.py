@@ -17,12 +17,13 @@ from typing import Annotated, Literal
 import numpy as np
 import polars as pl
 
+from pyrometer.place import Place
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.launches import SHORT_NS
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind, is_kind
 from pyrometer.trace.linking.steps import step_of
-from pyrometer.trace.program.where import Where, where
+from pyrometer.trace.program.where import where
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.timing.gaps import (
     ISSUING_NS,
@@ -58,7 +59,7 @@ class IdleGap(Record, frozen=True, kw_only=True):
         ),
     ]
     host: HostActivity
-    where: Annotated[Where, doc("place of what the host did, else of the launch that ended the gap")]
+    where: Annotated[Place, doc("place of what the host did, else of the launch that ended the gap")]
     share: Annotated[float, doc("of all attributed idle time")]
     step: Annotated[int | None, doc("row of the steps in which the gap begins")] = None
     previous: Annotated[str | None, doc("device work before the gap")] = None
@@ -225,7 +226,7 @@ def _list(trace: RankTrace, gaps: pl.DataFrame, did: HostTime, total: int) -> li
                 device=row["device"],
                 cause=row["cause"],
                 host=host,
-                where=Where() if event is None else where(trace, event),
+                where=Place() if event is None else where(trace, event),
                 share=row["dur_ns"] / total,
                 step=step if step >= 0 else None,
                 previous=None if row["previous"] is None else names[row["previous"]],

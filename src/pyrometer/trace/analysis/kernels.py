@@ -13,13 +13,14 @@ from typing import Annotated
 
 import polars as pl
 
+from pyrometer.place import Place
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.generated_kernels import parse_generated
 from pyrometer.trace.naming.kernel_names import read_name
 from pyrometer.trace.occupancy import with_occupancy
-from pyrometer.trace.program.where import PLACE, Where, place_of, places_of
+from pyrometer.trace.program.where import PLACE, place_of, places_of
 from pyrometer.trace.trace import RankTrace, kept
 
 UNNAMED = "(unnamed)"
@@ -46,7 +47,7 @@ class KernelTotal(Record, frozen=True, kw_only=True):
     tensor_cores: Annotated[bool, doc("by its name it runs on matrix units")] = False
     source_ops: Annotated[list[str], doc("ATen operators that a generated kernel replaces")] = []
     kernel_file: Annotated[str | None, doc("generated source")] = None
-    where: Annotated[Where, doc("of the longest launch")] = Where()
+    where: Annotated[Place, doc("of the longest launch")] = Place()
 
 
 class CategoryTotal(Record, frozen=True, kw_only=True):

@@ -15,11 +15,12 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 
+from pyrometer.place import Place
 from pyrometer.quantity import Bytes
 from pyrometer.record import Record, doc
 from pyrometer.trace.allocations import allocations
 from pyrometer.trace.analysis.registry import analysis
-from pyrometer.trace.program.where import PLACE, Where, place_names, place_of, where
+from pyrometer.trace.program.where import PLACE, place_names, place_of, where
 from pyrometer.trace.rows import pick
 from pyrometer.trace.trace import RankTrace
 
@@ -42,7 +43,7 @@ class MemoryTimeline(Record, frozen=True, kw_only=True):
 class HeldMemory(Record, frozen=True, kw_only=True):
     """What one place holds at the peak."""
 
-    where: Where
+    where: Place
     held_bytes: Bytes
     num_blocks: int
 
@@ -62,7 +63,7 @@ class DeviceMemory(Record, frozen=True, kw_only=True):
     peak_bytes: Annotated[Bytes, doc("highest allocated")]
     peak_ns: Annotated[int, doc("when it was first reached, on the clock of the file")]
     peak_step: Annotated[int | None, doc("row of the steps")] = None
-    peak_where: Annotated[Where, doc("place of the allocation that reached it")]
+    peak_where: Annotated[Place, doc("place of the allocation that reached it")]
     peak_reserved_bytes: Bytes | None = None
     at_peak_bytes: Annotated[
         dict[str, Bytes],
@@ -110,7 +111,7 @@ class AllocationSite(Record, frozen=True, kw_only=True):
     """Allocations of one place on one device."""
 
     device: str
-    where: Where
+    where: Place
     num_allocations: int
     allocated_bytes: Bytes
     churn_bytes: Bytes
@@ -231,9 +232,9 @@ def _telling(level: np.ndarray) -> np.ndarray:
     return np.unique(found.select("first", "last", "lowest", "highest").to_numpy())
 
 
-def _where(trace: RankTrace, row: dict[str, int | None]) -> Where:
+def _where(trace: RankTrace, row: dict[str, int | None]) -> Place:
     event = row["op"] if row["op"] is not None else row["owner"]
-    return Where() if event is None else where(trace, event)
+    return Place() if event is None else where(trace, event)
 
 
 def _placed(trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:

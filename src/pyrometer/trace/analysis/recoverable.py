@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 
+from pyrometer.place import Place
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.analysis.what_if import METHOD, bases, replayed_span
@@ -16,7 +17,7 @@ from pyrometer.trace.dependencies.changes import Scales, unchanged
 from pyrometer.trace.dependencies.graph import Graph, dependencies
 from pyrometer.trace.dependencies.path import path_pieces
 from pyrometer.trace.dependencies.select import scales_of
-from pyrometer.trace.program.where import Where, where
+from pyrometer.trace.program.where import where
 from pyrometer.trace.rows import IntArray
 from pyrometer.trace.trace import RankTrace
 
@@ -49,7 +50,7 @@ class Recoverable(Record, frozen=True, kw_only=True):
     ratio: Annotated[float, doc("new over old span")]
     ratio_low: float
     ratio_high: float
-    where: Annotated[Where, doc("place of the longest occurrence")] = Where()
+    where: Annotated[Place, doc("place of the longest occurrence")] = Place()
     method: str = METHOD
 
 
@@ -125,7 +126,7 @@ def _distinct(
             ratio=ratio,
             ratio_low=min(ratio, bare),
             ratio_high=max(ratio, bare),
-            where=Where() if one.event is None else where(trace, one.event),
+            where=Place() if one.event is None else where(trace, one.event),
         )
         joint, reached, given = both, span, given + 1
 

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pyrometer.place import Place
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.costs.op_costs import OpCosts, op_costs
@@ -33,7 +34,7 @@ from pyrometer.trace.costs.registry import formula_of
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.naming.kernel_names import read_name
 from pyrometer.trace.program.rollup import above
-from pyrometer.trace.program.where import Where, where
+from pyrometer.trace.program.where import where
 from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.trace import RankTrace
 
@@ -72,7 +73,7 @@ class Sequence(Record, frozen=True, kw_only=True):
     gain_low_ns: Annotated[int, doc("predicted gain over the whole trace, lower bound")]
     gain_high_ns: Annotated[int, doc("upper bound")]
     num_removed: Annotated[int, doc("launches (operators) fewer, over the whole trace")]
-    where: Where
+    where: Place
 
 
 @dataclass(frozen=True)

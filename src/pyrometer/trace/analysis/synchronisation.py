@@ -19,11 +19,12 @@ from typing import Annotated, TypedDict
 import numpy as np
 import polars as pl
 
+from pyrometer.place import Place
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.registry import analysis
 from pyrometer.trace.kinds import Kind
 from pyrometer.trace.program.rollup import above
-from pyrometer.trace.program.where import Where, places_of, where
+from pyrometer.trace.program.where import places_of, where
 from pyrometer.trace.rows import IntArray, row_numbers
 from pyrometer.trace.timing.gaps import device_gaps
 from pyrometer.trace.timing.intervals import covered
@@ -62,7 +63,7 @@ class SyncPoint(Record, frozen=True, kw_only=True):
     max_ns: Annotated[int, doc("the longest time")]
     stalled_ns: Annotated[int, doc("of the total, while a device was at work")]
     device_idle_after_ns: Annotated[int, doc("idle time of devices that drained during one of the calls")] = 0
-    where: Where
+    where: Place
 
 
 class StreamWait(Record, frozen=True, kw_only=True):

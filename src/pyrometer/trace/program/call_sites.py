@@ -7,8 +7,9 @@ from typing import Annotated
 import msgspec
 import polars as pl
 
+from pyrometer.place import Place
 from pyrometer.record import Record, doc
-from pyrometer.trace.program.where import Where, place_of, places_of
+from pyrometer.trace.program.where import place_of, places_of
 from pyrometer.trace.trace import RankTrace
 
 SAID_SITES = 10
@@ -17,7 +18,7 @@ SAID_SITES = 10
 class CallSite(Record, frozen=True, kw_only=True):
     """A place that issues many short pieces of work."""
 
-    where: Where
+    where: Place
     name: Annotated[str, doc("operator that is called most often there")]
     calls: int
     calls_per_step: float | None = None

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from pyrometer.record import Record, doc
+from pyrometer.place import Place
 from pyrometer.trace.naming.frames import frame_kinds, frame_parts
 from pyrometer.trace.naming.patterns import PHASE, module_names
 from pyrometer.trace.rows import IntArray, pick, row_numbers
 from pyrometer.trace.trace import RankTrace, kept
 
-
-class Where(Record, frozen=True, kw_only=True):
-    """A place in the user's program, as far as the trace knows it."""
-
-    file: str | None = None
-    line: int | None = None
-    function: str | None = None
-    module: Annotated[str | None, doc("nn.Module, as the trace names it")] = None
-    op: Annotated[str | None, doc("operator")] = None
-    phase: Annotated[str | None, doc("forward, backward, optimizer, …")] = None
-
-
 PLACE = ("file", "line", "function", "module", "op", "phase")
-"""Columns of `place_names`, and the fields of `Where`."""
+"""Columns of `place_names`, and the fields of `Place`."""
 
 
 @kept
@@ -59,9 +47,9 @@ def _frames(trace: RankTrace) -> pl.DataFrame:
     return frame_parts(texts)[which]
 
 
-def where(trace: RankTrace, event: int) -> Where:
+def where(trace: RankTrace, event: int) -> Place:
     """The place of one event."""
-    return Where(**place_names(trace).row(event, named=True))
+    return Place(**place_names(trace).row(event, named=True))
 
 
 def places_of(trace: RankTrace, events: pl.Series) -> pl.DataFrame:
@@ -70,9 +58,9 @@ def places_of(trace: RankTrace, events: pl.Series) -> pl.DataFrame:
     return found
 
 
-def place_of(row: Mapping[str, Any]) -> Where:
+def place_of(row: Mapping[str, Any]) -> Place:
     """The place that a row of a frame names, in those of the columns of `PLACE` that it has."""
-    return Where(**{name: row[name] for name in PLACE if name in row})
+    return Place(**{name: row[name] for name in PLACE if name in row})
 
 
 def _stack_frames(trace: RankTrace) -> tuple[pl.Series, IntArray]:

@@ -21,7 +21,7 @@ from pyrometer.trace.reading.decoding import (
     is_short,
     trailing_from,
 )
-from pyrometer.trace.reading.repair_log import Ledger
+from pyrometer.trace.reading.repair_log import RepairLog
 from pyrometer.trace.reading.salvage import Salvage, Taken
 from pyrometer.trace.reading.shapes import Event, ExactEvent
 from pyrometer.trace.reading.times import IntArray, nanoseconds, too_coarse
@@ -53,11 +53,13 @@ class Document:
 
     Args:
         blocks: the text.
-        ledger: where damage is counted.
+        repair_log: where damage is counted.
         chunk_bytes: text to decode at once.
     """
 
-    def __init__(self, blocks: Iterable[bytes], ledger: Ledger, *, chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(
+        self, blocks: Iterable[bytes], repair_log: RepairLog, *, chunk_bytes: int = CHUNK_BYTES
+    ) -> None:
         self.head = b""
         self.tail = b""
         self.has_events = False
@@ -66,7 +68,7 @@ class Document:
         self.num_events = 0
         self.num_bytes = 0
         self._blocks = iter(blocks)
-        self._ledger = ledger
+        self._repair_log = repair_log
         self._chunk_bytes = chunk_bytes
         self._shape: Shape = Event
         self._start: IntArray = np.empty(0, dtype=np.int64)
@@ -138,7 +140,9 @@ class Document:
         skipped = start.end() if start else 0
         taken = self._decode(text, skipped, final=final)
         if taken is None:
-            taken = Salvage(text, offset=offset, final=final, shape=self._shape, ledger=self._ledger).run()
+            taken = Salvage(
+                text, offset=offset, final=final, shape=self._shape, repair_log=self._repair_log
+            ).run()
         times = [event.ts for event in taken.events]
         if self._shape is Event and too_coarse(times):
             self._shape = ExactEvent

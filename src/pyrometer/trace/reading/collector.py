@@ -25,7 +25,7 @@ from pyrometer.trace.reading.entries import (
     to_entries,
 )
 from pyrometer.trace.reading.pairs import Pairs
-from pyrometer.trace.reading.repair_log import Ledger
+from pyrometer.trace.reading.repair_log import RepairLog
 from pyrometer.trace.reading.times import NO_TIME
 from pyrometer.trace.reading.tracks import Tracks
 from pyrometer.trace.reading.whereabouts import Whereabouts
@@ -44,16 +44,16 @@ class Collector:
     """Takes the events of one file and gives its tables.
 
     Args:
-        ledger: where damage is counted.
+        repair_log: where damage is counted.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, repair_log: RepairLog) -> None:
         self.unknown_categories: dict[str, int] = defaultdict(int)
-        self._ledger = ledger
+        self._repair_log = repair_log
         self._tracks = Tracks()
         self._sorts = Sorts(self._tracks)
-        self._pairs = Pairs(ledger)
-        self._whereabouts = Whereabouts(ledger)
+        self._pairs = Pairs(repair_log)
+        self._whereabouts = Whereabouts(repair_log)
         self._details = Details(self._whereabouts)
         self._parts = self._details.parts
         self._rows = 0
@@ -197,7 +197,7 @@ class Collector:
         clamped = events["start_ns"] == 0
         if not clamped.any() or not isinstance(first, int) or first < CLAMPED_GAP_NS:
             return events
-        self._ledger.note("clamped_time", lost=int(clamped.sum()))
+        self._repair_log.note("clamped_time", lost=int(clamped.sum()))
         return events.filter(~clamped)
 
 

@@ -12,7 +12,7 @@ import msgspec
 from pyrometer.trace.info import DeviceInfo, ProcessGroup
 from pyrometer.trace.reading.decoding import DECODE_ERRORS, decoder, is_short
 from pyrometer.trace.reading.mending import attempts
-from pyrometer.trace.reading.repair_log import Ledger
+from pyrometer.trace.reading.repair_log import RepairLog
 
 DEEPEST = 3
 """How deep `traceEvents` may lie inside other objects."""
@@ -37,25 +37,25 @@ _PAIR = re.compile(
 )
 
 
-def read_header(head: bytes, tail: bytes, ledger: Ledger, *, tail_at: int = 0) -> dict[str, Any]:
+def read_header(head: bytes, tail: bytes, repair_log: RepairLog, *, tail_at: int = 0) -> dict[str, Any]:
     """The keys around the events, decoded.
 
     Args:
         head: the text before the key `traceEvents`; empty for a bare list.
         tail: the text after the list of events.
-        ledger: where damage is counted.
+        repair_log: where damage is counted.
         tail_at: offset of the tail in the file.
     """
     found: dict[str, Any] = {}
     if head:
-        found |= _decode(head, b"", ledger, 0)
+        found |= _decode(head, b"", repair_log, 0)
     if tail.strip() and head:
-        found |= _decode(b"", tail, ledger, tail_at)
+        found |= _decode(b"", tail, repair_log, tail_at)
     found.pop("traceEvents", None)
     return found
 
 
-def _decode(head: bytes, tail: bytes, ledger: Ledger, byte: int) -> dict[str, Any]:
+def _decode(head: bytes, tail: bytes, repair_log: RepairLog, byte: int) -> dict[str, Any]:
     short = False
     for depth in range(DEEPEST):
         before = head or b'{"":' * depth + b"{"
@@ -65,7 +65,7 @@ def _decode(head: bytes, tail: bytes, ledger: Ledger, byte: int) -> dict[str, An
         except DECODE_ERRORS as error:
             short = short or (bool(tail) and is_short(error))
     if short:
-        ledger.note("missing_end", byte=byte + len(tail))
+        repair_log.note("missing_end", byte=byte + len(tail))
         return _whole_pairs(tail)
     text = (head or b"{") + b'"traceEvents":[]' + (tail or b"}")
     for mended in attempts(text):
@@ -73,9 +73,9 @@ def _decode(head: bytes, tail: bytes, ledger: Ledger, byte: int) -> dict[str, An
             found = decoder(dict[str, Any]).decode(mended.text)
         except DECODE_ERRORS:
             continue
-        ledger.note(mended.codes or {"garbage_at_end"}, byte=byte)
+        repair_log.note(mended.codes or {"garbage_at_end"}, byte=byte)
         return _innermost(found)
-    ledger.note("bad_header", byte=byte)
+    repair_log.note("bad_header", byte=byte)
     return _scraped(text)
 
 

@@ -18,7 +18,7 @@ from pyrometer.trace.reading.collector import Collector
 from pyrometer.trace.reading.header import describe, rank_of, read_header
 from pyrometer.trace.reading.mistaken import WANTED
 from pyrometer.trace.reading.ranks import FROM_FILE, FROM_ORDER
-from pyrometer.trace.reading.repair_log import Ledger
+from pyrometer.trace.reading.repair_log import RepairLog
 from pyrometer.trace.reading.source import Source
 
 
@@ -40,24 +40,24 @@ def load(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Loaded:
         InputError: the file cannot be read, or is not a trace.
     """
     source = Source(path)
-    ledger = Ledger(path.name)
-    document = Document(_read_ahead(source), ledger, chunk_bytes=chunk_bytes)
-    collector = Collector(ledger)
+    repair_log = RepairLog(path.name)
+    document = Document(_read_ahead(source), repair_log, chunk_bytes=chunk_bytes)
+    collector = Collector(repair_log)
     with gc_paused():
         for batch in document.batches():
             collector.add(batch)
-        header = _header(path, source, document, ledger)
+        header = _header(path, source, document, repair_log)
         rank = rank_of(header)
         tables = collector.tables(rank or 0)
-    _refuse_other_list(path, document, tables, ledger.num_lost)
+    _refuse_other_list(path, document, tables, repair_log.num_lost)
     info = RankInfo(
         rank=rank or 0,
         rank_from=FROM_ORDER if rank is None else FROM_FILE,
         path=str(path),
         raw_bytes=source.num_bytes,
         num_events=document.num_events,
-        num_lost_events=ledger.num_lost,
-        repaired=ledger.repairs(),
+        num_lost_events=repair_log.num_lost,
+        repaired=repair_log.repairs(),
         unknown_categories=dict(collector.unknown_categories),
         **describe(header),
     )
@@ -86,15 +86,17 @@ def _read_ahead(blocks: Iterable[bytes]) -> Iterator[bytes]:
             yield block
 
 
-def _header(path: Path, source: Source, document: Document, ledger: Ledger) -> dict[str, Any]:
+def _header(path: Path, source: Source, document: Document, repair_log: RepairLog) -> dict[str, Any]:
     if source.num_bytes == 0:
         raise InputError(
             f"{path}: not a trace but an empty file; the export did not finish, or the profiler's schedule had ended"
         )
     if not document.has_events:
         raise InputError(_without_events(path, document))
-    _tell_end(source, document, ledger)
-    return read_header(document.head, document.tail, ledger, tail_at=document.num_bytes - len(document.tail))
+    _tell_end(source, document, repair_log)
+    return read_header(
+        document.head, document.tail, repair_log, tail_at=document.num_bytes - len(document.tail)
+    )
 
 
 def _without_events(path: Path, document: Document) -> str:
@@ -104,22 +106,22 @@ def _without_events(path: Path, document: Document) -> str:
     return f"{path}: JSON without a list traceEvents, so not a trace; {WANTED}"
 
 
-def _tell_end(source: Source, document: Document, ledger: Ledger) -> None:
+def _tell_end(source: Source, document: Document, repair_log: RepairLog) -> None:
     """Say how the file ends, if not as it should."""
     place = f"after event {document.num_events} (byte {document.num_bytes})"
     lost = int(document.cut_at is not None)
     if source.damage == "corrupt":
-        ledger.tell("corrupt", f"compressed data is corrupt {place}", lost=lost, byte=document.num_bytes)
+        repair_log.tell("corrupt", f"compressed data is corrupt {place}", lost=lost, byte=document.num_bytes)
     elif source.damage == "cut" or lost:
-        ledger.tell("truncated", f"truncated {place}", lost=lost, byte=document.num_bytes)
+        repair_log.tell("truncated", f"truncated {place}", lost=lost, byte=document.num_bytes)
     elif not document.closed:
-        ledger.tell(
+        repair_log.tell(
             "missing_end", f"ends {place} without closing its list of events", byte=document.num_bytes
         )
     if source.damage == "padding":
-        ledger.note("garbage_at_end", byte=document.num_bytes)
+        repair_log.note("garbage_at_end", byte=document.num_bytes)
     if not document.head and document.closed and document.tail.strip():
-        ledger.note("garbage_at_end", byte=document.num_bytes - len(document.tail))
+        repair_log.note("garbage_at_end", byte=document.num_bytes - len(document.tail))
 
 
 def _refuse_other_list(

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from pyrometer.trace.reading.decoding import AnyEvent
 from pyrometer.trace.reading.entries import Entries, IntArray
-from pyrometer.trace.reading.repair_log import Ledger
+from pyrometer.trace.reading.repair_log import RepairLog
 from pyrometer.trace.reading.shapes import Event
 
 
@@ -30,11 +30,11 @@ class Pairs:
     """Gathers halves.
 
     Args:
-        ledger: where those without their other half are counted.
+        repair_log: where those without their other half are counted.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, repair_log: RepairLog) -> None:
+        self._repair_log = repair_log
         self._halves: dict[tuple[Any, ...], list[_Half]] = defaultdict(list)
         self._order = 0
 
@@ -67,9 +67,9 @@ class Pairs:
             elif waiting:
                 found.append((waiting.pop(), half))
             else:
-                self._ledger.note("unmatched_end", lost=1, byte=half.byte)
+                self._repair_log.note("unmatched_end", lost=1, byte=half.byte)
         for half in waiting:
-            self._ledger.note("unmatched_begin", lost=1, byte=half.byte)
+            self._repair_log.note("unmatched_begin", lost=1, byte=half.byte)
         return found
 
 

@@ -52,7 +52,7 @@ class _Entry:
     message: str = ""  # for the kinds that have a sentence of their own
 
 
-class Ledger:
+class RepairLog:
     """Counts the damage of one file.
 
     Args:

@@ -21,7 +21,7 @@ from pyrometer.trace.reading.decoding import (
     trailing_from,
 )
 from pyrometer.trace.reading.mending import Mended, attempts, event_keys
-from pyrometer.trace.reading.repair_log import Ledger
+from pyrometer.trace.reading.repair_log import RepairLog
 
 _START = re.compile(
     rb"(?:\A|([,\[}\]]))\s*(?=\{\s*(?:\}|"
@@ -62,15 +62,15 @@ class Salvage:
         offset: of its first byte in the file.
         final: no text follows.
         shape: of events.
-        ledger: where damage is counted.
+        repair_log: where damage is counted.
     """
 
-    def __init__(self, text: bytes, *, offset: int, final: bool, shape: Shape, ledger: Ledger) -> None:
+    def __init__(self, text: bytes, *, offset: int, final: bool, shape: Shape, repair_log: RepairLog) -> None:
         self.text = text
         self.offset = offset
         self.final = final
         self.shape = shape
-        self.ledger = ledger
+        self.repair_log = repair_log
         found = list(_START.finditer(text))
         self.starts = [match.end() for match in found]
         self.ends = [match.start() + (match[1] not in (None, b",")) for match in found]
@@ -100,7 +100,7 @@ class Salvage:
         rest = self.text[used:].strip()
         if rest.lstrip(b", \t\r\n").startswith(b"]"):
             if rest.startswith(b","):
-                self.ledger.note("trailing_comma", num=1, byte=self.offset + used)
+                self.repair_log.note("trailing_comma", num=1, byte=self.offset + used)
             return Taken(events, self.text.index(b"]", used) + 1, ended=True)
         if not self.final or rest in (b"", b","):
             return Taken(events, used, ended=False)
@@ -114,15 +114,15 @@ class Salvage:
         byte = self.offset + used
         if between.lstrip(b", \t\r\n").startswith(b"]"):
             if between.startswith(b","):
-                self.ledger.note("trailing_comma", num=1, byte=byte)
+                self.repair_log.note("trailing_comma", num=1, byte=byte)
             return self.text.index(b"]", used) + 1
         if not between:
-            self.ledger.note("missing_comma", num=1, byte=byte)
+            self.repair_log.note("missing_comma", num=1, byte=byte)
         elif not between.strip(b", \t\r\n"):
-            self.ledger.note("trailing_comma", num=1, byte=byte)
+            self.repair_log.note("trailing_comma", num=1, byte=byte)
         else:
             entry = re.fullmatch(rb",?\s*(null|true|false|-?[\d.]+|\"[^\"]*\")\s*,?", between)
-            self.ledger.note("not_an_event" if entry else "garbage", lost=1, byte=byte)
+            self.repair_log.note("not_an_event" if entry else "garbage", lost=1, byte=byte)
         return 0
 
     def _event(self, i: int) -> _Piece | None:
@@ -147,7 +147,7 @@ class Salvage:
         return self._lost(i, closing.start(1)) if closing else None
 
     def _lost(self, i: int, end: int) -> _Piece:
-        self.ledger.note("unreadable_event", lost=1, byte=self.offset + self.starts[i])
+        self.repair_log.note("unreadable_event", lost=1, byte=self.offset + self.starts[i])
         return _Piece(None, end)
 
     def _extent(self, at: int) -> int:
@@ -179,7 +179,7 @@ class Salvage:
         if event is None:
             return None
         if event.misfits:
-            self.ledger.note("wrong_type", num=1, byte=self.offset + at)
+            self.repair_log.note("wrong_type", num=1, byte=self.offset + at)
         return _Piece(event.value, end)
 
     def _mend_somewhere(self, i: int) -> _Piece | None:
@@ -207,7 +207,7 @@ class Salvage:
             return None
         mended, event = best
         codes = mended.codes | ({"wrong_type"} if event.misfits else set())
-        self.ledger.note(codes, num=1, byte=self.offset + at)
+        self.repair_log.note(codes, num=1, byte=self.offset + at)
         return _Piece(event.value, at + mended.end)
 
     def _sensible(self, mended: Mended, text: bytes, *, last: bool) -> Loose | None:

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from pyrometer.trace.reading.chunks import Batch
 from pyrometer.trace.reading.decoding import AnyEvent
-from pyrometer.trace.reading.repair_log import Ledger
+from pyrometer.trace.reading.repair_log import RepairLog
 
 
 class Whereabouts:
     """Counts damage that shows only when events are turned into columns.
 
     Args:
-        ledger: where it is counted.
+        repair_log: where it is counted.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger = ledger
+    def __init__(self, repair_log: RepairLog) -> None:
+        self.repair_log = repair_log
         self.text = b""
         self.offset = 0
 
@@ -31,7 +31,7 @@ class Whereabouts:
             return
         args = bytes(events[0].args)
         within = self.text.find(args) if args != b"{}" else -1
-        self.ledger.note(
+        self.repair_log.note(
             code,
             num=0 if lost else len(events),
             lost=len(events) if lost else 0,

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from pyrometer.place import Place
 from pyrometer.quantity import Ratio, counted, format_percent, format_seconds, significant
 from pyrometer.record import Record, doc
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.analysis.recoverable import Recoverable
 from pyrometer.trace.jobs.job import Job
-from pyrometer.trace.program.where import Where
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.trace.reporting.totals import LineTotal
 
@@ -146,7 +146,7 @@ def _largest_op(report: RankReport) -> str:
     if not DOMINANT <= shares.get(name, 0.0) <= 1:
         return ""  # on several threads at once: that says nothing
     users = [line for line in report.top_lines if name in {op.name for op in line.top_ops}]
-    user = max(users, key=lambda line: line.device_ns if device else line.self_ns, default=Where())
+    user = max(users, key=lambda line: line.device_ns if device else line.self_ns, default=Place())
     return f"{name} takes {format_percent(shares[name])} {_in(user)}".rstrip()
 
 
@@ -164,7 +164,7 @@ def _longest_wait(report: RankReport) -> str:
     return "" if longest is None else f"mostly in {longest.name} {_in(longest.where)}".rstrip()
 
 
-def _in(place: Where | LineTotal) -> str:
+def _in(place: Place | LineTotal) -> str:
     """A place of the program within a sentence; empty where it is not known."""
     return "" if place.file is None else f"in {place.function} ({place.file.rpartition('/')[2]}:{place.line})"
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import polars as pl
 
+from pyrometer.place import Place
 from pyrometer.trace.analysis.copies import Copies, copies
 from pyrometer.trace.analysis.idle import Idle, idle
 from pyrometer.trace.analysis.kernels import kernels
@@ -17,7 +18,6 @@ from pyrometer.trace.analysis.modules import modules
 from pyrometer.trace.analysis.operators import operators
 from pyrometer.trace.analysis.roofline import AnyPeaks, roofline
 from pyrometer.trace.analysis.user_lines import user_lines
-from pyrometer.trace.program.where import Where
 from pyrometer.trace.trace import RankTrace
 from pyrometer.trace.view.names import short
 from pyrometer.trace.view.table_record import (
@@ -85,10 +85,10 @@ def gap_columns(found: Idle, origin_ns: int) -> GapColumns:
     )
 
 
-def place_text(place: Where) -> str | None:
+def place_text(place: Place) -> str | None:
     """A place as one text, as `where` writes it.
 
-    >>> place_text(Where(file="a/b.py", line=3, function="f")), place_text(Where())
+    >>> place_text(Place(file="a/b.py", line=3, function="f")), place_text(Place())
     ('a/b.py:3 f', None)
     """
     if place.file is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pyrometer.bench.comparison.decision import Decision, Rule, decide, outcome_of
+from pyrometer.bench.comparison.decision import Decision, DecisionRule, decide, outcome_of
 from pyrometer.bench.comparison.interleaving import seed_all
 from pyrometer.loading.settings import LoaderSettings
 from pyrometer.quantity import Seconds
@@ -66,7 +66,7 @@ def look(blocks: Sequence[float], margin: float) -> Decision:
     >>> look([-1.2, -1.4, -1.3, -1.1, -1.5, -1.3], 0.05).outcome
     'faster'
     """
-    rule = Rule(confidence=CONFIDENCE + SIGNS_ALPHA, margin=margin, looks=LATER_LOOKS)
+    rule = DecisionRule(confidence=CONFIDENCE + SIGNS_ALPHA, margin=margin, looks=LATER_LOOKS)
     reached = [count for count in (FIRST_LOOK, *LATER_LOOKS) if count <= len(blocks)]
     if not reached:
         return Decision(None, float(np.median(blocks)), -math.inf, math.inf, len(blocks))

@@ -16,7 +16,7 @@ from torch import nn
 
 from pyrometer.bench.clock import clock_for
 from pyrometer.bench.comparison.conclusion import conclude
-from pyrometer.bench.comparison.decision import Rule
+from pyrometer.bench.comparison.decision import DecisionRule
 from pyrometer.bench.comparison.trial import Trial, open_sides
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measure import Progress
@@ -222,7 +222,7 @@ class _Study:
         left_s = max(self.request.budget_s - self._elapsed_s, 0.1 * self.request.budget_s)
         with contextlib.ExitStack() as stack:
             sides = open_sides(stack, works)
-            rule = Rule(num_comparisons=max(len(works) - 1, 1))
+            rule = DecisionRule(num_comparisons=max(len(works) - 1, 1))
             trial = Trial(sides, rule, left_s, seed, self._later)
             trial.run()
             times = np.concatenate(trial.blocks.times(0)) if trial.blocks.rows else [sides[0].first_call_s]

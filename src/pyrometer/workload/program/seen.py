@@ -16,7 +16,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from pyrometer.workload.program.strides import Spot, spot_of, strided_operands
+from pyrometer.workload.program.strides import StridedPlace, strided_operands, strided_place
 
 GradMode = Literal["grad", "no_grad", "inference_mode"]
 
@@ -58,7 +58,7 @@ class SeenStep:
     module_calls: Counter[int] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     active_dropouts: int = 0
-    strided: Counter[Spot] = field(default_factory=Counter)
+    strided: Counter[StridedPlace] = field(default_factory=Counter)
     names: dict[int, str] = field(default_factory=dict)
     fed: dict[int, list[Given | None]] = field(default_factory=dict)
 
@@ -135,7 +135,7 @@ class _Watcher(TorchFunctionMode):
         self._note(name, args, kwargs, operands)
         result = func(*args, **kwargs)
         for tensor in strided_operands(name, operands, result):
-            self._seen.strided[spot_of(name, tensor)] += 1
+            self._seen.strided[strided_place(name, tensor)] += 1
         return result
 
     def _note(

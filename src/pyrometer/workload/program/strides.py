@@ -40,7 +40,7 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Subclasses need have no memory of their own."""
 
 
-class Spot(NamedTuple):
+class StridedPlace(NamedTuple):
     """What makes two strided reads the same one."""
 
     function: str
@@ -74,29 +74,29 @@ def strided_operands(name: str, operands: list[torch.Tensor], result: Any) -> li
     ]
 
 
-def strided_reads(found: Counter[Spot]) -> list[StridedRead]:
+def strided_reads(found: Counter[StridedPlace]) -> list[StridedRead]:
     """As records, the largest first."""
     reads = [
         StridedRead(
-            function=spot.function,
-            shape=list(spot.shape),
-            strides=list(spot.strides),
+            function=place.function,
+            shape=list(place.shape),
+            strides=list(place.strides),
             calls=calls,
-            file=spot.file,
-            line=spot.line,
+            file=place.file,
+            line=place.line,
         )
-        for spot, calls in found.items()
+        for place, calls in found.items()
     ]
     return sorted(reads, key=lambda read: -read.calls * torch.Size(read.shape).numel())
 
 
-def spot_of(name: str, tensor: torch.Tensor) -> Spot:
+def strided_place(name: str, tensor: torch.Tensor) -> StridedPlace:
     """The read with the line of the user's code that is running."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented, and a stack of all frames costs far more
     while frame is not None and owner_of(frame.f_code.co_filename, frame.f_code.co_name) != "user":
         frame = frame.f_back
     file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else (None, None)
-    return Spot(name, tuple(tensor.shape), tensor.stride(), file, line)
+    return StridedPlace(name, tuple(tensor.shape), tensor.stride(), file, line)
 
 
 def _is_small(tensor: torch.Tensor) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.expressions import bracketed
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
 SPECIAL = {
     "erf": "erf",
@@ -28,34 +28,37 @@ SPECIAL = {
 }
 """Functions of scipy.special and their names in torch.special."""
 
-WORDS = Rewrite(
+WORDS = Advice(
+    slug="compute-it-with-torch",
     title="compute it with torch",
     why="torch traces most of NumPy as torch operators, but not this. Write it with torch's own functions; or wrap it with "
     "torch.library.custom_op and register_fake, so that it becomes one node of the graph.",
-    exactness="tolerance",
+    fix_class="tolerance",
 )
-ABOUT = Rewrite(
+ABOUT = Advice(
+    slug="use-torch-special",
     title="use torch.special",
     why="torch has the function, and keeps it in the graph; on floating-point tensors it gives the same.",
-    exactness="tolerance",
+    fix_class="tolerance",
 )
-SETTING = Rewrite(
+SETTING = Advice(
+    slug="trace-numpy",
     title="trace NumPy",
     why="Tracing NumPy as torch operators is switched off here.",
-    setting="torch._dynamo.config.trace_numpy = True",
-    exactness="tolerance",
+    rewrite="torch._dynamo.config.trace_numpy = True",
+    fix_class="tolerance",
 )
 
 
 @advises("gb0105", "gb0231", "gb0293")
-def numpy_switched_off(site: Site) -> list[Rewrite]:
+def numpy_switched_off(site: Site) -> list[Advice]:
     """The setting that lets NumPy in."""
     del site
     return [SETTING]
 
 
 @advises("gb0156", "gb0157", "gb0158", "gb0185", "gb0250", "gb0290", "gb0294", "gb0300", "gb0232", "gb0106")
-def numpy_call(site: Site) -> list[Rewrite]:
+def numpy_call(site: Site) -> list[Advice]:
     """Functions of SciPy that torch has under the same name; words for others."""
     edits = [(call, text) for call in site.calls if (text := _special(site, call))]
     if site.statement is not None and edits:

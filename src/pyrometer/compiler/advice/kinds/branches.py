@@ -6,43 +6,49 @@ import ast
 
 import msgspec
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.choice import Choice, decide, name_and_value
 from pyrometer.compiler.advice.expressions import bracketed, kept_as_tensor, shows_tensor, truth
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
 TESTS = frozenset({"gb0170", "gb0035"})
 """Ids that say that the test itself is a tensor."""
 
-WORDS = Rewrite(
+WORDS = Advice(
+    slug="decide-in-the-graph",
     title="decide in the graph",
     why="The test needs a tensor's value, so the graph ends there. Where both sides give tensors of one shape and dtype, "
     "`torch.where(condition, a, b)` or `torch.cond(condition, f, g, operands)` decides within the graph; a decision that "
     "does not change from call to call belongs in a Python argument or attribute.",
-    exactness="tolerance",
+    fix_class="tolerance",
 )
-WHERE = Rewrite(
+WHERE = Advice(
+    slug="select-with-torch-where",
     title="select with torch.where",
     why="The test needs a tensor's value, so the graph ends there. Both sides are elementwise and of one shape: torch.where "
     "computes both and selects in the graph.",
+    fix_class="exact",
 )
-COND = Rewrite(
+COND = Advice(
+    slug="branch-with-torch-cond",
     title="branch with torch.cond",
     why="The test needs a tensor's value, so the graph ends there. Both sides are elementwise over one tensor, so "
     "that shape and dtype agree: torch.cond keeps both branches in the graph and runs the chosen one.",
+    fix_class="exact",
 )
-ASSERT = Rewrite(
+ASSERT = Advice(
+    slug="assert-on-the-tensor-itself",
     title="assert on the tensor itself",
     why="An assertion on a boolean tensor with a constant text is part of the graph. Where it fails it raises RuntimeError in "
     "compiled code, AssertionError elsewhere.",
-    exactness="semantic",
+    fix_class="semantic",
 )
 
 
 @advises("gb0170", "gb0035", "gb0124", "gb0033")
-def data_dependent_if(site: Site) -> list[Rewrite]:
+def data_dependent_if(site: Site) -> list[Advice]:
     """`torch.where` for elementwise sides of one shape, `torch.cond` for others."""
     statement = site.statement
     if isinstance(statement, ast.If):
@@ -56,7 +62,7 @@ def data_dependent_if(site: Site) -> list[Rewrite]:
 
 
 @advises("gb0170", "gb0035", "gb0034", "gb0171", "gb0124", "gb0033")
-def data_dependent_assert(site: Site) -> list[Rewrite]:
+def data_dependent_assert(site: Site) -> list[Advice]:
     """An `assert` on a boolean tensor with a constant text stays in the graph; other forms of it do not."""
     match site.statement:
         case ast.Assert(test=test, msg=ast.expr() as told):
@@ -77,7 +83,7 @@ def data_dependent_assert(site: Site) -> list[Rewrite]:
     )
 
 
-def decided(site: Site, statement: ast.If, condition: str) -> list[Rewrite]:
+def decided(site: Site, statement: ast.If, condition: str) -> list[Advice]:
     """An `if` that assigns or returns values, rewritten with the truth of its test given as text."""
     returned = _returned(site, statement)
     if returned is not None:
@@ -105,7 +111,7 @@ def decided(site: Site, statement: ast.If, condition: str) -> list[Rewrite]:
     return site.replaced(statement, "\n".join([f"{name} = {condition}", *lines]), _about(site, known[0]))
 
 
-def _if(site: Site, statement: ast.If) -> list[Rewrite]:
+def _if(site: Site, statement: ast.If) -> list[Advice]:
     condition = None if site.is_elif(statement) else _certain(site, statement.test)
     return [] if condition is None else decided(site, statement, condition)
 
@@ -116,7 +122,7 @@ def _certain(site: Site, test: ast.expr) -> str | None:
     return truth(site, test) if said else None
 
 
-def _conditional_expression(site: Site, statement: ast.stmt) -> list[Rewrite]:
+def _conditional_expression(site: Site, statement: ast.stmt) -> list[Advice]:
     """`a if test else b` inside a statement, when it is the only one there."""
     inside = [node for node in site.nodes if isinstance(node, ast.IfExp)]
     if len(inside) != 1:
@@ -169,7 +175,7 @@ def _constant_text(node: ast.expr) -> str | None:
     return None
 
 
-def _about(site: Site, value: Choice) -> Rewrite:
+def _about(site: Site, value: Choice) -> Advice:
     """Where the test took a number out of a tensor, it now compares as tensors do: a constant is rounded to their dtype."""
     about = WHERE if value.by_where else COND
-    return msgspec.structs.replace(about, exactness="tolerance") if site.found.id == "gb0124" else about
+    return msgspec.structs.replace(about, fix_class="tolerance") if site.found.id == "gb0124" else about

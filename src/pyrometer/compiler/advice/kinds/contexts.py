@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
 WATCHING = frozenset(
     {
@@ -19,20 +19,24 @@ WATCHING = frozenset(
 )
 """Contexts that watch and change no result."""
 
-WORDS = Rewrite(
+WORDS = Advice(
+    slug="enter-it-outside",
     title="enter it outside",
     why="torch cannot enter this context manager while tracing. Hold it around the call of the compiled function: locks, files "
     "and timers belong to the caller. Contexts of torch for gradients, autocast and devices may stay.",
+    fix_class="exact",
 )
 
-ABOUT = Rewrite(
+ABOUT = Advice(
+    slug="do-not-watch-from-inside",
     title="do not watch from inside",
     why="This context only watches. Hold it around the call of the compiled function while you look for something.",
+    fix_class="exact",
 )
 
 
 @advises("gb0142", "gb0066", "gb0262", "gb0008", "gb0221", "gb0263", "gb0274", "gb0370", "gb0212")
-def context_manager(site: Site) -> list[Rewrite]:
+def context_manager(site: Site) -> list[Advice]:
     """The block without a context that only watches; words for others."""
     statement = site.statement
     if not isinstance(statement, ast.With):

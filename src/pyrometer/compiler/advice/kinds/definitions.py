@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import ast
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import FUNCTIONS, Site
-from pyrometer.compiler.breaks.record import Rewrite
 
-CLASS = Rewrite(
+CLASS = Advice(
+    slug="define-the-class-outside",
     title="define the class outside",
     why="A class statement runs code that torch does not trace. Define the class once, outside of the function.",
+    fix_class="exact",
 )
-MODULE = Rewrite(
+MODULE = Advice(
+    slug="make-modules-and-parameters-once",
     title="make modules and parameters once",
     why="A parameter made inside the function would be a new one in every call. Make the module in `__init__`.",
+    fix_class="exact",
 )
-COPY = Rewrite(
+COPY = Advice(
+    slug="clone-the-tensor",
     title="clone the tensor",
     why="torch does not trace copy.deepcopy. `x.detach().clone()` copies the tensor in the graph.",
-    exactness="semantic",
+    fix_class="semantic",
 )
 
 
 @advises("gb8977", "gb0075", "gb0162")
-def class_in_function(site: Site) -> list[Rewrite]:
+def class_in_function(site: Site) -> list[Advice]:
     """The class moved in front of the function, where it reads nothing of it."""
     statement, function = site.statement, site.function
     if site.found.id == "gb0162":
@@ -46,14 +51,14 @@ def class_in_function(site: Site) -> list[Rewrite]:
 
 
 @advises("gb0264", "gb0225", "gb0226", "gb0228", "gb0235", "gb0237", "gb0119")
-def module_in_function(site: Site) -> list[Rewrite]:
+def module_in_function(site: Site) -> list[Advice]:
     """Words on modules and parameters that are made in `forward`."""
     del site
     return [MODULE]
 
 
 @advises("gb4198", "gb0179")
-def deep_copy(site: Site) -> list[Rewrite]:
+def deep_copy(site: Site) -> list[Advice]:
     """`x.detach().clone()` where the copy is of a tensor."""
     statement = site.statement
     copies = [

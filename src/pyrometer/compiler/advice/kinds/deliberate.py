@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import ast
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
 ASKED = frozenset({"torch._dynamo.graph_break", "torch._dynamo.skip_frame", "torch._dynamo.step_unsupported"})
 DISABLES = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo"})
 
-ASKED_FOR = Rewrite(
-    title="remove the call", why="Somebody asked for this break, perhaps while looking for an error."
+ASKED_FOR = Advice(
+    slug="remove-the-call",
+    title="remove the call",
+    why="Somebody asked for this break, perhaps while looking for an error.",
+    fix_class="exact",
 )
-OF_TORCH = Rewrite(
+OF_TORCH = Advice(
+    slug="keep-the-call-out-of-compiled-code-or-leave-it",
     title="keep the call out of compiled code, or leave it",
     why="torch's own code ends the graph here on purpose: there is no call to remove. Where the break costs time, make the call "
     "outside of the compiled function.",
+    fix_class="exact",
 )
-DISABLED = Rewrite(
+DISABLED = Advice(
+    slug="let-the-function-be-compiled",
     title="let the function be compiled",
     why="It stands under torch.compiler.disable and runs eagerly, which ends the graph before it. Whoever put it there may have "
     "had a reason: compare results without it.",
-    exactness="tolerance",
+    fix_class="tolerance",
 )
 
 
 @advises("gb0025", "gb4297", "gb4636", "gb0275", "gb0284")
-def left_in_call(site: Site) -> list[Rewrite]:
+def left_in_call(site: Site) -> list[Advice]:
     """Remove the call, where it is the user's."""
     match site.statement:
         case ast.Expr(value=ast.Call(func=function)) if site.full_name(function) in ASKED:
@@ -37,7 +43,7 @@ def left_in_call(site: Site) -> list[Rewrite]:
 
 
 @advises("gb0098", "gb0099")
-def disabled_function(site: Site) -> list[Rewrite]:
+def disabled_function(site: Site) -> list[Advice]:
     """Take the decorator off a function of the same file."""
     called = _called(site)
     for function in called if len(called) == 1 else []:
@@ -61,7 +67,7 @@ def _called(site: Site) -> list[ast.FunctionDef]:
     return [node for node in site.everywhere() if isinstance(node, ast.FunctionDef) and node.name in names]
 
 
-def _without(site: Site, statement: ast.stmt, about: Rewrite) -> list[Rewrite]:
+def _without(site: Site, statement: ast.stmt, about: Advice) -> list[Advice]:
     """The block without a statement: its neighbour alone stands for both, `pass` where there is none."""
     block, place = site.siblings(statement)
     if place + 1 < len(block):

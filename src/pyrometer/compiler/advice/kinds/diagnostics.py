@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.expressions import REDUCTIONS, has_effects
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
 SILENT = frozenset(
     [
@@ -67,14 +67,16 @@ TYPES = re.compile(r"argument types \[(.*?)\]")
 HELD = frozenset({"'str'", "'Tensor'", "'int'", "'float'", "'bool'", ""})
 """Types of arguments with which torch can put a call off."""
 
-GUARDED = Rewrite(
+GUARDED = Advice(
+    slug="not-in-compiled-code",
     title="not in compiled code",
     why="The call changes no result but ends the graph. Behind this test it happens in eager runs, and is left out of compiled code.",
+    fix_class="exact",
 )
 
 
 @advises()
-def output_to_people(site: Site) -> list[Rewrite]:
+def output_to_people(site: Site) -> list[Advice]:
     """Say it only where nothing is compiled; or have torch put it off, or drop it, by a setting."""
     match site.statement:
         case ast.Expr(value=ast.Call() as call):
@@ -88,7 +90,7 @@ def output_to_people(site: Site) -> list[Rewrite]:
     return [*_guarded(site, call), *settings]
 
 
-def _guarded(site: Site, call: ast.Call) -> list[Rewrite]:
+def _guarded(site: Site, call: ast.Call) -> list[Advice]:
     statement = site.statement
     block = site.block(statement) if statement is not None else None
     if statement is None or block is None or site.torch is None or not _is_pure(call):
@@ -101,23 +103,27 @@ def _guarded(site: Site, call: ast.Call) -> list[Rewrite]:
     )
 
 
-def _settings(site: Site, name: str, level: str) -> list[Rewrite]:
+def _settings(site: Site, name: str, level: str) -> list[Advice]:
     if name in REORDERABLE and _can_wait(site.found.explanation, site.found.id):
         return [
-            Rewrite(
+            Advice(
+                slug="put-it-off-until-the-graph-has-run",
                 title="put it off until the graph has run",
                 why="With this setting the call is taken out of the graph and made after it, with the same values.",
-                setting=f"torch._dynamo.config.reorderable_logging_functions.add({name})",
+                rewrite=f"torch._dynamo.config.reorderable_logging_functions.add({name})",
+                fix_class="exact",
             )
         ]
     if not level:
         return []
     function = name if name.startswith("logging.") else f"logging.Logger.{level}"
     return [
-        Rewrite(
+        Advice(
+            slug="drop-it-from-compiled-code",
             title="drop it from compiled code",
             why="With this setting compiled code leaves the call out.",
-            setting=f"torch._dynamo.config.ignore_logging_functions.add({function})",
+            rewrite=f"torch._dynamo.config.ignore_logging_functions.add({function})",
+            fix_class="exact",
         )
     ]
 

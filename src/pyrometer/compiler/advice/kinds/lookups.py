@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import ast
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.expressions import is_number
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
-WORDS = Rewrite(
+WORDS = Advice(
+    slug="make-the-table-a-tensor",
     title="make the table a tensor",
     why="Which entry is taken depends on a tensor's value. Keep numbers in a tensor and index that; of modules run all and select "
     "with torch.where, or branch with torch.cond.",
-    exactness="tolerance",
+    fix_class="tolerance",
 )
 
-ABOUT = Rewrite(
+ABOUT = Advice(
+    slug="make-the-table-a-tensor",
     title="make the table a tensor",
     why="The number is only used in arithmetic with tensors. Picked out of a tensor it stays in the graph.",
-    exactness="tolerance",
+    fix_class="tolerance",
 )
 
 
 @advises("gb0124", "gb0070", "gb7596", "gb0203", "gb0196", "gb0033")
-def lookup_by_tensor(site: Site) -> list[Rewrite]:
+def lookup_by_tensor(site: Site) -> list[Advice]:
     """`table[index]` with numbers in the table: the table as a tensor."""
     statement = site.statement
     subscripts = [node for node in site.nodes if isinstance(node, ast.Subscript)]

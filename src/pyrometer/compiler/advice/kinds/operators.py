@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import ast
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.expressions import elementwise
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import FUNCTIONS, Site
-from pyrometer.compiler.breaks.record import Rewrite
 
-WORDS = Rewrite(
+WORDS = Advice(
+    slug="register-a-fake-kernel",
     title="register a fake kernel",
     why="The operator does not say what its result looks like, so it cannot stand in a graph. Register a function that returns an empty "
     'tensor of the right shape, dtype and device: `@torch.library.register_fake("space::name")` above '
     "`def _(x): return torch.empty_like(x)`; better still, define the operator with torch.library.custom_op.",
+    fix_class="exact",
 )
 
-ABOUT = Rewrite(
+ABOUT = Advice(
+    slug="register-the-implementation-as-the-fake-kernel",
     title="register the implementation as the fake kernel",
     why="The operator does not say what its result looks like. Its implementation is made of torch's functions alone, and tells that "
     "by running on fake tensors.",
+    fix_class="exact",
 )
 TORCH_SPACES = frozenset({"aten", "prim", "prims", "quantized"})
 
 
 @advises("gb0090", "gb0087", "gb0037", "gb0043", "gb4315", "gb0112")
-def operator_without_fake(site: Site) -> list[Rewrite]:
+def operator_without_fake(site: Site) -> list[Advice]:
     """The implementation as its own fake kernel, where it is made of torch's functions alone."""
     found = [each for name in _operators(site) for each in _registered(site, *name)]
     words = site.found.id in {"gb0090", "gb0087"} or bool(_operators(site))
@@ -42,7 +46,7 @@ def _operators(site: Site) -> list[tuple[str, str]]:
     ]
 
 
-def _registered(site: Site, space: str, name: str) -> list[Rewrite]:
+def _registered(site: Site, space: str, name: str) -> list[Advice]:
     """The line that registers the implementation, followed by one that registers it as the fake kernel too."""
     for node in site.everywhere():
         match node:

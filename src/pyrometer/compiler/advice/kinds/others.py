@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pyrometer.advice import Advice, FixClass
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
-_GRADIENT = (
+_GRADIENT: tuple[str, str, FixClass] = (
     "set requires_grad outside",
     "Whether a tensor needs gradients is a property of the graph's inputs. Set it before the compiled function is called.",
     "semantic",
 )
-_SPARSE = (
+_SPARSE: tuple[str, str, FixClass] = (
     "use dense tensors, or stay eager",
     (
         "torch.compile has no sparse tensors. Compute with a dense tensor and a mask, or keep the sparse part outside under "
@@ -19,12 +19,12 @@ _SPARSE = (
     ),
     "tolerance",
 )
-_GENERATOR = (
+_GENERATOR: tuple[str, str, FixClass] = (
     "return a list",
     "A generator's frame is left and entered again, which a graph cannot do. Collect the values in a list: `[f(x) for x in xs]`.",
     "exact",
 )
-_STATE = (
+_STATE: tuple[str, str, FixClass] = (
     "return it instead of storing it",
     (
         "torch cannot replay this assignment behind the graph. Return the new value and let the caller store it, or copy into a buffer "
@@ -32,17 +32,17 @@ _STATE = (
     ),
     "exact",
 )
-_TEXT = (
+_TEXT: tuple[str, str, FixClass] = (
     "make text outside",
     "Text made from a tensor needs its values. Return the tensor and make the text from it after the compiled function.",
     "exact",
 )
-_RESIZE = (
+_RESIZE: tuple[str, str, FixClass] = (
     "make a new tensor",
     "A graph does not resize memory. Use a slice, `torch.nn.functional.pad` or a new tensor.",
     "semantic",
 )
-_ERROR = (
+_ERROR: tuple[str, str, FixClass] = (
     "handle the error outside",
     (
         "An exception left the function while it was traced. If it is meant, catch it around the call of the compiled function; if "
@@ -51,7 +51,7 @@ _ERROR = (
     "exact",
 )
 
-WORDS: dict[str, tuple[str, str, str]] = {
+WORDS: dict[str, tuple[str, str, FixClass]] = {
     **dict.fromkeys(("gb0125", "gb0206", "gb8985", "gb7324"), _GRADIENT),
     **dict.fromkeys(("gb0015", "gb0277", "gb0374", "gb0129", "gb0130"), _SPARSE),
     **dict.fromkeys(("gb0003", "gb0253", "gb8335", "gb2549", "gb0120"), _GENERATOR),
@@ -92,15 +92,15 @@ WORDS: dict[str, tuple[str, str, str]] = {
 
 
 @advises(*WORDS)
-def in_words(site: Site) -> list[Rewrite]:
+def in_words(site: Site) -> list[Advice]:
     """What to do, in words."""
-    title, why, exactness = WORDS[str(site.found.id)]
-    return [Rewrite(title=title, why=why, exactness=exactness)]
+    title, why, fix_class = WORDS[str(site.found.id)]
+    return [Advice(slug=str(site.found.id), title=title, why=why, fix_class=fix_class)]
 
 
 @advises("gb0059")
-def text_of_tensor(site: Site) -> list[Rewrite]:
+def text_of_tensor(site: Site) -> list[Advice]:
     """`str(x)` and its like."""
-    title, why, exactness = _TEXT
+    title, why, fix_class = _TEXT
     made = any(f"`{name}`" in site.found.explanation for name in ("str", "repr", "format", "ascii"))
-    return [Rewrite(title=title, why=why, exactness=exactness)] if made else []
+    return [Advice(slug="text-of-tensor", title=title, why=why, fix_class=fix_class)] if made else []

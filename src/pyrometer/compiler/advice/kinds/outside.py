@@ -4,36 +4,46 @@ from __future__ import annotations
 
 import ast
 
+import msgspec
+
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.kinds.diagnostics import SILENT
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
 CLOCKS = frozenset(
     f"time.{name}{suffix}"
     for name in ("time", "perf_counter", "monotonic", "process_time")
     for suffix in ("", "_ns")
 )
-CLOCK = Rewrite(
+CLOCK = Advice(
+    slug="measure-outside",
     title="measure outside",
     why="A clock read inside is read while tracing stops, and ends the graph. Time the call of the compiled function instead; on "
     "a device, the work is not done yet when the clock is read here.",
+    fix_class="exact",
 )
-UNREAD = Rewrite(
+UNREAD = Advice(
+    slug="read-the-clock-only-where-nothing-is-compiled",
     title="read the clock only where nothing is compiled",
     why="The reading is only told to people, and ends the graph. Time the call of the compiled function instead.",
+    fix_class="exact",
 )
-OUTSIDE = Rewrite(
+OUTSIDE = Advice(
+    slug="move-it-out-of-the-compiled-function",
     title="move it out of the compiled function",
     why="torch cannot trace {what}. Call it before or after the compiled function and hand its result in as an argument; what "
     "does not change from call to call can be computed once, when the module is made.",
+    fix_class="exact",
 )
-OPAQUE = Rewrite(
+OPAQUE = Advice(
+    slug="make-it-an-operator-or-leave-it-out-on-purpose",
     title="make it an operator, or leave it out on purpose",
     why="torch cannot look into {what}. If it computes on tensors, wrap it with torch.library.custom_op and register_fake, or, if all "
     "it does is call torch, mark it with torch.compiler.allow_in_graph. Otherwise put it under torch.compiler.disable at a place "
     "where a break costs little: at the start or end of the function.",
+    fix_class="exact",
 )
 SYSTEM = (
     "os.",
@@ -67,7 +77,7 @@ BUILTINS = frozenset(
 
 
 @advises("gb0007", "gb0156", "gb0147", "gb0059")
-def clock(site: Site) -> list[Rewrite]:
+def clock(site: Site) -> list[Advice]:
     """Readings of clocks, left out where they only end in output to people."""
     statement = site.statement
     reads = [call for call in site.calls if site.full_name(call.func) in CLOCKS and not call.args]
@@ -90,7 +100,7 @@ def clock(site: Site) -> list[Rewrite]:
 @advises(
     "gb0007", "gb0008", "gb0009", "gb0059", "gb0088", "gb0142", "gb0147", "gb0148", "gb0156", "gb0177", rank=2
 )
-def call_that_is_not_traced(site: Site) -> list[Rewrite]:
+def call_that_is_not_traced(site: Site) -> list[Advice]:
     """Files, the operating system, other code that is not Python."""
     names = [site.full_name(call.func) for call in site.calls]
     if any(name in CLOCKS for name in names):
@@ -107,8 +117,8 @@ def call_that_is_not_traced(site: Site) -> list[Rewrite]:
     )
 
 
-def _about(words: Rewrite, what: str) -> Rewrite:
-    return Rewrite(title=words.title, why=words.why.format(what=what))
+def _about(words: Advice, what: str) -> Advice:
+    return msgspec.structs.replace(words, why=words.why.format(what=what))
 
 
 def _has_own_kind(site: Site, names: list[str]) -> bool:

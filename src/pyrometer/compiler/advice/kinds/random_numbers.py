@@ -6,39 +6,43 @@ import ast
 
 import msgspec
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.expressions import bracketed, is_number
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.kinds.branches import decided
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
 UNIFORM = frozenset(
     {"random.random", "numpy.random.rand", "numpy.random.random", "numpy.random.random_sample"}
 )
 NORMAL = frozenset({"random.gauss", "random.normalvariate", "numpy.random.normal"})
 BETWEEN = frozenset({"random.uniform", "numpy.random.uniform"})
-WORDS = Rewrite(
+WORDS = Advice(
+    slug="draw-with-torch",
     title="draw with torch",
     why="Draws from Python or NumPy are made outside the graph. Draw with torch (torch.rand, torch.randn, torch.randint, "
     "torch.randperm), whose state compiled code keeps, or draw before the compiled function is called and hand the value in. "
     "The stream of numbers is another one.",
-    exactness="semantic",
+    fix_class="semantic",
 )
-SEED = Rewrite(
+SEED = Advice(
+    slug="seed-outside",
     title="seed outside",
     why="Seeding changes the state of a generator, which no graph does. Seed before the compiled function is called.",
+    fix_class="exact",
 )
-ABOUT = Rewrite(
+ABOUT = Advice(
+    slug="draw-with-torch",
     title="draw with torch",
     why="The number is drawn outside the graph. Drawn with torch it stays in: a tensor of one element, which does in the "
     "arithmetic that follows. The stream of numbers is another one, and follows torch.manual_seed.",
-    exactness="semantic",
+    fix_class="semantic",
 )
 
 
 @advises("gb0007", "gb0008", "gb0033", "gb0124", "gb0156", "gb0297", "gb0298", "gb0147", "gb0117")
-def random_number(site: Site) -> list[Rewrite]:
+def random_number(site: Site) -> list[Advice]:
     """`torch.rand` and its like, where arithmetic or a decision follows."""
     statement = site.statement
     draws = [node for node in site.calls if _is_draw(site, node)]
@@ -58,7 +62,7 @@ def random_number(site: Site) -> list[Rewrite]:
 
 
 @advises("gb0007", "gb0008", "gb7650", "gb0363")
-def seeding(site: Site) -> list[Rewrite]:
+def seeding(site: Site) -> list[Advice]:
     """Seeds and generators belong outside."""
     names = {site.full_name(call.func) for call in site.calls} | {
         call.func.attr for call in site.calls if isinstance(call.func, ast.Attribute)
@@ -90,7 +94,7 @@ def _draw(site: Site, call: ast.Call) -> str:
     return ""
 
 
-def _chance(site: Site, statement: ast.If) -> list[Rewrite]:
+def _chance(site: Site, statement: ast.If) -> list[Advice]:
     """`if random.random() < p:` as a choice in the graph."""
     match statement.test:
         case ast.Compare(
@@ -104,4 +108,4 @@ def _chance(site: Site, statement: ast.If) -> list[Rewrite]:
     test = ast.unparse(statement.test).replace(ast.unparse(draw), text, 1)
     condition = test if is_number(bound) else f"({test}).reshape(())"
     found = decided(site, statement, condition)
-    return [msgspec.structs.replace(ABOUT, before=each.before, after=each.after) for each in found]
+    return [msgspec.structs.replace(ABOUT, replaces=each.replaces, rewrite=each.rewrite) for each in found]

@@ -5,43 +5,48 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.expressions import bracketed, is_number, is_reduction
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
 DTYPES = {"int": ".long()", "float": ".double()"}
 """What brings a tensor to what the conversion would give; `.long()` cuts towards zero, as `int` does."""
 
-SETTING = Rewrite(
+SETTING = Advice(
+    slug="let-numbers-into-the-graph",
     title="let numbers into the graph",
     why="With this setting `.item()` becomes part of the graph, for any value: all that becomes of the number here is arithmetic "
     "with tensors, an index of a tensor, or a result.",
-    setting="torch._dynamo.config.capture_scalar_outputs = True",
+    rewrite="torch._dynamo.config.capture_scalar_outputs = True",
+    fix_class="exact",
 )
-LIST = Rewrite(
+LIST = Advice(
+    slug="keep-the-list-as-a-tensor",
     title="keep the list as a tensor",
     why="Every element becomes a Python number, which needs the tensor's values. Index the tensor, or iterate over "
     "`x.unbind()`, which gives tensors of one element.",
-    exactness="tolerance",
+    fix_class="tolerance",
 )
 
-KEPT = Rewrite(
+KEPT = Advice(
+    slug="keep-it-as-a-tensor",
     title="keep it as a tensor",
     why="The number is only used in arithmetic with tensors, and a tensor of one element does there as well. Detached, as a number "
     "would be; arithmetic among such numbers now rounds as tensors do.",
-    exactness="tolerance",
+    fix_class="tolerance",
 )
-UNBOUND = Rewrite(
+UNBOUND = Advice(
+    slug="iterate-over-the-tensor",
     title="iterate over the tensor",
     why="The elements are only used in arithmetic with tensors, and tensors of one element do there as well.",
-    exactness="tolerance",
+    fix_class="tolerance",
 )
 
 
 @advises("gb0124")
-def number_from_tensor(site: Site) -> list[Rewrite]:
+def number_from_tensor(site: Site) -> list[Advice]:
     """Keep it a tensor of one element where only arithmetic follows; let the number into the graph where it may be any there."""
     statement = site.statement
     edits = _edits(site) if statement is not None and not isinstance(statement, ast.If | ast.While) else []
@@ -50,7 +55,7 @@ def number_from_tensor(site: Site) -> list[Rewrite]:
 
 
 @advises("gb0033", "gb0109", "gb0124")
-def list_from_tensor(site: Site) -> list[Rewrite]:
+def list_from_tensor(site: Site) -> list[Advice]:
     """`for v in x.tolist()` over tensors instead."""
     statement = site.statement
     calls = [
@@ -59,7 +64,7 @@ def list_from_tensor(site: Site) -> list[Rewrite]:
     if statement is None or len(calls) != 1:
         return []
     call = calls[0]
-    found: list[Rewrite] = []
+    found: list[Advice] = []
     if isinstance(statement, ast.For) and statement.iter is call and isinstance(statement.target, ast.Name):
         flow = Flow(site)
         if all(flow.absorbed(load) for load in flow.loads(statement.target.id)) and isinstance(

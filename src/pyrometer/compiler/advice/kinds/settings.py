@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
 SETTINGS = {
     "gb0014": (
@@ -27,9 +27,15 @@ SETTINGS = {
 
 
 @advises(*SETTINGS)
-def switched_off(site: Site) -> list[Rewrite]:
+def switched_off(site: Site) -> list[Advice]:
     """The setting, where this torch has it."""
     title, why, name = SETTINGS[str(site.found.id)]
     return [
-        Rewrite(title=title, why=why, setting=f"torch._dynamo.config.{name} = True", exactness="tolerance")
+        Advice(
+            slug=name.replace("_", "-"),
+            title=title,
+            why=why,
+            rewrite=f"torch._dynamo.config.{name} = True",
+            fix_class="tolerance",
+        )
     ]

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import ast
 
+from pyrometer.advice import Advice
 from pyrometer.compiler.advice.expressions import elementwise, operation
 from pyrometer.compiler.advice.flow import Flow
 from pyrometer.compiler.advice.registry import advises
 from pyrometer.compiler.advice.site import Site
-from pyrometer.compiler.breaks.record import Rewrite
 
-SETTING = Rewrite(
+SETTING = Advice(
+    slug="let-open-sizes-into-the-graph",
     title="let open sizes into the graph",
     why="With this setting the size becomes a symbol, and the graph goes on.",
-    setting="torch._dynamo.config.capture_dynamic_output_shape_ops = True",
+    rewrite="torch._dynamo.config.capture_dynamic_output_shape_ops = True",
+    fix_class="exact",
 )
-WORDS = Rewrite(
+WORDS = Advice(
+    slug="keep-the-full-size",
     title="keep the full size",
     why="The size of the result depends on values. Keep the full size and a mask: `torch.where(mask, x, neutral)` before a "
     "reduction, or `torch.nonzero_static(mask, size=n)` with a size that is always enough.",
-    exactness="tolerance",
+    fix_class="tolerance",
 )
-ABOUT = Rewrite(
+ABOUT = Advice(
+    slug="reduce-the-full-tensor-behind-a-mask",
     title="reduce the full tensor behind a mask",
     why="The masked tensor is only reduced: elements outside the mask count as zero instead, and the size stays. The sum may round "
     "differently.",
-    exactness="tolerance",
+    fix_class="tolerance",
 )
 SINGLE = {"sum": "{where}.sum()", "mean": "{where}.sum() / {count}"}
 
 
 @advises("gb0036", "gb0037", "gb0038", "gb0246")
-def size_from_values(site: Site) -> list[Rewrite]:
+def size_from_values(site: Site) -> list[Advice]:
     """Reductions of masked tensors as reductions of the full tensor; otherwise an open size."""
     found = _reduced(site)
     settings = [] if site.found.id == "gb0246" or _decides(site) else [SETTING]
@@ -51,7 +55,7 @@ def _decides(site: Site) -> bool:
     return any(isinstance(part, ast.Name) and part.id in names for test in tests for part in ast.walk(test))
 
 
-def _reduced(site: Site) -> list[Rewrite]:
+def _reduced(site: Site) -> list[Advice]:
     """Every `x[mask].sum()` and its like in the statement."""
     statement = site.statement
     if statement is None or site.torch is None or isinstance(statement, ast.If | ast.While | ast.For):

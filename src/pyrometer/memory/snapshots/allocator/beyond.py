@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from pyrometer.advice import Advice
-from pyrometer.memory.snapshots.allocator.evidence import Evidence
+from pyrometer.memory.snapshots.allocator.device import RecordedDevice
 from pyrometer.quantity import counted, format_bytes, format_percent
 
 
-def beyond_settings(evidence: Evidence) -> list[Advice]:
+def beyond_settings(device: RecordedDevice) -> list[Advice]:
     """What no setting of the allocator changes."""
-    found = [_limited(evidence), _other_process(evidence), _pending(evidence), _simply_full(evidence)]
+    found = [_limited(device), _other_process(device), _pending(device), _simply_full(device)]
     return [advice for advice in found if advice is not None]
 
 
-def _limited(evidence: Evidence) -> Advice | None:
+def _limited(device: RecordedDevice) -> Advice | None:
     """The device had enough left, so that a limit must have been in the way."""
-    for failed in evidence.report.oom:
+    for failed in device.report.oom:
         if failed.device_free_bytes >= failed.request_bytes:
             capacity = failed.reserved_bytes + failed.device_free_bytes
-            fits = evidence.try_script(evidence.script, capacity).fits
+            fits = device.try_script(device.script, capacity).fits
             return Advice(
                 slug="per-process-fraction",
                 fix_class="exact",
@@ -31,10 +31,10 @@ def _limited(evidence: Evidence) -> Advice | None:
     return None
 
 
-def _other_process(evidence: Evidence) -> Advice | None:
+def _other_process(device: RecordedDevice) -> Advice | None:
     """Memory of the device that is neither ours nor free."""
-    total = evidence.device_total_bytes
-    for failed in evidence.report.oom:
+    total = device.device_total_bytes
+    for failed in device.report.oom:
         taken = total - failed.reserved_bytes - failed.device_free_bytes if total else 0
         if total and taken > max(1 << 30, 0.05 * total):
             return Advice(
@@ -50,8 +50,8 @@ def _other_process(evidence: Evidence) -> Advice | None:
     return None
 
 
-def _pending(evidence: Evidence) -> Advice | None:
-    for one in evidence.instants:
+def _pending(device: RecordedDevice) -> Advice | None:
+    for one in device.instants:
         if one.reserved_bytes and one.pending_free_bytes > 0.1 * one.reserved_bytes:
             return Advice(
                 slug="pending-free",
@@ -65,9 +65,9 @@ def _pending(evidence: Evidence) -> Advice | None:
     return None
 
 
-def _simply_full(evidence: Evidence) -> Advice | None:
+def _simply_full(device: RecordedDevice) -> Advice | None:
     """Out of memory, and hardly any of it was wasted."""
-    for failed, one in zip(evidence.report.oom, evidence.report.fragmentation.at_oom, strict=True):
+    for failed, one in zip(device.report.oom, device.report.fragmentation.at_oom, strict=True):
         used = one.allocated_bytes + one.pending_free_bytes
         if failed.device_free_bytes < failed.request_bytes and used >= 0.9 * one.reserved_bytes > 0:
             share = format_percent(used / one.reserved_bytes, 2)

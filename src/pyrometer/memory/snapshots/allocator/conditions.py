@@ -1,10 +1,10 @@
-"""When a change of the allocator's settings is called for: each condition gives the evidence in words, or `None`."""
+"""When a change of the allocator's settings is called for: each condition gives the figures in words, or `None`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from pyrometer.memory.snapshots.allocator.evidence import Evidence
+from pyrometer.memory.snapshots.allocator.device import RecordedDevice
 from pyrometer.memory.snapshots.allocator.sizes import SMALL_LIMIT
 from pyrometer.quantity import counted, format_bytes, format_percent
 
@@ -16,15 +16,15 @@ _STORM = 3
 _EMPTY_OFTEN = 3
 
 
-def fragmented(evidence: Evidence) -> str | None:
+def fragmented(device: RecordedDevice) -> str | None:
     """Free memory that cannot be used or returned, at an instant that matters."""
-    for failed in evidence.report.oom:
+    for failed in device.report.oom:
         if failed.usable_free_bytes >= failed.request_bytes > failed.largest_free_bytes:
             return failed.sentence
-    never = evidence.never_needed_bytes
-    if never <= _NEVER_NEEDED * evidence.report.peak_reserved_bytes:
+    never = device.never_needed_bytes
+    if never <= _NEVER_NEEDED * device.report.peak_reserved_bytes:
         return None
-    for one in evidence.instants:
+    for one in device.instants:
         share = one.inactive_split_bytes / one.reserved_bytes if one.reserved_bytes else 0.0
         if share > _SPLIT_SHARE:
             return (
@@ -35,32 +35,32 @@ def fragmented(evidence: Evidence) -> str | None:
     return None
 
 
-def wasteful(evidence: Evidence) -> str | None:
+def wasteful(device: RecordedDevice) -> str | None:
     """Much more was reserved than was ever in use."""
-    never, peak = evidence.never_needed_bytes, evidence.report.peak_reserved_bytes
-    failed = [one for one in evidence.report.oom if one.allocator_free_bytes >= one.request_bytes]
+    never, peak = device.never_needed_bytes, device.report.peak_reserved_bytes
+    failed = [one for one in device.report.oom if one.allocator_free_bytes >= one.request_bytes]
     if failed:
         return failed[0].sentence
     if never <= _NEVER_NEEDED * peak:
         return None
     return (
-        f"{format_bytes(peak)} were reserved, though never more than {format_bytes(evidence.report.peak_bytes)} were in "
+        f"{format_bytes(peak)} were reserved, though never more than {format_bytes(device.report.peak_bytes)} were in "
         "use at one time"
     )
 
 
-def many_sizes(evidence: Evidence) -> str | None:
+def many_sizes(device: RecordedDevice) -> str | None:
     """Requests of ever other sizes, so that freed blocks rarely fit."""
-    waste = wasteful(evidence)
-    large = np.unique(evidence.lifetimes.size[evidence.lifetimes.size > SMALL_LIMIT])
+    waste = wasteful(device)
+    large = np.unique(device.lifetimes.size[device.lifetimes.size > SMALL_LIMIT])
     if waste is None or len(large) < _MANY_SIZES:
         return None
     return f"large blocks of {len(large)} sizes were asked for; {waste}"
 
 
-def flush_storm(evidence: Evidence) -> str | None:
+def flush_storm(device: RecordedDevice) -> str | None:
     """The device refused again and again."""
-    retries = [one for one in evidence.releases if one.reason == "retry"]
+    retries = [one for one in device.releases if one.reason == "retry"]
     if len(retries) < _STORM:
         return None
     mean = sum(one.num_bytes for one in retries) / len(retries)
@@ -70,9 +70,9 @@ def flush_storm(evidence: Evidence) -> str | None:
     )
 
 
-def empties_often(evidence: Evidence) -> str | None:
+def empties_often(device: RecordedDevice) -> str | None:
     """The program empties the cache again and again."""
-    asked = [one for one in evidence.releases if one.reason == "empty_cache"]
+    asked = [one for one in device.releases if one.reason == "empty_cache"]
     if len(asked) < _EMPTY_OFTEN:
         return None
     total = sum(one.num_bytes for one in asked)
@@ -81,10 +81,10 @@ def empties_often(evidence: Evidence) -> str | None:
     )
 
 
-def rounded_much(evidence: Evidence) -> str | None:
+def rounded_much(device: RecordedDevice) -> str | None:
     """Rounding to powers of two costs much."""
-    peak = evidence.report.fragmentation.at_peak
-    if peak is None or not any(evidence.settings.roundup_power2_divisions):
+    peak = device.report.fragmentation.at_peak
+    if peak is None or not any(device.settings.roundup_power2_divisions):
         return None
     share = peak.rounding_bytes / peak.allocated_bytes if peak.allocated_bytes else 0.0
     return f"rounding adds {format_percent(share, 2)} at the peak" if share > _ROUNDING_SHARE else None

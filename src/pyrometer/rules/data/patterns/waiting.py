@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyrometer.advice import Cost, Gain
+from pyrometer.evidence.data_share import DataShare, measured_share, watched_share
 from pyrometer.place import Place
 from pyrometer.quantity import counted
 from pyrometer.rules.data.patterns.loaders import loader_calls
-from pyrometer.rules.data.patterns.shares import DataShare, measured_share, watched_share
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.from_advice import advice_finding, given_advice
 from pyrometer.rules.untraced import phase_share

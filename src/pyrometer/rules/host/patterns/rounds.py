@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from pyrometer.rules.joining import Spot
+    from pyrometer.rules.joining import Located
     from pyrometer.trace.reporting.rank_report import RankReport
     from pyrometer.trace.reporting.totals import TreeNode
 
@@ -41,7 +41,7 @@ class Rounds(NamedTuple):
     """Of that in short calls, less the time for moving the elements."""
 
 
-def rounds_of(trace: RankReport, where: Spot, function: str | None) -> Rounds | None:
+def rounds_of(trace: RankReport, where: Located, function: str | None) -> Rounds | None:
     """The rounds of the loop in the function at a spot; null where the tree shows none."""
     children = _children(trace)
     roots = frames_of(trace, where, function)
@@ -61,7 +61,7 @@ def rounds_of(trace: RankReport, where: Spot, function: str | None) -> Rounds | 
     )
 
 
-def reading_ns(trace: RankReport, where: Spot, function: str | None, *, reads: int) -> int:
+def reading_ns(trace: RankReport, where: Located, function: str | None, *, reads: int) -> int:
     """What a function does only to read the elements of tensors one by one, with the reads and its own Python.
 
     It goes with the reads: cutting tensors into their elements, and every short call that is made as often as they are.
@@ -88,7 +88,7 @@ def reading_ns(trace: RankReport, where: Spot, function: str | None, *, reads: i
     return spent
 
 
-def frames_of(trace: RankReport, where: Spot, function: str | None) -> list[TreeNode]:
+def frames_of(trace: RankReport, where: Located, function: str | None) -> list[TreeNode]:
     """The nodes of a function of the program in the call tree, one per way in which it is reached."""
     name = f"{where.file}({where.line}): {function}"
     return [node for node in trace.call_tree if node.kind == "python_function" and node.name == name]

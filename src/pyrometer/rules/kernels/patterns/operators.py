@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrometer.advice import Cost
 from pyrometer.place import Place
-from pyrometer.rules.joining import Spot, function_at
+from pyrometer.rules.joining import Located, function_at
 from pyrometer.rules.places import place_of
 from pyrometer.source.index import last_name
 from pyrometer.source.words import words
@@ -155,9 +155,9 @@ def place_of_point(case: Case, point: RoofPoint) -> Place:
     return place_of(case, point, line=_calling_line(case, point, op.rpartition("::")[2].strip("_")), op=op)
 
 
-def _calling_line(case: Case, spot: Spot, name: str) -> int | None:
+def _calling_line(case: Case, where: Located, name: str) -> int | None:
     """The line of the only call of that name in a function."""
-    found = function_at(spot, case.modules)
+    found = function_at(where, case.modules)
     if found is None:
         return None
     lines = [

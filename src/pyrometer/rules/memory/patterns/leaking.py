@@ -60,7 +60,7 @@ def leak_finding(
             "made_at": f"{site.file}:{site.line}" if site.file else None,
             "chain": site.chain,
         },
-        links=[f"/memory_profile/leak/sites/{number}"],
+        links=[f"/memory/leak/sites/{number}"],
         cost=Cost(bytes=round(site.bytes_per_step), method="live tensor bytes that stay with each step"),
         confidence="high" if site.kind in ("leak", "cache") else "medium",
         advice=advice,

@@ -132,7 +132,7 @@ def of_peak(
     least = case.limit(rule, "min_saving") * memory.peak_bytes
     chosen = [
         given
-        for given in given_advice(case.memory, "/memory_profile", *faults, *(remedies if dominates else ()))
+        for given in given_advice(case.memory, "/memory", *faults, *(remedies if dominates else ()))
         if given.advice.saves_bytes >= least
     ]
     if chosen:
@@ -162,7 +162,7 @@ def _finding(rule: Rule, case: Case, held: Held, chosen: list[Given], *, dominat
                 f"{given.advice.slug}: {format_bytes(given.advice.saves_bytes)}" for given in chosen
             ],
         },
-        links=[*(f"/memory_profile/ledger_bytes/{name}" for name in GROUPS[held.group]), best.link],
+        links=[*(f"/memory/ledger_bytes/{name}" for name in GROUPS[held.group]), best.link],
         cost=Cost(bytes=held.bytes, method="held at the recorded peak"),
         confidence="high" if best.advice.gain and best.advice.gain.measured else "medium",
         resource=f"peak:{held.group.replace(' ', '-')}",

@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyrometer.numerics.report import NonFinite, Spot
+    from pyrometer.numerics.report import NonFinite
+    from pyrometer.place import Place
 
 NOT_FINITE = {"nan": "NaN", "inf": "infinite"}
 
 
-def cause(found: NonFinite) -> Spot:
+def cause(found: NonFinite) -> Place:
     """Where a value that is not finite began: at the infinity that a NaN was made of, else where it arose itself."""
     return found.overflow if found.overflow is not None else found.origin
 
 
-def spoken(spot: Spot) -> str:
+def spoken(spot: Place) -> str:
     """A place in a sentence: the operator, and the line or else the module.
 
-    >>> from pyrometer.numerics.report import Spot
-    >>> spoken(Spot(op="aten::exp", file="src/model.py", line=12)), spoken(Spot(op="aten::addmm", module="head"))
+    >>> from pyrometer.place import Place
+    >>> spoken(Place(op="aten::exp", file="src/model.py", line=12)), spoken(Place(op="aten::addmm", module="head"))
     ('aten::exp (model.py:12)', 'aten::addmm in module head')
     """
     name = spot.op or "an operator"
@@ -31,7 +32,8 @@ def spoken(spot: Spot) -> str:
 def story(found: NonFinite) -> str:
     """How a value came to be not finite, in a clause.
 
-    >>> from pyrometer.numerics.report import NonFinite, Spot
+    >>> from pyrometer.place import Place
+    >>> from pyrometer.numerics.report import NonFinite
     >>> story(NonFinite(step=0, kind="nan", seen_in=None, in_result=True, source="input", source_name="0"))
     'input 0 holds it already'
     """
@@ -42,7 +44,7 @@ def story(found: NonFinite) -> str:
     return f"it arises in {spoken(found.origin)}"
 
 
-def cure(spot: Spot) -> str:
+def cure(spot: Place) -> str:
     """What usually mends an operator that gives NaN or infinity."""
     op = (spot.op or "").removeprefix("aten::")
     name, _, node = op.partition(" of ")

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from pyrometer.checkup.options import CheckOptions
-from pyrometer.checkup.script import check_script
-from pyrometer.checkup.workload import check_workload
+from pyrometer.evidence.observe import observe
+from pyrometer.evidence.options import ObserveOptions
+from pyrometer.evidence.script import observe_script
 from pyrometer.workload.inference import Inference
 
 pytestmark = pytest.mark.measuring
@@ -50,8 +50,8 @@ class Branching(nn.Module):
 
 
 def checked(model, **options):
-    asked = CheckOptions(budget_s=3.0, confidence=0.95, **options)
-    return check_workload(Inference(model, torch.randn(4, 8)), "work", asked)
+    asked = ObserveOptions(budget_s=3.0, confidence=0.95, **options)
+    return observe(Inference(model, torch.randn(4, 8)), "work", asked).evidence
 
 
 def test_a_program_that_compiles_has_a_chapter_about_it():
@@ -77,9 +77,10 @@ def test_compiling_is_tried_when_asked_for():
 def test_a_script_says_what_it_compiled(tmp_path):
     path = tmp_path / "train.py"
     path.write_text(SCRIPT)
-    found = check_script([str(path)], CheckOptions(confidence=0.95))
+    found = observe_script([str(path)], ObserveOptions(confidence=0.95)).evidence
     assert found.script.exit_code == 0
     assert [one.line for one in found.compiled.breaks] == [12]
     assert found.compiled.recompiles[0].changed_inputs[0].kind == "size"
     (tmp_path / "plain.py").write_text(SCRIPT.replace('torch.compile(Net(), backend="aot_eager")', "Net()"))
-    assert check_script([str(tmp_path / "plain.py")], CheckOptions(confidence=0.95)).compiled is None
+    plain = observe_script([str(tmp_path / "plain.py")], ObserveOptions(confidence=0.95)).evidence
+    assert plain.compiled is None

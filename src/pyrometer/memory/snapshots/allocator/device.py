@@ -1,4 +1,4 @@
-"""What the allocator's rules look at, and how a change is tried out."""
+"""What the allocator's levers look at, and how a change is tried out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRUSTED_ERROR = 0.1
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RecordedDevice:
     """One device, with its allocations ready to be played again."""
 
     report: DeviceReport
@@ -85,9 +85,9 @@ def simulate(
     )
 
 
-def proof(evidence: Evidence) -> str:
+def proof(device: RecordedDevice) -> str:
     """How the figures for other settings were obtained."""
-    simulation = evidence.simulation
+    simulation = device.simulation
     return (
         f"predicted: {counted(simulation.events, 'recorded call')} played in a simulated allocator, which repeats the "
         f"recorded peak of reserved bytes within {format_percent(abs(simulation.error), 2)}"

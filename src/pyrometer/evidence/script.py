@@ -1,4 +1,4 @@
-"""Checking a script: run as it is, its steps brought to the same records as a workload's."""
+"""Observing a script: run as it is, its steps brought to the same records as a workload's."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ import shlex
 from pathlib import Path
 from typing import TypeAlias
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from pyrometer.bench.measurement import MemoryUse, PhaseTime
+from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime
 from pyrometer.bench.memory import memory_use
 from pyrometer.bench.phasing import REST, split
 from pyrometer.bench.quality import Circumstances
 from pyrometer.bench.summary import Observation, summarise
 from pyrometer.bench.warmup import steady_start
-from pyrometer.checkup.checkup import Checkup
-from pyrometer.checkup.compile import compiled_by_script
-from pyrometer.checkup.explaining import explained
-from pyrometer.checkup.options import CheckOptions
-from pyrometer.checkup.trace import OPTIONS, traced_fields
 from pyrometer.compiler.inspection.script import trace_folder
+from pyrometer.evidence.evidence import Evidence
+from pyrometer.evidence.observed import Observed
+from pyrometer.evidence.observers.compilation import compiled_by_script
+from pyrometer.evidence.observers.trace import OPTIONS, with_trace
+from pyrometer.evidence.options import ObserveOptions
 from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.environment import read_environment
@@ -35,18 +34,7 @@ SCRIPT_STEPS = 3
 """Steps of a script to trace: enough for a median, and few enough to leave the rest to be timed."""
 
 
-def check_script(argv: list[str], options: CheckOptions) -> Checkup:
-    """Run a script unchanged, observe it, trace a few steps as they come by, and explain what was seen.
-
-    Steps under the profiler, and those beside them that it disturbs, are left out of all timing.
-
-    Raises:
-        TargetError: the script cannot be read.
-    """
-    return explained(observe_script(argv, options), options)
-
-
-def observe_script(argv: list[str], options: CheckOptions) -> Checkup:
+def observe_script(argv: list[str], options: ObserveOptions) -> Observed:
     """Run a script unchanged, trace a few steps as they come by, and bring all to a workload's records.
 
     Steps under the profiler, and those beside them that it disturbs, are left out of all timing.
@@ -59,7 +47,33 @@ def observe_script(argv: list[str], options: CheckOptions) -> Checkup:
             traced = trace_script(argv, steps=SCRIPT_STEPS, options=OPTIONS, environment=folder.environment)
         compiled = compiled_by_script(traced.observed, folder)
     observed = traced.observed
-    outcome = ScriptOutcome(
+    measurement = None
+    if observed.step_ns:
+        timed = script_observation(observed, Path(argv[0]).name)
+        timed.conditions = probe.conditions
+        measurement = summarise(timed, options.confidence)
+    evidence = Evidence(
+        target=shlex.join(argv),
+        environment=read_environment(),
+        measurement=measurement,
+        script=outcome_of(observed),
+        compiled=compiled,
+        notes=_ended_early(observed, measurement),
+    )
+    seen = Observed(evidence=evidence)
+    return seen if traced.trace is None else with_trace(seen, traced.trace, options.peaks_folder)
+
+
+def _ended_early(observed: ObservedScript, measurement: Measurement | None) -> list[str]:
+    """What ended the script before its time, unless the measurement says so itself: all else is about the steps before."""
+    if not observed.exit_code or (measurement is not None and measurement.failure is not None):
+        return []
+    return [f"the script ended with exit status {observed.exit_code}"]
+
+
+def outcome_of(observed: ObservedScript) -> ScriptOutcome:
+    """How an observed script ended."""
+    return ScriptOutcome(
         argv=observed.argv,
         exit_code=observed.exit_code,
         wall_s=observed.wall_s,
@@ -70,24 +84,6 @@ def observe_script(argv: list[str], options: CheckOptions) -> Checkup:
         overhead_share=observed.overhead_share,
         notes=observed.notes,
     )
-    measurement = None
-    if observed.step_ns:
-        seen = script_observation(observed, Path(argv[0]).name)
-        seen.conditions = probe.conditions
-        measurement = summarise(seen, options.confidence)
-    environment = read_environment()
-    checkup = Checkup(
-        target=shlex.join(argv),
-        measurement=measurement,
-        phases=measurement.phases if measurement else [],
-        memory=measurement.memory if measurement else None,
-        environment=environment,
-        script=outcome,
-        compiled=compiled,
-    )
-    if traced.trace is None:
-        return checkup
-    return msgspec.structs.replace(checkup, **traced_fields(traced.trace, environment, options))
 
 
 def script_observation(observed: ObservedScript, name: str) -> Observation:

@@ -9,10 +9,8 @@ from pathlib import Path
 import msgspec
 
 from pyrometer.bench.measure import DEFAULT_BUDGET_S, Progress
-from pyrometer.checkup.checkup import Checkup
-from pyrometer.checkup.explaining import evidence_of, failed
-from pyrometer.checkup.observe import observe
-from pyrometer.checkup.options import CheckOptions
+from pyrometer.evidence.observe import observe
+from pyrometer.evidence.options import ObserveOptions, silent
 from pyrometer.quantity import Seconds
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.explain import explain
@@ -43,18 +41,11 @@ def diagnose(
     Raises:
         UserProgramError: the very first step raised.
     """
-    settings = rules or RuleSettings()
     entries = _caller() if sources is None else tuple(Path(path) for path in sources)
-    options = CheckOptions(budget_s=budget_s, entries=entries, rules=settings)
-    return diagnose_checkup(observe(work, work.name, options, progress), options)
-
-
-def diagnose_checkup(found: Checkup, options: CheckOptions) -> Diagnosis:
-    """Explain what was observed, and answer the checklist."""
-    diagnosis = explain(evidence_of(found), options.entries, options.rules, with_audit=True)
-    notes = [*failed(found), *found.notes, *diagnosis.notes]
-    answered = msgspec.structs.replace(diagnosis.audit, notes=notes) if diagnosis.audit is not None else None
-    return msgspec.structs.replace(diagnosis, audit=answered, notes=notes)
+    options = ObserveOptions(budget_s=budget_s, progress=progress or silent)
+    evidence = observe(work, work.name, options).evidence
+    diagnosis = explain(evidence, entries, rules, with_audit=True)
+    return msgspec.structs.replace(diagnosis, notes=[*evidence.notes, *diagnosis.notes])
 
 
 def _caller() -> tuple[Path, ...]:

@@ -13,8 +13,12 @@ from torch import nn
 import pyrometer as pm
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.memory import memory_use
-from pyrometer.bench.quality import Caveat
-from pyrometer.checkup.memory import FEWEST_STEPS, MOST_STEPS, leak_steps_of, profile_workload
+from pyrometer.bench.quality import CaveatCode, caveat
+from pyrometer.evidence.evidence import Evidence
+from pyrometer.evidence.observed import Observed
+from pyrometer.evidence.observers.memory import FEWEST_STEPS, MOST_STEPS, leak_steps_of
+from pyrometer.evidence.observers.memory import observe as observe_memory
+from pyrometer.evidence.options import ObserveOptions
 from pyrometer.rules.case import Case
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.registry import select
@@ -80,7 +84,7 @@ def test_growth_that_would_take_too_long_to_watch_is_told_with_the_budget_that_a
     )
     assert notes[0].endswith("allow them with --budget 96s")
     assert leak_steps_of(slow, 96.0) == (FEWEST_STEPS, [])
-    more = Caveat(code="few_samples", message="few", hint="run `pyrometer check a.py:b --budget 170s`")
+    more = caveat(CaveatCode("few_samples"), "few", "run `pyrometer check a.py:b --budget 170s`", 170.0)
     _, notes = leak_steps_of(msgspec.structs.replace(slow, warnings=[more]), BUDGET_S)
     assert notes[0].endswith("allow them with --budget 170s")  # one figure, enough for both
     assert leak_steps_of(measured(1.0, 0), BUDGET_S) == (0, [])
@@ -88,10 +92,10 @@ def test_growth_that_would_take_too_long_to_watch_is_told_with_the_budget_that_a
 
 @pytest.mark.slow
 def test_a_model_that_keeps_its_outputs_is_an_error_also_where_its_steps_are_slow(measured: Measured) -> None:
-    profile, notes = profile_workload(leaking(), measured(0.05, 10**6), budget_s=BUDGET_S)
-    assert notes == []
-    assert profile is not None
-    (found,) = findings_of(Case(target="t", memory=profile), select(["PYR217"]))
+    before = Observed(evidence=Evidence(target="t", measurement=measured(0.05, 10**6)))
+    evidence = observe_memory(leaking(), before, ObserveOptions(budget_s=BUDGET_S)).evidence
+    assert evidence.notes == []
+    (found,) = findings_of(Case(target="t", memory=evidence.memory), select(["PYR217"]))
     assert found.severity == "error"
     assert "kept" in found.message
-    assert Path(found.where.file or "").name == "test_remembering.py"
+    assert Path(found.where.file or "").name == "test_memory.py"

@@ -1,4 +1,4 @@
-"""What a check says about torch.compile, where the program compiles something."""
+"""What torch.compile does with the program: by itself, or tried."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pyrometer.compiler.inspection.script import TraceFolder, report_script
 from pyrometer.compiler.log import CompileLog
 from pyrometer.compiler.report import CompileReport
 from pyrometer.errors import PyrometerError
-from pyrometer.quantity import Seconds
+from pyrometer.evidence.observed import Observed
+from pyrometer.evidence.options import ObserveOptions
 from pyrometer.workload.script.observed import ObservedScript
 from pyrometer.workload.workload import Workload
 
@@ -34,12 +35,16 @@ def compiled_by_script(observed: ObservedScript, folder: TraceFolder) -> Compile
     return in_short(found.report) if found.log.compile_ids() else None
 
 
-def try_compile(work: Workload, *, budget_s: Seconds) -> tuple[CompileReport | None, list[str]]:
-    """Compile a program that does not by itself, and compare; what prevents it is told."""
+def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed:
+    """Where it is asked for, compile a program that does not by itself, and compare."""
+    if not options.compiling or seen.evidence.compiled is not None:
+        return seen
+    options.progress(1.0, "trying torch.compile")
     try:
-        return in_short(inspect_compile(work, budget_s=BUDGET_SHARE * budget_s)), []
+        report = inspect_compile(work, budget_s=BUDGET_SHARE * options.budget_s)
     except PyrometerError as error:
-        return None, [f"torch.compile could not be tried: {error}"]
+        return seen.having(f"torch.compile could not be tried: {error}")
+    return seen.having(compiled=in_short(report))
 
 
 def in_short(report: CompileReport) -> CompileReport:

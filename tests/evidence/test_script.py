@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pyrometer.bench.summary import summarise
-from pyrometer.checkup.options import CheckOptions
-from pyrometer.checkup.script import check_script, script_observation
+from pyrometer.evidence.options import ObserveOptions
+from pyrometer.evidence.script import observe_script, script_observation
 from pyrometer.workload.script.observed import ObservedScript
 
 MS = 1_000_000
@@ -96,7 +96,7 @@ def test_a_growing_script_is_said_to_grow():
 def test_hints_for_a_script_do_not_speak_of_a_budget():
     m = summarise(script_observation(observed([500, 10, 11, 10, 11, 10]), "t"), 0.99)
     assert m.warnings
-    assert all("--budget" not in caveat.hint for caveat in m.warnings)
+    assert all("--budget" not in caveat.advice.title for caveat in m.warnings)
 
 
 def test_a_single_step_is_a_partial_result():
@@ -108,7 +108,7 @@ def test_a_single_step_is_a_partial_result():
 def test_a_script_that_never_steps_has_no_measurement(tmp_path):
     script = tmp_path / "quiet.py"
     script.write_text("print('nothing to see')\n")
-    checkup = check_script([str(script)], CheckOptions(confidence=0.99))
-    assert checkup.measurement is None
-    assert checkup.script.exit_code == 0
-    assert checkup.script.notes
+    evidence = observe_script([str(script)], ObserveOptions(confidence=0.99)).evidence
+    assert evidence.measurement is None
+    assert evidence.script.exit_code == 0
+    assert evidence.script.notes

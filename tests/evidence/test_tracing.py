@@ -15,12 +15,14 @@ import pytest
 import torch
 from torch import nn
 
-from pyrometer.checkup import trace as tracing
-from pyrometer.checkup.options import CheckOptions
-from pyrometer.checkup.script import check_script, script_observation
-from pyrometer.checkup.trace import MOST_STEPS, trace_workload, traced_fields
-from pyrometer.checkup.workload import check_workload
 from pyrometer.errors import InputError
+from pyrometer.evidence.evidence import Evidence
+from pyrometer.evidence.observe import observe
+from pyrometer.evidence.observed import Observed
+from pyrometer.evidence.observers import trace as tracing
+from pyrometer.evidence.observers.trace import MOST_STEPS
+from pyrometer.evidence.options import ObserveOptions
+from pyrometer.evidence.script import observe_script, script_observation
 from pyrometer.hardware.environment import read_environment
 from pyrometer.report.schema import schema_of
 from pyrometer.workload.call import Call
@@ -56,7 +58,7 @@ def raises_under_a_profiler() -> None:
 
 
 def test_a_check_of_a_workload_says_where_its_step_goes(small: Inference) -> None:
-    found = check_workload(small, "model.py:small", CheckOptions(budget_s=0.3, confidence=0.99))
+    found = observe(small, "model.py:small", ObserveOptions(budget_s=0.3)).evidence
     assert found.measurement is not None
     assert found.trace is not None
     assert 1 <= len(found.trace.steps) <= MOST_STEPS
@@ -78,7 +80,7 @@ def test_tracing_comes_after_all_timing(small: Inference, monkeypatch: pytest.Mo
         raise InputError("no room for a trace; free some and check again")
 
     monkeypatch.setattr(tracing, "record_trace", refuse)
-    found = check_workload(small, "model.py:small", CheckOptions(budget_s=0.3, confidence=0.99))
+    found = observe(small, "model.py:small", ObserveOptions(budget_s=0.3)).evidence
     assert found.measurement is not None
     assert found.measurement.failure is None
     assert (found.trace, found.trace_verdict, found.capture) == (None, None, None)
@@ -86,9 +88,7 @@ def test_tracing_comes_after_all_timing(small: Inference, monkeypatch: pytest.Mo
 
 
 def test_a_step_that_cannot_be_traced_is_still_measured() -> None:
-    found = check_workload(
-        Call(raises_under_a_profiler), "t.py:work", CheckOptions(budget_s=0.2, confidence=0.99)
-    )
+    found = observe(Call(raises_under_a_profiler), "t.py:work", ObserveOptions(budget_s=0.2)).evidence
     assert found.measurement is not None
     assert found.measurement.median_s == pytest.approx(1e-3, rel=2)
     assert found.trace is None
@@ -105,7 +105,7 @@ def test_a_failed_or_interrupted_measurement_is_not_traced() -> None:
             raise ValueError("bad batch")
         time.sleep(1e-3)
 
-    found = check_workload(Call(step), "t.py:work", CheckOptions(budget_s=2, confidence=0.99))
+    found = observe(Call(step), "t.py:work", ObserveOptions(budget_s=2)).evidence
     assert found.measurement is not None
     assert found.measurement.failure is not None
     assert found.trace is None
@@ -117,28 +117,17 @@ def test_a_failed_or_interrupted_measurement_is_not_traced() -> None:
     ("step_s", "budget_s", "steps"),
     [(1e-4, 10, MOST_STEPS), (1.0, 10, 1), (0.25, 10, 3), (0.0, 1, MOST_STEPS)],
 )
-def test_the_budget_says_how_many_steps(
-    small: Inference, monkeypatch: pytest.MonkeyPatch, step_s: float, budget_s: float, steps: int
-) -> None:
-    asked: dict[str, Any] = {}
-
-    def note(_: Any, **options: Any) -> None:
-        asked.update(options)
-
-    monkeypatch.setattr(tracing, "record_trace", note)
-    trace_workload(small, step_s=step_s, budget_s=budget_s)
-    assert asked["steps"] == steps
-    assert asked["options"].with_stack
+def test_the_budget_says_how_many_steps(step_s: float, budget_s: float, steps: int) -> None:
+    assert tracing.steps_within(budget_s, step_s) == steps
 
 
 def test_operators_are_put_against_this_machines_peaks(small: Inference, tmp_path: Path) -> None:
-    trace, notes = trace_workload(small, step_s=1e-4, budget_s=1)
-    assert notes == []
-    assert trace is not None
-    environment = read_environment()
-    fields = traced_fields(trace, environment, CheckOptions(peaks_folder=tmp_path))
-    assert fields["notes"] == []
-    matmul = next(point for point in fields["trace"].roofline if point.op == "aten::addmm")
+    blank = Observed(evidence=Evidence(target="t", environment=read_environment()))
+    seen = tracing.observe(small, blank, ObserveOptions(budget_s=1, peaks_folder=tmp_path))
+    assert seen.evidence.notes == []
+    assert seen.trace is not None
+    assert seen.evidence.trace is not None
+    matmul = next(point for point in seen.evidence.trace.roofline if point.op == "aten::addmm")
     assert matmul.share_of_roof is not None
     assert matmul.bound in {"compute", "memory", "overhead"}
     assert list(tmp_path.iterdir()), "peaks are kept for the next time"
@@ -166,7 +155,7 @@ def test_traced_steps_and_their_neighbours_do_not_count_as_timing() -> None:
 def test_a_check_of_a_script_says_where_its_step_goes(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
-    found = check_script([str(script)], CheckOptions(confidence=0.99))
+    found = observe_script([str(script)], ObserveOptions(confidence=0.99)).evidence
     assert found.script is not None
     assert found.script.exit_code == 0
     assert found.measurement is not None
@@ -209,9 +198,12 @@ def test_the_verb_prints_and_stores_the_trace(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("check"))
-    assert {"trace", "trace_verdict", "capture", "notes"} <= set(document)
-    assert sum(document["trace"]["breakdown_ns"].values()) == document["trace"]["span_ns"]
-    assert document["trace_verdict"]["sentence"]
+    assert {"trace", "trace_verdict", "capture", "notes"} <= set(document["evidence"])
+    assert (
+        sum(document["evidence"]["trace"]["breakdown_ns"].values())
+        == document["evidence"]["trace"]["span_ns"]
+    )
+    assert document["evidence"]["trace_verdict"]["sentence"]
     page = (tmp_path / document["report_path"]).read_text(encoding="utf-8")
     assert "Call tree" in page
     assert "aten::addmm" in page

@@ -1,14 +1,15 @@
-"""What a check adds to a measurement: a few steps traced on their own, after all timing is done."""
+"""Where the step goes: a few steps traced on their own, after all timing is done."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from pyrometer.checkup.options import CheckOptions
 from pyrometer.errors import InputError, PyrometerError
+from pyrometer.evidence.observed import Observed
+from pyrometer.evidence.options import ObserveOptions
 from pyrometer.hardware.environment import Environment
 from pyrometer.hardware.peak_cache import cached_peaks
 from pyrometer.hardware.peaks import Peaks
@@ -34,30 +35,39 @@ MOST_BYTES = 60_000_000
 PEAKS_BUDGET_S = 3.0
 
 
-def trace_workload(work: Workload, *, step_s: Seconds, budget_s: Seconds) -> tuple[Trace | None, list[str]]:
-    """Trace as many steps as the budget allows; what prevents it is told, since the measurement stands without."""
-    fitting = int(BUDGET_SHARE * budget_s / max(step_s * STEPS_BESIDE, 1e-9))
-    steps = max(1, min(MOST_STEPS, fitting))
+def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed:
+    """Trace as many steps as the budget allows."""
+    options.progress(1.0, "tracing a few steps")
     try:
-        return record_trace(work, steps=steps, warmup=1, options=OPTIONS, most_bytes=MOST_BYTES), []
+        trace = record_trace(
+            work,
+            steps=steps_within(options.budget_s, seen.evidence.step_s),
+            warmup=1,
+            options=OPTIONS,
+            most_bytes=MOST_BYTES,
+        )
     except PyrometerError as error:
-        return None, [f"no step could be traced: {error}"]
+        return seen.having(f"no step could be traced: {error}")
+    return with_trace(seen, trace, options.peaks_folder)
 
 
-def traced_fields(trace: Trace, environment: Environment, options: CheckOptions) -> dict[str, Any]:
-    """What a checkup says about a trace of one process, against the peaks of this machine."""
-    one = trace.ranks[0]
-    device = torch.device("cuda" if one.activity.has_device else "cpu")
-    peaks, why = peaks_of(device, environment, options.peaks_folder)
-    if options.on_trace is not None:
-        options.on_trace(trace, peaks)
-    report = report_rank(one, peaks=peaks)
-    return {
-        "trace": report,
-        "trace_verdict": judge(report),
-        "capture": trace.capture,
-        "notes": why,
-    }
+def steps_within(budget_s: Seconds, step_s: Seconds | None) -> int:
+    """How many steps to trace."""
+    fitting = int(BUDGET_SHARE * budget_s / max((step_s or 0.0) * STEPS_BESIDE, 1e-9))
+    return max(1, min(MOST_STEPS, fitting))
+
+
+def with_trace(seen: Observed, trace: Trace, peaks_folder: Path | None) -> Observed:
+    """With a trace of one process, put against the peaks of this machine."""
+    rank = trace.ranks[0]
+    peaks: Peaks | None = None
+    notes: list[str] = []
+    if seen.evidence.environment is not None:
+        device = torch.device("cuda" if rank.activity.has_device else "cpu")
+        peaks, notes = peaks_of(device, seen.evidence.environment, peaks_folder)
+    report = report_rank(rank, peaks=peaks)
+    drawn = replace(seen, trace=trace, peaks=peaks)
+    return drawn.having(*notes, trace=report, trace_verdict=judge(report), capture=trace.capture)
 
 
 def peaks_of(

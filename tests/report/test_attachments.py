@@ -1,4 +1,4 @@
-"""Exhibits: kept with a run, read again, and drawn by its page."""
+"""Attachments: kept with a run, read again, and drawn by its page."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 
 from pyrometer.errors import InputError
 from pyrometer.record import to_dict
-from pyrometer.report.attaching import earlier_runs, stored_exhibits
-from pyrometer.report.attachments import ARTIFACT, Exhibits, SourceText, pack, unpack
+from pyrometer.report.attaching import earlier_runs, stored_attachments
+from pyrometer.report.attachments import ARTIFACT, EARLIER_ARTIFACT, Attachments, SourceText, pack, unpack
 from pyrometer.report.html import page
 from pyrometer.store.run import new_run
 from pyrometer.store.store import Store
 
-KEPT = Exhibits(sources=[SourceText(file="train.py", first_line=3, lines=["loss.item()"])])
+KEPT = Attachments(sources=[SourceText(file="train.py", first_line=3, lines=["loss.item()"])])
 
 
-def stored(store, document, moment, exhibits=None, target="train.py:work"):
+def stored(store, document, moment, attachments=None, target="train.py:work", *, name=ARTIFACT):
     run = new_run(
         "check",
         target,
@@ -27,7 +27,7 @@ def stored(store, document, moment, exhibits=None, target="train.py:work"):
         commit=(None, None),
         now=moment,
     )
-    return store.save(run, {ARTIFACT: pack(exhibits)} if exhibits is not None else None)
+    return store.save(run, {name: pack(attachments)} if attachments is not None else None)
 
 
 @pytest.fixture
@@ -42,29 +42,36 @@ def moments():
     return [datetime(2026, 11, day, tzinfo=UTC) for day in range(1, 5)]
 
 
-def test_the_same_exhibits_give_the_same_bytes_and_come_back():
+def test_the_same_attachments_give_the_same_bytes_and_come_back():
     assert pack(KEPT) == pack(KEPT)
     assert unpack(pack(KEPT)) == KEPT
 
 
-def test_damaged_exhibits_are_one_clear_error():
+def test_damaged_attachments_are_one_clear_error():
     for content in (b"", b"not gzip", pack(KEPT)[:-9], pack(KEPT)[:30] + bytes(12) + pack(KEPT)[42:]):
         with pytest.raises(InputError, match="damaged"):
             unpack(content)
 
 
-def test_a_stored_run_has_its_exhibits_and_what_was_before_it(store, documents, moments):
+def test_a_stored_run_has_its_attachments_and_what_was_before_it(store, documents, moments):
     document = documents["steady"]
     first = stored(store, document, moments[0])
     run = stored(store, document, moments[1], KEPT)
     stored(store, document, moments[2])
-    found = stored_exhibits(store, run)
+    found = stored_attachments(store, run)
     assert found.sources == KEPT.sources
     assert [past.run_id for past in found.history] == [first.id, run.id]
 
 
+def test_attachments_are_found_by_their_earlier_name(store, documents, moments):
+    run = stored(store, documents["steady"], moments[0], KEPT, name=EARLIER_ARTIFACT)
+    assert stored_attachments(store, run).sources == KEPT.sources
+
+
 @pytest.mark.parametrize("damage", ["gone", "cut", "a folder"])
-def test_a_run_whose_exhibits_are_gone_or_damaged_has_a_page_that_says_so(store, documents, moments, damage):
+def test_a_run_whose_attachments_are_gone_or_damaged_has_a_page_that_says_so(
+    store, documents, moments, damage
+):
     run = stored(store, documents["steady"], moments[0], KEPT)
     path = store.artifact_path(run, ARTIFACT)
     content = path.read_bytes()
@@ -73,7 +80,7 @@ def test_a_run_whose_exhibits_are_gone_or_damaged_has_a_page_that_says_so(store,
         path.write_bytes(content[:-9])
     elif damage == "a folder":
         path.mkdir()
-    found = stored_exhibits(store, run)
+    found = stored_attachments(store, run)
     assert found.sources == []
     text = page(documents["steady"], found)
     assert "drawings of this run are missing" in text

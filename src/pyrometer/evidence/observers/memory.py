@@ -1,14 +1,14 @@
-"""What a check adds about memory: where the bytes go, and whether they stay."""
+"""Where the bytes go, and whether they stay."""
 
 from __future__ import annotations
 
 import math
-import re
 
 from pyrometer.bench.measurement import Measurement, MemoryUse
 from pyrometer.bench.reservations import GROWTH_BYTES
 from pyrometer.errors import PyrometerError
-from pyrometer.memory.profile import MemoryProfile
+from pyrometer.evidence.observed import Observed
+from pyrometer.evidence.options import ObserveOptions
 from pyrometer.memory.profiling import profile_memory
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.workload.workload import Workload
@@ -23,27 +23,27 @@ MOST_STEPS = 60
 FEWEST_STEPS = 24
 """Steps below which a leak cannot be told from warm-up: then none are watched."""
 
-BUDGET = re.compile(r"(?:--budget |budget_s=)(\d+(?:\.\d+)?)")
-"""The budget that a hint asks for."""
 
 GROWING_SHARE = 2.0
 """Share of the budget that watching may take where the measurement saw memory grow; so much as to find out why."""
 
 
-def profile_workload(
-    work: Workload, measurement: Measurement, *, budget_s: Seconds
-) -> tuple[MemoryProfile | None, list[str]]:
-    """Profile a workload's memory; what prevents it is told, since the measurement stands without."""
-    leak_steps, notes = leak_steps_of(measurement, budget_s)
+def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed:
+    """Profile the memory of a few steps, and watch for leaks where the budget allows it."""
+    options.progress(1.0, "profiling memory")
+    leak_steps, notes = leak_steps_of(seen.evidence.measurement, options.budget_s)
+    limit_s = BUDGET_SHARE * options.budget_s
     try:
-        limit_s = BUDGET_SHARE * budget_s
-        return profile_memory(work, scaling=False, leak_steps=leak_steps, weigh_s=limit_s), notes
+        profile = profile_memory(work, scaling=False, leak_steps=leak_steps, weigh_s=limit_s)
     except PyrometerError as error:
-        return None, [f"memory could not be profiled: {error}", *notes]
+        return seen.having(f"memory could not be profiled: {error}", *notes)
+    return seen.having(*notes, memory=profile)
 
 
-def leak_steps_of(measurement: Measurement, budget_s: Seconds) -> tuple[int, list[str]]:
+def leak_steps_of(measurement: Measurement | None, budget_s: Seconds) -> tuple[int, list[str]]:
     """How many steps to watch for leaks; where memory grows and too few of them fit, a note says so."""
+    if measurement is None:
+        return 0, []
     recorded_s = max(measurement.median_s * RECORDED_COST, 1e-9)
     fitting = int(BUDGET_SHARE * budget_s / recorded_s)
     if fitting >= FEWEST_STEPS:
@@ -62,8 +62,7 @@ def leak_steps_of(measurement: Measurement, budget_s: Seconds) -> tuple[int, lis
 
 def _enough(needed_s: Seconds, measurement: Measurement) -> int:
     """Seconds that are enough for the watched steps, and for what the measurement itself asks for."""
-    asked = [BUDGET.search(one.hint) for one in measurement.warnings]
-    return math.ceil(max([needed_s, *(float(found[1]) for found in asked if found)]))
+    return math.ceil(max([needed_s, *(caveat.needed_s or 0.0 for caveat in measurement.warnings)]))
 
 
 def grows(memory: MemoryUse | None) -> bool:

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from pyrometer.checkup.checkup import Checkup
-from pyrometer.checkup.options import CheckOptions
-from pyrometer.checkup.workload import check_workload
+from pyrometer.evidence.observe import observe
+from pyrometer.evidence.options import ObserveOptions
+from pyrometer.report.documents import CheckDocument
+from pyrometer.rules.explain import explain
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.ranking import promise
 from pyrometer.workload.loading import load_workload
@@ -46,23 +47,22 @@ every_fault = pytest.mark.parametrize(
         for one in FAULTS
     ],
 )
-Check = Callable[[Fault, str], Checkup]
+Check = Callable[[Fault, str], CheckDocument]
 
 
 @pytest.fixture(scope="module")
 def check() -> Iterator[Check]:
     """One program as a user would check it; each variant once."""
-    seen: dict[tuple[str, str], Checkup] = {}
+    seen: dict[tuple[str, str], CheckDocument] = {}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # so that steps are alike on a busy machine
 
-    def look(fault: Fault, variant: str) -> Checkup:
+    def look(fault: Fault, variant: str) -> CheckDocument:
         if (fault.name, variant) not in seen:
             file = FOLDER / f"{fault.name}.py"
             work = load_workload(parse_target(f"{file}:{variant}"))
-            seen[fault.name, variant] = check_workload(
-                work, f"{file}:{variant}", CheckOptions(budget_s=BUDGET_S, entries=(file,))
-            )
+            evidence = observe(work, f"{file}:{variant}", ObserveOptions(budget_s=BUDGET_S)).evidence
+            seen[fault.name, variant] = CheckDocument(evidence=evidence, diagnosis=explain(evidence, (file,)))
         return seen[fault.name, variant]
 
     yield look
@@ -78,14 +78,16 @@ def line_of(fault: Fault) -> int:
     return lines[0]
 
 
-def serious(found: Checkup) -> list[Finding]:
+def serious(found: CheckDocument) -> list[Finding]:
     """Findings about the program itself: neither remarks nor reservations about the measurement."""
-    return [one for one in found.findings if one.severity != "info" and not one.code.startswith("PYR0")]
+    return [
+        one for one in found.diagnosis.findings if one.severity != "info" and not one.code.startswith("PYR0")
+    ]
 
 
 @every_fault
 def test_the_first_finding_is_the_fault_at_its_line(check: Check, fault: Fault) -> None:
-    top = check(fault, "workload").findings[0]
+    top = check(fault, "workload").diagnosis.findings[0]
     assert top.code in fault.codes, top.message
     assert top.severity == "warning"
     assert Path(top.where.file or "").name == f"{fault.name}.py"
@@ -104,7 +106,7 @@ def test_all_serious_findings_are_about_the_same_cost(check: Check, fault: Fault
 
 @every_fault
 def test_the_mended_program_has_none_of_it(check: Check, fault: Fault) -> None:
-    resource = check(fault, "workload").findings[0].resource
+    resource = check(fault, "workload").diagnosis.findings[0].resource
     left = [
         one for one in serious(check(fault, "fixed")) if one.code in fault.codes or one.resource == resource
     ]
@@ -114,9 +116,9 @@ def test_the_mended_program_has_none_of_it(check: Check, fault: Fault) -> None:
 @every_fault
 def test_no_reservation_stands_above_a_finding_that_promises_something(check: Check, fault: Fault) -> None:
     found = check(fault, "workload")
-    peak = found.memory_profile.peak_bytes if found.memory_profile is not None else None
-    promises = [promise(one, peak) for one in found.findings]
-    doubts = [i for i, one in enumerate(found.findings) if one.code.startswith("PYR0")]
+    peak = found.evidence.memory.peak_bytes if found.evidence.memory is not None else None
+    promises = [promise(one, peak) for one in found.diagnosis.findings]
+    doubts = [i for i, one in enumerate(found.diagnosis.findings) if one.code.startswith("PYR0")]
     assert not any(promises[i] for i in doubts)
     assert all(promises[after] == 0 for i in doubts for after in range(i, len(promises)))
 
@@ -124,6 +126,6 @@ def test_no_reservation_stands_above_a_finding_that_promises_something(check: Ch
 @every_fault
 def test_the_reading_leads_to_the_same_finding(check: Check, fault: Fault) -> None:
     found = check(fault, "workload")
-    read = {code for step in found.reading for code in step.codes}
-    assert found.findings[0].code in read
-    assert all(step.answer for step in found.reading)
+    read = {code for step in found.diagnosis.reading for code in step.codes}
+    assert found.diagnosis.findings[0].code in read
+    assert all(step.answer for step in found.diagnosis.reading)

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from pyrometer.bench.comparison.compare import compare
-from pyrometer.checkup.checkup import Checkup
-from pyrometer.checkup.options import CheckOptions
-from pyrometer.checkup.workload import check_workload
+from pyrometer.evidence.observe import observe
+from pyrometer.evidence.options import ObserveOptions
+from pyrometer.report.documents import CheckDocument
 from pyrometer.rules.case import Case
-from pyrometer.rules.explain import findings_of
+from pyrometer.rules.explain import explain, findings_of
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import find_rule
 from pyrometer.source.program import program_modules
@@ -25,7 +25,7 @@ from pyrometer.workload.workload import Workload
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BUDGET_S = 3.0
-Check = Callable[[str], Checkup]
+Check = Callable[[str], CheckDocument]
 
 pytestmark = [pytest.mark.slow, pytest.mark.measuring]
 
@@ -42,23 +42,24 @@ def line_of(file: str, text: str) -> int:
     return found[0]
 
 
-def by_code(found: Checkup, code: str) -> list[Finding]:
-    return [one for one in found.findings if one.code == code]
+def by_code(found: CheckDocument, code: str) -> list[Finding]:
+    return [one for one in found.diagnosis.findings if one.code == code]
 
 
 @pytest.fixture(scope="module")
 def check(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Check]:
     """An example as a user would check it, each once; the machine's peaks are measured on the way."""
-    seen: dict[str, Checkup] = {}
+    seen: dict[str, CheckDocument] = {}
     peaks = tmp_path_factory.mktemp("peaks")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # so that steps are alike on a busy machine
 
-    def look(target: str) -> Checkup:
+    def look(target: str) -> CheckDocument:
         if target not in seen:
             file = EXAMPLES / target.partition(":")[0]
-            options = CheckOptions(budget_s=BUDGET_S, entries=(file,), peaks_folder=peaks)
-            seen[target] = check_workload(load(target), target, options)
+            options = ObserveOptions(budget_s=BUDGET_S, peaks_folder=peaks)
+            evidence = observe(load(target), target, options).evidence
+            seen[target] = CheckDocument(evidence=evidence, diagnosis=explain(evidence, (file,)))
         return seen[target]
 
     yield look
@@ -67,7 +68,7 @@ def check(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Check]:
 
 def test_the_reading_of_a_video_encoder_leads_from_the_operator_to_its_shape_and_line(check: Check) -> None:
     found = check("video_encoder.py:workload")
-    _, host, size, calls, shapes, line = found.reading
+    _, host, size, calls, shapes, line = found.diagnosis.reading
     assert "operators on the CPU" in host.answer
     assert size.evidence["op"] == "aten::slow_conv3d_forward"
     assert size.verdict == "look"
@@ -97,12 +98,12 @@ def test_the_video_encoder_in_two_dimensions_gives_the_same_and_is_faster(check:
         clips = torch.randn(1, 3, 8, 64, 64)
         torch.testing.assert_close(fixed.model(clips), broken.model(clips), atol=1e-5, rtol=1e-4)  # type: ignore[attr-defined]
     mended = check("video_encoder.py:fixed")
-    assert "slow_conv3d" not in " ".join(step.answer for step in mended.reading)
+    assert "slow_conv3d" not in " ".join(step.answer for step in mended.diagnosis.reading)
 
 
 def test_the_leak_of_a_controller_is_an_error_with_its_line_and_its_holder(check: Check) -> None:
     found = check("robot_controller.py:workload")
-    leak = found.findings[0]
+    leak = found.diagnosis.findings[0]
     assert (leak.code, leak.severity) == ("PYR217", "error")
     assert "RobotController.history_buffer" in leak.message
     assert Path(leak.where.file or "").name == "robot_controller.py"
@@ -114,7 +115,7 @@ def test_the_leak_of_a_controller_is_an_error_with_its_line_and_its_holder(check
 def test_the_controller_that_forgets_is_clean(check: Check) -> None:
     serious = [
         one
-        for one in check("robot_controller.py:fixed").findings
+        for one in check("robot_controller.py:fixed").diagnosis.findings
         if one.severity != "info" and not one.code.startswith("PYR0")
     ]
     assert serious == [], [one.message for one in serious]
@@ -183,7 +184,7 @@ def mended(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def faults_of(found: Checkup, file: Path) -> dict[str, set[int | None]]:
+def faults_of(found: CheckDocument, file: Path) -> dict[str, set[int | None]]:
     """The exercise's codes that were found in its own file, with their lines.
 
     A mask costs nothing where no device waits for it: on a CPU only the source is asked about it.
@@ -191,7 +192,7 @@ def faults_of(found: Checkup, file: Path) -> dict[str, set[int | None]]:
     source = Case(target=str(file), modules=tuple(program_modules([file])[0]))
     masks = findings_of(source, [find_rule(MENDS["mask"].code)])
     lines: dict[str, set[int | None]] = {}
-    for one in [*found.findings, *masks]:
+    for one in [*found.diagnosis.findings, *masks]:
         here = Path(one.where.file or "").name == "broken_perception.py"
         if here and one.code in {mend.code for mend in MENDS.values()}:
             lines.setdefault(one.code, set()).add(one.where.line)
@@ -224,7 +225,8 @@ def test_mending_one_fault_takes_its_finding_and_leaves_the_others(
 ) -> None:
     file = mended(which)
     work = load_workload(parse_target(f"{file}:workload"))
-    found = check_workload(work, str(file), CheckOptions(budget_s=BUDGET_S, entries=(file,)))
+    evidence = observe(work, str(file), ObserveOptions(budget_s=BUDGET_S)).evidence
+    found = CheckDocument(evidence=evidence, diagnosis=explain(evidence, (file,)))
     left = set(faults_of(found, file))
     assert left == {mend.code for mend in MENDS.values()} - {MENDS[which].code}
 

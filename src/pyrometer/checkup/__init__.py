@@ -1,1 +1,0 @@
-"""One look at one target by everything that can observe it."""

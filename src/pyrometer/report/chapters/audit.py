@@ -1,0 +1,25 @@
+"""What `pyrometer audit` tells."""
+
+from __future__ import annotations
+
+from pyrometer.report.chapters.chapter import (
+    Answer,
+    Answers,
+    Chapter,
+    Told,
+)
+from pyrometer.report.chapters.surroundings import machine, notes, provenance
+from pyrometer.report.documents import AuditDocument
+from pyrometer.report.facts import audit as of_audit
+
+
+def tell(document: AuditDocument) -> Told:
+    """The score, then the items group by group."""
+    answer = Answer(of_audit.headline(document.audit), of_audit.subtitle(document.audit))
+    told = [
+        Chapter(one.slug, one.title, [Answers(one.table, [row[1] for row in one.table.rows])])
+        for one in of_audit.sections(document.audit)
+        if one.table is not None
+    ]
+    told += notes(document.notes) + machine(document.environment, "Judged on")
+    return Told(answer, told + provenance(document, document.environment))

@@ -1,0 +1,112 @@
+"""Terminal, Markdown and HTML show the same chapters of every kind of document, in the same order."""
+
+from __future__ import annotations
+
+import html as markup
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from document_fixtures import changed
+from every_area import areas, rich  # noqa: F401 - fixtures
+from rich.console import Console, RenderableType
+
+from pyrometer.bench.calibration import Calibration, Resolution
+from pyrometer.evidence.evidence import Evidence
+from pyrometer.record import to_dict
+from pyrometer.report import html, kinds, markdown, terminal
+from pyrometer.report.chapters.chapter import Chapter
+from pyrometer.report.chapters.documents import TELLERS, tell
+from pyrometer.report.documents import AuditDocument, CalibrationDocument, Document
+from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
+from pyrometer.rules.diagnosis import Diagnosis
+
+TEASER = "What to do first"
+NAMES = (*TELLERS, "everything", "failed", "verdict", "soak", "leak")
+
+
+@pytest.fixture(scope="module")
+def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> dict[str, Document]:  # noqa: F811
+    """One document of every kind, and some of which more is told."""
+    environment = documents["steady"].environment
+    resolution = Resolution(
+        name="matmul", step_s=0.001, metric="cpu", num_blocks=40, block_s=0.01, noise=0.01, resolves_10s=0.02, resolves_60s=0.01,
+        outcome="same", false_share=0.0,
+    )  # fmt: skip
+    item = AuditItem(
+        code="A1", title="a loader with workers", status="fail", reason="none seen", advice="Add some."
+    )
+    audit = Audit(
+        target="t", groups=[AuditGroup(name="data", items=[item])], score=0.0, band="below 70", applicable=1, passed=0, unknown=0
+    )  # fmt: skip
+    failed = msgspec.structs.replace(documents["steady"].measurement, failure="step 3 raised ValueError: bad")
+    lost = msgspec.structs.replace(areas["memory"][0].profile.leak, unbounded=True)
+    leaking = msgspec.structs.replace(areas["memory"][0].profile, leak=lost)
+    return {
+        "audit": AuditDocument(
+            evidence=Evidence(target="t", environment=environment),
+            diagnosis=Diagnosis(target="t", findings=[], reading=[], audit=audit, notes=["no trace"]),
+        ),
+        "bench": documents["starts"],
+        "calibration": CalibrationDocument(
+            target="t", environment=environment,
+            calibration=Calibration(resolutions=[resolution], peaks=None, conditions=None, advice=[], elapsed_s=60.0),
+        ),
+        "check": documents["steady"],
+        "compare": areas["compare"][0],
+        "compile": areas["compile"][0],
+        "matrix": documents["matrix"],
+        "memory": areas["memory"][0],
+        "snapshot": areas["snapshot"][0],
+        "trace": areas["ranks"][0],
+        "everything": rich("").document,
+        "verdict": documents["verdict_slower"],
+        "soak": documents["soak"],
+        "failed": changed(documents["steady"], measurement=failed),
+        "leak": changed(areas["memory"][0], memory=leaking, over_limit=["the peak is 3 GiB"]),
+    }  # fmt: skip
+
+
+def title_of(chapter: Chapter) -> str:
+    return f"{chapter.title}: {chapter.says}" if chapter.says else chapter.title
+
+
+def in_page(page: str, chapters: Sequence[Chapter]) -> list[str]:
+    """The headings in the order of the page, where findings stand first among what to do first."""
+    main = page.partition("<main")[2].partition("</main>")[0]
+    headings = [markup.unescape(re.sub("<[^>]+>", "", found)) for found in re.findall("<h2.*?</h2>", main)]
+    findings = next((title_of(chapter) for chapter in chapters if chapter.slug == "findings"), "")
+    if TEASER in headings:
+        headings = [heading for heading in headings if heading != findings or findings == TEASER]
+    return [findings if heading == TEASER else heading for heading in headings]
+
+
+def in_markdown(text: str) -> list[str]:
+    headings = re.findall(r"^###? (.*)$", text.partition("\n")[2], re.MULTILINE)
+    return [re.sub(r"\\(.)", r"\1", heading) for heading in headings]
+
+
+def in_terminal(view: RenderableType) -> list[str]:
+    """The words at the beginning of rows, below the answer."""
+    console = Console(file=io.StringIO(), width=400)
+    console.print(view)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    rows = [line for line in lines if line.strip() and not line.startswith(" ")]
+    return [re.split(r"\s{2,}", line)[0].strip() for line in rows if re.search(r"^\S+( \d+)?\s{2,}", line)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_renderers_show_the_same_chapters_in_the_same_order(told: dict[str, Document], name: str) -> None:
+    document = told[name]
+    kind = kinds.kind_of(document)
+    chapters = tell(document).chapters
+    titles = [title_of(chapter) for chapter in chapters]
+    assert titles
+    assert in_page(html.page(document), chapters) == titles
+    assert in_markdown(markdown.render_document(kind, to_dict(document))) == titles
+    assert in_terminal(terminal.render_document(kind, to_dict(document))) == [
+        terminal.label(chapter) for chapter in chapters
+    ]
