@@ -81,7 +81,7 @@ def line_of(name: str, text: str) -> int:
 
 def working(report: RankReport) -> list[Any]:
     """The lines whose file is an example: threads that wait, such as that of pytest-xdist, are not of the program."""
-    return [line for line in report.top_lines if "/bottlenecks/" in f"/{line.file}"]
+    return [line for line in report.top_lines if Path(line.file or "").stem in NAMES]
 
 
 def is_at(where: Any, name: str, function: str, text: str | None = None) -> bool:
