@@ -99,10 +99,24 @@ def findings_of(case: Case, chosen: Iterable[Rule] | None = None) -> list[Findin
     """All findings of the chosen rules, unranked; what a record and the source both show is told once."""
     found: list[Finding] = []
     for rule in rules() if chosen is None else chosen:
-        seen = [one for needs, check in rule.readings if all(map(case.has, needs)) for one in check(case)]
+        seen = list(_in_records(rule, case))
         found += seen
         found += [one for one in in_source(rule, case) if not _told(one, seen, case)]
     return found
+
+
+def _in_records(rule: Rule, case: Case) -> Iterator[Finding]:
+    """A rule's findings in records; of a trace of several ranks with the rank that is looked at."""
+    for needs, check in rule.readings:
+        if not all(map(case.has, needs)):
+            continue
+        rank = case.trace.rank if case.trace is not None and case.ranks and "trace" in needs else None
+        for finding in check(case):
+            yield finding if rank is None or finding.where.rank is not None else _on_rank(finding, rank)
+
+
+def _on_rank(finding: Finding, rank: int) -> Finding:
+    return msgspec.structs.replace(finding, where=msgspec.structs.replace(finding.where, rank=rank))
 
 
 def in_source(rule: Rule, case: Case) -> Iterator[Finding]:

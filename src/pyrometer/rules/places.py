@@ -23,7 +23,6 @@ def place_of(case: Case, where: Located, *, line: int | None = None, op: str | N
         function=getattr(where, "function", None),
         module=getattr(where, "module", None),
         op=op if op is not None else getattr(where, "op", None),
-        rank=case.trace.rank if case.trace is not None and case.ranks else None,
     )
 
 

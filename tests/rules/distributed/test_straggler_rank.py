@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
+
+from pyrometer.rules.ranking import ranked
 
 
 def test_the_rank_whose_data_comes_late_is_named_with_its_cause(findings, example_jobs):
@@ -10,6 +13,18 @@ def test_the_rank_whose_data_comes_late_is_named_with_its_cause(findings, exampl
     assert "DataLoader" in found.where.op
     assert "more workers" in found.advice.text
     assert found.cost.share > 0.2
+
+
+def test_seen_from_the_late_rank_its_waiting_for_data_is_the_same_cost(findings, example_jobs):
+    case = example_jobs["late"]
+    late = msgspec.structs.replace(case, trace=next(rank for rank in case.ranks if rank.rank == 2))
+    told = ranked([*findings("PYR607", late), *findings("PYR301", late)])
+    assert [(finding.code, finding.where.rank, finding.overlaps) for finding in told] == [
+        ("PYR607", 2, []),
+        ("PYR301", 2, ["PYR607"]),
+    ]
+    (other,) = findings("PYR607", case)
+    assert other.resource == "straggler:2"
 
 
 def test_the_fixed_job_is_silent_and_as_fast_as_predicted(findings, example_jobs):

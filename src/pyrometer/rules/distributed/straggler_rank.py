@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
+from pyrometer.rules.data.patterns.waiting import DATA
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -58,6 +59,9 @@ RULE = declare(
         Limit("min_persistence", 0.6, "in a job of equals every rank is the last one now and then"),
     ),
 )
+
+LOADER = "DataLoader"
+"""In the name of what waits for data."""
 
 
 @RULE.in_evidence("job")
@@ -90,8 +94,14 @@ def explain(case: Case) -> Iterator[Finding]:
             ),
             confidence="high" if one.persistence is not None else "medium",
             advice=_advice(one, suspect),
-            resource=f"straggler:{one.rank}",
+            resource=_resource(case, one, suspect),
         )
+
+
+def _resource(case: Case, one: Straggler, suspect: Suspect | None) -> str:
+    """Waiting for data, where that is what it is late with and its trace is looked at."""
+    looked_at = case.trace is not None and case.trace.rank == one.rank
+    return DATA if looked_at and suspect is not None and LOADER in suspect.name else f"straggler:{one.rank}"
 
 
 def _message(one: Straggler, suspect: Suspect | None, share: float) -> str:
@@ -110,7 +120,7 @@ def _advice(one: Straggler, suspect: Suspect | None) -> str:
     start = f"Look at what rank {one.rank} does beside the others: "
     if suspect is None:
         return f"{start}logging, checkpoints, evaluation, another machine, other clocks."
-    if "DataLoader" in suspect.name:
+    if LOADER in suspect.name:
         return f"{start}its data loader waits longer. Give it more workers, even lengths of samples, or faster storage."
     if suspect.side == "device":
         return f"{start}{suspect.name} takes longer on its device. Compare shapes, clocks and temperature with another rank."
