@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch import nn
 import pyrometer as pm
 from pyrometer.bench.clock import HostClock, timer_overhead
 from pyrometer.bench.quality import Circumstances
+from pyrometer.bench.reservations import CaveatFacts, caveats_of
 from pyrometer.errors import InputError, UserProgramError
 
 pytestmark = pytest.mark.measuring
@@ -67,7 +69,11 @@ def test_a_step_longer_than_the_budget_gives_its_first_call(clock, timed):
     assert not m.complete
     assert m.median_s == m.first_call_s == 40.0
     assert codes(m) == {"first_call_only"} | (codes(m) & {"competing_load", "steal", "memory_grows"})
-    assert "`pyrometer bench x.py:work --budget 400s`" in m.warnings[0].hint
+    assert "`pyrometer bench x.py:work --budget 400s`" in m.warnings[0].advice.title
+    assert m.warnings[0].needed_s == 400
+    compiled = caveats_of(msgspec.structs.replace(m, compile_s=39.9), CaveatFacts())[0]
+    assert compiled.message == "the first call compiled for 39.9 s, longer than the budget; no step was timed"
+    assert (compiled.advice.title, compiled.needed_s) == ("pass budget_s=48", 48)
 
 
 def test_a_program_that_never_becomes_steady_is_reported_as_such(clock, timed):

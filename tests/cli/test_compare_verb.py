@@ -103,7 +103,14 @@ def test_nothing_is_claimed_where_intervals_overlap(save, compare):
 
 
 def test_what_limits_the_trust_in_a_side_is_named(save, compare, tmp_path):
-    caveats = [{"code": code, "message": f"{code} seen", "hint": "run longer"} for code in ("drift", "load")]
+    caveats = [
+        {
+            "code": code,
+            "message": f"{code} seen",
+            "advice": {"slug": code, "title": "run longer", "fix_class": "exact"},
+        }
+        for code in ("drift", "load")
+    ]
     a, b = save(0.002, figures={"warnings": caveats}), save(0.001, age_s=60)
     out = compare(a, b, "-o", str(tmp_path / "page.html"))
     for text in (out, (tmp_path / "page.html").read_text(encoding="utf-8")):

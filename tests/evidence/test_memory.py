@@ -13,7 +13,7 @@ from torch import nn
 import pyrometer as pm
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.memory import memory_use
-from pyrometer.bench.quality import Caveat
+from pyrometer.bench.quality import CaveatCode, caveat
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.observers.memory import FEWEST_STEPS, MOST_STEPS, leak_steps_of
@@ -84,7 +84,7 @@ def test_growth_that_would_take_too_long_to_watch_is_told_with_the_budget_that_a
     )
     assert notes[0].endswith("allow them with --budget 96s")
     assert leak_steps_of(slow, 96.0) == (FEWEST_STEPS, [])
-    more = Caveat(code="few_samples", message="few", hint="run `pyrometer check a.py:b --budget 170s`")
+    more = caveat(CaveatCode("few_samples"), "few", "run `pyrometer check a.py:b --budget 170s`", 170.0)
     _, notes = leak_steps_of(msgspec.structs.replace(slow, warnings=[more]), BUDGET_S)
     assert notes[0].endswith("allow them with --budget 170s")  # one figure, enough for both
     assert leak_steps_of(measured(1.0, 0), BUDGET_S) == (0, [])

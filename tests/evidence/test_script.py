@@ -96,7 +96,7 @@ def test_a_growing_script_is_said_to_grow():
 def test_hints_for_a_script_do_not_speak_of_a_budget():
     m = summarise(script_observation(observed([500, 10, 11, 10, 11, 10]), "t"), 0.99)
     assert m.warnings
-    assert all("--budget" not in caveat.hint for caveat in m.warnings)
+    assert all("--budget" not in caveat.advice.title for caveat in m.warnings)
 
 
 def test_a_single_step_is_a_partial_result():

@@ -19,7 +19,7 @@ from pyrometer.bench.matrix.cell import Cell, GraphCounts, OutputError, settings
 from pyrometer.bench.matrix.matrix import Matrix
 from pyrometer.bench.matrix.recommendation import recommend, rejections
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
-from pyrometer.bench.quality import Caveat
+from pyrometer.bench.quality import CaveatCode, caveat
 from pyrometer.bench.stability import Soak, Window, byte_drift, share_drift
 from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.conditions import Conditions
@@ -186,47 +186,47 @@ def bimodal() -> Measurement:
     samples = [
         rng.gauss(0.0011, 0.00003) if rng.random() < 0.6 else rng.gauss(0.0019, 0.00008) for _ in range(900)
     ]
-    caveat = Caveat(
-        code="competing_load",
-        message="other programs used 1.4 of 2 CPUs while this was measured",
-        hint="run `pyrometer bench robot.py:loop --budget 30s` when the machine is idle",
+    reservation = caveat(
+        CaveatCode("competing_load"),
+        "other programs used 1.4 of 2 CPUs while this was measured",
+        "run `pyrometer bench robot.py:loop --budget 30s` when the machine is idle",
     )
     return make_measurement(
         samples, [0.02, 0.0021, 0.0019], name="robot loop", unit="ticks", steps_per_sample=4, memory=None, peak_bytes=None,
-        conditions=Conditions(logical_cpus=2, competing_load=1.4), warnings=[caveat],
+        conditions=Conditions(logical_cpus=2, competing_load=1.4), warnings=[reservation],
     )  # fmt: skip
 
 
 def not_steady() -> Measurement:
     samples = [0.005 * (1 + 0.004 * i) * f for i, f in enumerate(noisy(120, 1.0, seed=9))]
-    caveat = Caveat(
-        code="not_steady",
-        message="step time still rose by 0.4 % per step after 200 steps",
-        hint="look for a growing buffer, or run `pyrometer bench grow.py:work --budget 60s`",
+    reservation = caveat(
+        CaveatCode("not_steady"),
+        "step time still rose by 0.4 % per step after 200 steps",
+        "look for a growing buffer, or run `pyrometer bench grow.py:work --budget 60s`",
     )
     return make_measurement(
         samples,
         noisy(200, 0.005, seed=8),
         name="grow",
         steady=False,
-        warnings=[caveat],
+        warnings=[reservation],
         memory=make_memory(growth=350_000.0),
     )
 
 
 def interrupted() -> Measurement:
     samples = [41.2, 40.1]
-    caveat = Caveat(
-        code="interrupted",
-        message="Ctrl-C after 3 steps; what was measured is kept",
-        hint="run it again with `--budget 5m`",
+    reservation = caveat(
+        CaveatCode("interrupted"),
+        "Ctrl-C after 3 steps; what was measured is kept",
+        "run it again with `--budget 5m`",
     )
     unbounded = [
         QuantileEstimate(quantile=q, value_s=41.2, low_s=None, high_s=None) for q in (0.5, 0.9, 0.95, 0.99)
     ]
     return make_measurement(
         samples, [62.7], name="huge", complete=False, interrupted=True, steady=False, quantiles=unbounded,
-        warnings=[caveat], memory=None,
+        warnings=[reservation], memory=None,
     )  # fmt: skip
 
 
@@ -281,10 +281,10 @@ def make_verdict(outcome: str) -> Verdict:
     caveats = []
     if outcome == "undecided":
         caveats = [
-            Caveat(
-                code="competing_load",
-                message="other programs used 1.9 of 2 CPUs",
-                hint="pass `--budget 30s`, or wait until they end",
+            caveat(
+                CaveatCode("competing_load"),
+                "other programs used 1.9 of 2 CPUs",
+                "pass `--budget 30s`, or wait until they end",
             )
         ]
     values: dict[str, Any] = {
@@ -409,10 +409,10 @@ def make_soak() -> Soak:
     ]  # fmt: skip
     middles = np.array([window.start_s + 7.5 for window in windows])
     caveats = [
-        Caveat(
-            code="drifting",
-            message="the steps grew 11.2 % slower in 30 min 0 s",
-            hint="the machine may have changed instead: look at its temperature and load, and run once more",
+        caveat(
+            CaveatCode("drifting"),
+            "the steps grew 11.2 % slower in 30 min 0 s",
+            "the machine may have changed instead: look at its temperature and load, and run once more",
         )
     ]
     return Soak(

@@ -53,7 +53,12 @@ def poisoned(documents):
     """A document with a measurement, a verdict and a canary wherever a user's text goes."""
     bench = documents["gpu"]
     caveat = documents["bimodal"].measurement.warnings[0]
-    bad = msgspec.structs.replace(caveat, code=CANARY, message=CANARY, hint=f"`{CANARY}` {CANARY}")
+    bad = msgspec.structs.replace(
+        caveat,
+        code=CANARY,
+        message=CANARY,
+        advice=msgspec.structs.replace(caveat.advice, title=f"`{CANARY}` {CANARY}"),
+    )
     measurement = msgspec.structs.replace(
         bench.measurement, name=CANARY, config=CANARY, unit=CANARY, failure=CANARY, warnings=[bad], clock=CANARY,
         phases=[*documents["training"].phases[:1], msgspec.structs.replace(documents["training"].phases[1], name=CANARY)],

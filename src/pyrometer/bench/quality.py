@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass
 from typing import Annotated
 
+from pyrometer.advice import Advice
 from pyrometer.quantity import Seconds
 from pyrometer.record import Record, doc
 
@@ -45,7 +46,10 @@ class Caveat(Record, frozen=True, kw_only=True):
 
     code: Annotated[str, doc("stable, snake_case")]
     message: Annotated[str, doc("what was seen, with its figure")]
-    hint: Annotated[str, doc("what to do next")]
+    advice: Annotated[Advice, doc("what to do next")]
+    needed_s: Annotated[
+        Seconds | None, doc("time to measure for that would lift it; null where more time does not")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +71,7 @@ class Circumstances:
         return f"run `{self.command} {flags}`" if self.command else f"pass {argument}"
 
 
-def caveat(code: CaveatCode, message: str, hint: str) -> Caveat:
-    """Build a caveat."""
-    return Caveat(code=code.value, message=message, hint=hint)
+def caveat(code: CaveatCode, message: str, hint: str, needed_s: Seconds | None = None) -> Caveat:
+    """Build a caveat; `hint` is what to do next, which changes nothing in the program's results."""
+    advice = Advice(slug=code.value.replace("_", "-"), title=hint, fix_class="exact")
+    return Caveat(code=code.value, message=message, advice=advice, needed_s=needed_s)

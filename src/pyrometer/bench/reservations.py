@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from pyrometer.bench.machine import machine_caveats
 from pyrometer.bench.measurement import Measurement
 from pyrometer.bench.quality import Caveat, CaveatCode, Circumstances, caveat
-from pyrometer.quantity import format_bytes, format_percent, format_seconds, significant
+from pyrometer.quantity import Seconds, format_bytes, format_percent, format_seconds, significant
 
 WIDE = 0.05
 GROWTH_BYTES = 16 * 1024
 GROWTH_TOTAL_SHARE = 0.05
+
+STEPS, MARGIN_S = 30, 5
+"""What is left for steps after a compilation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +39,19 @@ def caveats_of(measurement: Measurement, facts: CaveatFacts) -> list[Caveat]:
     return [*found, *machine_caveats(measurement.conditions)]
 
 
-def _more_time(m: Measurement, facts: CaveatFacts, factor: float) -> str:
+def _more_time(code: CaveatCode, message: str, m: Measurement, facts: CaveatFacts, factor: float) -> Caveat:
+    """A caveat that measuring so many times as long would lift."""
     if facts.circumstances.observed:
-        return f"let the script run about {math.ceil(factor)} times as many steps"
-    budget = max(facts.circumstances.budget_s, m.elapsed_s) * factor
-    rounded = math.ceil(budget) if budget > 2 else round(budget, 1)
-    return facts.circumstances.again(f"--budget {rounded}s", f"budget_s={rounded}")
+        hint = f"let the script run about {math.ceil(factor)} times as many steps"
+        return caveat(code, message, hint, m.elapsed_s * factor)
+    budget_s = max(facts.circumstances.budget_s, m.elapsed_s) * factor
+    return _with_budget(code, message, facts, math.ceil(budget_s) if budget_s > 2 else round(budget_s, 1))
+
+
+def _with_budget(code: CaveatCode, message: str, facts: CaveatFacts, budget_s: Seconds) -> Caveat:
+    """A caveat that this budget would lift."""
+    hint = facts.circumstances.again(f"--budget {budget_s}s", f"budget_s={budget_s}")
+    return caveat(code, message, hint, budget_s)
 
 
 def _failed(m: Measurement, _facts: CaveatFacts) -> Caveat | None:
@@ -67,21 +77,23 @@ def _interrupted(m: Measurement, _facts: CaveatFacts) -> Caveat | None:
 def _first_call_only(m: Measurement, facts: CaveatFacts) -> Caveat | None:
     if m.complete or m.interrupted or m.failure:
         return None
-    need = m.first_call_s * 10
-    return caveat(
-        CaveatCode.FIRST_CALL_ONLY,
-        f"one step took {format_seconds(m.first_call_s)}, longer than the budget allows; only the first call was timed",
-        facts.circumstances.again(f"--budget {math.ceil(need)}s", f"budget_s={math.ceil(need)}"),
-    )
+    if m.compile_s is None or m.compile_s < m.first_call_s / 2:
+        message = f"one step took {format_seconds(m.first_call_s)}, longer than the budget allows; only the first call was timed"
+        return _with_budget(CaveatCode.FIRST_CALL_ONLY, message, facts, math.ceil(m.first_call_s * 10))
+    need_s = math.ceil(m.compile_s + STEPS * (m.first_call_s - m.compile_s) + MARGIN_S)
+    message = f"the first call compiled for {format_seconds(m.compile_s)}, longer than the budget; no step was timed"
+    return _with_budget(CaveatCode.FIRST_CALL_ONLY, message, facts, need_s)
 
 
 def _not_steady(m: Measurement, facts: CaveatFacts) -> Caveat | None:
     if m.steady or not m.complete or facts.trend:
         return None
-    return caveat(
+    return _more_time(
         CaveatCode.NOT_STEADY,
         f"no steady state within {m.warmup_steps + m.num_samples} steps: the times were still falling",
-        _more_time(m, facts, 4),
+        m,
+        facts,
+        4,
     )
 
 
@@ -100,27 +112,33 @@ def _few_samples(m: Measurement, facts: CaveatFacts) -> Caveat | None:
     if not m.complete or m.effective_num_samples >= 20:
         return None
     factor = max(2.0, 30 / max(m.effective_num_samples, 1))
-    return caveat(
+    return _more_time(
         CaveatCode.FEW_SAMPLES,
         f"{m.num_samples} steady {'sample' if m.num_samples == 1 else 'samples'} worth {significant(m.effective_num_samples, 2)} independent ones",
-        _more_time(m, facts, factor),
+        m,
+        facts,
+        factor,
     )
 
 
 def _wide(m: Measurement, facts: CaveatFacts) -> Caveat | None:
     if m.complete and None in {m.quantiles[0].low_s, m.quantiles[0].high_s} and m.effective_num_samples >= 20:
-        return caveat(
+        return _more_time(
             CaveatCode.WIDE_INTERVAL,
             "the samples are too much alike to bound the median: fast and slow ones come in long runs",
-            _more_time(m, facts, 8),
+            m,
+            facts,
+            8,
         )
     half = (m.ci_high_s - m.ci_low_s) / 2 / m.median_s
     if not m.complete or half <= WIDE or m.effective_num_samples < 20:
         return None
-    return caveat(
+    return _more_time(
         CaveatCode.WIDE_INTERVAL,
         f"the median is known to ±{format_percent(half, 2)} only",
-        _more_time(m, facts, min((half / WIDE) ** 2, 60)),
+        m,
+        facts,
+        min((half / WIDE) ** 2, 60),
     )
 
 
@@ -129,10 +147,12 @@ def _tail(m: Measurement, facts: CaveatFacts) -> Caveat | None:
     if not m.complete or tail.high_s is not None or m.effective_num_samples < 20:
         return None
     need = math.log((1 - m.confidence) / 2) / math.log(tail.quantile)
-    return caveat(
+    return _more_time(
         CaveatCode.TAIL_UNBOUNDED,
         f"P{round(tail.quantile * 100)} has no upper bound yet: that takes about {round(need)} independent samples",
-        _more_time(m, facts, max(need / m.effective_num_samples, 1.5)),
+        m,
+        facts,
+        max(need / m.effective_num_samples, 1.5),
     )
 
 

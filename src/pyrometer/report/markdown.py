@@ -99,7 +99,7 @@ def _shares(block: shapes.Shares) -> list[str]:
 
 
 def _caveats(block: shapes.Caveats) -> list[str]:
-    lines = [f"- **{escape(caveat.message)}**: {_hint(caveat.hint)}" for caveat in block.caveats]
+    lines = [f"- **{escape(caveat.message)}**: {_hint(caveat.advice.title)}" for caveat in block.caveats]
     return ["\n".join(lines) or escape(block.trust)]
 
 

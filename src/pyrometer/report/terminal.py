@@ -227,7 +227,7 @@ def _caveats(block: shapes.Caveats) -> RenderableType:
 def _caveat(caveat: Caveat) -> RenderableType:
     style = "bold red" if caveat.code == CaveatCode.FAILED.value else "bold yellow"
     return Group(
-        Text.assemble(("! ", style), caveat.message), Padding(Text(f"→ {caveat.hint}"), (0, 0, 0, 2))
+        Text.assemble(("! ", style), caveat.message), Padding(Text(f"→ {caveat.advice.title}"), (0, 0, 0, 2))
     )
 
 

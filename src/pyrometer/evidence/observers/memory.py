@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from pyrometer.bench.measurement import Measurement, MemoryUse
 from pyrometer.bench.reservations import GROWTH_BYTES
@@ -24,8 +23,6 @@ MOST_STEPS = 60
 FEWEST_STEPS = 24
 """Steps below which a leak cannot be told from warm-up: then none are watched."""
 
-BUDGET = re.compile(r"(?:--budget |budget_s=)(\d+(?:\.\d+)?)")
-"""The budget that a hint asks for."""
 
 GROWING_SHARE = 2.0
 """Share of the budget that watching may take where the measurement saw memory grow; so much as to find out why."""
@@ -65,8 +62,7 @@ def leak_steps_of(measurement: Measurement | None, budget_s: Seconds) -> tuple[i
 
 def _enough(needed_s: Seconds, measurement: Measurement) -> int:
     """Seconds that are enough for the watched steps, and for what the measurement itself asks for."""
-    asked = [BUDGET.search(one.hint) for one in measurement.warnings]
-    return math.ceil(max([needed_s, *(float(found[1]) for found in asked if found)]))
+    return math.ceil(max([needed_s, *(caveat.needed_s or 0.0 for caveat in measurement.warnings)]))
 
 
 def grows(memory: MemoryUse | None) -> bool:

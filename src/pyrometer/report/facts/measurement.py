@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyrometer.bench.measurement import Measurement, MemoryUse, PhaseTime, QuantileEstimate
-from pyrometer.bench.quality import Caveat, CaveatCode
+from pyrometer.bench.quality import Caveat, CaveatCode, caveat
 from pyrometer.hardware.conditions import Conditions
 from pyrometer.quantity import (
     counted,
@@ -222,10 +222,10 @@ def mending(measurement: Measurement) -> Caveat | None:
     """What ended the program before its time, and the first thing to do about it."""
     if measurement.failure is None:
         return None
-    said = Caveat(
-        code=CaveatCode.FAILED.value,
-        message=f"{measurement.failure}; the figures are of the steps before",
-        hint="mend the program, then measure again",
+    said = caveat(
+        CaveatCode.FAILED,
+        f"{measurement.failure}; the figures are of the steps before",
+        "mend the program, then measure again",
     )
     return next((one for one in measurement.warnings if one.code == CaveatCode.FAILED.value), said)
 

@@ -36,16 +36,12 @@ Nothing in the program changes: it is measured again, longer or on a quieter mac
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from pyrometer.bench.quality import CaveatCode
 from pyrometer.place import Place
-from pyrometer.quantity import counted, format_percent, format_seconds
+from pyrometer.quantity import counted, format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -73,14 +69,6 @@ UNUSABLE = frozenset(
 )
 """Reservations after which the step time itself is in doubt."""
 
-TIME = frozenset({"first_call_only", "not_steady", "few_samples", "wide_interval"})
-"""Reservations that a longer measurement lifts."""
-
-AMOUNT = re.compile(r"(--budget |budget_s=|about )(\d+(?:\.\d+)?)")
-
-STEPS, MARGIN_S = 30, 5
-"""What is left for steps after a compilation."""
-
 HARMLESS = frozenset({"tail_unbounded", "batched", "autocorrelated", "memory_grows", "shape_varies"})
 """Reservations that the intervals allow for, or that rules of their own tell."""
 
@@ -91,11 +79,7 @@ def explain(case: Case) -> Iterator[Finding]:
     measured = case.measurement
     if measured is None or measured.failure is not None:
         return
-    told = [
-        (number, _of_compilation(one, measured) if one.code == CaveatCode.FIRST_CALL_ONLY.value else one)
-        for number, one in enumerate(measured.warnings)
-        if one.code not in HARMLESS
-    ]
+    told = [(number, one) for number, one in enumerate(measured.warnings) if one.code not in HARMLESS]
     told.sort(key=lambda one: one[1].code not in UNUSABLE)
     caveats = [one for _, one in told]
     half = half_width(measured)
@@ -127,18 +111,6 @@ def half_width(measured: Measurement) -> float | None:
     return (measured.ci_high_s - measured.ci_low_s) / 2 / max(measured.median_s, 1e-12)
 
 
-def _of_compilation(first: Caveat, measured: Measurement) -> Caveat:
-    """The reservation about a first call that took the whole budget, where it took it to compile: steps are not that long."""
-    if measured.compile_s is None or measured.compile_s < measured.first_call_s / 2:
-        return first
-    need = math.ceil(measured.compile_s + STEPS * (measured.first_call_s - measured.compile_s) + MARGIN_S)
-    return msgspec.structs.replace(
-        first,
-        message=f"the first call compiled for {format_seconds(measured.compile_s)}, longer than the budget; no step was timed",
-        hint=AMOUNT.sub(lambda found: f"{found[1]}{need}", first.hint),
-    )
-
-
 def _message(caveats: list[Caveat], half: float | None) -> str:
     """The gravest reservation, and how well the median is known, once."""
     if half is None:
@@ -155,16 +127,10 @@ def _message(caveats: list[Caveat], half: float | None) -> str:
 
 def _advice(caveats: list[Caveat]) -> str:
     """What to do: of several wishes for more time the largest; what the machine did is said beside its remedy."""
-    longer = [one.hint for one in caveats if one.code in TIME]
-    hints = [max(longer, key=_asked)] if longer else []
+    longer = [(one.needed_s, one.advice.title) for one in caveats if one.needed_s is not None]
+    hints = [max(longer)[1]] if longer else []
     for number, one in enumerate(caveats):
-        if one.code not in TIME:
-            hints.append(f"{one.message}: {one.hint}" if number else one.hint)
+        if one.needed_s is None:
+            hints.append(f"{one.message}: {one.advice.title}" if number else one.advice.title)
     said = "; ".join(list(dict.fromkeys(hints))[:3] or ["measure longer"])
     return f"{said[:1].upper()}{said[1:]}."
-
-
-def _asked(hint: str) -> float:
-    """The budget, or the factor, that a hint asks for; 0 where it names none."""
-    found = AMOUNT.search(hint)
-    return float(found[2]) if found else 0.0
