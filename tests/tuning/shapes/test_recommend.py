@@ -41,6 +41,7 @@ def test_every_way_is_measured_and_the_cheapest_recommended(models, tmp_path):
     best = min(result.total_s for result in found.values())
     assert found[advice.recommended].total_s <= 1.03 * best
     assert advice.recommended in advice.advice.text
+    assert advice.advice.slug == f"shapes-{advice.recommended.replace('_', '-')}"
     assert found["eager"].num_graphs == 0
     assert found["eager"].verdict is None
     assert found["static"].num_graphs == len({shapes["x"][1] for shapes in SAMPLE}) == advice.num_sizes

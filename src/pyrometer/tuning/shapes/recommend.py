@@ -55,7 +55,7 @@ from pyrometer.workload.workload import Workload
 REWRITES = {
     "eager": None,
     "dynamic": "torch.compile(model, dynamic=True)",
-    "buckets": "pyrometer.ShapeBuckets(model, plan)",
+    "buckets": "pyrometer.ShapeBuckets(model, dims, plan=found.plan)",
     "mark_dynamic": "torch._dynamo.mark_dynamic(x, 0)  # each axis whose size varies, before the call",
     "static": "torch.compile(model, dynamic=False)",
 }
