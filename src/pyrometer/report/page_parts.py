@@ -59,7 +59,8 @@ def first_screen(told: Told) -> FirstScreen:
     """The chapters of a document by where they stand."""
     before = list(takewhile(lambda chapter: not _stands_beside(chapter), told.chapters))
     beside = list(takewhile(_stands_beside, told.chapters[len(before) :]))
-    rest = [*filter(_has_findings, beside), *told.chapters[len(before) + len(beside) :]]
+    full = [chapter for chapter in beside if _has_findings(chapter) and chapter.place != "story"]
+    rest = [*full, *told.chapters[len(before) + len(beside) :]]
     found = (block for chapter in beside for block in chapter.blocks if isinstance(block, FindingCards))
     return FirstScreen(
         before,

@@ -14,7 +14,7 @@ from pyrometer.place import Place
 from pyrometer.record import from_json
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.chapters.chapter import Answer, Told
-from pyrometer.report.chapters.findings import chapter
+from pyrometer.report.chapters.findings import of_document
 from pyrometer.report.facts.finding_views import SHOWN_ON, WORDS, explanation, shown_in, views
 from pyrometer.report.navigation import PAGES, assemble
 from pyrometer.report.page_parts import first_screen
@@ -69,9 +69,9 @@ def test_each_finding_has_an_address_and_each_rule_one_explanation(document):
     assert explanation("PYR999") is None
 
 
-def test_what_counts_the_same_cost_comes_after_what_does_not():
+def test_what_counts_the_same_cost_comes_after_what_does_not(documents):
     found = [finding("PYR301"), finding("PYR302", overlaps=["PYR301"]), finding("PYR101"), finding("PYR104")]
-    told = chapter(found)
+    (told,) = of_document(changed(documents["training"], findings=found))
     screen = first_screen(Told(Answer(""), [told]))
     assert [view.card.finding.code for view in screen.top] == ["PYR301", "PYR101", "PYR104"]
     assert told.lead == ["1 of the 4 cards count the same cost as one above them."]

@@ -15,8 +15,8 @@ def tell(document: BenchDocument) -> Told:
     told: list[Chapter] = []
     if m is not None:
         answer = measurement.answer(m)
-        told += measurement.split(m.phases) + findings.mending(m)
-    told += findings.where_any(document)
+        told += measurement.split(m.phases)
+    told += findings.of_document(document)
     told += machine(document.environment) if v is None else []
     if v is not None:
         answer = measurement.verdict_answer(v)
@@ -24,7 +24,7 @@ def tell(document: BenchDocument) -> Told:
     if m is not None:
         told += [measurement.quality(m), measurement.figures(m), *measurement.chapters(m, m.phases)]
     if document.loading is not None:
-        told += loading.chapters(document.loading)
+        told += loading.chapters(document.loading, document.findings)
     if document.cold is not None:
         told.append(measurement.cold_starts(document.cold))
     if document.soak is not None:

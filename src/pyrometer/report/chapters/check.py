@@ -35,10 +35,7 @@ def _answer(document: CheckDocument) -> Answer:
 def _first_screen(document: CheckDocument) -> list[Chapter]:
     m = document.measurement
     told = _split(document)
-    if document.reading:
-        told.append(findings.chapter(document.findings, document.suppressed, m))
-    else:
-        told += findings.mending(m)  # stored before there were rules
+    told += findings.of_document(document)
     told += machine(document.environment, "Measured on" if m is not None else "Machine")
     if m is not None:
         told += [measurement.quality(m), measurement.figures(m, document.memory_profile)]
@@ -73,7 +70,7 @@ def _observed(document: CheckDocument) -> list[Chapter]:
     if document.memory_profile is not None:
         told += of_memory.of_check(document)
     if document.loading is not None:
-        told += loading.chapters(document.loading)
+        told += loading.chapters(document.loading, document.findings)
     return told
 
 

@@ -42,7 +42,7 @@ def tell(document: CompileDocument) -> Told:
     told = []
     if document.over_budget:
         told.append(Chapter("budget", "Over the budget", [Alerts(document.over_budget)], place="card"))
-    told += findings.where_any(document) + machine(document.environment, "Compiled on")
+    told += findings.of_document(document) + machine(document.environment, "Compiled on")
     told += _chapters(document.report, of_compile.document_sections(document), overview="overview ")
     return Told(answer, told + provenance(document, document.environment))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyrometer.bench.measurement import Measurement
-from pyrometer.report.chapters.chapter import Answers, Block, Chapter, FindingCards, Text
+from pyrometer.advice import Advice
+from pyrometer.bench.quality import Caveat
+from pyrometer.report.chapters.chapter import AdviceCards, Answers, Block, Chapter, FindingCards, Text
 from pyrometer.report.documents import EvidenceDocument
 from pyrometer.report.facts import findings as of_findings
 from pyrometer.report.facts import measurement as of_measurement
@@ -14,31 +15,36 @@ from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding, Suppressed
 
 
-def mending(m: Measurement | None) -> list[Chapter]:
-    """What must be done first where the program failed and no rule was asked."""
+def of_document(document: EvidenceDocument) -> list[Chapter]:
+    """What the rules found, behind what must be mended before; nothing where none was asked and nothing failed."""
+    diagnosis, m = document.diagnosis, document.evidence.measurement
     first = of_measurement.mending(m) if m is not None else None
+    if diagnosis.findings or diagnosis.reading or diagnosis.num_rules:
+        return [_chapter(diagnosis.findings, diagnosis.suppressed, first)]
     return [] if first is None else [Chapter("findings", "What to do first", [FindingCards([], first)])]
 
 
-def chapter(
-    findings: Sequence[Finding], suppressed: Sequence[Suppressed] = (), m: Measurement | None = None
-) -> Chapter:
-    """All findings, the most rewarding first, behind what must be mended before any of them."""
-    first = of_measurement.mending(m) if m is not None else None
+def _chapter(findings: Sequence[Finding], suppressed: Sequence[Suppressed], first: Caveat | None) -> Chapter:
     said = of_findings.headline(findings)
     blocks: list[Block] = [FindingCards(views(findings), first)] if findings or first is not None else []
     hidden = of_findings.suppressed_text(suppressed)
     blocks += [Text(f"{hidden}.")] if hidden else []
     if not findings:
-        return Chapter("findings", "Findings", blocks, "overview findings", lead=[f"{_capital(said)}."])
+        lead = [f"{_capital(said)}."]
+        return Chapter("findings", "Findings", blocks, "overview findings", lead=lead, place="story")
     same = sum(bool(finding.overlaps) for finding in findings)
     lead = [f"{same} of the {len(findings)} cards count the same cost as one above them."] if same else []
     return Chapter("findings", _capital(said), blocks, "findings", lead=lead)
 
 
-def where_any(document: EvidenceDocument) -> list[Chapter]:
-    """The findings of a document whose subject is something else; nothing where there are none."""
-    return [chapter(document.findings, document.suppressed)] if document.findings else []
+def advice_cards(
+    title: str, advice: Sequence[Advice], findings: Sequence[Finding], pages: str
+) -> list[Chapter]:
+    """The advice of an observer that no finding gives."""
+    given = {finding.advice.slug for finding in findings}
+    rest = [item for item in advice if item.slug not in given]
+    slug = title.lower().replace(" ", "-")
+    return [Chapter(slug, title, [AdviceCards(rest)], pages, label="Advice")] if rest else []
 
 
 def reading(steps: Sequence[ReadingStep]) -> list[Chapter]:

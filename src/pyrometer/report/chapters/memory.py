@@ -10,7 +10,6 @@ from pyrometer.memory.snapshots.report import SnapshotReport
 from pyrometer.quantity import Bytes, format_bytes
 from pyrometer.report.chapters import findings
 from pyrometer.report.chapters.chapter import (
-    AdviceCards,
     Alerts,
     Answer,
     Block,
@@ -27,6 +26,7 @@ from pyrometer.report.documents import CheckDocument, MemoryDocument, SnapshotDo
 from pyrometer.report.facts import memory as of_memory
 from pyrometer.report.facts import snapshot as of_snapshot
 from pyrometer.report.facts.layout import Section
+from pyrometer.rules.finding import Finding
 
 SLOTS: dict[str, int] = dict(zip(CATEGORIES, (2, 6, 4, 8, 0, 1, 3, 7, 9, 5), strict=True))
 """Categories, and their place in the palette."""
@@ -41,8 +41,8 @@ def tell(document: MemoryDocument) -> Told:
     """The answer, the parts of the peak, what would lower it, then chapter after chapter."""
     answer = Answer(of_memory.headline(document.profile), of_memory.subtitle(document.profile))
     sections = of_memory.document_sections(document)
-    told = [*_over(document.over_limit), *findings.where_any(document)]
-    told += [*machine(document.environment), *_chapters(document.profile, sections)]
+    told = [*_over(document.over_limit), *findings.of_document(document)]
+    told += [*machine(document.environment), *_chapters(document.profile, sections, document.findings)]
     return Told(answer, told + provenance(document, document.environment))
 
 
@@ -50,8 +50,8 @@ def tell_snapshot(document: SnapshotDocument) -> Told:
     """Why memory ran out, how it was fragmented, who held it."""
     answer = Answer(of_snapshot.headline(document.report), of_snapshot.subtitle(document.report))
     sections = of_snapshot.document_sections(document)
-    told = [*_over(document.over_limit), *findings.where_any(document)]
-    told += _chapters(document.report, sections)
+    told = [*_over(document.over_limit), *findings.of_document(document)]
+    told += _chapters(document.report, sections, document.findings)
     return Told(answer, told + provenance(document, None))
 
 
@@ -64,7 +64,7 @@ def of_check(document: CheckDocument) -> list[Chapter]:
         "memory-part", "Memory", pages="memory", says=of_memory.headline(profile), lead=[of_memory.subtitle(profile)], label="Peak",
         place="part",
     )  # fmt: skip
-    return [answer, *_chapters(profile, of_memory.of_check(document), overview="")]
+    return [answer, *_chapters(profile, of_memory.of_check(document), document.findings, overview="")]
 
 
 def _over(lines: Sequence[str]) -> list[Chapter]:
@@ -72,7 +72,10 @@ def _over(lines: Sequence[str]) -> list[Chapter]:
 
 
 def _chapters(
-    found: MemoryProfile | SnapshotReport, sections: Sequence[Section], overview: str = "overview "
+    found: MemoryProfile | SnapshotReport,
+    sections: Sequence[Section],
+    given: Sequence[Finding],
+    overview: str = "overview ",
 ) -> list[Chapter]:
     shares = ledger_shares(found.ledger_bytes, found.peak_bytes)
     bar: list[Block] = [Shares(shares, "the peak")] if shares else []
@@ -82,10 +85,7 @@ def _chapters(
     told = [_warned(warning, f"{overview}memory")] if warning is not None else []
     if bar:
         told.append(Chapter("ledger-bar", "Where the bytes go", bar, f"{overview}memory", label="Bytes"))
-    if found.advice:
-        told.append(
-            Chapter("what-would-lower-it", "What would lower it", [AdviceCards(found.advice)], f"{overview}memory", label="Advice")
-        )  # fmt: skip
+    told += findings.advice_cards("What would lower it", found.advice, given, f"{overview}memory")
     return told + [
         chapter_of(section, "comparison" if section.slug in COMPARED else "memory")
         for section in sections
