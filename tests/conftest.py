@@ -29,17 +29,22 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 pytest_plugins = ["cpu_seconds"]
 
 
+def pytest_configure() -> None:
+    """Nobody looks: widths follow no terminal, whatever a worker was started with."""
+    os.environ.pop("COLUMNS", None)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A file's tests stay in one process, for what they share; all that measures stays in one, so that none disturbs another.
 
-    That one begins, since it is long, and with it what walks through all objects, of which there are few in the beginning.
+    That one begins, since it is long.
     """
     for item in items:
         group = "measuring" if item.get_closest_marker("measuring") else item.nodeid.partition("::")[0]
         item.add_marker(pytest.mark.xdist_group(group))
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("searching")
-    items.sort(key=lambda item: not ("memory/holders" in item.nodeid or item.get_closest_marker("measuring")))
+    items.sort(key=lambda item: item.get_closest_marker("measuring") is None)
 
 
 def pytest_runtest_setup() -> None:

@@ -300,6 +300,8 @@ def test_the_survey_says_what_the_workload_is(targets):
 def filled(targets, monkeypatch):
     """Fill a cell in this very process."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "kept by the fixture")
+    if "torch._dynamo.utils" in sys.modules:  # what a process of its own would not have compiled
+        sys.modules["torch._dynamo.utils"].counters.clear()
 
     def fill(name, settings, *, is_reference=False):
         request = CellRequest(

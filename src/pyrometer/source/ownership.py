@@ -46,13 +46,13 @@ _OFTEN_USERS = frozenset({"chunk", "cmd", "code", "profile", "test", "trace"})
 _STDLIB_NAMES = frozenset({*sys.stdlib_module_names, "typing_extensions"} - _OFTEN_USERS)
 _LIBRARIES = """
     IPython PIL _pytest accelerate aiter albumentations apex bitsandbytes click cloudpickle csrc cv2
-    datasets deepspeed diffusers dill einops fairscale fbgemm_gpu flash_attn flashinfer fsspec
+    datasets deepspeed diffusers dill einops execnet fairscale fbgemm_gpu flash_attn flashinfer fsspec
     huggingface_hub hydra ignite ipykernel joblib kornia lightning lightning_fabric lightning_utilities
     matplotlib mlflow mmcv mmengine monai msgspec numpy omegaconf open_clip pandas peft pluggy polars
     pyarrow pydantic pytest pytorch_lightning ray requests rich safetensors scipy sentence_transformers
     sgl_kernel sklearn tensorboard timm tokenizers torch_geometric torch_scatter torchao torchaudio
     torchdata torchmetrics torchrec torchtext torchvision tornado tqdm traitlets transformer_engine
-    transformers trl urllib3 wandb xformers yaml zmq
+    transformers trl urllib3 wandb xdist xformers yaml zmq
 """
 """Packages that traces often hold; programs such as serving engines are users."""
 _LIBRARY_NAMES = frozenset(_LIBRARIES.split())

@@ -120,7 +120,7 @@ def test_the_stack_starts_at_the_users_outermost_line(see: Callable[..., Any]) -
 
     stack = see(program, torch.ones(3)).only.user_stack
     assert all(owner_of(place.file) == "user" for place in stack)
-    assert all(place.source for place in stack)
+    assert all(place.source for place in stack if place.file != "<string>")  # pytest-xdist starts from such
 
 
 def test_a_verbose_configuration_is_read_as_well(programs: ModuleType, see: Callable[..., Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import sys
 import textwrap
@@ -14,6 +15,8 @@ import torch
 from pyrometer.memory.holders.find import find_holders
 
 _numbers = itertools.count()
+PATIENCE_S = 120
+"""Far longer than any machine needs."""
 
 
 class Program:
@@ -47,10 +50,10 @@ class Program:
         return sum(storage.nbytes() for storage in self.alive())
 
     def ask(self):
-        self.asked = find_holders(self.alive())
+        self.asked = find_holders(self.alive(), budget_s=PATIENCE_S)
 
     def holders(self):
-        return find_holders(self.alive())
+        return find_holders(self.alive(), budget_s=PATIENCE_S)
 
     def holder(self):
         """The one answer; what was asked while the program ran goes first."""
@@ -69,11 +72,14 @@ class Program:
 @pytest.fixture
 def program(tmp_path):
     programs = []
+    thresholds = gc.get_threshold()
+    gc.set_threshold(0)  # cycles go when a test says so
 
     def run(source):
         programs.append(Program(tmp_path))
         return programs[-1].run(source)
 
     yield run
+    gc.set_threshold(*thresholds)
     for one in programs:
         sys.modules.pop(one.name, None)

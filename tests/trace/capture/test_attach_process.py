@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -41,9 +41,11 @@ while True:
 
 
 @pytest.fixture
-def runtime(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return tmp_path
+def runtime(monkeypatch):
+    """A folder whose path is short: those of sockets may have hundred characters."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -91,7 +93,7 @@ def test_a_time_of_all_threads_or_no_steps(process, tmp_path, count):
     trace = attach(running.pid, tmp_path / "trace.json", duration_s=0.2)
     assert count(trace, "aten::linear") > 3
     assert trace.capture.asked_steps is None
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["pyrometer", "trace.json"]
+    assert [each.name for each in tmp_path.iterdir()] == ["trace.json"]
 
 
 def test_a_process_that_does_not_listen(runtime, tmp_path):
@@ -141,5 +143,4 @@ def test_sockets_of_dead_processes_are_swept(runtime):
 def test_importing_alone_listens_to_nothing(runtime):
     code = "import pyrometer, threading; assert threading.active_count() == 1"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYROMETER_ATTACH": "0"})
-    time.sleep(0)
     assert not (runtime / "pyrometer").exists()
