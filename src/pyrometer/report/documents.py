@@ -27,7 +27,7 @@ from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.trace.difference.record import TraceDiff
 from pyrometer.trace.reporting.rank_report import RankReport
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
-from pyrometer.tuning.shapes.record import ShapeAdvice
+from pyrometer.tuning.shapes.record import ShapeStrategies
 from pyrometer.version import __version__
 
 SCHEMA_VERSION = 2
@@ -126,7 +126,7 @@ class CompileDocument(EvidenceDocument, frozen=True, kw_only=True):
     divergence: Annotated[
         list[str], doc("where processes of one job decided differently; with several logs only")
     ] = []
-    shapes: Annotated[ShapeAdvice | None, doc("with --shapes only")] = None
+    shapes: Annotated[ShapeStrategies | None, doc("with --shapes only")] = None
     diff: Annotated[CompileDiff | None, doc("with --diff only")] = None
 
     @property
