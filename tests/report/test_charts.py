@@ -97,7 +97,8 @@ def test_deadline_is_drawn_where_there_is_one(perception, documents):
 
 def test_segments_cover_the_bar(documents):
     widths = re.findall(
-        r'<rect class="segment[^>]* width="([\d.]+)%"', stacked_bar(documents["training"].evidence.measurement.phases)
+        r'<rect class="segment[^>]* width="([\d.]+)%"',
+        stacked_bar(documents["training"].evidence.measurement.phases),
     )
     assert sum(map(float, widths)) == pytest.approx(100, abs=0.1)
 

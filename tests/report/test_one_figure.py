@@ -100,7 +100,9 @@ def document(documents: dict[str, CheckDocument], report: Any) -> CheckDocument:
         timeline=Timeline(event=[0, 1], total_bytes=[8 * MIB, 300 * MIB]),
         levels=ProcessLevels(rss_start_bytes=100 * MIB, rss_peak_bytes=777 * MIB),
     )
-    evidence = Case(target=steady.target, measurement=steady.evidence.measurement, trace=report, loading=loader())
+    evidence = Case(
+        target=steady.target, measurement=steady.evidence.measurement, trace=report, loading=loader()
+    )
     findings = [waiting(steady)]
     told = data_share(steady.evidence.measurement, loader())
     assert told is not None
