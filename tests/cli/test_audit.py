@@ -72,14 +72,15 @@ def audited(project: Path) -> tuple[subprocess.CompletedProcess[str], Any]:
 def test_an_audit_is_one_valid_document(audited: Any) -> None:
     document = audited[1]
     jsonschema.validate(document, schema_of("audit"))
-    assert document["target"] == "model.py:make"
-    assert document["passed"] <= document["applicable"]
-    assert document["score"] == pytest.approx(100 * document["passed"] / document["applicable"])
+    assert document["evidence"]["target"] == "model.py:make"
+    audit = document["diagnosis"]["audit"]
+    assert audit["passed"] <= audit["applicable"]
+    assert audit["score"] == pytest.approx(100 * audit["passed"] / audit["applicable"])
 
 
 @pytest.mark.slow
 def test_nothing_passes_or_fails_without_evidence(audited: Any) -> None:
-    items = [item for group in audited[1]["groups"] for item in group["items"]]
+    items = [item for group in audited[1]["diagnosis"]["audit"]["groups"] for item in group["items"]]
     assert {item["status"] for item in items} >= {"pass", "fail", "not applicable"}
     for item in items:
         assert item["reason"]
@@ -89,7 +90,9 @@ def test_nothing_passes_or_fails_without_evidence(audited: Any) -> None:
 
 @pytest.mark.slow
 def test_the_faults_of_the_program_fail_their_items(audited: Any) -> None:
-    items = {item["code"]: item for group in audited[1]["groups"] for item in group["items"]}
+    items = {
+        item["code"]: item for group in audited[1]["diagnosis"]["audit"]["groups"] for item in group["items"]
+    }
     assert items["A801"]["status"] == "fail"  # dropout in inference
     assert items["A301"]["status"] == "fail"  # a loop over rows
     assert items["A301"]["evidence"]["finding"] == "PYR109"
@@ -99,14 +102,16 @@ def test_the_faults_of_the_program_fail_their_items(audited: Any) -> None:
 @pytest.mark.slow
 def test_a_score_below_the_one_asked_for_is_told_by_the_exit_code(audited: Any) -> None:
     done, document = audited
-    assert document["score"] < 100
+    assert document["diagnosis"]["score"] < 100
     assert done.returncode == 1
 
 
 @pytest.mark.slow
 def test_an_audit_is_stored_shown_and_written_as_a_page(project: Path, audited: Any) -> None:
     shown = pyrometer(project, "show", "last", "--json")
-    assert json.loads(shown.stdout)["groups"] == audited[1]["groups"]
+    assert (
+        json.loads(shown.stdout)["diagnosis"]["audit"]["groups"] == audited[1]["diagnosis"]["audit"]["groups"]
+    )
     page = (project / "audit.html").read_text(encoding="utf-8")
     assert "model-design" in page
     assert "A301" in page
@@ -155,7 +160,7 @@ def test_the_page_of_a_check_shows_findings_and_escapes_the_names_of_files(tmp_p
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("check"))
-    assert any(EVIL in (one["where"]["file"] or "") for one in document["findings"])
+    assert any(EVIL in (one["where"]["file"] or "") for one in document["diagnosis"]["findings"])
     page = (tmp_path / "check.html").read_text(encoding="utf-8")
     tags = Tags()
     tags.feed(page)

@@ -55,8 +55,9 @@ def test_check_writes_a_report(project):
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("check"))
-    assert document["reading"][0]["question"] == "Is the measurement itself sound?"
-    assert {"measurement", "phases", "memory", "environment", "report_path"} <= set(document)
+    assert document["diagnosis"]["reading"][0]["question"] == "Is the measurement itself sound?"
+    assert {"evidence", "diagnosis", "report_path"} <= set(document)
+    assert {"measurement", "memory", "environment"} <= set(document["evidence"])
     page = (project / document["report_path"]).read_text()
     assert document["run_id"] in page
     assert 'data-block="trace/0"' in page
@@ -88,7 +89,9 @@ def test_a_checked_script_keeps_its_exit_code_beside_one_document(project):
     failed = pyrometer(project, "check", "train.py", "--json", "--", "7")
     assert failed.returncode == 7, "the exit code is the script's own"
     document = json.loads(failed.stdout)
-    assert document["script"]["exit_code"] == 7
-    assert document["script"]["num_steps"] == 40
-    assert {"forward", "backward", "optimizer"} <= {phase["name"] for phase in document["phases"]}
-    assert sum(phase["share"] for phase in document["phases"]) == pytest.approx(1)
+    assert document["evidence"]["script"]["exit_code"] == 7
+    assert document["evidence"]["script"]["num_steps"] == 40
+    assert {"forward", "backward", "optimizer"} <= {
+        phase["name"] for phase in document["evidence"]["measurement"]["phases"]
+    }
+    assert sum(phase["share"] for phase in document["evidence"]["measurement"]["phases"]) == pytest.approx(1)

@@ -107,14 +107,15 @@ def broken(folder):
 
 def test_json_holds_the_contract_and_fits_its_schema(broken):
     done, document = broken
-    assert document.keys() >= CONTRACT
+    compiled = document["evidence"]["compiled"]
+    assert compiled.keys() >= CONTRACT
     jsonschema.validate(document, schema_of("compile"))
-    assert (document["graphs"], document["frames"], document["skipped_frames"]) == (2, 2, 0)
-    (found,) = document["breaks"]
+    assert (compiled["graphs"], compiled["frames"], compiled["skipped_frames"]) == (2, 2, 0)
+    (found,) = compiled["breaks"]
     assert (found["id"], Path(found["file"]).name, found["line"]) == ("gb0170", "work.py", 13)
     assert found["source"] == "if y.sum() > 0:"
-    assert document["error"]["within_tolerance"]
-    assert document["cost"]["steady_s"] > 0 < document["cost"]["eager_steady_s"]
+    assert compiled["error"]["within_tolerance"]
+    assert compiled["cost"]["steady_s"] > 0 < compiled["cost"]["eager_steady_s"]
     assert "a factory that prints" in done.stderr
 
 
@@ -142,11 +143,11 @@ def test_a_log_tells_the_same_breaks(broken, folder, call):
     done = call(folder, "compile", "out", "--json", "--no-store")
     found = json.loads(done.stdout)
     assert done.returncode == 0
-    assert [(one["id"], one["line"]) for one in found["breaks"]] == [
-        (one["id"], one["line"]) for one in document["breaks"]
+    assert [(one["id"], one["line"]) for one in found["evidence"]["compiled"]["breaks"]] == [
+        (one["id"], one["line"]) for one in document["evidence"]["compiled"]["breaks"]
     ]
-    assert found["environment"] is None
-    assert found["cost"]["steady_s"] is None
+    assert found["evidence"]["environment"] is None
+    assert found["evidence"]["compiled"]["cost"]["steady_s"] is None
 
 
 @pytest.mark.slow
@@ -163,7 +164,7 @@ def test_recompilations_name_the_input_and_its_values(folder):
     )
     document = json.loads(done.stdout)
     assert done.returncode == 1
-    (change,) = document["recompiles"][0]["changed_inputs"]
+    (change,) = document["evidence"]["compiled"]["recompiles"][0]["changed_inputs"]
     assert (change["kind"], change["before"], change["after"]) == ("size", ["4"], "6")
     assert len(document["over_budget"]) == 1
 
@@ -192,8 +193,8 @@ def test_a_script_runs_as_it_is_and_keeps_its_exit_code_and_output(folder):
     done = run(folder, "script.py", "--json", "--no-store", "--", "3")
     assert done.returncode == 3
     document = json.loads(done.stdout)
-    assert [Path(one["file"]).name for one in document["breaks"]] == ["script.py"]
-    assert len(document["recompiles"]) >= 1
+    assert [Path(one["file"]).name for one in document["evidence"]["compiled"]["breaks"]] == ["script.py"]
+    assert len(document["evidence"]["compiled"]["recompiles"]) >= 1
     assert "done ['3']" in done.stderr
     shown = run(folder, "script.py", "--no-store", "--", "0")
     assert shown.stdout.splitlines()[-1] == "done ['0']"

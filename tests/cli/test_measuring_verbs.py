@@ -109,12 +109,12 @@ def test_bench_prints_one_document_and_stores_it(project):
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("bench"))
-    assert set(document["measurement"]) >= BENCH_KEYS
-    assert document["measurement"]["unit"] == "frames"
-    assert document["environment"]["fingerprint"]
+    assert set(document["evidence"]["measurement"]) >= BENCH_KEYS
+    assert document["evidence"]["measurement"]["unit"] == "frames"
+    assert document["evidence"]["environment"]["fingerprint"]
     assert "a factory that prints" in done.stderr
     again = pyrometer(project, "show", "last", "--json")
-    assert json.loads(again.stdout)["measurement"] == document["measurement"]
+    assert json.loads(again.stdout)["evidence"]["measurement"] == document["evidence"]["measurement"]
 
 
 def test_bench_versus_gives_the_verdict(project):
@@ -149,7 +149,7 @@ def test_an_undecided_comparison_exits_with_three(project, call):
 def test_a_failure_keeps_what_was_measured_and_exits_with_four(project, call):
     done = call(project, "bench", "model.py:fails_at_37", "--budget", "5s", "--json")
     assert done.returncode == 4
-    measurement = json.loads(done.stdout)["measurement"]
+    measurement = json.loads(done.stdout)["evidence"]["measurement"]
     assert measurement["failure"].startswith("step 37 raised ValueError: bad batch")
     assert measurement["num_samples"] + measurement["warmup_steps"] == 36
 
@@ -201,7 +201,7 @@ def interrupted(project, *arguments):
 
 
 def test_ctrl_c_keeps_what_was_measured_and_says_so(project):
-    measurement = interrupted(project)["measurement"]
+    measurement = interrupted(project)["evidence"]["measurement"]
     assert measurement["interrupted"]
     assert measurement["num_samples"] > 5
     assert "interrupted" in {caveat["code"] for caveat in measurement["warnings"]}

@@ -111,15 +111,16 @@ def profiled(folder):
 
 def test_json_holds_the_contract_and_fits_its_schema(profiled):
     jsonschema.validate(profiled, schema_of("memory"))
-    assert set(profiled) >= CONTRACT
-    assert set(profiled["ledger_bytes"]) == LEDGER
-    assert sum(profiled["ledger_bytes"].values()) == profiled["peak_bytes"]
-    assert set(profiled["at_peak"][0]) >= {"site", "module", "bytes", "count"}
-    assert profiled["predicted"]["peak_bytes"] == pytest.approx(profiled["peak_bytes"], rel=0.05)
-    assert profiled["leak"]["verdict"] in {"stable", "allocator warm-up"}
-    assert {law["category"] for law in profiled["scaling"]} >= {"activations"}
-    assert [fit["budget_bytes"] for fit in profiled["fits"]] == [2**20, 2**21]
-    assert profiled["fits"][0]["max_batch"] < profiled["fits"][1]["max_batch"]
+    profile = profiled["evidence"]["memory"]
+    assert set(profile) >= CONTRACT
+    assert set(profile["ledger_bytes"]) == LEDGER
+    assert sum(profile["ledger_bytes"].values()) == profile["peak_bytes"]
+    assert set(profile["at_peak"][0]) >= {"site", "module", "bytes", "count"}
+    assert profile["predicted"]["peak_bytes"] == pytest.approx(profile["peak_bytes"], rel=0.05)
+    assert profile["leak"]["verdict"] in {"stable", "allocator warm-up"}
+    assert {law["category"] for law in profile["scaling"]} >= {"activations"}
+    assert [fit["budget_bytes"] for fit in profile["fits"]] == [2**20, 2**21]
+    assert profile["fits"][0]["max_batch"] < profile["fits"][1]["max_batch"]
     assert profiled["what_if"][0]["settings"]["batch"] == "64"
 
 
@@ -141,8 +142,8 @@ def test_a_leak_is_named_with_its_line_and_exceeds_its_limit(folder):
     ended = run(folder, "work.py:leaking", "--json", "--limit", "growth=0", "--no-store")
     assert ended.returncode == 1, ended.stderr
     found = json.loads(ended.stdout)
-    assert found["leak"]["verdict"] == "leak"
-    (site,) = found["leak"]["sites"]
+    assert found["evidence"]["memory"]["leak"]["verdict"] == "leak"
+    (site,) = found["evidence"]["memory"]["leak"]["sites"]
     assert "kept" in site["holder"]
     assert site["graph_bytes"] > 0
     assert "per step, 0 B are allowed" in found["over_limit"][0]
@@ -184,7 +185,7 @@ def test_a_script_runs_unchanged(folder):
     ended = run(folder, "script.py", "--json", "--no-store", "--", "3")
     assert ended.returncode == 3, ended.stderr
     found = json.loads(ended.stdout)
-    assert found["ledger_bytes"]["parameters"] == (64 * 64 + 64) * 4
+    assert found["evidence"]["memory"]["ledger_bytes"]["parameters"] == (64 * 64 + 64) * 4
     assert "loss " in ended.stderr  # its own output, since stdout is the document's
 
 
@@ -193,8 +194,8 @@ def test_a_snapshot_is_read(folder, call):
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     jsonschema.validate(found, schema_of("memory-snapshot"))
-    assert found["fragmentation"]["at_end"]["reserved_bytes"] == 2097152
-    assert found["oom"] == []
+    assert found["evidence"]["snapshot"]["fragmentation"]["at_end"]["reserved_bytes"] == 2097152
+    assert found["evidence"]["snapshot"]["oom"] == []
     assert "Fragmentation" in call(folder, "memory", "tiny.pickle").stdout
     assert "Against the other" not in call(folder, "memory", "tiny.pickle", "--diff", "tiny.pickle").stderr
 

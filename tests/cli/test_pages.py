@@ -139,7 +139,7 @@ def test_a_page_that_fails_in_the_end_costs_no_result(project, capsys, monkeypat
     argv = ["bench", "model.py:small", "--budget", "300ms", "--no-store", "--json", "-o", "page.html"]
     assert main(argv) == 2
     captured = capsys.readouterr()
-    assert json.loads(captured.out)["measurement"]["num_samples"] > 0
+    assert json.loads(captured.out)["evidence"]["measurement"]["num_samples"] > 0
     assert captured.err.endswith(
         "error: page.html: cannot write the report (No space left on device); pass another place\n"
     )

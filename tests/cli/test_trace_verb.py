@@ -16,6 +16,7 @@ import jsonschema
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from document_fixtures import ranks_of
 
 from pyrometer.cli.main import main
 from pyrometer.report.schema import schema_of
@@ -172,9 +173,13 @@ def ranks(tmp_path: Path) -> list[Path]:
 def test_json_holds_what_is_promised(traced: Any, one: Path) -> None:
     document = traced(one, "--json").document
     jsonschema.validate(document, schema_of("trace"))
-    assert {"target", "verdict", "ranks", "job", "diff", "schema_version", "tool_version"} <= set(document)
-    assert (document["job"], document["diff"], document["environment"]) == (None, None, None)
-    (rank,) = document["ranks"]
+    assert {"evidence", "diagnosis", "diff", "before", "schema_version", "tool_version"} <= set(document)
+    assert (document["evidence"]["job"], document["diff"], document["evidence"]["environment"]) == (
+        None,
+        None,
+        None,
+    )
+    (rank,) = ranks_of(document)
     assert set(rank) >= RANK_KEYS
     assert set(rank["breakdown_ns"]) == PARTS
     assert sum(rank["breakdown_ns"].values()) == rank["span_ns"]
@@ -199,25 +204,25 @@ def test_terminal_gives_the_answer_first(traced: Any, one: Path) -> None:
 def test_several_files_are_a_job(traced: Any, ranks: list[Path]) -> None:
     document = traced(*ranks, "--json").document
     jsonschema.validate(document, schema_of("trace"))
-    assert [rank["rank"] for rank in document["ranks"]] == [0, 1, 2, 3]
-    assert document["job"]["world_size"] == 4
-    assert document["job"]["stragglers"][0]["rank"] == 2
-    assert document["verdict"]["rank"] == 2
-    assert document["verdict"]["sentence"].startswith("rank 2 makes the others wait ")
-    assert document["ranks"][0]["collectives"]
+    assert [rank["rank"] for rank in ranks_of(document)] == [0, 1, 2, 3]
+    assert document["evidence"]["job"]["world_size"] == 4
+    assert document["evidence"]["job"]["stragglers"][0]["rank"] == 2
+    assert document["evidence"]["trace_verdict"]["rank"] == 2
+    assert document["evidence"]["trace_verdict"]["sentence"].startswith("rank 2 makes the others wait ")
+    assert ranks_of(document)[0]["collectives"]
 
 
 def test_a_folder_stands_for_its_files(traced: Any, ranks: list[Path], tmp_path: Path) -> None:
-    assert len(traced(tmp_path, "--json").document["ranks"]) == len(ranks)
+    assert len(ranks_of(traced(tmp_path, "--json").document)) == len(ranks)
 
 
 def test_one_bad_file_among_several_is_said_and_left_out(traced: Any, ranks: list[Path]) -> None:
     ranks[1].write_text("nonsense")
     done = traced(*ranks, "--json")
     assert done.code == 0
-    assert [rank["rank"] for rank in done.document["ranks"]] == [0, 2, 3]
-    assert "rank1.json" in done.document["job"]["failures"][0]["message"]
-    assert done.document["job"]["missing_ranks"] == [1]
+    assert [rank["rank"] for rank in ranks_of(done.document)] == [0, 2, 3]
+    assert "rank1.json" in done.document["evidence"]["job"]["failures"][0]["message"]
+    assert done.document["evidence"]["job"]["missing_ranks"] == [1]
     strict = traced(*ranks, "--strict")
     assert strict.code == 2
     assert "rank1.json" in strict.error
@@ -325,11 +330,11 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", list(DAMAGE))
 def test_damage_is_repaired_and_said_or_refused(traced: Any, one: Path, damage: str) -> None:
-    whole = traced(one, "--json").document["ranks"][0]
+    whole = ranks_of(traced(one, "--json").document)[0]
     one.write_text(DAMAGE[damage](one.read_text()))
     done = traced(one, "--json")
     assert done.code == 0, done.err
-    rank = done.document["ranks"][0]
+    rank = ranks_of(done.document)[0]
     assert rank["repaired"]
     assert rank["num_events"] <= whole["num_events"]
     assert sum(rank["breakdown_ns"].values()) == rank["span_ns"]
@@ -385,7 +390,7 @@ def test_a_trace_without_events_is_no_failure(traced: Any, tmp_path: Path) -> No
     done = traced(tmp_path / "bare.json", "--json")
     assert done.code == 0, done.err
     jsonschema.validate(done.document, schema_of("trace"))
-    assert done.document["ranks"][0]["span_ns"] == 0
+    assert ranks_of(done.document)[0]["span_ns"] == 0
     assert traced(tmp_path / "bare.json").code == 0
 
 
@@ -431,14 +436,14 @@ def test_a_capture_is_reported_stored_and_shown_again(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     document = done.document
     jsonschema.validate(document, schema_of("trace"))
-    assert document["environment"]["fingerprint"]
-    assert document["capture"]
-    assert len(document["ranks"][0]["steps"]) == 3
-    assert {"forward"} <= {phase["name"] for phase in document["ranks"][0]["phases"]["phases"]}
+    assert document["evidence"]["environment"]["fingerprint"]
+    assert document["evidence"]["capture"]
+    assert len(ranks_of(document)[0]["steps"]) == 3
+    assert {"forward"} <= {phase["name"] for phase in ranks_of(document)[0]["phases"]["phases"]}
     assert "a factory that prints" in done.err
     assert read_trace(tmp_path / "kept.json.gz").ranks[0].steps.height == 3
     again = shown(tmp_path, document["run_id"], "--json")
-    assert json.loads(again)["ranks"] == document["ranks"]
+    assert ranks_of(json.loads(again)) == ranks_of(document)
     assert shown(tmp_path, "last").splitlines()[0] == shown(tmp_path, document["run_id"]).splitlines()[0]
     assert "Breakdown" in shown(tmp_path, "last")
 
@@ -486,7 +491,7 @@ def test_a_script_with_json_prints_one_document(tmp_path: Path) -> None:
     done = pyrometer(tmp_path, "trace", "train.py", "--json", "--steps", "2", "--no-store", "--", "0")
     assert done.code == 0, done.err
     jsonschema.validate(done.document, schema_of("trace"))
-    assert len(done.document["ranks"][0]["steps"]) == 2
+    assert len(ranks_of(done.document)[0]["steps"]) == 2
     assert "done ['0']" in done.err
 
 

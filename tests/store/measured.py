@@ -89,6 +89,7 @@ def measured_run(
     plain = {
         "schema_version": 2,
         "evidence": {"target": target, "environment": taken_on, "measurement": figures},
+        "diagnosis": {"target": target, "findings": [], "reading": []},
     }
     return new_run(
         kind,

@@ -67,3 +67,9 @@ def _gather(document: EvidenceDocument, fields: dict[str, Any], part: str, kind:
         values = {name: fields.pop(name) for name in names}
         before = getattr(document.evidence, part)
         fields[part] = kind(**values) if before is None else msgspec.structs.replace(before, **values)
+
+
+def ranks_of(plain: dict[str, Any]) -> list[dict[str, Any]]:
+    """The reports of all ranks in a printed document about traces."""
+    evidence = plain["evidence"]
+    return evidence["ranks"] or [evidence["trace"]]

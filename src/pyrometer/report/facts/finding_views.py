@@ -27,6 +27,7 @@ SHOWN_ON: tuple[tuple[str, str], ...] = (
     ("/job/", "ranks"),
     ("/compiled/", "compile"),
     ("/memory/", "memory"),
+    ("/snapshot/", "memory"),
     ("/loading/", "data"),
     ("/measurement/memory", "memory"),
     ("/measurement/", "quality"),

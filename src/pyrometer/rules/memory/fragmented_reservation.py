@@ -104,6 +104,15 @@ def in_profile(case: Case) -> Iterator[Finding]:
         )
 
 
+@RULE.in_evidence("snapshot")
+def in_snapshot(case: Case) -> Iterator[Finding]:
+    """As the allocator's snapshot tells, of the device with the highest peak."""
+    assert case.snapshot is not None
+    found = case.snapshot
+    links = ("/snapshot/peak_reserved_bytes", "/snapshot/peak_bytes")
+    yield from _judge(case, Gap(f"cuda:{found.device}", found.peak_reserved_bytes, found.peak_bytes, links))
+
+
 @RULE.in_evidence("trace")
 def in_trace(case: Case) -> Iterator[Finding]:
     """As the allocations of a trace tell, where the profile does not."""
@@ -148,6 +157,7 @@ def _judge(case: Case, gap: Gap) -> Iterator[Finding]:
 
 def _is_set(case: Case) -> bool:
     settings = case.environment.settings if case.environment is not None else {}
-    return any(
+    recorded = case.snapshot.settings.text if case.snapshot is not None else None
+    return "expandable_segments:True" in (recorded or "") or any(
         "expandable_segments:True" in value for name, value in settings.items() if name.endswith("ALLOC_CONF")
     )

@@ -1,0 +1,34 @@
+"""Which rules a verb can reach: those that can answer from what it observes, or from the source of its target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyrometer.evidence.kinds import SEEN_BY
+from pyrometer.rules.rule import Rule
+
+VERBS = (*SEEN_BY, "lint")
+"""Verbs that ask rules; `lint` reads source text alone, all others read that of their target as well."""
+
+
+def reaches(verb: str, rule: Rule) -> bool:
+    """Whether a verb observes all that one reading of a rule needs, or the rule finds its fault in source text.
+
+    A rule without any check is about linting itself, such as a file that cannot be read, and is told by `lint`.
+
+    >>> from pyrometer.rules.registry import find_rule
+    >>> reaches("trace", find_rule("PYR607")), reaches("bench", find_rule("PYR607"))
+    (True, False)
+    """
+    if rule.source_checks:
+        return True
+    if verb == "lint":
+        return not rule.readings
+    kinds = {"source", *SEEN_BY[verb]}
+    return any(kinds.issuperset(reading.needs) for reading in rule.readings)
+
+
+def reach_table(rules: Iterable[Rule]) -> dict[str, list[str]]:
+    """The codes of the rules that each verb reaches."""
+    known = list(rules)
+    return {verb: [rule.code for rule in known if reaches(verb, rule)] for verb in VERBS}
