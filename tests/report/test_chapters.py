@@ -42,7 +42,9 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
     audit = Audit(
         target="t", groups=[AuditGroup(name="data", items=[item])], score=0.0, band="below 70", applicable=1, passed=0, unknown=0
     )  # fmt: skip
-    failed = msgspec.structs.replace(documents["steady"].measurement, failure="step 3 raised ValueError: bad")
+    failed = msgspec.structs.replace(
+        documents["steady"].evidence.measurement, failure="step 3 raised ValueError: bad"
+    )
     lost = msgspec.structs.replace(areas["memory"][0].profile.leak, unbounded=True)
     leaking = msgspec.structs.replace(areas["memory"][0].profile, leak=lost)
     return {

@@ -55,7 +55,7 @@ def test_any_measurement_can_be_drawn(perception, steady, warmup, deadline):
     ordered = sorted(steady)
     middle, last = ordered[len(ordered) // 2], ordered[-1]
     measurement = msgspec.structs.replace(
-        perception.measurement, samples_s=steady, warmup_s=warmup, first_call_s=warmup[0], deadline_s=deadline,
+        perception.evidence.measurement, samples_s=steady, warmup_s=warmup, first_call_s=warmup[0], deadline_s=deadline,
         median_s=middle, p50_s=middle, p90_s=last, p95_s=last, p99_s=last, ci_low_s=ordered[0], ci_high_s=last,
         min_s=ordered[0], max_s=last, iqr_s=0.0,
     )  # fmt: skip
@@ -64,19 +64,19 @@ def test_any_measurement_can_be_drawn(perception, steady, warmup, deadline):
 
 
 def test_histogram_bars_hold_every_sample(perception):
-    titles = re.findall(r"<title>(\d+) between", histogram(perception.measurement))
-    beyond = re.findall(r">(\d+) slower, up to", histogram(perception.measurement))
-    assert sum(map(int, titles + beyond)) == len(perception.measurement.samples_s)
+    titles = re.findall(r"<title>(\d+) between", histogram(perception.evidence.measurement))
+    beyond = re.findall(r">(\d+) slower, up to", histogram(perception.evidence.measurement))
+    assert sum(map(int, titles + beyond)) == len(perception.evidence.measurement.samples_s)
 
 
 def test_far_hiccups_are_counted_and_do_not_flatten_the_rest(perception):
-    m = perception.measurement
+    m = perception.evidence.measurement
     drawn = histogram(msgspec.structs.replace(m, samples_s=[*m.samples_s, 9.0], max_s=9.0))
     assert "1 slower, up to 9.00 s →" in drawn
 
 
 def test_axis_is_logarithmic_when_the_spread_asks_for_it(perception):
-    m = perception.measurement
+    m = perception.evidence.measurement
     wide = [0.001 * 1.04**i for i in range(150)]
     measurement = msgspec.structs.replace(
         m, samples_s=wide, max_s=wide[-1], min_s=wide[0], p50_s=wide[75], p90_s=wide[135], p95_s=wide[142], p99_s=wide[148],
@@ -87,17 +87,18 @@ def test_axis_is_logarithmic_when_the_spread_asks_for_it(perception):
 
 
 def test_few_samples_make_no_histogram(documents):
-    assert histogram(documents["interrupted"].measurement) is None
+    assert histogram(documents["interrupted"].evidence.measurement) is None
 
 
 def test_deadline_is_drawn_where_there_is_one(perception, documents):
-    assert "deadline 33.3 ms" in histogram(perception.measurement)
-    assert "deadline" not in histogram(documents["gpu"].measurement)
+    assert "deadline 33.3 ms" in histogram(perception.evidence.measurement)
+    assert "deadline" not in histogram(documents["gpu"].evidence.measurement)
 
 
 def test_segments_cover_the_bar(documents):
     widths = re.findall(
-        r'<rect class="segment[^>]* width="([\d.]+)%"', stacked_bar(documents["training"].phases)
+        r'<rect class="segment[^>]* width="([\d.]+)%"',
+        stacked_bar(documents["training"].evidence.measurement.phases),
     )
     assert sum(map(float, widths)) == pytest.approx(100, abs=0.1)
 
@@ -109,7 +110,7 @@ def test_forest_has_a_dot_per_block_and_a_row_per_ratio(documents):
 
 
 def test_memory_needs_two_values(perception):
-    memory = perception.measurement.memory
+    memory = perception.evidence.measurement.memory
     assert memory_line(msgspec.structs.replace(memory, steps=[1], series_bytes=[5])) is None
     assert "peak 683 MiB" in memory_line(memory)
 

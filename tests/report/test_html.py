@@ -52,7 +52,7 @@ class Page(HTMLParser):
 def poisoned(documents):
     """A document with a measurement, a verdict and a canary wherever a user's text goes."""
     bench = documents["gpu"]
-    caveat = documents["bimodal"].measurement.warnings[0]
+    caveat = documents["bimodal"].evidence.measurement.warnings[0]
     bad = msgspec.structs.replace(
         caveat,
         code=CANARY,
@@ -60,9 +60,9 @@ def poisoned(documents):
         advice=msgspec.structs.replace(caveat.advice, title=f"`{CANARY}` {CANARY}"),
     )
     measurement = msgspec.structs.replace(
-        bench.measurement, name=CANARY, config=CANARY, unit=CANARY, failure=CANARY, warnings=[bad], clock=CANARY,
-        phases=[*documents["training"].phases[:1], msgspec.structs.replace(documents["training"].phases[1], name=CANARY)],
-        memory=msgspec.structs.replace(documents["training"].measurement.memory, source=CANARY, device=CANARY),
+        bench.evidence.measurement, name=CANARY, config=CANARY, unit=CANARY, failure=CANARY, warnings=[bad], clock=CANARY,
+        phases=[*documents["training"].evidence.measurement.phases[:1], msgspec.structs.replace(documents["training"].evidence.measurement.phases[1], name=CANARY)],
+        memory=msgspec.structs.replace(documents["training"].evidence.measurement.memory, source=CANARY, device=CANARY),
     )  # fmt: skip
     verdict = msgspec.structs.replace(
         documents["verdict_undecided"].verdict,
@@ -81,7 +81,7 @@ def poisoned(documents):
 def test_a_failed_run_looks_like_one(documents):
     found = documents["steady"]
     said = "step 3 raised ValueError: bad <7> (three.py:40)"
-    measurement = msgspec.structs.replace(found.measurement, complete=False, failure=said)
+    measurement = msgspec.structs.replace(found.evidence.measurement, complete=False, failure=said)
     text = html.page(changed(found, measurement=measurement)).partition("<main")[2]
     heading = re.sub("<[^>]+>", "", text.partition("<h1")[2].partition("</h1>")[0]).partition(">")[2]
     assert " ".join(heading.split()).startswith("failed in step 3: ValueError (three.py:40)")
@@ -258,7 +258,7 @@ def test_a_place_that_cannot_be_written_is_one_clear_error(documents, tmp_path):
 
 def test_what_is_no_document_is_refused(documents):
     with pytest.raises(InputError, match="not a kind of document"):
-        html.page(documents["steady"].measurement)
+        html.page(documents["steady"].evidence.measurement)
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

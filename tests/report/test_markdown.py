@@ -51,8 +51,10 @@ def test_text_is_as_stored(documents, name):
 
 def test_untrusted_text_makes_no_markup(documents):
     document = documents["training"]
-    measurement = msgspec.structs.replace(document.measurement, name=CANARY, config=CANARY, failure=CANARY)
-    script = msgspec.structs.replace(document.script, argv=[CANARY])
+    measurement = msgspec.structs.replace(
+        document.evidence.measurement, name=CANARY, config=CANARY, failure=CANARY
+    )
+    script = msgspec.structs.replace(document.evidence.script, argv=[CANARY])
     poisoned = changed(document, target=CANARY, measurement=measurement, script=script)
     tokens = [
         child for token in READER.parse(text_of(poisoned)) for child in (token, *(token.children or []))

@@ -100,9 +100,11 @@ def document(documents: dict[str, CheckDocument], report: Any) -> CheckDocument:
         timeline=Timeline(event=[0, 1], total_bytes=[8 * MIB, 300 * MIB]),
         levels=ProcessLevels(rss_start_bytes=100 * MIB, rss_peak_bytes=777 * MIB),
     )
-    evidence = Case(target=steady.target, measurement=steady.measurement, trace=report, loading=loader())
+    evidence = Case(
+        target=steady.target, measurement=steady.evidence.measurement, trace=report, loading=loader()
+    )
     findings = [waiting(steady)]
-    told = data_share(steady.measurement, loader())
+    told = data_share(steady.evidence.measurement, loader())
     assert told is not None
     heard = retold(loader(), step_s=told.step_s, data_s=told.wait_s)
     return changed(
@@ -117,7 +119,7 @@ def document(documents: dict[str, CheckDocument], report: Any) -> CheckDocument:
 
 
 def waiting(document: CheckDocument | None = None) -> Finding:
-    measurement = document.measurement if document is not None else None
+    measurement = document.evidence.measurement if document is not None else None
     limits = {"PYR301.min_share": 0.05}
     return next(iter(explain(Case(target="t", loading=loader(), measurement=measurement, limits=limits))))
 
@@ -171,7 +173,7 @@ def test_getting_batches_is_one_share_of_one_step(
         views[view],
     )
     shares = {float(one) for group in told for one in group if one}
-    measured = measured_share(document.measurement)
+    measured = measured_share(document.evidence.measurement)
     assert measured is not None
     assert shares == {float(f"{100 * measured.share:.3g}")}
     if view == "page":  # beside the reason why they differ
@@ -184,9 +186,9 @@ def test_each_peak_has_one_name_and_each_name_one_figure(
     views: dict[str, str], document: CheckDocument, view: str
 ) -> None:
     text = views[view]
-    assert document.measurement is not None
-    assert document.measurement.memory is not None
-    process = format_bytes(document.measurement.memory.peak_bytes)
+    assert document.evidence.measurement is not None
+    assert document.evidence.measurement.memory is not None
+    process = format_bytes(document.evidence.measurement.memory.peak_bytes)
     assert "peak 330 MiB in backward" in text
     if view == "terminal":
         return  # its chapter of peaks is on the page and in `pyrometer memory`
@@ -210,8 +212,8 @@ def test_the_overview_leads_with_the_peak_of_the_headline(document: CheckDocumen
 def test_the_step_is_the_median_that_was_measured(
     views: dict[str, str], document: CheckDocument, view: str
 ) -> None:
-    assert document.measurement is not None
-    assert f"{format_seconds(document.measurement.median_s)} per step" in views[view]
+    assert document.evidence.measurement is not None
+    assert f"{format_seconds(document.evidence.measurement.median_s)} per step" in views[view]
 
 
 def test_shares_of_the_span_are_the_same_in_table_block_and_reading(

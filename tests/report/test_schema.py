@@ -48,7 +48,7 @@ def test_a_wrong_document_does_not_fit(documents):
 
 def test_figures_that_are_no_number_become_null(documents):
     measurement = msgspec.structs.replace(
-        documents["steady"].measurement, padding_ratio=float("nan"), host_s=float("inf")
+        documents["steady"].evidence.measurement, padding_ratio=float("nan"), host_s=float("inf")
     )
     plain = json.loads(to_json(measurement), parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
     assert plain["padding_ratio"] is None

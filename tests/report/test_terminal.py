@@ -95,7 +95,9 @@ def test_every_phase_has_its_own_mark(documents):
 
 def test_untrusted_text_is_neither_markup_nor_an_escape_sequence(documents):
     document = documents["steady"]
-    measurement = msgspec.structs.replace(document.measurement, name="[red]net[/red] \x1b[2Jgone\x07")
+    measurement = msgspec.structs.replace(
+        document.evidence.measurement, name="[red]net[/red] \x1b[2Jgone\x07"
+    )
     text = shown(view_of(changed(document, measurement=measurement)), force_terminal=True)
     assert "[red]net[/red]" in text
     assert "\x1b[2J" not in text
@@ -104,7 +106,7 @@ def test_untrusted_text_is_neither_markup_nor_an_escape_sequence(documents):
 
 def test_names_beyond_the_encoding_do_not_fail(documents):
     document = documents["steady"]
-    measurement = msgspec.structs.replace(document.measurement, name="感知网络 🔥")
+    measurement = msgspec.structs.replace(document.evidence.measurement, name="感知网络 🔥")
     text = shown(view_of(changed(document, measurement=measurement)), encoding="ascii")
     assert "????" in text
 
@@ -112,7 +114,9 @@ def test_names_beyond_the_encoding_do_not_fail(documents):
 def test_a_failure_is_the_headline_and_the_first_thing_to_do_once(documents):
     document = documents["steady"]
     measurement = msgspec.structs.replace(
-        document.measurement, complete=False, failure="step 37 raised ValueError: bad shape (train.py:40)"
+        document.evidence.measurement,
+        complete=False,
+        failure="step 37 raised ValueError: bad shape (train.py:40)",
     )
     text = shown(view_of(changed(document, measurement=measurement)))
     assert text.startswith("failed in step 37: ValueError (train.py:40)\n")
@@ -121,7 +125,7 @@ def test_a_failure_is_the_headline_and_the_first_thing_to_do_once(documents):
 
 
 def test_what_is_not_bounded_says_so_with_its_unit(documents):
-    m = documents["steady"].measurement
+    m = documents["steady"].evidence.measurement
     tail = msgspec.structs.replace(m.quantiles[3], value_s=1.12, low_s=0.204, high_s=None)
     text = shown(with_measurement(documents, msgspec.structs.replace(m, quantiles=[*m.quantiles[:3], tail])))
     assert "≥ 204 ms" in text
@@ -130,7 +134,7 @@ def test_what_is_not_bounded_says_so_with_its_unit(documents):
 
 
 def test_nothing_is_called_trustworthy_that_is_not(documents):
-    m = msgspec.structs.replace(documents["steady"].measurement, steady=False)
+    m = msgspec.structs.replace(documents["steady"].evidence.measurement, steady=False)
     assert "These figures are preliminary" in shown(with_measurement(documents, m))
     verdict = msgspec.structs.replace(documents["verdict_undecided"].verdict, caveats=[])
     assert "What has been seen does not decide it" in shown(

@@ -274,12 +274,12 @@ def test_the_answer_comes_first(traced: dict[str, TraceDocument], checked: Check
         said = (
             document.diff.sentence
             if document.diff is not None
-            else document.trace_verdict and document.trace_verdict.sentence
+            else document.evidence.trace_verdict and document.evidence.trace_verdict.sentence
         )
         assert first.rstrip() == (said or "").rstrip()
         assert text_of(document).lstrip("# ").startswith(text_of(document).lstrip("# ")[:20])
-    assert checked.trace_verdict is not None
-    assert checked.trace_verdict.sentence in shown(view_of(checked), width=400)
+    assert checked.evidence.trace_verdict is not None
+    assert checked.evidence.trace_verdict.sentence in shown(view_of(checked), width=400)
 
 
 def test_a_single_question_has_a_view(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pyrometer.settings import load_settings, with_flags
 if TYPE_CHECKING:
     from pyrometer.compiler.log import CompileLog
     from pyrometer.compiler.report import CompileReport
-    from pyrometer.tuning.shapes.record import ShapeAdvice
+    from pyrometer.tuning.shapes.record import ShapeStrategies
     from pyrometer.workload.program.record import Program
     from pyrometer.workload.target import Target
 
@@ -34,7 +34,7 @@ class Inspected(NamedTuple):
     target: str
     report: CompileReport
     log: CompileLog
-    shapes: ShapeAdvice | None = None
+    shapes: ShapeStrategies | None = None
     program: Program | None = None
     divergence: Sequence[str] = ()
     was_run: bool = True  # here, not somewhere else long ago

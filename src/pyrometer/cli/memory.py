@@ -86,7 +86,7 @@ def command(
         return code
     if document.over_limit:
         return ExitCode.FOUND
-    profile = document.memory_profile
+    profile = document.evidence.memory
     leak = profile.leak if profile is not None else None
     if undecided(question.limits, None if leak is None else leak.verdict):
         click.echo("--limit growth: could not be decided; watch more steps by --leaks", err=True)

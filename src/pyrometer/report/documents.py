@@ -12,32 +12,23 @@ from pyrometer.bench.calibration import Calibration
 from pyrometer.bench.cold import ColdStarts
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.matrix.matrix import Matrix
-from pyrometer.bench.measurement import Measurement, PhaseTime
 from pyrometer.bench.stability import Soak
 from pyrometer.compiler.difference import CompileDiff
 from pyrometer.compiler.report import CompileReport
 from pyrometer.evidence.evidence import Evidence
-from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.environment import Environment
-from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.difference import MemoryDiff
 from pyrometer.memory.profile import MemoryProfile, PredictedMemory
 from pyrometer.memory.snapshots.difference import SnapshotDiff
 from pyrometer.memory.snapshots.report import SnapshotReport
-from pyrometer.numerics.report import NumericsReport
 from pyrometer.record import Record, doc
 from pyrometer.rules.audit.record import Audit
-from pyrometer.rules.diagnosis import Diagnosis, ReadingStep
-from pyrometer.rules.finding import Finding, Suppressed
-from pyrometer.trace.capture.record import Capture
+from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.trace.difference.record import TraceDiff
-from pyrometer.trace.jobs.job import Job
 from pyrometer.trace.reporting.rank_report import RankReport
-from pyrometer.trace.reporting.verdict import TraceVerdict
 from pyrometer.tuning.checkpointing.record import CheckpointPlan
-from pyrometer.tuning.shapes.record import ShapeAdvice
+from pyrometer.tuning.shapes.record import ShapeStrategies
 from pyrometer.version import __version__
-from pyrometer.workload.program.record import Program
 
 SCHEMA_VERSION = 2
 
@@ -79,81 +70,6 @@ class EvidenceDocument(Document, frozen=True, kw_only=True):
     def notes(self) -> list[str]:
         """What could not be observed or answered, and why."""
         return [*self.evidence.notes, *self.diagnosis.notes]
-
-    @property
-    def measurement(self) -> Measurement | None:
-        """Of the evidence."""
-        return self.evidence.measurement
-
-    @property
-    def phases(self) -> list[PhaseTime]:
-        """Of the measurement."""
-        return self.measurement.phases if self.measurement is not None else []
-
-    @property
-    def script(self) -> ScriptOutcome | None:
-        """Of the evidence."""
-        return self.evidence.script
-
-    @property
-    def trace(self) -> RankReport | None:
-        """Of the evidence."""
-        return self.evidence.trace
-
-    @property
-    def trace_verdict(self) -> TraceVerdict | None:
-        """Of the evidence."""
-        return self.evidence.trace_verdict
-
-    @property
-    def capture(self) -> Capture | None:
-        """Of the evidence."""
-        return self.evidence.capture
-
-    @property
-    def job(self) -> Job | None:
-        """Of the evidence."""
-        return self.evidence.job
-
-    @property
-    def compiled(self) -> CompileReport | None:
-        """Of the evidence."""
-        return self.evidence.compiled
-
-    @property
-    def memory_profile(self) -> MemoryProfile | None:
-        """Of the evidence."""
-        return self.evidence.memory
-
-    @property
-    def loading(self) -> LoaderReport | None:
-        """Of the evidence."""
-        return self.evidence.loading
-
-    @property
-    def program(self) -> Program | None:
-        """Of the evidence."""
-        return self.evidence.program
-
-    @property
-    def numerics(self) -> NumericsReport | None:
-        """Of the evidence."""
-        return self.evidence.numerics
-
-    @property
-    def findings(self) -> list[Finding]:
-        """What the rules found, the most rewarding first."""
-        return self.diagnosis.findings
-
-    @property
-    def reading(self) -> list[ReadingStep]:
-        """The profile, read in the order in which an expert does."""
-        return self.diagnosis.reading
-
-    @property
-    def suppressed(self) -> list[Suppressed]:
-        """Findings that the user chose not to see."""
-        return self.diagnosis.suppressed
 
 
 class BenchDocument(EvidenceDocument, frozen=True, kw_only=True):
@@ -210,7 +126,7 @@ class CompileDocument(EvidenceDocument, frozen=True, kw_only=True):
     divergence: Annotated[
         list[str], doc("where processes of one job decided differently; with several logs only")
     ] = []
-    shapes: Annotated[ShapeAdvice | None, doc("with --shapes only")] = None
+    shapes: Annotated[ShapeStrategies | None, doc("with --shapes only")] = None
     diff: Annotated[CompileDiff | None, doc("with --diff only")] = None
 
     @property

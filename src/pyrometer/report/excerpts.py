@@ -29,7 +29,10 @@ def excerpts(document: Document, sources: Sequence[SourceText]) -> dict[str, lis
     """The lines of each finding by the id of its card; findings whose lines were not kept have none."""
     if not isinstance(document, EvidenceDocument):
         return {}
-    found = {view.card.anchor: excerpt(view.card.finding.where, sources) for view in views(document.findings)}
+    found = {
+        view.card.anchor: excerpt(view.card.finding.where, sources)
+        for view in views(document.diagnosis.findings)
+    }
     return {anchor: lines for anchor, lines in found.items() if lines}
 
 

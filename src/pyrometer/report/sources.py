@@ -39,7 +39,7 @@ def _by_file(places: Iterable[tuple[str | None, int | None]]) -> dict[str, set[i
 
 def compile_of(document: Document) -> CompileReport | None:
     """What torch.compile did, where the document tells it."""
-    return document.compiled if isinstance(document, EvidenceDocument) else None
+    return document.evidence.compiled if isinstance(document, EvidenceDocument) else None
 
 
 def read_sources(document: Document, *, around: int = 6) -> list[SourceText]:
@@ -109,7 +109,7 @@ def _named(document: Document) -> Iterator[tuple[str | None, int | None]]:
     if report is not None:
         yield from _of_compile(report)
     yield from _of_findings(document)
-    profile = document.memory_profile if isinstance(document, EvidenceDocument) else None
+    profile = document.evidence.memory if isinstance(document, EvidenceDocument) else None
     leak = profile.leak if profile is not None else None
     if leak is not None:
         yield from ((one.file, one.line) for one in leak.sites)
@@ -117,7 +117,7 @@ def _named(document: Document) -> Iterator[tuple[str | None, int | None]]:
 
 def _of_findings(document: Document) -> Iterator[tuple[str | None, int | None]]:
     if isinstance(document, EvidenceDocument):
-        yield from ((one.where.file, one.where.line) for one in document.findings)
+        yield from ((one.where.file, one.where.line) for one in document.diagnosis.findings)
 
 
 def _of_compile(report: CompileReport) -> Iterable[tuple[str | None, int | None]]:

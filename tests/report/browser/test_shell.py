@@ -343,14 +343,14 @@ def test_no_page_has_the_heading_of_a_rank_without_a_chapter(open_page, areas):
 
 def test_rows_of_stragglers_are_low_on_a_telephone(open_page, areas):
     document, attachments = areas["ranks"]
-    (one,) = document.job.stragglers
+    (one,) = document.evidence.job.stragglers
     names = (
         "aten::scaled_dot_product_flash_attention",
         "void cutlass::Kernel2<cutlass_80_tensorop>",
         "between operators",
     )
     suspects = [Suspect(name=name, side="host", excess_ns=9, own_ns=9) for name in names]
-    job = replace(document.job, stragglers=[replace(one, suspects=suspects)])
+    job = replace(document.evidence.job, stragglers=[replace(one, suspects=suspects)])
     page = open_page(changed(document, job=job), attachments, fragment="#/ranks", width=380)
     row = page.locator("section[aria-labelledby=stragglers] tbody tr")
     expect(row).to_contain_text("void cutlass")

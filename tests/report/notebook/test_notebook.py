@@ -46,7 +46,7 @@ def picture_in(text):
 
 
 def test_a_measurement_shows_its_headline_and_histogram(documents):
-    text = html_of(documents["steady"].measurement)
+    text = html_of(documents["steady"].evidence.measurement)
     assert "31.9 ms per step" in text
     assert "99 %" in text or "p99" in text
     words = "".join(picture_in(text).itertext())
@@ -56,7 +56,7 @@ def test_a_measurement_shows_its_headline_and_histogram(documents):
 
 @pytest.mark.parametrize("name", ["steady", "gpu"])
 def test_a_drawing_is_one_image_that_needs_nothing_from_the_page(documents, name):
-    whole = picture_in(html_of(documents[name].measurement))
+    whole = picture_in(html_of(documents[name].evidence.measurement))
     assert "var(" not in "".join(whole.itertext())
     axis, plot = [part for part in whole if part.get("class") in {"y-axis", "plot"}]
     assert float(plot.get("x")) >= float(axis.get("width"))
@@ -65,7 +65,7 @@ def test_a_drawing_is_one_image_that_needs_nothing_from_the_page(documents, name
 
 def test_what_a_notebook_that_is_not_trusted_leaves_can_be_read(documents):
     """Its style is gone, and elements that it does not know lose their tags and keep their text."""
-    text = html_of(documents["steady"].measurement)
+    text = html_of(documents["steady"].evidence.measurement)
     tags = Tags(text.replace(text.split("<style>")[1].split("</style>")[0], ""))
     assert not {"svg", "rect", "path"} & set(tags.names)
     assert re.search(r"<b>[^<]*31\.9 ms per step", text)
@@ -81,7 +81,7 @@ def test_a_record_among_others_is_one_line(documents):
             self.said = said
 
     printer = Printer()
-    documents["steady"].measurement._repr_pretty_(printer, False)
+    documents["steady"].evidence.measurement._repr_pretty_(printer, False)
     assert printer.said.startswith("<Measurement: ")
     assert "31.9 ms per step" in printer.said
     Box(side_m=1.5)._repr_pretty_(printer, False)
@@ -141,7 +141,7 @@ def test_any_other_record_shows_its_fields():
 
 
 def test_untrusted_text_stays_text(documents):
-    measurement = msgspec.structs.replace(documents["gpu"].measurement, name=CANARY, clock=CANARY)
+    measurement = msgspec.structs.replace(documents["gpu"].evidence.measurement, name=CANARY, clock=CANARY)
     document = changed(documents["training"], target=CANARY)
     for record in (measurement, document):
         tags = Tags(html_of(record))
@@ -157,7 +157,7 @@ def test_every_kind_with_a_fragment_is_a_record(kind):
 
 
 def test_nothing_is_loaded_and_no_rule_leaves_the_fragment(documents):
-    text = html_of(documents["steady"].measurement)
+    text = html_of(documents["steady"].evidence.measurement)
     assert "http" not in text.replace("http-equiv", "")
     style = text.split("<style>")[1].split("</style>")[0]
     assert style.lstrip().startswith(".pyrometer {")

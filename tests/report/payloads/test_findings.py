@@ -57,7 +57,7 @@ def test_without_findings_there_is_no_block(documents):
 
 
 def test_each_finding_has_an_address_and_each_rule_one_explanation(document):
-    first, second, unknown = views(document.findings)
+    first, second, unknown = views(document.diagnosis.findings)
     assert [view.anchor for view in (first, second, unknown)] == [
         "PYR301-data-waits",
         "PYR301-data-waits-2",

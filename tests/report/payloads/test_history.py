@@ -22,7 +22,7 @@ def make_run(documents):
     """A stored run with a median and its interval of ±1 %."""
 
     def make(number: int, median_s: float, *, fingerprint: str = "a", half: float = 0.01, **changes) -> Run:
-        m = documents["steady"].measurement
+        m = documents["steady"].evidence.measurement
         low, high = median_s * (1 - half), median_s * (1 + half)
         middle = msgspec.structs.replace(m.quantiles[0], value_s=median_s, low_s=low, high_s=high)
         m = msgspec.structs.replace(
@@ -92,10 +92,12 @@ def test_view_knows_the_page_s_own_run_and_its_deadline(documents):
     ]
     view = history_view(runs, document)
     assert view.own == 1
-    assert view.deadline_s == document.measurement.deadline_s
+    assert view.deadline_s == document.evidence.measurement.deadline_s
     assert view.axis.low < 0.029
     assert view.axis.high > 0.0333
-    far = changed(document, measurement=msgspec.structs.replace(document.measurement, deadline_s=9.0))
+    far = changed(
+        document, measurement=msgspec.structs.replace(document.evidence.measurement, deadline_s=9.0)
+    )
     assert history_view(runs, far).axis.high < 1
 
 

@@ -88,7 +88,7 @@ def test_distribution_is_exact_and_thinned_evenly():
 
 
 def test_view_of_a_steady_measurement(documents):
-    m = documents["steady"].measurement
+    m = documents["steady"].evidence.measurement
     view = measurement_view(m)
     assert view.spread is not None
     assert sum(view.spread.counts) + view.spread.beyond == len(m.samples_s)
@@ -110,14 +110,14 @@ def test_view_of_a_steady_measurement(documents):
 
 
 def test_drift_is_seen(documents):
-    trend = measurement_view(documents["not_steady"].measurement).course.trend
+    trend = measurement_view(documents["not_steady"].evidence.measurement).course.trend
     assert trend.trend == "rising"
     assert trend.end_s / trend.start_s - 1 == pytest.approx(0.4, abs=0.1)
     assert trend.low < trend.change < trend.high
 
 
 def test_samples_that_were_not_kept_are_spoken_of(documents):
-    m = msgspec.structs.replace(documents["gpu"].measurement, num_samples=10_000)
+    m = msgspec.structs.replace(documents["gpu"].evidence.measurement, num_samples=10_000)
     view = measurement_view(m)
     assert view.course.index[0] == 0
     assert view.course.index[-1] == 9_999
@@ -129,18 +129,18 @@ def test_samples_that_were_not_kept_are_spoken_of(documents):
 
 
 def test_few_samples_give_what_they_can(documents):
-    view = measurement_view(documents["interrupted"].measurement)
+    view = measurement_view(documents["interrupted"].evidence.measurement)
     assert view.spread is None
     assert view.correlogram is None
     assert view.course.blocks == []
     assert view.course.trend is None
-    nothing = msgspec.structs.replace(documents["interrupted"].measurement, samples_s=[])
+    nothing = msgspec.structs.replace(documents["interrupted"].evidence.measurement, samples_s=[])
     assert measurement_view(nothing).course is None
 
 
 def test_equal_samples_are_drawn_too(documents):
     m = msgspec.structs.replace(
-        documents["steady"].measurement, samples_s=[0.01] * 100, p50_s=0.01, p90_s=0.01, p95_s=0.01, p99_s=0.01,
+        documents["steady"].evidence.measurement, samples_s=[0.01] * 100, p50_s=0.01, p90_s=0.01, p95_s=0.01, p99_s=0.01,
         iqr_s=0.0, median_s=0.01, deadline_s=None,
     )  # fmt: skip
     view = measurement_view(m)

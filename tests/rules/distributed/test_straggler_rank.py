@@ -18,10 +18,11 @@ def test_the_rank_whose_data_comes_late_is_named_with_its_cause(findings, exampl
 def test_seen_from_the_late_rank_its_waiting_for_data_is_the_same_cost(findings, example_jobs):
     case = example_jobs["late"]
     late = msgspec.structs.replace(case, trace=next(rank for rank in case.ranks if rank.rank == 2))
-    told = ranked([*findings("PYR607", late), *findings("PYR301", late)])
+    told = ranked(finding for code in ("PYR607", "PYR301", "PYR101") for finding in findings(code, late))
     assert [(finding.code, finding.where.rank, finding.overlaps) for finding in told] == [
         ("PYR607", 2, []),
         ("PYR301", 2, ["PYR607"]),
+        ("PYR101", 2, ["PYR607", "PYR301"]),  # it reads a value, and only then loads the next batch
     ]
     (other,) = findings("PYR607", case)
     assert other.resource == "straggler:2"

@@ -10,7 +10,7 @@ from pyrometer.report.documents import BenchDocument
 
 def tell(document: BenchDocument) -> Told:
     """A measurement or a verdict, and what else was asked for."""
-    m, v = document.measurement, document.verdict
+    m, v = document.evidence.measurement, document.verdict
     answer = Answer(f"nothing was measured of {document.target}", tone="words")
     told: list[Chapter] = []
     if m is not None:
@@ -22,9 +22,9 @@ def tell(document: BenchDocument) -> Told:
         answer = measurement.verdict_answer(v)
         told += measurement.verdict(v, machine(document.environment, "Compared on"))
     if m is not None:
-        told += [measurement.quality(m), measurement.figures(m), *measurement.chapters(m, m.phases)]
-    if document.loading is not None:
-        told += loading.chapters(document.loading, document.findings)
+        told += [measurement.quality(m), measurement.figures(m), *measurement.chapters(m)]
+    if document.evidence.loading is not None:
+        told += loading.chapters(document.evidence.loading, document.diagnosis.findings)
     if document.cold is not None:
         told.append(measurement.cold_starts(document.cold))
     if document.soak is not None:

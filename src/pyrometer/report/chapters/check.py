@@ -25,30 +25,30 @@ def tell(document: CheckDocument) -> Told:
 
 
 def _answer(document: CheckDocument) -> Answer:
-    bound = document.trace_verdict.sentence if document.trace_verdict is not None else ""
-    if document.measurement is not None:
-        return measurement.answer(document.measurement, bound)
+    bound = document.evidence.trace_verdict.sentence if document.evidence.trace_verdict is not None else ""
+    if document.evidence.measurement is not None:
+        return measurement.answer(document.evidence.measurement, bound)
     nothing = f"Nothing could be measured of {document.target}."
     return Answer("No step was seen", nothing, tone="words", bound=bound)
 
 
 def _first_screen(document: CheckDocument) -> list[Chapter]:
-    m = document.measurement
+    m = document.evidence.measurement
     told = _split(document)
     told += findings.of_document(document)
     told += machine(document.environment, "Measured on" if m is not None else "Machine")
     if m is not None:
-        told += [measurement.quality(m), measurement.figures(m, document.memory_profile)]
-    return told + findings.reading(document.reading)
+        told += [measurement.quality(m), measurement.figures(m, document.evidence.memory)]
+    return told + findings.reading(document.diagnosis.reading)
 
 
 def _split(document: CheckDocument) -> list[Chapter]:
-    m, trace = document.measurement, document.trace
-    measured = measurement.split(document.phases if m is not None else ())
+    m, trace = document.evidence.measurement, document.evidence.trace
+    measured = measurement.split(m.phases) if m is not None else []
     if trace is None:
         return measured
-    apart = loading_facts.apart(m, document.loading)
-    if measured and loading_facts.profiler_distorts(m, document.loading, trace):
+    apart = loading_facts.apart(m, document.evidence.loading)
+    if measured and loading_facts.profiler_distorts(m, document.evidence.loading, trace):
         return [
             *measured,
             of_trace.split(trace, apart)._replace(slug="traced-split", pages="timeline", place=""),
@@ -58,28 +58,28 @@ def _split(document: CheckDocument) -> list[Chapter]:
 
 def _observed(document: CheckDocument) -> list[Chapter]:
     told: list[Chapter] = []
-    m, trace = document.measurement, document.trace
+    m, trace = document.evidence.measurement, document.evidence.trace
     if m is not None:
-        told += measurement.chapters(
-            m, document.phases, loading_facts.share_table(m, document.loading, trace)
-        )
+        told += measurement.chapters(m, loading_facts.share_table(m, document.evidence.loading, trace))
     if trace is not None:
-        told += of_trace.behind_split(trace, document.capture)
-    if document.compiled is not None:
-        told += of_compile.of_check(document.compiled)
-    if document.memory_profile is not None:
+        told += of_trace.behind_split(trace, document.evidence.capture)
+    if document.evidence.compiled is not None:
+        told += of_compile.of_check(document.evidence.compiled)
+    if document.evidence.memory is not None:
         told += of_memory.of_check(document)
-    if document.loading is not None:
-        told += loading.chapters(document.loading, document.findings)
+    if document.evidence.loading is not None:
+        told += loading.chapters(document.evidence.loading, document.diagnosis.findings)
     return told
 
 
 def _besides(document: CheckDocument) -> list[Chapter]:
     told = []
-    if document.numerics is not None:
-        told.append(chapter_of(numerics_section(document.numerics), "quality"))
-    if document.program is not None:
-        told.append(chapter_of(program_section(document.program), "environment"))
-    if document.script is not None:
-        told.append(Chapter("script", "The script", [Facts(surroundings.script_facts(document.script))]))
+    if document.evidence.numerics is not None:
+        told.append(chapter_of(numerics_section(document.evidence.numerics), "quality"))
+    if document.evidence.program is not None:
+        told.append(chapter_of(program_section(document.evidence.program), "environment"))
+    if document.evidence.script is not None:
+        told.append(
+            Chapter("script", "The script", [Facts(surroundings.script_facts(document.evidence.script))])
+        )
     return told + notes(document.notes, "quality")

@@ -84,16 +84,15 @@ def figures(m: Measurement, profile: MemoryProfile | None = None) -> Chapter:
     return Chapter("figures", "Figures", [Figures(facts)], place="quiet", is_brief=False)
 
 
-def chapters(m: Measurement, phases: Sequence[PhaseTime], shares: Table | None = None) -> list[Chapter]:
+def chapters(m: Measurement, shares: Table | None = None) -> list[Chapter]:
     """Latency, the course from cold to steady, phases and memory.
 
     Args:
         m: the measurement.
-        phases: of its steps.
         shares: what getting data takes in each kind of steps that were run.
     """
     told = [_latency(m), _steady(m)]
-    told += [_phases(phases, shares)] if phases else []
+    told += [_phases(m.phases, shares)] if m.phases else []
     return [*told, *_memory(m)]
 
 

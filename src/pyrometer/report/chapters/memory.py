@@ -42,7 +42,10 @@ def tell(document: MemoryDocument) -> Told:
     answer = Answer(of_memory.headline(document.profile), of_memory.subtitle(document.profile))
     sections = of_memory.document_sections(document)
     told = [*_over(document.over_limit), *findings.of_document(document)]
-    told += [*machine(document.environment), *_chapters(document.profile, sections, document.findings)]
+    told += [
+        *machine(document.environment),
+        *_chapters(document.profile, sections, document.diagnosis.findings),
+    ]
     return Told(answer, told + provenance(document, document.environment))
 
 
@@ -51,20 +54,23 @@ def tell_snapshot(document: SnapshotDocument) -> Told:
     answer = Answer(of_snapshot.headline(document.report), of_snapshot.subtitle(document.report))
     sections = of_snapshot.document_sections(document)
     told = [*_over(document.over_limit), *findings.of_document(document)]
-    told += _chapters(document.report, sections, document.findings)
+    told += _chapters(document.report, sections, document.diagnosis.findings)
     return Told(answer, told + provenance(document, None))
 
 
 def of_check(document: CheckDocument) -> list[Chapter]:
     """What a check saw of memory."""
-    profile = document.memory_profile
+    profile = document.evidence.memory
     if profile is None:
         return []
     answer = Chapter(
         "memory-part", "Memory", pages="memory", says=of_memory.headline(profile), lead=[of_memory.subtitle(profile)], label="Peak",
         place="part",
     )  # fmt: skip
-    return [answer, *_chapters(profile, of_memory.of_check(document), document.findings, overview="")]
+    return [
+        answer,
+        *_chapters(profile, of_memory.of_check(document), document.diagnosis.findings, overview=""),
+    ]
 
 
 def _over(lines: Sequence[str]) -> list[Chapter]:

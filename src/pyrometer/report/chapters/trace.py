@@ -50,7 +50,7 @@ def tell(document: TraceDocument) -> Told:
     """The comparison or the job first, then single ranks: the one that the verdict is about before the others."""
     answer = Answer(of_trace.headline(document), of_trace.subtitle(document))
     told = [*findings.of_document(document), *machine(document.environment, "Recorded on")]
-    told += [chapter._replace(is_brief=False) for chapter in findings.reading(document.reading)]
+    told += [chapter._replace(is_brief=False) for chapter in findings.reading(document.diagnosis.reading)]
     parts = of_trace.parts(document, most_ranks=MOST_RANKS)
     leads = next((part for part in parts if part.report is not None), None)
     for part in parts:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pyrometer.quantity import counted, format_ratio, format_seconds
 from pyrometer.report.facts.layout import Fact, Section, Table, percent
 from pyrometer.report.facts.trace_words import short
-from pyrometer.tuning.shapes.record import BucketPlan, ShapeAdvice, StrategyResult
+from pyrometer.tuning.shapes.record import BucketPlan, ShapeStrategies, StrategyResult
 
 
-def chapter(advice: ShapeAdvice) -> Section:
+def chapter(found: ShapeStrategies) -> Section:
     """The ways that were measured, and the one to take."""
-    facts = [Fact("verdict", advice.sentence)]
-    if advice.plan is not None:
-        facts.append(Fact("edges", edges_text(advice.plan)))
-    facts.append(Fact("sample", counted(advice.num_samples, "call"), counted(advice.num_sizes, "size")))
+    facts = [Fact("verdict", found.advice.text)]
+    if found.plan is not None:
+        facts.append(Fact("edges", edges_text(found.plan)))
+    facts.append(Fact("sample", counted(found.num_samples, "call"), counted(found.num_sizes, "size")))
     columns = (
         "way",
         "graphs",
@@ -21,9 +21,9 @@ def chapter(advice: ShapeAdvice) -> Section:
         "mean step",
         "against eager",
         "padding",
-        f"{advice.expected_calls:,} calls",
+        f"{found.expected_calls:,} calls",
     )
-    body = [_row(one, best=one.name == advice.recommended) for one in advice.strategies]
+    body = [_row(one, best=one.name == found.recommended) for one in found.strategies]
     how = (
         "Every way ran at the same sizes of the sample, in turn; a compile time with ~ is extrapolated from the graphs that were "
         "compiled. The last column is compiling and all calls together."

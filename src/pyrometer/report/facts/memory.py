@@ -110,10 +110,10 @@ def document_sections(document: MemoryDocument) -> list[Section]:
 
 def of_check(document: CheckDocument) -> list[Section]:
     """The chapters of a check's page: the same, with all that the check has seen of memory beside each other."""
-    if document.memory_profile is None:
+    if document.evidence.memory is None:
         return []
     whole = memory_peaks.of_check(document)
-    made = sections(document.memory_profile)
+    made = sections(document.evidence.memory)
     return [whole if whole is not None and one.slug == whole.slug else one for one in made]
 
 

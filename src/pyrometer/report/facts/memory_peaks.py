@@ -43,11 +43,11 @@ def chapter(
 
 def of_check(document: CheckDocument) -> Section | None:
     """The same with what else a check has seen of memory; `None` without a profile."""
-    if document.memory_profile is None:
+    if document.evidence.memory is None:
         return None
-    traced = document.trace.memory if document.trace is not None else None
-    measured = document.measurement.memory if document.measurement is not None else None
-    return chapter(document.memory_profile, measured, traced)
+    traced = document.evidence.trace.memory if document.evidence.trace is not None else None
+    measured = document.evidence.measurement.memory if document.evidence.measurement is not None else None
+    return chapter(document.evidence.memory, measured, traced)
 
 
 def headline_figure(figures: Sequence[Fact], profile: MemoryProfile | None) -> list[Fact]:

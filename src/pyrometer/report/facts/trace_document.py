@@ -24,7 +24,11 @@ def headline(document: TraceDocument) -> str:
     """The answer."""
     if document.diff is not None:
         return document.diff.sentence
-    return document.trace_verdict.sentence if document.trace_verdict is not None else "nothing was recorded"
+    return (
+        document.evidence.trace_verdict.sentence
+        if document.evidence.trace_verdict is not None
+        else "nothing was recorded"
+    )
 
 
 def subtitle(document: TraceDocument) -> str:
@@ -47,7 +51,7 @@ def subtitle(document: TraceDocument) -> str:
 
 def ordered_ranks(document: TraceDocument) -> list[RankReport]:
     """The rank that the verdict is about, then the others as they come."""
-    about = document.trace_verdict.rank if document.trace_verdict is not None else None
+    about = document.evidence.trace_verdict.rank if document.evidence.trace_verdict is not None else None
     return sorted(document.ranks, key=lambda report: report.rank != about)
 
 
@@ -56,12 +60,16 @@ def parts(document: TraceDocument, *, most_ranks: int) -> list[Part]:
     made = []
     if document.diff is not None:
         return [Part("", None, trace_diff.sections(document.diff))]
-    if document.job is not None:
-        made.append(Part("", None, trace_job.sections(document.job)))
+    if document.evidence.job is not None:
+        made.append(Part("", None, trace_job.sections(document.evidence.job)))
     ordered = ordered_ranks(document)
     several = len(ordered) > 1
     made += [
-        Part(f"Rank {report.rank}" if several else "", report, of_rank.sections(report, document.capture))
+        Part(
+            f"Rank {report.rank}" if several else "",
+            report,
+            of_rank.sections(report, document.evidence.capture),
+        )
         for report in ordered[:most_ranks]
     ]
     return made

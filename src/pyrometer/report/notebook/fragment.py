@@ -179,17 +179,12 @@ def _diagnosis(found: Diagnosis) -> Fragment:
 
 
 def _checkup(found: CheckDocument) -> Fragment:
-    m = found.measurement
+    m, trace, findings = found.evidence.measurement, found.evidence.trace, found.diagnosis.findings
     said = of_measurement.headline(m) if m is not None else "no step was seen"
-    shares = trace_words.part_shares(found.trace.breakdown_ns) if found.trace is not None else []
+    shares = trace_words.part_shares(trace.breakdown_ns) if trace is not None else []
     bar = share_bar(shares, "the traced time") if shares else None
-    return Fragment(
-        f"{found.target}: {said}",
-        of_findings.headline(found.findings),
-        bar,
-        shares,
-        [_advice(found.findings)],
-    )
+    headline = f"{found.target}: {said}"
+    return Fragment(headline, of_findings.headline(findings), bar, shares, [_advice(findings)])
 
 
 def _advice(findings: Sequence[Finding]) -> Section:

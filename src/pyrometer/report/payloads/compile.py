@@ -21,7 +21,7 @@ def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     report = compile_of(document)
     if report is None:
         return
-    findings = document.findings if isinstance(document, EvidenceDocument) else []
+    findings = document.diagnosis.findings if isinstance(document, EvidenceDocument) else []
     breaks = breaks_content(report, findings, attachments.sources)
     if breaks is not None:
         yield block_of("breaks", breaks)

@@ -37,7 +37,7 @@ class FindingsPayload(Record, frozen=True, kw_only=True):
 
 def blocks(document: Document, _: Attachments) -> Iterator[Block]:
     """One block, where there are findings."""
-    if isinstance(document, EvidenceDocument) and document.findings:
+    if isinstance(document, EvidenceDocument) and document.diagnosis.findings:
         yield block_of("findings", findings_payload(document))
 
 
@@ -53,7 +53,7 @@ def findings_payload(document: EvidenceDocument) -> FindingsPayload:
                 rewrite=view.card.finding.advice.rewrite,
                 markdown=markdown_of(view, document.target),
             )
-            for view in views(document.findings)
+            for view in views(document.diagnosis.findings)
         ]
     )
 

@@ -39,7 +39,7 @@ def history_view(runs: Sequence[PastRun], document: Document) -> HistoryView:
         runs: at least one, the oldest first.
         document: of the page on which they stand.
     """
-    measured = document.measurement if isinstance(document, (BenchDocument, CheckDocument)) else None
+    measured = document.evidence.measurement if isinstance(document, (BenchDocument, CheckDocument)) else None
     due = measured.deadline_s if measured is not None else None
     values = [end for run in runs for end in (run.median_s, run.low_s, run.high_s) if end is not None]
     if due is not None and due < 2 * max(values):

@@ -149,8 +149,8 @@ class LoadingView(Record, frozen=True, kw_only=True):
 def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """Its data blocks."""
     del attachments
-    if isinstance(document, (BenchDocument, CheckDocument)) and document.loading is not None:
-        yield block_of("loading/0", loading_view(document.loading))
+    if isinstance(document, (BenchDocument, CheckDocument)) and document.evidence.loading is not None:
+        yield block_of("loading/0", loading_view(document.evidence.loading))
 
 
 def loading_view(report: LoaderReport) -> LoadingView:

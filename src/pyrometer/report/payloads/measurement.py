@@ -118,8 +118,8 @@ class MeasurementView(Record, frozen=True, kw_only=True):
 def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """One block for the document's measurement."""
     del attachments
-    if isinstance(document, (CheckDocument, BenchDocument)) and document.measurement is not None:
-        yield block_of("measurement", measurement_view(document.measurement))
+    if isinstance(document, (CheckDocument, BenchDocument)) and document.evidence.measurement is not None:
+        yield block_of("measurement", measurement_view(document.evidence.measurement))
 
 
 def measurement_view(m: Measurement) -> MeasurementView:

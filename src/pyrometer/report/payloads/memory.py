@@ -86,8 +86,8 @@ def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     del attachments
     if isinstance(document, MemoryDocument):
         yield block_of("memory/0", MemoryView(parts=[profile_part(document.profile, document.what_if)]))
-    elif isinstance(document, CheckDocument) and document.memory_profile is not None:
-        yield block_of("memory/0", MemoryView(parts=[profile_part(document.memory_profile)]))
+    elif isinstance(document, CheckDocument) and document.evidence.memory is not None:
+        yield block_of("memory/0", MemoryView(parts=[profile_part(document.evidence.memory)]))
     elif isinstance(document, SnapshotDocument) and document.report.device is not None:
         yield block_of("memory/0", MemoryView(parts=snapshot_parts(document.report)))
     if isinstance(document, (MemoryDocument, SnapshotDocument)) and document.diff is not None:

@@ -71,8 +71,8 @@ def reports_of(document: Document) -> list[RankReport]:
     """The ranks that a document reports on."""
     if isinstance(document, TraceDocument):
         return [] if document.diff is not None else document.ranks
-    if isinstance(document, CheckDocument) and document.trace is not None:
-        return [document.trace]
+    if isinstance(document, CheckDocument) and document.evidence.trace is not None:
+        return [document.evidence.trace]
     return []
 
 

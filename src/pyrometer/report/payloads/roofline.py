@@ -64,7 +64,7 @@ def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
 
 def _reports(document: Document) -> Sequence[RankReport]:
     if isinstance(document, CheckDocument):
-        return [document.trace] if document.trace is not None else []
+        return [document.evidence.trace] if document.evidence.trace is not None else []
     if isinstance(document, TraceDocument) and document.diff is None:
         return document.ranks[:MOST_RANKS]
     return []  # of two recordings neither may stand for both

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from pyrometer.advice import Advice, Gain
 from pyrometer.bench.clock import clock_for
 from pyrometer.bench.comparison.conclusion import conclude
 from pyrometer.bench.comparison.decision import DecisionRule
@@ -30,7 +31,7 @@ from pyrometer.tuning.shapes.learning import given_plan, learn_plan, volume, wit
 from pyrometer.tuning.shapes.masks import NAMES, Mask
 from pyrometer.tuning.shapes.planning import measured_cost, plan_edges
 from pyrometer.tuning.shapes.policy import BucketPolicy
-from pyrometer.tuning.shapes.record import AxisPlan, BucketPlan, EdgePlan, ShapeAdvice, StrategyResult
+from pyrometer.tuning.shapes.record import AxisPlan, BucketPlan, EdgePlan, ShapeStrategies, StrategyResult
 from pyrometer.tuning.shapes.sample import Shapes, inputs_like, read_sample, sizes_in, varying_dims
 from pyrometer.tuning.shapes.strategies import (
     Compiling,
@@ -50,6 +51,16 @@ from pyrometer.workload.failure import described
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.inputs import as_arguments
 from pyrometer.workload.workload import Workload
+
+REWRITES = {
+    "eager": None,
+    "dynamic": "torch.compile(model, dynamic=True)",
+    "buckets": "pyrometer.ShapeBuckets(model, dims, plan=found.plan)",
+    "mark_dynamic": "torch._dynamo.mark_dynamic(x, 0)  # each axis whose size varies, before the call",
+    "static": "torch.compile(model, dynamic=False)",
+}
+LEVERS = {"buckets": "shape_buckets", "mark_dynamic": "mark_dynamic"}
+"""What tuning can try by itself."""
 
 STRATEGIES = ("eager", "dynamic", "buckets", "mark_dynamic", "static")
 """In the order in which they are built."""
@@ -79,7 +90,7 @@ def recommend_shapes(
     budget_s: Seconds = 120.0,
     seed: int = 0,
     progress: Progress | None = None,
-) -> ShapeAdvice:
+) -> ShapeStrategies:
     """Measure eager, static, bucketed and dynamic graphs over the sizes of a sample, and recommend one.
 
     A pass runs the model once at each of up to six sizes, taken at equal steps of the sample's distribution; passes of all ways
@@ -233,16 +244,16 @@ class _Study:
                 ratio = verdict.ratio if verdict is not None else 1.0
                 self.results[name] = self._result(name, eager_s * ratio, verdict)
 
-    def advice(self, shapes: list[dict[str, tuple[int, ...]]]) -> ShapeAdvice:
+    def advice(self, shapes: list[dict[str, tuple[int, ...]]]) -> ShapeStrategies:
         """The table and the recommendation."""
         measured = [result for result in self.results.values() if result.total_s is not None]
         best_s = min(result.total_s for result in measured if result.total_s is not None)
         close = [one for one in measured if one.total_s is not None and one.total_s <= best_s * ALIKE]
         chosen = min(close, key=lambda result: SIMPLEST.index(result.name))
-        return ShapeAdvice(
+        return ShapeStrategies(
             strategies=[self.results[name] for name in STRATEGIES if name in self.results],
             recommended=chosen.name,
-            sentence=recommendation(chosen, list(self.results.values()), self.request.expected_calls),
+            advice=_advice(chosen, list(self.results.values()), self.request.expected_calls),
             expected_calls=self.request.expected_calls,
             num_sizes=len(self.seen),
             num_samples=len(shapes),
@@ -411,3 +422,23 @@ def _calls(
             values[name] = torch.full_like(values[name], max(next(iter(sizes_in(axes, [one])))))
         made.append(axes.replaced(*example, {name: values[name] for name in one}))
     return made
+
+
+def _advice(chosen: StrategyResult, results: list[StrategyResult], expected_calls: int) -> Advice:
+    verdict = chosen.verdict
+    gain = None
+    if verdict is not None:
+        gain = Gain(
+            ratio_low=verdict.ci_low,
+            ratio_high=verdict.ci_high,
+            measured=True,
+            method="measured against eager",
+        )
+    return Advice(
+        slug=f"shapes-{chosen.name.replace('_', '-')}",
+        title=recommendation(chosen, results, expected_calls),
+        rewrite=REWRITES[chosen.name],
+        fix_class="exact" if chosen.name == "eager" else "tolerance",
+        lever=LEVERS.get(chosen.name),
+        gain=gain,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pyrometer.advice import Advice
 from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
@@ -169,12 +170,12 @@ class StrategyResult(Record, frozen=True, kw_only=True):
     note: str = ""
 
 
-class ShapeAdvice(Record, frozen=True, kw_only=True):
+class ShapeStrategies(Record, frozen=True, kw_only=True):
     """How to compile a model whose sizes vary."""
 
     strategies: list[StrategyResult]
     recommended: str
-    sentence: Annotated[str, doc("the recommendation with its figures")]
+    advice: Annotated[Advice, doc("the recommendation with its figures")]
     expected_calls: int
     num_sizes: Annotated[int, doc("distinct sizes in the sample")]
     num_samples: int

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.advice import Confidence, Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent, format_seconds
+from pyrometer.rules.data.patterns.waiting import DATA
 from pyrometer.rules.finding import Finding, Severity
 from pyrometer.rules.host.patterns.claims import claimed
 from pyrometer.rules.host.patterns.rounds import FEWEST_ROUNDS, reading_ns
@@ -181,10 +182,21 @@ def _finding(rule: Rule, case: Case, stall: Stall, told: Told) -> Finding:
         confidence=confidence_of(stall),
         advice=told.advice,
         rewrite=told.rewrite,
-        resource=f"sync:{stall.place.file}:{stall.place.line}"
-        if stall.place.file
-        else f"sync:{stall.point.name}",
+        resource=_resource(stall, report),
     )
+
+
+def _resource(stall: Stall, report: RankReport) -> str:
+    """The time that it accounts for: that of loading, where the host only then loads what the device waits for."""
+    drained = [group for group in report.idle.groups if group.cause == "sync_drain"]
+    loading = sum(group.total_ns for group in drained if group.host == "data_loading")
+    if (
+        stall.on_device
+        and loading > stall.idle_ns / 2
+        and stall.idle_ns > sum(g.total_ns for g in drained) / 2
+    ):
+        return DATA
+    return f"sync:{stall.place.file}:{stall.place.line}" if stall.place.file else f"sync:{stall.point.name}"
 
 
 def _severity(rule: Rule, case: Case, stall: Stall, with_it: float) -> Severity:
