@@ -34,7 +34,7 @@ class Gain(Record, frozen=True, kw_only=True):
     saves_bytes: Annotated[Bytes | None, doc("of the peak")] = None
     saves_s: Annotated[Seconds | None, doc("of a step")] = None
     measured: Annotated[bool, doc("the changed program was run; false: predicted")] = False
-    method: Annotated[str, doc("what-if, roofline, removal, measured, rehearsed, model or bound")]
+    method: Annotated[str, doc("what-if, roofline, removal, measured, predicted, model or bound")]
 
 
 class Advice(Record, frozen=True, kw_only=True):

@@ -1,3 +1,3 @@
-from compiler_fixtures import fresh_dynamo, quick_compilations
+from compiler_fixtures import fresh_dynamo
 
-__all__ = ["fresh_dynamo", "quick_compilations"]
+__all__ = ["fresh_dynamo"]

@@ -22,11 +22,6 @@ def fresh_dynamo(request: pytest.FixtureRequest) -> Iterator[None]:
     _reset()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilations(quick_collections: None) -> None:
-    """Dynamo makes much garbage."""
-
-
 def _reset() -> None:
     if "torch._dynamo" in sys.modules:
         sys.modules["torch._dynamo"].reset()

@@ -81,7 +81,7 @@ def _told(place: _Place) -> Activation:
     is_relu = place.function == "relu"
     return Activation(
         function=place.function,
-        where=place.made.spot,
+        where=place.made.place,
         saturated=None if is_relu else share,
         zeros=share if is_relu else None,
         dead=None if place.alive is None else 1 - float(place.alive.float().mean()),

@@ -72,7 +72,7 @@ class CastWatch:
                 num_values=one.num_values,
                 num_changed=one.num_changed,
                 largest=one.largest,
-                where=one.made.spot,
+                where=one.made.place,
             )
             for one in self._casts.values()
         ]

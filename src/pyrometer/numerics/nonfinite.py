@@ -48,7 +48,7 @@ class Made:
     state: int = FINE
 
     @property
-    def spot(self) -> Place:
+    def place(self) -> Place:
         """Where it was made."""
         site = site_of(self.point) if self.point is not None else None
         return Place(
@@ -161,8 +161,8 @@ class StepTensors:
             in_result=in_result,
             source=origin.source,
             source_name=origin.name,
-            origin=origin.spot,
-            overflow=None if overflow is None else overflow.spot,
+            origin=origin.place,
+            overflow=None if overflow is None else overflow.place,
         )
 
 

@@ -93,7 +93,7 @@ class PrecisionWatch:
                 kind=key[0],  # type: ignore[arg-type] # one of the kinds of `_kind`
                 dtype=str(key[1]).removeprefix("torch."),
                 calls=max(1, round(calls / max(num_steps, 1))),
-                where=made.spot,
+                where=made.place,
             )
             for key, (made, calls) in self._calls.items()
         ]

@@ -24,23 +24,6 @@ from pyrometer.source.edit import apply_edits
 from pyrometer.source.module import Module
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-IN_SIGHT = {
-    "test_gc_collect_in_loop",
-    "test_live_bytes_grow",
-    "test_loss_accumulated_with_graph",
-    "test_reference_cycle_holds_tensors",
-    "test_tensors_kept_in_growing_container",
-}
-"""Modules whose tests ask who holds a tensor, or how long a collection takes."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_profiles(request: pytest.FixtureRequest) -> None:
-    """Garbage is collected before each recording."""
-    if request.path.stem not in IN_SIGHT:
-        request.getfixturevalue("quick_collections")
-
-
 MIB = 2**20
 
 

@@ -71,6 +71,7 @@ class Collecting(nn.Module):
 
 
 def test_a_real_trace_tells_line_and_share_and_without_the_call_nothing(observe, findings):
+    gc.unfreeze()  # or there is little to look through
     found, after = (
         findings(
             CODE,

@@ -30,11 +30,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick_captures(quick_collections: None) -> None:
-    """Garbage is collected before each capture."""
-
-
 HEAD = """
 import sys
 import torch

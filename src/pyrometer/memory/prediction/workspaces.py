@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from pyrometer.memory.prediction.corrections import padded_row
-from pyrometer.memory.private.onednn import computes_bfloat16
+from pyrometer.memory.private.onednn import computes_bfloat16, computes_in_tiles
 from pyrometer.quantity import Bytes
 
 _BLOCK = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
@@ -99,6 +99,8 @@ def _convolution(arguments: Sequence[Any], results: Sequence[Any]) -> Bytes:
         return 0
     if not transposed:
         before = blocks.source(inputs) + blocks.source_weight() + blocks.whole(output)
+        if inputs.dtype == torch.bfloat16 and computes_in_tiles():
+            return before  # the blocked operands are still there when the result is copied out of its blocks
         return max(before, _nbytes(output) + blocks.whole(output)) - _nbytes(output)
     strided = max(steps[: weight.dim() - 2]) > 1
     bias = blocks.whole(output) if arguments[2] is not None and (not strided or blocks.depthwise) else 0

@@ -147,6 +147,6 @@ def _settings(settings: Settings) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
-def _place(spot: Place) -> str:
-    place = f"{spot.file}:{spot.line}" if spot.file else ""
-    return " ".join(part for part in (place, spot.function or spot.module or "", spot.op or "") if part)
+def _place(where: Place) -> str:
+    place = f"{where.file}:{where.line}" if where.file else ""
+    return " ".join(part for part in (place, where.function or where.module or "", where.op or "") if part)

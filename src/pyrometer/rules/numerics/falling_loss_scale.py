@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost
 from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
-from pyrometer.rules.numerics.patterns.spots import cause, cure, story
+from pyrometer.rules.numerics.patterns.origins import cause, cure, story
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit

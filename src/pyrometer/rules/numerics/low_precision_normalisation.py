@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.numerics.patterns.half import low_dtype, low_value
-from pyrometer.rules.numerics.patterns.spots import spoken
+from pyrometer.rules.numerics.patterns.origins import spoken
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 from pyrometer.source.index import last_name

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted
-from pyrometer.rules.numerics.patterns.spots import NOT_FINITE, cause, cure, story
+from pyrometer.rules.numerics.patterns.origins import NOT_FINITE, cause, cure, story
 from pyrometer.rules.places import place_of
 from pyrometer.rules.registry import declare
 

@@ -16,17 +16,17 @@ def cause(found: NonFinite) -> Place:
     return found.overflow if found.overflow is not None else found.origin
 
 
-def spoken(spot: Place) -> str:
+def spoken(place: Place) -> str:
     """A place in a sentence: the operator, and the line or else the module.
 
     >>> from pyrometer.place import Place
     >>> spoken(Place(op="aten::exp", file="src/model.py", line=12)), spoken(Place(op="aten::addmm", module="head"))
     ('aten::exp (model.py:12)', 'aten::addmm in module head')
     """
-    name = spot.op or "an operator"
-    if spot.file is not None:
-        return f"{name} ({spot.file.rpartition('/')[2]}:{spot.line})"
-    return f"{name} in module {spot.module}" if spot.module else name
+    name = place.op or "an operator"
+    if place.file is not None:
+        return f"{name} ({place.file.rpartition('/')[2]}:{place.line})"
+    return f"{name} in module {place.module}" if place.module else name
 
 
 def story(found: NonFinite) -> str:
@@ -44,9 +44,9 @@ def story(found: NonFinite) -> str:
     return f"it arises in {spoken(found.origin)}"
 
 
-def cure(spot: Place) -> str:
+def cure(place: Place) -> str:
     """What usually mends an operator that gives NaN or infinity."""
-    op = (spot.op or "").removeprefix("aten::")
+    op = (place.op or "").removeprefix("aten::")
     name, _, node = op.partition(" of ")
     return next(
         (
