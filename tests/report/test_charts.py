@@ -9,12 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pyrometer.report.chapters.measurement import split
 from pyrometer.report.charts.bins import bin_count, count_bins
 from pyrometer.report.charts.forest import forest
 from pyrometer.report.charts.histogram import histogram
 from pyrometer.report.charts.line import memory_line
 from pyrometer.report.charts.scale import BYTES, SECONDS, Scale, fit, plain, ticks
-from pyrometer.report.charts.stacked_bar import stacked_bar
+from pyrometer.report.charts.shares import share_bar
 from pyrometer.report.charts.strip import steady_strip, warmup_strip
 from pyrometer.report.charts.svg import tag
 
@@ -98,7 +99,7 @@ def test_deadline_is_drawn_where_there_is_one(perception, documents):
 def test_segments_cover_the_bar(documents):
     widths = re.findall(
         r'<rect class="segment[^>]* width="([\d.]+)%"',
-        stacked_bar(documents["training"].evidence.measurement.phases),
+        share_bar(*split(documents["training"].evidence.measurement.phases)[0].blocks[0][:2]),
     )
     assert sum(map(float, widths)) == pytest.approx(100, abs=0.1)
 

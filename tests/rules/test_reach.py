@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from reach import reach_table, reaches
 
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.evidence.kinds import SEEN_BY
-from pyrometer.rules.reach import reach_table, reaches
 from pyrometer.rules.registry import find_rule, rules
 
 

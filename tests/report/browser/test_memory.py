@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from document_fixtures import document_of
 
 from pyrometer.memory.difference import diff_memory
 from pyrometer.memory.place import HeldBytes
@@ -75,7 +76,7 @@ def make_profile(**changes: Any) -> MemoryProfile:
 
 def document(found: Any, kind: type[Any] = MemoryDocument, **asked: Any) -> Any:
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return kind(target="model.py:workload", tool_version="0.1.0", **asked, **fields)
+    return document_of(kind, target="model.py:workload", tool_version="0.1.0", **asked, **fields)
 
 
 def press(page: Any, share: float) -> None:

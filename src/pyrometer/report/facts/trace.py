@@ -18,7 +18,6 @@ from pyrometer.report.facts.trace_words import (
     SHARES_OVERLAP,
     ns,
     of_span,
-    part_table,
     place,
     short,
     short_path,
@@ -128,12 +127,11 @@ def in_all(report: RankReport) -> Fact:
 
 
 def _where_to(report: RankReport) -> Section:
-    table = part_table(report.breakdown_ns)
     return Section(
         "breakdown",
         "Where the time goes",
         [in_all(report)],
-        table,
+        None,
         "Every moment of the span counts once: first what a device does, then, while all devices are idle, what the "
         "host does. The parts sum to the span to the nanosecond.",
         "The profiler slows the host more than the device: shares of host time are upper bounds.",

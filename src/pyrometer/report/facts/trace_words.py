@@ -9,7 +9,7 @@ from statistics import median
 from pyrometer.place import Place
 from pyrometer.quantity import format_seconds, significant
 from pyrometer.report.charts.shares import Share
-from pyrometer.report.facts.layout import Table, percent
+from pyrometer.report.facts.layout import percent
 from pyrometer.text import shortened
 from pyrometer.trace.analysis.breakdown import Parts
 from pyrometer.trace.reporting.rank_report import RankReport
@@ -182,12 +182,6 @@ def part_shares(parts: Parts) -> list[Share]:
     return [
         Share(PART_NAMES[name], value / total, ns(value), PART_SLOTS[name]) for name, value in found if value
     ]
-
-
-def part_table(parts: Parts) -> Table:
-    """The same as a table."""
-    rows = [(share.name, percent(share.share), share.said) for share in part_shares(parts)]
-    return Table(("where", "share", "time"), rows)
 
 
 def widest_parts(sums_ns: Mapping[str, int]) -> list[str]:

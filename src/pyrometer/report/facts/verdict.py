@@ -55,12 +55,6 @@ def ratio_table(verdict: Verdict) -> Table:
     return Table(("time of", "candidate / baseline", f"{percent(v.confidence)} interval", "reads"), rows)
 
 
-def side_facts(verdict: Verdict) -> list[Fact]:
-    """The step time of each side."""
-    sides = ((verdict.baseline, verdict.baseline_s), (verdict.candidate, verdict.candidate_s))
-    return [Fact(name, format_seconds(value)) for name, value in sides if value is not None]
-
-
 def reference_table(tests: ReferenceTests) -> Table:
     """Textbook statistics; they did not make the verdict."""
     size = f" ({tests.cohen_size})" if tests.cohen_size else ""
