@@ -200,13 +200,13 @@ def test_a_snapshot_is_read(folder, call):
     assert "Against the other" not in call(folder, "memory", "tiny.pickle", "--diff", "tiny.pickle").stderr
 
 
-def test_a_hostile_snapshot_is_refused_and_runs_nothing(folder, tmp_path):
+def test_a_hostile_snapshot_is_refused_and_runs_nothing(call, tmp_path):
     class Hostile:
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "made"),)
 
     (tmp_path / "evil.pickle").write_bytes(pickle.dumps(Hostile()))
-    ended = run(tmp_path, "evil.pickle")
+    ended = call(tmp_path, "memory", "evil.pickle")
     assert ended.returncode == 2
     assert ended.stderr.count("\n") == 1
     assert not (tmp_path / "made").exists()

@@ -430,6 +430,7 @@ def pyrometer(folder: Path, *arguments: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.slow
 def test_a_capture_is_reported_stored_and_shown_again(tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(WORK)
     done = pyrometer(tmp_path, "trace", "work.py:small", "--steps", "3", "--json", "--export", "kept.json.gz")
@@ -476,6 +477,7 @@ def test_a_factory_that_raises_is_the_users_failure(tmp_path: Path) -> None:
     assert "RuntimeError: no such split" in done.error
 
 
+@pytest.mark.slow
 def test_a_script_keeps_its_output_and_its_exit_code(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     done = pyrometer(tmp_path, "trace", "train.py", "--steps", "3", "--", "7")

@@ -42,9 +42,7 @@ def test_the_address_is_all_of_stdout_and_ctrl_c_ends_it_well(dashboard):
         with client.stream("GET", url.split("/?")[0] + "/events") as stream:
             next(stream.iter_lines())
             process.send_signal(signal.SIGINT)
-            start = time.monotonic()
             out, err = process.communicate(timeout=60)
-    assert time.monotonic() - start < 30
     assert process.returncode == 0
     assert out == ""
     assert re.fullmatch(r"serving \S+/store; Ctrl-C ends it\n", err)

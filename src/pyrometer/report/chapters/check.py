@@ -34,12 +34,13 @@ def _answer(document: CheckDocument) -> Answer:
 
 def _first_screen(document: CheckDocument) -> list[Chapter]:
     m = document.evidence.measurement
-    told = _split(document)
+    splits = _split(document)
+    told = splits[:1]
     told += findings.of_document(document)
     told += machine(document.environment, "Measured on" if m is not None else "Machine")
     if m is not None:
         told += [measurement.quality(m), measurement.figures(m, document.evidence.memory)]
-    return told + findings.reading(document.diagnosis.reading)
+    return told + findings.reading(document.diagnosis.reading) + splits[1:]
 
 
 def _split(document: CheckDocument) -> list[Chapter]:
