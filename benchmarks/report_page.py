@@ -29,9 +29,12 @@ from pyrometer.bench.quantiles import estimate_quantile
 from pyrometer.compiler.costs.record import CacheSummary, CompileCost
 from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.recompiles.record import GuardSummary
+from pyrometer.compiler.report import CompileReport
+from pyrometer.evidence.evidence import Evidence
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import CompileDocument, TraceDocument
 from pyrometer.report.html import write_report
+from pyrometer.rules.explain import explain
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.view.view import view_trace
 
@@ -87,7 +90,8 @@ def trace_page(name: str, source: Path, folder: Path) -> Path:
     start = time.perf_counter()
     view = view_trace(rank)
     took = time.perf_counter() - start
-    document = TraceDocument(target=source.name)  # the drawing alone: analyses add a few static charts
+    evidence = Evidence(target=source.name)  # the drawing alone: analyses add a few static charts
+    document = TraceDocument(evidence=evidence, diagnosis=explain(evidence))
     path = write_report(document, folder / f"{source.name}.html", Attachments(traces=[view]))
     drawn = f"{len(view.slices.label):,} of {view.num_slices:,} slices drawn"
     print(f"  {name}: {drawn}, view {took:.2f} s, page {path.stat().st_size / 1e6:.2f} MB", flush=True)
@@ -96,10 +100,12 @@ def trace_page(name: str, source: Path, folder: Path) -> Path:
 
 def graph_cases(folder: Path, _options: argparse.Namespace) -> Iterator[Case]:
     """A graph of 2,000 operations, collapsed by module, and operation by operation."""
-    document = CompileDocument(
-        target="graph", graphs=1, frames=1, skipped_frames=0, breaks=[], recompiles=[], limit_reached=False, artifact_bytes=0,
+    report = CompileReport(
+        graphs=1, frames=1, skipped_frames=0, breaks=[], recompiles=[], limit_reached=False, artifact_bytes=0,
         guards=GuardSummary(), cost=CompileCost(), cache=CacheSummary(), graph_records=[chain_graph(2000)],
     )  # fmt: skip
+    evidence = Evidence(target="graph", compiled=report)
+    document = CompileDocument(evidence=evidence, diagnosis=explain(evidence))
     start = time.perf_counter()
     path = write_report(document, folder / "graph.html")
     made = f"made in {time.perf_counter() - start:.2f} s, page {path.stat().st_size / 1e6:.2f} MB"

@@ -191,6 +191,20 @@ def test_json_holds_what_is_promised(traced: Any, one: Path) -> None:
     assert rank["sync_points"][0]["where"]["line"] == 12
 
 
+def test_all_chapters_are_printed_when_asked_for(traced: Any, one: Path) -> None:
+    brief, full = traced(one).out, traced(one, "--full").out
+    assert len(full.splitlines()) > len(brief.splitlines())
+    assert ("Is the measurement itself sound?" in full, "Reading" in brief) == (True, False)
+
+
+def test_what_to_capture_is_a_setting(traced: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "work.py").write_text(WORK)
+    monkeypatch.setenv("PYROMETER_CAPTURE", "stack,colour")
+    done = traced("work.py:small")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "capture: got 'colour'; legal are stack, shapes" in done.err
+
+
 def test_terminal_gives_the_answer_first(traced: Any, one: Path) -> None:
     done = traced(one)
     assert (done.code, done.err) == (0, "")
@@ -398,7 +412,6 @@ def test_a_trace_without_events_is_no_failure(traced: Any, tmp_path: Path) -> No
     ("arguments", "said"),
     [
         ([], "no trace and no program"),
-        (["work.py:small", "--with", "stack,colour"], "colour"),
         (["work.py:small", "--diff"], "--diff"),
         (["work.py:smal"], "small"),
         (["gone.py:small"], "gone.py"),
@@ -461,9 +474,10 @@ def shown(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_capture_that_is_not_to_be_stored_is_not(tmp_path: Path) -> None:
+def test_a_capture_that_is_not_to_be_stored_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYROMETER_CAPTURE", "none")
     (tmp_path / "work.py").write_text(WORK)
-    done = pyrometer(tmp_path, "trace", "work.py:small", "--steps", "1", "--with", "none", "--no-store")
+    done = pyrometer(tmp_path, "trace", "work.py:small", "--steps", "1", "--no-store")
     assert done.code == 0, done.err
     assert not (tmp_path / ".pyrometer").exists()
     assert "Breakdown" in done.out
