@@ -133,7 +133,7 @@ ODD: dict[str, list[Any]] = {
 def test_every_odd_trace_is_answered_in_all_views(traced: Any, tmp_path: Path, events: list[Any]) -> None:
     path = write(tmp_path / "odd.json", events)
     done = traced(path, "--json")
-    (rank,) = done.document["ranks"]
+    rank = done.document["evidence"]["trace"]
     assert sum(rank["breakdown_ns"].values()) == rank["span_ns"]
     told = traced(path, "-o", "odd.html")
     assert (told.code, told.err) == (0, "")
@@ -192,7 +192,7 @@ def test_names_never_become_markup(traced: Any, tmp_path: Path) -> None:
 def test_a_file_name_that_is_not_utf_8_is_replaced_in_json(traced: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "plain.json", work())
     odd = path.rename(tmp_path / os.fsdecode(b"odd\xff.json"))
-    assert traced(odd, "--json").document["ranks"][0]["path"].endswith("odd?.json")
+    assert traced(odd, "--json").document["evidence"]["trace"]["path"].endswith("odd?.json")
 
 
 @pytest.mark.parametrize(

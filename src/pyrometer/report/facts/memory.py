@@ -79,6 +79,7 @@ def _divided_otherwise(profile: MemoryProfile) -> bool:
 def saving(advice: Advice) -> str:
     """What an advice should bring, to stand behind its title; empty where nothing is predicted.
 
+    >>> from pyrometer.advice import Gain
     >>> gain = Gain(saves_bytes=2**20, method="predicted: replayed")
     >>> saving(Advice(slug="s", title="t", fix_class="exact", gain=gain))
     ': saves 1.00 MiB (predicted)'
