@@ -108,8 +108,8 @@ def graph_cases(folder: Path, _options: argparse.Namespace) -> Iterator[Case]:
     document = CompileDocument(evidence=evidence, diagnosis=explain(evidence))
     start = time.perf_counter()
     path = write_report(document, folder / "graph.html")
-    made = f"made in {time.perf_counter() - start:.2f} s, page {path.stat().st_size / 1e6:.2f} MB"
-    print(f"  2,000 operations: {made}", flush=True)
+    text = f"made in {time.perf_counter() - start:.2f} s, page {path.stat().st_size / 1e6:.2f} MB"
+    print(f"  2,000 operations: {text}", flush=True)
     yield Case("by module", path, "#/compile", "svg.graph-svg")
     yield Case("operation by operation", path, "#/compile?open=-1", "svg.graph-svg")
 
@@ -185,20 +185,20 @@ def measure(browser: Any, case: Case) -> dict[str, float]:
     page.goto(case.path.as_uri() + case.fragment)
     page.locator(case.drawing).wait_for()
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    found = {"open s": time.perf_counter() - start}
+    measurement = {"open s": time.perf_counter() - start}
     for movement in case.movements:
         times = page.evaluate(MOVE, [case.drawing, movement, FRAMES])[WARM_UP:]
-        found[f"{movement} fps"] = 1000 / statistics.fmean(times)
-        found[f"{movement} p95 ms"] = sorted(times)[int(len(times) * 0.95)]
+        measurement[f"{movement} fps"] = 1000 / statistics.fmean(times)
+        measurement[f"{movement} p95 ms"] = sorted(times)[int(len(times) * 0.95)]
     context.close()
-    return found
+    return measurement
 
 
 def spread(values: list[float]) -> str:
     """Median and its 95 % interval; below six rounds, which cannot give one, the whole range."""
-    found = estimate_quantile(np.array(values), 0.5, 0.95)
-    low, high = found.low_s or min(values), found.high_s or max(values)
-    return f"{found.value_s:.3g} ({low:.3g}–{high:.3g})"
+    estimate = estimate_quantile(np.array(values), 0.5, 0.95)
+    low, high = estimate.low_s or min(values), estimate.high_s or max(values)
+    return f"{estimate.value_s:.3g} ({low:.3g}–{high:.3g})"
 
 
 def main() -> None:

@@ -219,8 +219,8 @@ def test_calibrate_says_what_can_be_told_apart(project):
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("calibrate"))
-    (found,) = document["calibration"]["resolutions"]
-    assert 0 < found["resolves_60s"] < found["resolves_10s"]
-    assert found["false_share"] <= 0.03
-    assert found["outcome"] != "slower"
+    (resolution,) = document["calibration"]["resolutions"]
+    assert 0 < resolution["resolves_60s"] < resolution["resolves_10s"]
+    assert resolution["false_share"] <= 0.03
+    assert resolution["outcome"] != "slower"
     assert document["calibration"]["peaks"]["matmul_flop_per_s"]["float32"]["best"] > 1e6

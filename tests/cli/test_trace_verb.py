@@ -127,8 +127,8 @@ class Done:
     @property
     def document(self) -> dict[str, Any]:
         """The one document on stdout."""
-        found: dict[str, Any] = json.loads(self.out)
-        return found
+        document: dict[str, Any] = json.loads(self.out)
+        return document
 
     @property
     def error(self) -> str:
@@ -282,8 +282,8 @@ def test_a_wrong_query_is_one_line(traced: Any, one: Path) -> None:
 
 
 def test_a_change_is_predicted(traced: Any, one: Path) -> None:
-    found = traced(one, "--what-if", "kernel:gemm=2", "--json").document
-    assert 0 < found["gain_ns"] <= NUM_STEPS * 150_000
+    document = traced(one, "--what-if", "kernel:gemm=2", "--json").document
+    assert 0 < document["gain_ns"] <= NUM_STEPS * 150_000
     assert "kernel gemm 2× faster" in traced(one, "--what-if", "kernel:gemm=2").out
     wrong = traced(one, "--what-if", "wish")
     assert wrong.code == 2

@@ -158,8 +158,8 @@ def test_names_that_are_not_utf_8_stop_no_run(folder):
 
 
 def test_two_runs_are_listed_the_newest_first_and_end_apart(folder):
-    with announce(folder, target="one") as one:
-        one.tell(0.1, "measuring")
+    with announce(folder, target="one") as announcement:
+        announcement.tell(0.1, "measuring")
         time.sleep(0.01)
         with announce(folder, target="two") as two:
             two.tell(0.1, "measuring")
