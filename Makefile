@@ -8,7 +8,7 @@ MODULES := web/node_modules/.installed
 
 # Two processes, and the tests of a file share one. Threads sleep while they wait, or one would spin on the other's core.
 PYTEST  := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
-BESIDE  := -n 2 --dist loadgroup --no-loadscope-reorder
+BESIDE  := -n 2 --dist loadfile --no-loadscope-reorder
 ALONE   := -n 0
 
 .PHONY: install demo test test-slow test-exhaustive lint format docs web web-check clean

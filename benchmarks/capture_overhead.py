@@ -85,13 +85,13 @@ def spread(values: list[float], digits: int = 2) -> str:
 
 
 def report(name: str, captures: dict[str, list[Capture]]) -> None:
-    step_ms = median([c.step_untraced_s or 0.0 for each in captures.values() for c in each]) * 1e3
+    step_ms = median([c.step_untraced_s or 0.0 for capture in captures.values() for c in capture]) * 1e3
     print(f"{name}: {step_ms:.1f} ms per step without the profiler")
-    for label, each in captures.items():
-        ratio = spread([c.overhead_ratio or 0.0 for c in each])
-        size = median(c.raw_bytes / c.num_steps for c in each) / 1e3
-        events = median(c.num_events / c.num_steps for c in each)
-        packed = median(c.predicted_bytes / c.raw_bytes for c in each if c.predicted_bytes)
+    for label, capture in captures.items():
+        ratio = spread([c.overhead_ratio or 0.0 for c in capture])
+        size = median(c.raw_bytes / c.num_steps for c in capture) / 1e3
+        events = median(c.num_events / c.num_steps for c in capture)
+        packed = median(c.predicted_bytes / c.raw_bytes for c in capture if c.predicted_bytes)
         print(
             f"  {label:14} {ratio:>18}x per step  {size:7.0f} kB and {events:6.0f} events per step, size predicted {packed:.2f}x"
         )

@@ -126,7 +126,7 @@ def per_token(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 def cnn() -> pm.Training:
     widths = [(3, 16, 1), (16, 16, 1), (16, 32, 2), (32, 64, 2), (64, 128, 2), (128, 256, 2)]
     tail = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 10))
-    model = nn.Sequential(nn.Sequential(*[Conv(*one) for one in widths]), nn.Sequential(*tail))
+    model = nn.Sequential(nn.Sequential(*[Conv(*width) for width in widths]), nn.Sequential(*tail))
     batch = torch.randn(8, 3, 64, 64), torch.randint(0, 10, (8,))
     return training(model, nn.CrossEntropyLoss(), batch, "CNN, shrinking maps")
 

@@ -44,10 +44,10 @@ def ours(case: Any) -> dict[str, Any]:
         torch.compile(case.program, backend="eager")(torch.ones(case.shape))
     log = collector.log()
     counts = count_frames(log)
-    roots = [one for one in read_breaks(log) if not one.chained]
+    roots = [graph_break for graph_break in read_breaks(log) if not graph_break.chained]
     return {
-        "breaks": [(one.id, one.line) for one in roots if Path(one.file) == PROGRAMS],
-        "phantoms": sum(Path(one.file) != PROGRAMS for one in roots),
+        "breaks": [(root.id, root.line) for root in roots if Path(root.file) == PROGRAMS],
+        "phantoms": sum(Path(root.file) != PROGRAMS for root in roots),
         "graphs": counts.graphs,
         "skipped": counts.skipped,
     }

@@ -126,16 +126,16 @@ def main() -> None:
             child.join()
         print(row(name, found[name]), flush=True)
     for name, report in found.items():
-        for one in report["breaks"]:
+        for graph_break in report["breaks"]:
             print(
-                f"{name}: break {one['id']} {one['reason']} at {one['file']}:{one['line']} ({one['count']} times)"
+                f"{name}: break {graph_break['id']} {graph_break['reason']} at {graph_break['file']}:{graph_break['line']} ({graph_break['count']} times)"
             )
-        for one in report["recompiles"]:
+        for recompile in report["recompiles"]:
             print(
-                f"{name}: {one['compile_id']} recompiled: {one['causes'][0]['guard'] if one['causes'] else '?'}"
+                f"{name}: {recompile['compile_id']} recompiled: {recompile['causes'][0]['guard'] if recompile['causes'] else '?'}"
             )
-        for one in report["skips"]:
-            print(f"{name}: gave up {one['function']} at {one['file']}:{one['line']}: {one['reason']}")
+        for skip in report["skips"]:
+            print(f"{name}: gave up {skip['function']} at {skip['file']}:{skip['line']}: {skip['reason']}")
         for line in report["unavailable"]:
             print(f"{name}: not told: {line}")
     if arguments.json:

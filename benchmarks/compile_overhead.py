@@ -52,7 +52,7 @@ def model_and_input() -> tuple:
 
 def cpu_s() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(rusage.ru_utime + rusage.ru_stime for rusage in used)
 
 
 def child(observed: bool) -> None:

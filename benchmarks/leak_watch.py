@@ -138,9 +138,9 @@ def print_corpus(only: str) -> None:
             del step
         checks = judge(program, report)
         right.append((program.leaks, checks[0], checks[1]))
-        shown = "".join(f"{'yes' if check else 'NO':>5} " for check in checks)
+        text = "".join(f"{'yes' if check else 'NO':>5} " for check in checks)
         print(
-            f"{program.name:34} {program.expected['verdict']:18} {report.verdict:18} {shown} {report.sentence}"
+            f"{program.name:34} {program.expected['verdict']:18} {report.verdict:18} {text} {report.sentence}"
         )
     found = sum(leaks and verdict and holder for leaks, verdict, holder in right)
     alarms = sum(not leaks and not verdict for leaks, verdict, _ in right)

@@ -69,7 +69,9 @@ def tell(packages: Sequence[Package]) -> None:
             f"{folder.name:<16}{result.num_lines:>11,} lines {wall_s:8.1f} s {cpu_s:8.1f} s CPU"
             f" {len(result.findings):6} findings {per_10_000:7.2f} per 10,000 lines"
         )
-    counts = [Counter((one.code, one.name) for one in package.result.findings) for package in packages]
+    counts = [
+        Counter((finding.code, finding.name) for finding in package.result.findings) for package in packages
+    ]
     print(f"\nPer 10,000 lines{'':26}" + "".join(f"{package.folder.name[:10]:>11}" for package in packages))
     for code, name in sorted(set().union(*counts)):
         rates = [

@@ -182,7 +182,7 @@ def program(cell: Cell) -> pm.Training | pm.Inference:
     model.checkpointed = cell.checkpointed
     if cell.precision == "bfloat16":
         model = model.to(torch.bfloat16)
-        x, y = (one.to(torch.bfloat16) if one.is_floating_point() else one for one in (x, y))
+        x, y = (tensor.to(torch.bfloat16) if tensor.is_floating_point() else tensor for tensor in (x, y))
     if cell.optimizer is None:
         return pm.Inference(model, x)
     optimizer = OPTIMIZERS[cell.optimizer](model.parameters())
@@ -226,18 +226,18 @@ def exercise(cell: Cell) -> tuple[float, float, float, float]:
     """Print one cell; returns the errors against operators, allocator, and of the worst category, and the time ratio."""
     plain = program(Cell(cell.model, "AdamW" if cell.optimizer else None, batch=4))
     rehearsal, prediction_s = timed(lambda: rehearsed(cell, plain))
-    told = predicted(rehearsal, Settings())
+    memory = predicted(rehearsal, Settings())
     work = program(cell)
     log = record_steps(work)
     account = record_allocator(work, steps=2)
     with work.open() as session:
         _, real_s = timed(lambda: [session.step(session.prepare()) for _ in range(2)])
-    error = told.tensor_peak_bytes / log.peak_bytes - 1
-    against_allocator = told.peak_bytes / account.peak_bytes - 1
+    error = memory.tensor_peak_bytes / log.peak_bytes - 1
+    against_allocator = memory.peak_bytes / account.peak_bytes - 1
     worst = worst_category(tensor_ledger(rehearsal), ledger_of(log.live_at(log.peak_event))) / log.peak_bytes
     print(
-        f"{cell.name:58s} {format_bytes(told.peak_bytes):>9s} {format_bytes(log.peak_bytes):>9s} {format_bytes(account.peak_bytes):>9s}"
-        f" {error:+8.3%} {against_allocator:+8.3%} {worst:8.3%}  {told.peak_phase or '–':9s} {format_seconds(prediction_s):>8s}"
+        f"{cell.name:58s} {format_bytes(memory.peak_bytes):>9s} {format_bytes(log.peak_bytes):>9s} {format_bytes(account.peak_bytes):>9s}"
+        f" {error:+8.3%} {against_allocator:+8.3%} {worst:8.3%}  {memory.peak_phase or '–':9s} {format_seconds(prediction_s):>8s}"
         f" {format_seconds(real_s):>8s}",
         flush=True,
     )

@@ -98,14 +98,22 @@ def look(folder: str, name: str) -> Row:
         return load_workload(parse_target(f"{file}:{factory}"))
 
     evidence = observe(variant("workload"), name, ObserveOptions(budget_s=BUDGET_S)).evidence
-    found = explain(evidence, (file,)).findings
+    findings = explain(evidence, (file,)).findings
     verdict = pm.compare(variant("workload"), variant("fixed"), budget_s=BUDGET_S)
-    serious = [one for one in found if one.severity != "info"]
+    serious = [finding for finding in findings if finding.severity != "info"]
     low = verdict.ci_low if verdict.ci_low is not None else verdict.ratio
     high = verdict.ci_high if verdict.ci_high is not None else verdict.ratio
-    top = found[0] if found else None
+    top = findings[0] if findings else None
     right = top is not None and top.code in SETS[folder][name]
-    return Row(name, top, right, [one.code for one in serious if one is not top], verdict.ratio, low, high)
+    return Row(
+        name,
+        top,
+        right,
+        [finding.code for finding in serious if finding is not top],
+        verdict.ratio,
+        low,
+        high,
+    )
 
 
 def said(row: Row) -> str:

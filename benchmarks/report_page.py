@@ -29,9 +29,12 @@ from pyrometer.bench.quantiles import estimate_quantile
 from pyrometer.compiler.costs.record import CacheSummary, CompileCost
 from pyrometer.compiler.graphs.record import Graph, GraphNode
 from pyrometer.compiler.recompiles.record import GuardSummary
+from pyrometer.compiler.report import CompileReport
+from pyrometer.evidence.evidence import Evidence
 from pyrometer.report.attachments import Attachments
 from pyrometer.report.documents import CompileDocument, TraceDocument
 from pyrometer.report.html import write_report
+from pyrometer.rules.explain import explain
 from pyrometer.trace.reading.read import read_trace
 from pyrometer.trace.view.view import view_trace
 
@@ -87,7 +90,8 @@ def trace_page(name: str, source: Path, folder: Path) -> Path:
     start = time.perf_counter()
     view = view_trace(rank)
     took = time.perf_counter() - start
-    document = TraceDocument(target=source.name)  # the drawing alone: analyses add a few static charts
+    evidence = Evidence(target=source.name)  # the drawing alone: analyses add a few static charts
+    document = TraceDocument(evidence=evidence, diagnosis=explain(evidence))
     path = write_report(document, folder / f"{source.name}.html", Attachments(traces=[view]))
     drawn = f"{len(view.slices.label):,} of {view.num_slices:,} slices drawn"
     print(f"  {name}: {drawn}, view {took:.2f} s, page {path.stat().st_size / 1e6:.2f} MB", flush=True)
@@ -96,14 +100,16 @@ def trace_page(name: str, source: Path, folder: Path) -> Path:
 
 def graph_cases(folder: Path, _options: argparse.Namespace) -> Iterator[Case]:
     """A graph of 2,000 operations, collapsed by module, and operation by operation."""
-    document = CompileDocument(
-        target="graph", graphs=1, frames=1, skipped_frames=0, breaks=[], recompiles=[], limit_reached=False, artifact_bytes=0,
+    report = CompileReport(
+        graphs=1, frames=1, skipped_frames=0, breaks=[], recompiles=[], limit_reached=False, artifact_bytes=0,
         guards=GuardSummary(), cost=CompileCost(), cache=CacheSummary(), graph_records=[chain_graph(2000)],
     )  # fmt: skip
+    evidence = Evidence(target="graph", compiled=report)
+    document = CompileDocument(evidence=evidence, diagnosis=explain(evidence))
     start = time.perf_counter()
     path = write_report(document, folder / "graph.html")
-    made = f"made in {time.perf_counter() - start:.2f} s, page {path.stat().st_size / 1e6:.2f} MB"
-    print(f"  2,000 operations: {made}", flush=True)
+    text = f"made in {time.perf_counter() - start:.2f} s, page {path.stat().st_size / 1e6:.2f} MB"
+    print(f"  2,000 operations: {text}", flush=True)
     yield Case("by module", path, "#/compile", "svg.graph-svg")
     yield Case("operation by operation", path, "#/compile?open=-1", "svg.graph-svg")
 
@@ -179,20 +185,20 @@ def measure(browser: Any, case: Case) -> dict[str, float]:
     page.goto(case.path.as_uri() + case.fragment)
     page.locator(case.drawing).wait_for()
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    found = {"open s": time.perf_counter() - start}
+    measurement = {"open s": time.perf_counter() - start}
     for movement in case.movements:
         times = page.evaluate(MOVE, [case.drawing, movement, FRAMES])[WARM_UP:]
-        found[f"{movement} fps"] = 1000 / statistics.fmean(times)
-        found[f"{movement} p95 ms"] = sorted(times)[int(len(times) * 0.95)]
+        measurement[f"{movement} fps"] = 1000 / statistics.fmean(times)
+        measurement[f"{movement} p95 ms"] = sorted(times)[int(len(times) * 0.95)]
     context.close()
-    return found
+    return measurement
 
 
 def spread(values: list[float]) -> str:
     """Median and its 95 % interval; below six rounds, which cannot give one, the whole range."""
-    found = estimate_quantile(np.array(values), 0.5, 0.95)
-    low, high = found.low_s or min(values), found.high_s or max(values)
-    return f"{found.value_s:.3g} ({low:.3g}–{high:.3g})"
+    estimate = estimate_quantile(np.array(values), 0.5, 0.95)
+    low, high = estimate.low_s or min(values), estimate.high_s or max(values)
+    return f"{estimate.value_s:.3g} ({low:.3g}–{high:.3g})"
 
 
 def main() -> None:

@@ -119,8 +119,8 @@ def theirs(python: Path, path: Path, *, exact: bool) -> Figures | str:
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
         return f"exit code {done.returncode}"
-    told = json.loads(lines[-1])
-    return told.get("error") or Figures(told["compute"], told["idle"], told["overlap"])
+    document = json.loads(lines[-1])
+    return document.get("error") or Figures(document["compute"], document["idle"], document["overlap"])
 
 
 def model(events: list[dict[str, Any]], choices: Choices) -> Figures:

@@ -150,7 +150,7 @@ def measure(folder: Path, num_ranks: int, workers: int) -> dict[str, float]:
     memory.done.set()
     memory.join()
     assert not job.failures, job.failures[0]
-    assert [one.offset_ns for one in job.clocks] == [rank * AHEAD_NS for rank in range(num_ranks)]
+    assert [clock.offset_ns for clock in job.clocks] == [rank * AHEAD_NS for rank in range(num_ranks)]
     return {
         "ranks": num_ranks,
         "wall_s": taken,
@@ -183,10 +183,10 @@ def main() -> None:
         for count in counts:
             command = [sys.executable, __file__, "--workers", str(options.workers), "--one", name, str(count)]
             told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-            one = json.loads(told.splitlines()[-1])
+            document = json.loads(told.splitlines()[-1])
             print(
-                f"{count:>6} {one['wall_s']:>8.2f} {one['cpu_s']:>8.2f} {one['cpu_s'] / count:>8.3f} {raw * count / one['wall_s']:>7.1f} "
-                f"{one['matched']:>8} {one['merging_peak_mb']:>9.0f} {one['all_peak_mb']:>8.0f}",
+                f"{count:>6} {document['wall_s']:>8.2f} {document['cpu_s']:>8.2f} {document['cpu_s'] / count:>8.3f} {raw * count / document['wall_s']:>7.1f} "
+                f"{document['matched']:>8} {document['merging_peak_mb']:>9.0f} {document['all_peak_mb']:>8.0f}",
                 flush=True,
             )
 

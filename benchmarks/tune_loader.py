@@ -94,10 +94,10 @@ def cases(folder: Path) -> dict[str, tuple[DataLoader[Any], float]]:
 
 
 def grid_times(
-    loader: DataLoader[Any], step_s: float, found: LoaderSettings, window_s: float, passes: int
+    loader: DataLoader[Any], step_s: float, loader_settings: LoaderSettings, window_s: float, passes: int
 ) -> dict[LoaderSettings, list[float]]:
     """Time per batch of every setting of the grid and of the found one, pass by pass."""
-    settings = [*{*(settings_of(loader).with_workers(count) for count in GRID), found}]
+    settings = [*{*(settings_of(loader).with_workers(count) for count in GRID), loader_settings}]
     times: dict[LoaderSettings, list[float]] = defaultdict(list)
     coin = random.Random(0)
     with open_consumer(step_s, None) as consumer:
@@ -111,12 +111,13 @@ def grid_times(
 def report(name: str, loader: DataLoader[Any], step_s: float, args: argparse.Namespace) -> None:
     tuning = tune_loader(loader, step_s=step_s, budget_s=args.budget)
     times = grid_times(loader, step_s, tuning.best, args.window, args.passes)
-    typical = {one: float(np.median(values)) for one, values in times.items()}
-    best = min(typical, key=lambda one: typical[one])
+    typical = {settings: float(np.median(values)) for settings, values in times.items()}
+    best = min(typical, key=lambda settings: typical[settings])
     spread = float(np.median([max(values) / min(values) for values in times.values()]))
     print(f"\n{name}: {tuning.sentence}")
     row = "  ".join(
-        f"{one.num_workers}: {format_seconds(typical[one])}" for one in sorted(typical, key=_order)
+        f"{settings.num_workers}: {format_seconds(typical[settings])}"
+        for settings in sorted(typical, key=_order)
     )
     print(f"  grid (workers: time per batch)  {row}")
     print(

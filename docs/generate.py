@@ -80,13 +80,13 @@ def analyses_page() -> str:
     """The reference of analyses, tables and views."""
     known = analyses()
     rows = [
-        (f"[`{name}`](#{name})", one.scope, gives(one), one.summary.rstrip("."))
-        for name, one in known.items()
+        (f"[`{name}`](#{name})", analysis.scope, gives(analysis), analysis.summary.rstrip("."))
+        for name, analysis in known.items()
     ]
     parts = [HEAD, table(("analysis", "of a", "gives", "says"), rows)]
     described: set[Any] = set()
-    for name, one in known.items():
-        parts.append(f"## {name}\n\n{analysis_text(one, described)}")
+    for name, analysis in known.items():
+        parts.append(f"## {name}\n\n{analysis_text(analysis, described)}")
     parts.append(kinds_text())
     parts.append(tables_text())
     parts.append(views_text())
@@ -96,20 +96,20 @@ def analyses_page() -> str:
 # --- analyses
 
 
-def gives(one: Analysis) -> str:
+def gives(analysis: Analysis) -> str:
     """What an analysis returns, for the overview."""
-    kind = returned(one)
+    kind = returned(analysis)
     return "a frame" if kind is pl.DataFrame else shown_type(kind)
 
 
-def returned(one: Analysis) -> Any:
+def returned(analysis: Analysis) -> Any:
     """The type that an analysis returns."""
-    return typing.get_type_hints(inspect.unwrap(one.function))["return"]
+    return typing.get_type_hints(inspect.unwrap(analysis.function))["return"]
 
 
-def analysis_text(one: Analysis, described: set[Any]) -> str:
+def analysis_text(analysis: Analysis, described: set[Any]) -> str:
     """One analysis: what it says, its options, definitions, and the fields or columns of what it gives."""
-    function = inspect.unwrap(one.function)
+    function = inspect.unwrap(analysis.function)
     module = inspect.getmodule(function)
     sections = docstring_sections(function)
     parts = [sections[""]]
@@ -120,10 +120,10 @@ def analysis_text(one: Analysis, described: set[Any]) -> str:
     if module not in described:
         described.add(module)
         parts.append(definitions(module))
-    parts.append(more_definitions(one))
-    kind = returned(one)
+    parts.append(more_definitions(analysis))
+    kind = returned(analysis)
     if kind is pl.DataFrame:
-        parts.append(columns_text(one))
+        parts.append(columns_text(analysis))
     else:
         parts.extend(record_text(record) for record in records_in(kind, described))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -159,29 +159,29 @@ def definitions(module: types.ModuleType | None) -> str:
     return (inspect.getdoc(module) or "").partition("\n")[2].strip()
 
 
-def more_definitions(one: Analysis) -> str:
+def more_definitions(analysis: Analysis) -> str:
     """Definitions that lie in other modules."""
-    used = vars(inspect.getmodule(inspect.unwrap(one.function)))
-    if one.name == "idle":
+    used = vars(inspect.getmodule(inspect.unwrap(analysis.function)))
+    if analysis.name == "idle":
         causes = (inspect.getdoc(used["device_gaps"]) or "").partition("`cause` is")[2].strip()
         kinds = beside(inspect.getmodule(used["host_time"]), "HOST_KINDS")
         return f"Causes:\n\n{causes}\n\nWhat the host did: {kinds[0].lower()}{kinds[1:]}"
-    if one.name == "critical_path":
+    if analysis.name == "critical_path":
         source = inspect.getsource(inspect.getmodule(used["path_pieces"]))
-        found = re.findall(r'^    "(\w+)",(?:  # (.*))?$', source, re.MULTILINE)
-        held = {key: meaning for key, meaning in found if key in used["CLASSES"]}
+        matches = re.findall(r'^    "(\w+)",(?:  # (.*))?$', source, re.MULTILINE)
+        held = {key: meaning for key, meaning in matches if key in used["CLASSES"]}
         return "Classes:\n\n" + "\n".join(
             f"- `{key}`: {meaning}" if meaning else f"- `{key}`" for key, meaning in held.items()
         )
     return ""
 
 
-def columns_text(one: Analysis) -> str:
+def columns_text(analysis: Analysis) -> str:
     """The columns of a frame: as the module tells them, or else those for a trace without events."""
-    told = vars(inspect.getmodule(inspect.unwrap(one.function))).get("CALLS")
+    told = vars(inspect.getmodule(inspect.unwrap(analysis.function))).get("CALLS")
     if told is not None:
         return table(("column", "type", "meaning"), column_rows(told))
-    frame = one.function(Trace((nothing(),)) if one.scope == "job" else nothing())
+    frame = analysis.function(Trace((nothing(),)) if analysis.scope == "job" else nothing())
     return (
         "Columns: "
         + ", ".join(f"`{name}` {shown_dtype(dtype)}" for name, dtype in frame.schema.items())
@@ -214,12 +214,12 @@ def records_in(kind: Any, described: set[Any]) -> Iterator[type]:
 
 def record_text(record: type) -> str:
     """One record with its fields."""
-    said = (inspect.getdoc(record) or "").strip()
+    text = (inspect.getdoc(record) or "").strip()
     hints = typing.get_type_hints(record, include_extras=True)
     names = getattr(record, "__struct_fields__", tuple(hints))
     rows = [(f"`{name}`", shown_type(hints[name]), meaning_of(hints[name])) for name in names]
     return (
-        f"**{record.__name__}**: {said[0].lower()}{said[1:]}\n\n{table(('field', 'type', 'meaning'), rows)}"
+        f"**{record.__name__}**: {text[0].lower()}{text[1:]}\n\n{table(('field', 'type', 'meaning'), rows)}"
     )
 
 
@@ -280,8 +280,8 @@ def views_text() -> str:
     for name, view in VIEWS.items():
         extends = set(EVENT) <= set(view.columns) and len(view.columns) > len(EVENT)
         own = [f"`{column}`" for column in view.columns if not extends or column not in EVENT]
-        shown = ("all of `events`, and " if extends else "") + ", ".join(own)
-        rows.append((f"`{name}`", view.meaning, shown))
+        text = ("all of `events`, and " if extends else "") + ", ".join(own)
+        rows.append((f"`{name}`", view.meaning, text))
     added = [(f"`{name}`", str(column.dtype), column.meaning) for name, column in ADDED.items()]
     listed = table(("view", "holds", "columns"), rows)
     only_here = table(("column", "type", "meaning"), added)
@@ -301,8 +301,10 @@ def shown_dtype(dtype: Any) -> str:
 def beside(module: types.ModuleType, name: str) -> str:
     """The text in quotes below the assignment of a name, on one line; empty where there is none."""
     body = ast.parse(inspect.getsource(module)).body
-    for one, after in itertools.pairwise(body):
-        targets = [one.target] if isinstance(one, ast.AnnAssign) else getattr(one, "targets", [])
+    for statement, after in itertools.pairwise(body):
+        targets = (
+            [statement.target] if isinstance(statement, ast.AnnAssign) else getattr(statement, "targets", [])
+        )
         named = any(isinstance(target, ast.Name) and target.id == name for target in targets)
         if named and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             return " ".join(str(after.value.value).split())

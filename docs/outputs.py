@@ -68,7 +68,7 @@ def main() -> None:
     if arguments.honesty:
         rows = "\n".join(honesty_rows(json.loads(arguments.honesty.read_text())["rows"]))
         for page in PAGES:
-            rewrite(page, TABLE, lambda found: f"{found['head']}{rows}\n<!-- /honesty -->")
+            rewrite(page, TABLE, lambda match: f"{match['head']}{rows}\n<!-- /honesty -->")
         return
     asked = arguments.pages or PAGES
     for group in [READMES, *([page] for page in PAGES if page not in READMES)]:
@@ -92,8 +92,8 @@ def rewrite_outputs(pages: list[Path]) -> None:
             run(REMEMBERED, folder)
             take_pictures(folder / "memory.html", "memory", "#/memory")
 
-    def replacement(found: re.Match[str]) -> str:
-        command = found["command"]
+    def replacement(match: re.Match[str]) -> str:
+        command = match["command"]
         return (
             f"<!-- output: {command} -->\n```console\n$ {command}\n{printed[command]}\n```\n<!-- /output -->"
         )
@@ -172,7 +172,7 @@ def honesty_rows(rows: list[dict[str, Any]]) -> Iterator[str]:
         if len(by_effect) < 4:
             continue
         label = format_seconds(by_effect[0]["step_s"])
-        for method, shown in RIVALS.items():
+        for method, rival in RIVALS.items():
             trials = {effect: row[method] for effect, row in by_effect.items()}
             slower = [trial for effect, some in trials.items() if effect for trial in some]
             every = [*trials[0], *slower]
@@ -183,7 +183,7 @@ def honesty_rows(rows: list[dict[str, Any]]) -> Iterator[str]:
                 share(every, {"undecided"}) if method == "pyrometer" else "–",
                 format_seconds(statistics.median(trial["s"] for trial in every)),
             ]
-            yield f"| {label} | {shown} | {' | '.join(cells)} |"
+            yield f"| {label} | {rival} | {' | '.join(cells)} |"
 
 
 def share(trials: list[dict[str, Any]], outcomes: set[str]) -> str:

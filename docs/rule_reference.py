@@ -49,7 +49,7 @@ def pages(folder: Path) -> Iterator[tuple[Path, str]]:
     entries = [entry(rule) for rule in rules()]
     yield folder / "README.md", index_page(entries)
     for family in FAMILIES.values():
-        own = [one for one in entries if one.family == family]
+        own = [rule_entry for rule_entry in entries if rule_entry.family == family]
         if own:
             yield folder / f"{family}.md", family_page(family, own)
 
@@ -58,18 +58,18 @@ def index_page(entries: list[RuleEntry]) -> str:
     """All rules in a table per family, all limits, and the checklist."""
     blocks = [HEAD.format(note=NOTE, count=len(entries))]
     for family in FAMILIES.values():
-        own = [one for one in entries if one.family == family]
+        own = [rule_entry for rule_entry in entries if rule_entry.family == family]
         if own:
             rows = [
-                f"| [{one.code}]({family}.md#{anchor(one)}) | {one.name} | {cell(one.summary)} | {one.fix_class} | {reads(one)} |"
-                for one in own
+                f"| [{rule_entry.code}]({family}.md#{anchor(rule_entry)}) | {rule_entry.name} | {cell(rule_entry.summary)} | {rule_entry.fix_class} | {reads(rule_entry)} |"
+                for rule_entry in own
             ]
             blocks += [
                 f"## {TITLES[family]}",
                 "\n".join(["| code | name | fault | fix | reads |", "|:---|:---|:---|:---|:---|", *rows]),
             ]
-    limits = [one for found in entries for one in found.limits]
-    rows = [f"| `{one.key}` | {one.value:g} | {cell(one.reason)} |" for one in limits]
+    limits = [limit for rule_entry in entries for limit in rule_entry.limits]
+    rows = [f"| `{limit.key}` | {limit.value:g} | {cell(limit.reason)} |" for limit in limits]
     blocks += [
         LIMITS_HEAD.format(key=limits[0].key, value=limits[0].value),
         "\n".join(["| limit | value | reason |", "|:---|---:|:---|", *rows]),
@@ -87,17 +87,17 @@ def index_page(entries: list[RuleEntry]) -> str:
 def family_page(family: str, entries: list[RuleEntry]) -> str:
     """The rules of one family in full."""
     head = f"# {TITLES[family]}\n\n{NOTE}\n\n[All rules](README.md)"
-    return "\n\n".join([head, *(markdown(one, level=2) for one in entries)]) + "\n"
+    return "\n\n".join([head, *(markdown(rule_entry, level=2) for rule_entry in entries)]) + "\n"
 
 
-def anchor(found: RuleEntry) -> str:
+def anchor(rule_entry: RuleEntry) -> str:
     """Where a rule stands on its family's page, as GitHub names headings."""
-    return f"{found.code.lower()}-{found.name}"
+    return f"{rule_entry.code.lower()}-{rule_entry.name}"
 
 
-def reads(found: RuleEntry) -> str:
+def reads(rule_entry: RuleEntry) -> str:
     """The kinds of evidence, any of which is enough."""
-    return ", ".join(dict.fromkeys(" + ".join(kinds) for kinds in found.reads))
+    return ", ".join(dict.fromkeys(" + ".join(kinds) for kinds in rule_entry.reads))
 
 
 def cell(text: str) -> str:

@@ -35,13 +35,8 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests stay in one process, for what they share; all that measures stays in one, so that none disturbs another.
-
-    That one begins, since it is long.
-    """
+    """What measures takes longest, so it begins."""
     for item in items:
-        group = "measuring" if item.get_closest_marker("measuring") else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("searching")
     items.sort(key=lambda item: item.get_closest_marker("measuring") is None)

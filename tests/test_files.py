@@ -18,7 +18,7 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         fail()
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("out.txt", "old")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.txt", "old")]
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path):

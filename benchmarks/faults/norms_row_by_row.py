@@ -21,11 +21,11 @@ class Nearest(nn.Module):
         lifted = self.lift(queries)
         if not self.one_by_one:
             return torch.cdist(lifted, points).amin(dim=1)
-        found = []
+        amins = []
         for query in lifted:
             difference = points - query
-            found.append(difference.norm(dim=1).amin())
-        return torch.stack(found)
+            amins.append(difference.norm(dim=1).amin())
+        return torch.stack(amins)
 
 
 def inference(one_by_one: bool) -> pm.Inference:

@@ -8,6 +8,7 @@
     confidence = "99%"       # PYROMETER_CONFIDENCE
     budget = "20s"           # PYROMETER_BUDGET, --budget
     seed = 0                 # PYROMETER_SEED
+    capture = "stack,shapes" # PYROMETER_CAPTURE
 
 Tables below it, such as `[tool.pyrometer.rules]`, are read by those whom they configure.
 
@@ -65,6 +66,9 @@ class Settings(Record, frozen=True, kw_only=True):
         Seconds | None, doc("time that a measurement may take; null leaves it to the verb")
     ] = None
     seed: Annotated[int, doc("start of every random choice")] = 0
+    capture: Annotated[str, doc("what a captured trace holds beside times, or none")] = (
+        "stack,shapes,memory,modules"
+    )
 
     def __post_init__(self) -> None:
         """Refuse values that no verb could use; runs for every copy as well."""
@@ -167,6 +171,7 @@ _KEYS = {
     "confidence": _Key("confidence", parse_share),
     "budget": _Key("budget_s", parse_duration),
     "seed": _Key("seed", _parse_seed),
+    "capture": _Key("capture", str),
 }
 TABLES = ("rules",)
 """Tables within `[tool.pyrometer]` that others read, each with `read_table(file, name)`."""

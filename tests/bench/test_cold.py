@@ -99,23 +99,23 @@ def starts(monkeypatch):
 
 def test_the_first_process_is_kept_apart(starts, target):
     starts(*[start(s) for s in (9.0, 2.0, 3.0, 4.0)])
-    found = measure_cold(target("work"), 4)
-    assert found.first.total_s == 9.0
-    total = next(stage for stage in found.stages if stage.name == "total_s")
+    cold_starts = measure_cold(target("work"), 4)
+    assert cold_starts.first.total_s == 9.0
+    total = next(stage for stage in cold_starts.stages if stage.name == "total_s")
     assert (total.median_s, total.min_s, total.max_s) == (3.0, 2.0, 4.0)
 
 
 def test_one_start_has_no_summary(starts, target):
     starts(start(9.0))
-    found = measure_cold(target("work"), 1)
-    assert found.stages == []
+    cold_starts = measure_cold(target("work"), 1)
+    assert cold_starts.stages == []
 
 
 def test_ctrl_c_keeps_the_starts_before(starts, target):
     starts(start(9.0), start(2.0), KeyboardInterrupt())
-    found = measure_cold(target("work"), 5)
-    assert found.interrupted
-    assert len(found.later) == 1
+    cold_starts = measure_cold(target("work"), 5)
+    assert cold_starts.interrupted
+    assert len(cold_starts.later) == 1
 
 
 def test_ctrl_c_in_the_first_start_has_nothing_to_keep(starts, target):

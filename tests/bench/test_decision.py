@@ -79,7 +79,9 @@ def test_a_true_ten_percent_is_found(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("effect", [0.0, 0.03, 0.08])
+@pytest.mark.parametrize(
+    "effect", [0.03, *(pytest.param(e, marks=pytest.mark.exhaustive) for e in (0.0, 0.08))]
+)
 def test_the_interval_covers_the_true_ratio(kind, effect):
     rng = np.random.default_rng(9)
     hits = 0

@@ -103,24 +103,24 @@ def compiled(batch=8, ratio=0.588, **more) -> Cell:
 
 def test_the_sentence_of_a_proved_cell_has_every_figure():
     best = compiled(compile_s=21.4, peak=420 * MIB, judged=error(3.1e-4))
-    found = recommend([eager(), best])
-    assert found.label == "batch 8, default"
-    assert found.sentence == (
+    recommendation = recommend([eager(), best])
+    assert recommendation.label == "batch 8, default"
+    assert recommendation.sentence == (
         "use default at batch 8: 1.70× (1.62–1.79) over eager float32, 21.4 s compile repaid after 5,195 steps; "
         "memory +120 MiB; error 3e-4 (within 1e-3)"
     )
-    assert found.break_even_steps == 5195
-    assert found.extra_bytes == 120 * MIB
+    assert recommendation.break_even_steps == 5195
+    assert recommendation.extra_bytes == 120 * MIB
 
 
 def test_nothing_faster_keeps_eager():
-    found = recommend([eager(), compiled(ratio=1.1, outcome="slower")])
-    assert found.label == "batch 8, eager"
+    recommendation = recommend([eager(), compiled(ratio=1.1, outcome="slower")])
+    assert recommendation.label == "batch 8, eager"
     assert (
-        found.sentence
+        recommendation.sentence
         == "use eager float32 at batch 8: 800 frames/s, and nothing within tolerance was proved faster"
     )
-    assert found.speedup is None
+    assert recommendation.speedup is None
 
 
 def test_without_a_batch_axis_none_is_named():
@@ -172,9 +172,9 @@ def test_the_best_throughput_wins_across_batch_sizes():
         eager(8, median_s=0.040),
         compiled(8, ratio=0.8, median_s=0.032),
     ]
-    found = recommend(cells)
-    assert found.label == "batch 8, default"
-    assert found.throughput == pytest.approx(8 / 0.040 / 0.8)
+    recommendation = recommend(cells)
+    assert recommendation.label == "batch 8, default"
+    assert recommendation.throughput == pytest.approx(8 / 0.040 / 0.8)
 
 
 def test_within_a_batch_the_paired_ratio_ranks_and_not_the_separate_measurements():
@@ -187,7 +187,7 @@ def test_within_a_batch_the_paired_ratio_ranks_and_not_the_separate_measurements
 def test_a_deadline_rules_out_large_batches():
     cells = [eager(1, deadline_s=0.02), eager(32, median_s=0.1, deadline_s=0.02)]
     assert recommend(cells).label == "batch 1, eager"
-    assert [one.label for one in rejections(cells)] == ["batch 32, eager"]
+    assert [rejection.label for rejection in rejections(cells)] == ["batch 32, eager"]
 
 
 def test_nothing_fit_is_no_recommendation():
@@ -205,9 +205,9 @@ def test_where_only_the_deadline_is_in_the_way_the_nearest_is_named():
 
 
 def test_random_outputs_are_recommended_with_a_reservation():
-    found = recommend([eager(), compiled(judged=None)])
-    assert found.label == "batch 8, default"
-    assert "error not judged, since the outputs are random" in found.sentence
+    recommendation = recommend([eager(), compiled(judged=None)])
+    assert recommendation.label == "batch 8, default"
+    assert "error not judged, since the outputs are random" in recommendation.sentence
 
 
 def test_memory_does_not_count_the_original_beside_its_copy():

@@ -85,11 +85,11 @@ def test_a_leak_that_is_not_even_is_found():
     """The machine lets the program run now faster, now slower, and memory grows with its steps."""
     rng = np.random.default_rng(1)
     x = np.linspace(0, 60, 60)
-    found = []
+    trends = []
     for _ in range(50):
         steps = rng.gamma(1.0, 40.0, 60)
-        found.append(byte_drift(x, 300 * 2**20 + np.cumsum(steps) * 64 * 1024).trend)
-    assert found.count("rising") >= 48
+        trends.append(byte_drift(x, 300 * 2**20 + np.cumsum(steps) * 64 * 1024).trend)
+    assert trends.count("rising") >= 48
 
 
 def test_memory_that_wanders_is_hardly_ever_called_a_leak():

@@ -39,11 +39,11 @@ def test_the_interval_excludes_zero_when_the_signed_rank_test_rejects(n):
 
 def test_reference_tests_are_scipys():
     a, b = rng.normal(1, 0.1, 50), rng.normal(1.1, 0.2, 60)
-    found = reference_tests(a, b)
-    assert found.welch_p == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
-    assert found.mann_whitney_p == pytest.approx(stats.mannwhitneyu(a, b).pvalue)
-    assert found.welch_t > 0, "positive when the candidate is slower"
-    assert found.cohen_size == cohen_word(found.cohen_d)
+    tests = reference_tests(a, b)
+    assert tests.welch_p == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
+    assert tests.mann_whitney_p == pytest.approx(stats.mannwhitneyu(a, b).pvalue)
+    assert tests.welch_t > 0, "positive when the candidate is slower"
+    assert tests.cohen_size == cohen_word(tests.cohen_d)
 
 
 @pytest.mark.parametrize(

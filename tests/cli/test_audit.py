@@ -108,9 +108,10 @@ def test_a_score_below_the_one_asked_for_is_told_by_the_exit_code(audited: Any) 
 
 @pytest.mark.slow
 def test_an_audit_is_stored_shown_and_written_as_a_page(project: Path, audited: Any) -> None:
-    shown = pyrometer(project, "show", "last", "--json")
+    process = pyrometer(project, "show", "last", "--json")
     assert (
-        json.loads(shown.stdout)["diagnosis"]["audit"]["groups"] == audited[1]["diagnosis"]["audit"]["groups"]
+        json.loads(process.stdout)["diagnosis"]["audit"]["groups"]
+        == audited[1]["diagnosis"]["audit"]["groups"]
     )
     page = (project / "audit.html").read_text(encoding="utf-8")
     assert "model-design" in page
@@ -160,7 +161,7 @@ def test_the_page_of_a_check_shows_findings_and_escapes_the_names_of_files(tmp_p
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("check"))
-    assert any(EVIL in (one["where"]["file"] or "") for one in document["diagnosis"]["findings"])
+    assert any(EVIL in (finding["where"]["file"] or "") for finding in document["diagnosis"]["findings"])
     page = (tmp_path / "check.html").read_text(encoding="utf-8")
     tags = Tags()
     tags.feed(page)

@@ -89,8 +89,8 @@ def test_a_full_disk_is_no_fault_of_ours(monkeypatch, capsys):
 
     monkeypatch.setattr("pyrometer.cli.rule.print_view", full)
     assert main(["rule", "PYR101"]) == 2
-    told = "error: stdout: cannot be written: No space left on device; free some space\n"
-    assert capsys.readouterr().err == told
+    text = "error: stdout: cannot be written: No space left on device; free some space\n"
+    assert capsys.readouterr().err == text
 
 
 def test_a_closed_stdout_takes_no_view(monkeypatch, capsys):

@@ -76,10 +76,10 @@ def test_a_matrix_is_one_document_that_can_be_shown_again(project):
     ]
     assert [cell["is_reference"] for cell in matrix["cells"]] == [True, False] * 2
     assert matrix["num_missing"] == 0
-    shown = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", ENTRY, "show", "last"], capture_output=True, text=True, check=True, cwd=project
     )
-    assert matrix["answer"][:20] in shown.stdout
+    assert matrix["answer"][:20] in process.stdout
     assert not list((project / ".pyrometer" / "unfinished").iterdir())
 
 

@@ -50,8 +50,8 @@ def pyrometer(project, *arguments):
     )
 
 
-def test_check_writes_a_report(project):
-    done = pyrometer(project, "check", "model.py:small", "--budget", "1s", "--json")
+def test_check_writes_a_report(project, call):
+    done = call(project, "check", "model.py:small", "--budget", "1s", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("check"))

@@ -66,7 +66,7 @@ def test_two_targets_have_no_ratio_anywhere_and_all_say_why(save, compare, tmp_p
     assert "pyrometer bench old.py:work --vs 'new model.py:work'" in shown
     comparison = from_json(CompareDocument, compare(a, b, "--json")).comparison
     assert comparison.ratio_of_medians is None
-    assert [(one.name, one.a, one.b) for one in comparison.differ_in] == [
+    assert [(change.name, change.a, change.b) for change in comparison.differ_in] == [
         ("target", "old.py:work", "new model.py:work")
     ]
 

@@ -111,9 +111,13 @@ def test_json_holds_the_contract_and_fits_its_schema(broken):
     assert compiled.keys() >= CONTRACT
     jsonschema.validate(document, schema_of("compile"))
     assert (compiled["graphs"], compiled["frames"], compiled["skipped_frames"]) == (2, 2, 0)
-    (found,) = compiled["breaks"]
-    assert (found["id"], Path(found["file"]).name, found["line"]) == ("gb0170", "work.py", 13)
-    assert found["source"] == "if y.sum() > 0:"
+    (graph_break,) = compiled["breaks"]
+    assert (graph_break["id"], Path(graph_break["file"]).name, graph_break["line"]) == (
+        "gb0170",
+        "work.py",
+        13,
+    )
+    assert graph_break["source"] == "if y.sum() > 0:"
     assert compiled["error"]["within_tolerance"]
     assert compiled["cost"]["steady_s"] > 0 < compiled["cost"]["eager_steady_s"]
     assert "a factory that prints" in done.stderr
@@ -143,8 +147,10 @@ def test_a_log_tells_the_same_breaks(broken, folder, call):
     done = call(folder, "compile", "out", "--json", "--no-store")
     found = json.loads(done.stdout)
     assert done.returncode == 0
-    assert [(one["id"], one["line"]) for one in found["evidence"]["compiled"]["breaks"]] == [
-        (one["id"], one["line"]) for one in document["evidence"]["compiled"]["breaks"]
+    assert [
+        (graph_break["id"], graph_break["line"]) for graph_break in found["evidence"]["compiled"]["breaks"]
+    ] == [
+        (graph_break["id"], graph_break["line"]) for graph_break in document["evidence"]["compiled"]["breaks"]
     ]
     assert found["evidence"]["environment"] is None
     assert found["evidence"]["compiled"]["cost"]["steady_s"] is None
@@ -193,7 +199,9 @@ def test_a_script_runs_as_it_is_and_keeps_its_exit_code_and_output(folder):
     done = run(folder, "script.py", "--json", "--no-store", "--", "3")
     assert done.returncode == 3
     document = json.loads(done.stdout)
-    assert [Path(one["file"]).name for one in document["evidence"]["compiled"]["breaks"]] == ["script.py"]
+    assert [Path(graph_break["file"]).name for graph_break in document["evidence"]["compiled"]["breaks"]] == [
+        "script.py"
+    ]
     assert len(document["evidence"]["compiled"]["recompiles"]) >= 1
     assert "done ['3']" in done.stderr
     shown = run(folder, "script.py", "--no-store", "--", "0")

@@ -165,14 +165,14 @@ def test_a_baseline_keeps_old_findings_quiet(lint, project):
 
 
 def test_forms_are_whole_documents(lint, project):
-    found = json.loads(lint(".", "--format", "json", cwd=project).stdout)
-    assert {"code", "name", "file", "line", "column", "message", "fix"} <= set(found[0])
+    document = json.loads(lint(".", "--format", "json", cwd=project).stdout)
+    assert {"code", "name", "file", "line", "column", "message", "fix"} <= set(document[0])
     assert json.loads(lint(".", "--format", "sarif", cwd=project).stdout)["version"] == "2.1.0"
     assert lint(".", "--format", "github", cwd=project).stdout.startswith(b"::")
     assert b"  --> slow.py:8:15" in lint(".", "--format", "full", cwd=project).stdout
     assert json.loads(lint("clean.py", "--format", "json", cwd=project).stdout) == []
     counts = json.loads(lint(".", "--statistics", "--format", "json", cwd=project).stdout)
-    assert sum(row["count"] for row in counts) == len(found)
+    assert sum(row["count"] for row in counts) == len(document)
     assert b"PYR101  item-in-hot-loop" in lint(".", "--statistics", cwd=project).stdout
 
 

@@ -104,8 +104,8 @@ def pyrometer(project, *arguments):
     )
 
 
-def test_bench_prints_one_document_and_stores_it(project):
-    done = pyrometer(project, "bench", "model.py:small", "--budget", "1s", "--json")
+def test_bench_prints_one_document_and_stores_it(project, call):
+    done = call(project, "bench", "model.py:small", "--budget", "1s", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("bench"))
@@ -113,13 +113,13 @@ def test_bench_prints_one_document_and_stores_it(project):
     assert document["evidence"]["measurement"]["unit"] == "frames"
     assert document["evidence"]["environment"]["fingerprint"]
     assert "a factory that prints" in done.stderr
-    again = pyrometer(project, "show", "last", "--json")
+    again = call(project, "show", "last", "--json")
     assert json.loads(again.stdout)["evidence"]["measurement"] == document["evidence"]["measurement"]
 
 
-def test_bench_versus_gives_the_verdict(project):
+def test_bench_versus_gives_the_verdict(project, call):
     (project / "pyproject.toml").write_text("[tool.pyrometer]\nseed = 3\n")
-    done = pyrometer(
+    done = call(
         project,
         "bench",
         "model.py:small",
@@ -219,8 +219,8 @@ def test_calibrate_says_what_can_be_told_apart(project):
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("calibrate"))
-    (found,) = document["calibration"]["resolutions"]
-    assert 0 < found["resolves_60s"] < found["resolves_10s"]
-    assert found["false_share"] <= 0.03
-    assert found["outcome"] != "slower"
+    (resolution,) = document["calibration"]["resolutions"]
+    assert 0 < resolution["resolves_60s"] < resolution["resolves_10s"]
+    assert resolution["false_share"] <= 0.03
+    assert resolution["outcome"] != "slower"
     assert document["calibration"]["peaks"]["matmul_flop_per_s"]["float32"]["best"] > 1e6

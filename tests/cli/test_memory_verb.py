@@ -141,12 +141,12 @@ def test_a_run_is_stored_and_compared(folder, profiled, capsys, monkeypatch):
 def test_a_leak_is_named_with_its_line_and_exceeds_its_limit(folder):
     ended = run(folder, "work.py:leaking", "--json", "--limit", "growth=0", "--no-store")
     assert ended.returncode == 1, ended.stderr
-    found = json.loads(ended.stdout)
-    assert found["evidence"]["memory"]["leak"]["verdict"] == "leak"
-    (site,) = found["evidence"]["memory"]["leak"]["sites"]
+    document = json.loads(ended.stdout)
+    assert document["evidence"]["memory"]["leak"]["verdict"] == "leak"
+    (site,) = document["evidence"]["memory"]["leak"]["sites"]
     assert "kept" in site["holder"]
     assert site["graph_bytes"] > 0
-    assert "per step, 0 B are allowed" in found["over_limit"][0]
+    assert "per step, 0 B are allowed" in document["over_limit"][0]
 
 
 @pytest.mark.slow
@@ -184,29 +184,29 @@ def test_a_plan_is_made_for_training_only(folder):
 def test_a_script_runs_unchanged(folder):
     ended = run(folder, "script.py", "--json", "--no-store", "--", "3")
     assert ended.returncode == 3, ended.stderr
-    found = json.loads(ended.stdout)
-    assert found["evidence"]["memory"]["ledger_bytes"]["parameters"] == (64 * 64 + 64) * 4
+    document = json.loads(ended.stdout)
+    assert document["evidence"]["memory"]["ledger_bytes"]["parameters"] == (64 * 64 + 64) * 4
     assert "loss " in ended.stderr  # its own output, since stdout is the document's
 
 
 def test_a_snapshot_is_read(folder, call):
     ended = call(folder, "memory", "tiny.pickle", "--json")
     assert ended.returncode == 0, ended.stderr
-    found = json.loads(ended.stdout)
-    jsonschema.validate(found, schema_of("memory-snapshot"))
-    assert found["evidence"]["snapshot"]["fragmentation"]["at_end"]["reserved_bytes"] == 2097152
-    assert found["evidence"]["snapshot"]["oom"] == []
+    document = json.loads(ended.stdout)
+    jsonschema.validate(document, schema_of("memory-snapshot"))
+    assert document["evidence"]["snapshot"]["fragmentation"]["at_end"]["reserved_bytes"] == 2097152
+    assert document["evidence"]["snapshot"]["oom"] == []
     assert "Fragmentation" in call(folder, "memory", "tiny.pickle").stdout
     assert "Against the other" not in call(folder, "memory", "tiny.pickle", "--diff", "tiny.pickle").stderr
 
 
-def test_a_hostile_snapshot_is_refused_and_runs_nothing(folder, tmp_path):
+def test_a_hostile_snapshot_is_refused_and_runs_nothing(call, tmp_path):
     class Hostile:
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "made"),)
 
     (tmp_path / "evil.pickle").write_bytes(pickle.dumps(Hostile()))
-    ended = run(tmp_path, "evil.pickle")
+    ended = call(tmp_path, "memory", "evil.pickle")
     assert ended.returncode == 2
     assert ended.stderr.count("\n") == 1
     assert not (tmp_path / "made").exists()

@@ -127,8 +127,8 @@ class Done:
     @property
     def document(self) -> dict[str, Any]:
         """The one document on stdout."""
-        found: dict[str, Any] = json.loads(self.out)
-        return found
+        document: dict[str, Any] = json.loads(self.out)
+        return document
 
     @property
     def error(self) -> str:
@@ -189,6 +189,20 @@ def test_json_holds_what_is_promised(traced: Any, one: Path) -> None:
     assert all(set(issue) >= {"code", "severity", "message"} for issue in rank["health"])
     assert rank["sync_points"][0]["name"] == "aten::item"
     assert rank["sync_points"][0]["where"]["line"] == 12
+
+
+def test_all_chapters_are_printed_when_asked_for(traced: Any, one: Path) -> None:
+    brief, full = traced(one).out, traced(one, "--full").out
+    assert len(full.splitlines()) > len(brief.splitlines())
+    assert ("Is the measurement itself sound?" in full, "Reading" in brief) == (True, False)
+
+
+def test_what_to_capture_is_a_setting(traced: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "work.py").write_text(WORK)
+    monkeypatch.setenv("PYROMETER_CAPTURE", "stack,colour")
+    done = traced("work.py:small")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "capture: got 'colour'; legal are stack, shapes" in done.err
 
 
 def test_terminal_gives_the_answer_first(traced: Any, one: Path) -> None:
@@ -268,8 +282,8 @@ def test_a_wrong_query_is_one_line(traced: Any, one: Path) -> None:
 
 
 def test_a_change_is_predicted(traced: Any, one: Path) -> None:
-    found = traced(one, "--what-if", "kernel:gemm=2", "--json").document
-    assert 0 < found["gain_ns"] <= NUM_STEPS * 150_000
+    document = traced(one, "--what-if", "kernel:gemm=2", "--json").document
+    assert 0 < document["gain_ns"] <= NUM_STEPS * 150_000
     assert "kernel gemm 2× faster" in traced(one, "--what-if", "kernel:gemm=2").out
     wrong = traced(one, "--what-if", "wish")
     assert wrong.code == 2
@@ -398,7 +412,6 @@ def test_a_trace_without_events_is_no_failure(traced: Any, tmp_path: Path) -> No
     ("arguments", "said"),
     [
         ([], "no trace and no program"),
-        (["work.py:small", "--with", "stack,colour"], "colour"),
         (["work.py:small", "--diff"], "--diff"),
         (["work.py:smal"], "small"),
         (["gone.py:small"], "gone.py"),
@@ -430,6 +443,7 @@ def pyrometer(folder: Path, *arguments: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.slow
 def test_a_capture_is_reported_stored_and_shown_again(tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(WORK)
     done = pyrometer(tmp_path, "trace", "work.py:small", "--steps", "3", "--json", "--export", "kept.json.gz")
@@ -460,9 +474,10 @@ def shown(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_capture_that_is_not_to_be_stored_is_not(tmp_path: Path) -> None:
+def test_a_capture_that_is_not_to_be_stored_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYROMETER_CAPTURE", "none")
     (tmp_path / "work.py").write_text(WORK)
-    done = pyrometer(tmp_path, "trace", "work.py:small", "--steps", "1", "--with", "none", "--no-store")
+    done = pyrometer(tmp_path, "trace", "work.py:small", "--steps", "1", "--no-store")
     assert done.code == 0, done.err
     assert not (tmp_path / ".pyrometer").exists()
     assert "Breakdown" in done.out
@@ -476,6 +491,7 @@ def test_a_factory_that_raises_is_the_users_failure(tmp_path: Path) -> None:
     assert "RuntimeError: no such split" in done.error
 
 
+@pytest.mark.slow
 def test_a_script_keeps_its_output_and_its_exit_code(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     done = pyrometer(tmp_path, "trace", "train.py", "--steps", "3", "--", "7")

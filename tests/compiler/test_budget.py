@@ -164,11 +164,11 @@ def test_a_real_program_is_held_to_its_budget():
         function = torch.compile(branching, backend="eager")
         function(torch.ones(4))
         function(torch.ones(5))
-    found = build_report(collector.log())
+    compile_report = build_report(collector.log())
     with pytest.raises(BudgetExceededError) as caught:
-        assert_compile_budget(found, max_graph_breaks=0, max_recompiles=0, max_skipped_frames=0)
+        assert_compile_budget(compile_report, max_graph_breaks=0, max_recompiles=0, max_skipped_frames=0)
     breaks, recompiles = str(caught.value).splitlines()
     line = branching.__code__.co_firstlineno + 2
     assert breaks.startswith(f"1 graph break, 0 allowed: test_budget.py:{line} (gb")
     assert recompiles.startswith("2 recompiles, 0 allowed: test_budget.py:")
-    assert_compile_budget(found, max_graph_breaks=1, max_recompiles=2, max_skipped_frames=0)
+    assert_compile_budget(compile_report, max_graph_breaks=1, max_recompiles=2, max_skipped_frames=0)

@@ -76,7 +76,7 @@ def test_moved_lines_and_other_directories_are_no_change():
 
 def test_one_more_break_of_the_same_text_is_one_added():
     diff = diff_compile(with_breaks(broken(41)), with_breaks(broken(41), broken(60)))
-    assert [one.line for one in diff.breaks_added] == [60]
+    assert [graph_break.line for graph_break in diff.breaks_added] == [60]
     assert (
         diff.sentence
         == "this change added a break at model.py:60 (gb0170 Data-dependent branching) and removed none"
@@ -113,7 +113,7 @@ def test_recompiles_are_matched_by_what_changed_not_by_its_values():
     before = with_breaks(recompiles=[recompiled(after="6"), recompiled(after="7")])
     after = with_breaks(recompiles=[recompiled(after="100"), recompiled("y, dimension 1")])
     diff = diff_compile(before, after)
-    assert [one.changed_inputs[0].name for one in diff.recompiles_added] == ["y, dimension 1"]
+    assert [recompile.changed_inputs[0].name for recompile in diff.recompiles_added] == ["y, dimension 1"]
     assert len(diff.recompiles_removed) == 1
     assert diff.sentence.startswith(
         "this change added 1 recompile: model.py:12 forward (y, dimension 1: 4 → 6) and removed 1"
@@ -147,12 +147,12 @@ def test_guards_by_type_costs_and_caches_are_no_change_of_the_program():
     )
     diff = diff_compile(before, after)
     assert not diff.changed
-    assert [(one.name, one.before, one.after) for one in diff.guards] == [("TYPE_MATCH", 2, 3)]
-    assert {(one.name, one.before, one.after) for one in diff.costs} == {
+    assert [(guard.name, guard.before, guard.after) for guard in diff.guards] == [("TYPE_MATCH", 2, 3)]
+    assert {(cost.name, cost.before, cost.after) for cost in diff.costs} == {
         ("compile_s", 1.0, 2.0),
         ("phase.dynamo_s", None, 2.0),
     }
-    assert [(one.name, one.before, one.after) for one in diff.cache] == [("hits", 0, 2)]
+    assert [(change.name, change.before, change.after) for change in diff.cache] == [("hits", 0, 2)]
     assert "compile times and kernels do not compare" in diff.notes[0]
 
 
@@ -163,7 +163,7 @@ def test_fusions_are_compared_where_both_sides_know_them():
     split = replace(EMPTY, fusions=[group("add"), group("mul")])
     fused = replace(EMPTY, fusions=[group("mul", "add")])
     diff = diff_compile(split, fused)
-    assert [one.ops for one in diff.fusions_added] == [["mul", "add"]]
+    assert [fused_group.ops for fused_group in diff.fusions_added] == [["mul", "add"]]
     assert len(diff.fusions_removed) == 2
     assert diff.sentence.endswith("other counts differ: fused_groups")
     unknown = diff_compile(split, EMPTY)
@@ -205,13 +205,13 @@ def compiled(folder, source):
 def test_an_edited_program(tmp_path):
     before, after = compiled(tmp_path / "one", BEFORE), compiled(tmp_path / "two", AFTER)
     diff = diff_compile(before, after)
-    assert [one.source.strip() for one in diff.breaks_added] == ["return z * z.sum().item()"]
+    assert [graph_break.source.strip() for graph_break in diff.breaks_added] == ["return z * z.sum().item()"]
     assert not diff.breaks_removed
     assert [(kept.before.line, kept.after.line) for kept in diff.breaks_kept] == [(4, 7)]
     assert diff.sentence.startswith("this change added a break at model.py:9 (gb")
     assert " and removed none" in diff.sentence
     back = diff_compile(after, before)
-    assert [one.line for one in back.breaks_removed] == [9]
+    assert [graph_break.line for graph_break in back.breaks_removed] == [9]
     assert from_json(CompileDiff, to_json(diff)) == diff
 
 

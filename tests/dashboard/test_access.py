@@ -144,11 +144,11 @@ def test_names():
 
 
 def test_every_server_has_a_token_of_its_own(folder):
-    made = [Dashboard(folder) for _ in range(2)]
-    for dashboard in made:
+    dashboards = [Dashboard(folder) for _ in range(2)]
+    for dashboard in dashboards:
         dashboard._socket.close()
-    assert made[0].token != made[1].token
-    assert all(len(dashboard.token) >= 40 for dashboard in made)
+    assert dashboards[0].token != dashboards[1].token
+    assert all(len(dashboard.token) >= 40 for dashboard in dashboards)
 
 
 def test_websockets_are_refused(server):

@@ -36,10 +36,10 @@ def own_keys(record: type[msgspec.Struct]) -> set[str]:
 def test_the_documentation_names_every_key(address):
     text = PAGE.read_text(encoding="utf-8")
     (row,) = re.findall(rf"^\| `{re.escape(address)}` \| (.+) \|$", text, re.MULTILINE)
-    named = set(re.findall(r"`(\w+)`", row))
-    assert own_keys(ANSWERS[address]) <= named
+    matches = set(re.findall(r"`(\w+)`", row))
+    assert own_keys(ANSWERS[address]) <= matches
     parts = (RunsPage, Run, CompareDocument, History, Series, RunningRuns, RunningNow, Running, Refused)
-    assert named <= {key for record in parts for key in record.__struct_fields__} | {
+    assert matches <= {key for record in parts for key in record.__struct_fields__} | {
         "q",
         "kind",
         "target",

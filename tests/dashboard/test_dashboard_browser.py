@@ -277,5 +277,7 @@ def test_it_is_accessible(visit, save, folder, address, scheme):
         page = visit(address, color_scheme=scheme)
         if address == "/":
             expect(page.locator(".running")).to_be_visible()
-        found = axe.run(page).response["violations"]
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+        violations = axe.run(page).response["violations"]
+    assert [
+        (violation["id"], [node["html"] for node in violation["nodes"]]) for violation in violations
+    ] == []

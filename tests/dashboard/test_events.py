@@ -129,7 +129,5 @@ def test_open_streams_end_with_the_server(folder, serve):
     with serve(folder) as server, server.client.stream("GET", "/events") as answer:
         stream = messages(answer)
         next(stream)
-        start = time.monotonic()
         server.dashboard.stop()
         list(stream)
-        assert time.monotonic() - start < 10

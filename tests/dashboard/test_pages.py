@@ -132,11 +132,11 @@ def test_a_report_is_the_page_that_export_writes_with_a_way_back(server, save):
     from pyrometer.report.html import render_document
 
     run = save()
-    shown = server.get(f"/runs/{run.id}").text
-    way = re.search(r'\n<nav class="way".*?</nav>', shown, re.DOTALL)
+    text = server.get(f"/runs/{run.id}").text
+    way = re.search(r'\n<nav class="way".*?</nav>', text, re.DOTALL)
     assert 'href="/"' in way[0]
-    assert shown.replace(way[0], "") == render_document(run.kind, run.document)
-    assert server.get("/runs/last").text == shown
+    assert text.replace(way[0], "") == render_document(run.kind, run.document)
+    assert server.get("/runs/last").text == text
 
 
 def test_a_report_draws_its_attachments_and_does_without_damaged_ones(server, save):
@@ -163,9 +163,9 @@ def test_a_comparison_is_the_page_that_compare_writes(server, save, folder, tmp_
     written = tmp_path / "page.html"
     assert main(["compare", a.id, b.id, "--store", str(folder), "-o", str(written)]) == 0
     capsys.readouterr()
-    shown = server.get("/compare", params={"a": a.id, "b": b.id}).text
-    way = re.search(r'\n<nav class="way".*?</nav>', shown, re.DOTALL)
-    assert shown.replace(way[0], "") == written.read_text(encoding="utf-8")
+    text = server.get("/compare", params={"a": a.id, "b": b.id}).text
+    way = re.search(r'\n<nav class="way".*?</nav>', text, re.DOTALL)
+    assert text.replace(way[0], "") == written.read_text(encoding="utf-8")
     for address in (f"/runs/{a.id}", f"/runs/{b.id}", f"/compare?a={b.id}&amp;b={a.id}"):
         assert f'href="{address}"' in way[0]
 

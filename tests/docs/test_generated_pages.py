@@ -80,7 +80,7 @@ def test_every_chapter_of_a_report_is_explained(guide):
         told |= {name.lower() for name in first_column(guide, heading)}
     source = "\n".join(map(inspect.getsource, (chapters_of_rank, chapters_of_device, chapters_of_job)))
     slugs = set(re.findall(r'\bSection\(\s*"(\w+)"', source))
-    slugs |= {"evidence", "parts", "nodes", "groups", "operators", "kernels"}
+    slugs |= {"evidence", "parts", "nodes", "groups", "operators", "kernels", "findings"}
     assert len(slugs) > 20
     assert told == slugs
     assert all(

@@ -87,7 +87,7 @@ def commands_in(page: Path) -> list[str]:
 
 
 def flags_of(command: click.Command) -> set[str]:
-    names = (name for one in command.params for name in (*one.opts, *one.secondary_opts))
+    names = (name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts))
     return {name for name in names if name.startswith("-")} | {"--help", "-h"}
 
 

@@ -43,8 +43,8 @@ FAULTS = (
 every_fault = pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(one, id=one.name, marks=[] if one.name == "inefficient_op" else [pytest.mark.slow])
-        for one in FAULTS
+        pytest.param(fault, id=fault.name, marks=[] if fault.name == "inefficient_op" else [pytest.mark.slow])
+        for fault in FAULTS
     ],
 )
 Check = Callable[[Fault, str], CheckDocument]
@@ -78,10 +78,12 @@ def line_of(fault: Fault) -> int:
     return lines[0]
 
 
-def serious(found: CheckDocument) -> list[Finding]:
+def serious(document: CheckDocument) -> list[Finding]:
     """Findings about the program itself: neither remarks nor reservations about the measurement."""
     return [
-        one for one in found.diagnosis.findings if one.severity != "info" and not one.code.startswith("PYR0")
+        finding
+        for finding in document.diagnosis.findings
+        if finding.severity != "info" and not finding.code.startswith("PYR0")
     ]
 
 
@@ -99,33 +101,37 @@ def test_the_first_finding_is_the_fault_at_its_line(check: Check, fault: Fault) 
 
 @every_fault
 def test_all_serious_findings_are_about_the_same_cost(check: Check, fault: Fault) -> None:
-    found = serious(check(fault, "workload"))
-    assert len({one.resource for one in found}) == 1, [(one.code, one.resource, one.message) for one in found]
-    assert all(one.overlaps for one in found[1:])
+    findings = serious(check(fault, "workload"))
+    assert len({finding.resource for finding in findings}) == 1, [
+        (finding.code, finding.resource, finding.message) for finding in findings
+    ]
+    assert all(finding.overlaps for finding in findings[1:])
 
 
 @every_fault
 def test_the_mended_program_has_none_of_it(check: Check, fault: Fault) -> None:
     resource = check(fault, "workload").diagnosis.findings[0].resource
     left = [
-        one for one in serious(check(fault, "fixed")) if one.code in fault.codes or one.resource == resource
+        finding
+        for finding in serious(check(fault, "fixed"))
+        if finding.code in fault.codes or finding.resource == resource
     ]
-    assert left == [], [one.message for one in left]
+    assert left == [], [finding.message for finding in left]
 
 
 @every_fault
 def test_no_reservation_stands_above_a_finding_that_promises_something(check: Check, fault: Fault) -> None:
-    found = check(fault, "workload")
-    peak = found.evidence.memory.peak_bytes if found.evidence.memory is not None else None
-    promises = [promise(one, peak) for one in found.diagnosis.findings]
-    doubts = [i for i, one in enumerate(found.diagnosis.findings) if one.code.startswith("PYR0")]
+    document = check(fault, "workload")
+    peak = document.evidence.memory.peak_bytes if document.evidence.memory is not None else None
+    promises = [promise(finding, peak) for finding in document.diagnosis.findings]
+    doubts = [i for i, finding in enumerate(document.diagnosis.findings) if finding.code.startswith("PYR0")]
     assert not any(promises[i] for i in doubts)
     assert all(promises[after] == 0 for i in doubts for after in range(i, len(promises)))
 
 
 @every_fault
 def test_the_reading_leads_to_the_same_finding(check: Check, fault: Fault) -> None:
-    found = check(fault, "workload")
-    read = {code for step in found.diagnosis.reading for code in step.codes}
-    assert found.diagnosis.findings[0].code in read
-    assert all(step.answer for step in found.diagnosis.reading)
+    document = check(fault, "workload")
+    read = {code for step in document.diagnosis.reading for code in step.codes}
+    assert document.diagnosis.findings[0].code in read
+    assert all(step.answer for step in document.diagnosis.reading)

@@ -56,7 +56,7 @@ def checked(model, **options):
 
 def test_a_program_that_compiles_has_a_chapter_about_it():
     found = checked(torch.compile(Branching(), backend="aot_eager")).compiled
-    assert (found.graphs, [one.id for one in found.breaks]) == (2, ["gb0170"])
+    assert (found.graphs, [graph_break.id for graph_break in found.breaks]) == (2, ["gb0170"])
     assert found.cost.first_call_s > found.cost.steady_s > 0
     assert found.graph_records == []
 
@@ -77,10 +77,10 @@ def test_compiling_is_tried_when_asked_for():
 def test_a_script_says_what_it_compiled(tmp_path):
     path = tmp_path / "train.py"
     path.write_text(SCRIPT)
-    found = observe_script([str(path)], ObserveOptions(confidence=0.95)).evidence
-    assert found.script.exit_code == 0
-    assert [one.line for one in found.compiled.breaks] == [12]
-    assert found.compiled.recompiles[0].changed_inputs[0].kind == "size"
+    evidence = observe_script([str(path)], ObserveOptions(confidence=0.95)).evidence
+    assert evidence.script.exit_code == 0
+    assert [graph_break.line for graph_break in evidence.compiled.breaks] == [12]
+    assert evidence.compiled.recompiles[0].changed_inputs[0].kind == "size"
     (tmp_path / "plain.py").write_text(SCRIPT.replace('torch.compile(Net(), backend="aot_eager")', "Net()"))
     plain = observe_script([str(tmp_path / "plain.py")], ObserveOptions(confidence=0.95)).evidence
     assert plain.compiled is None

@@ -37,13 +37,13 @@ def load(target: str) -> Workload:
 def line_of(file: str, text: str) -> int:
     """The only line of an example that holds a text."""
     lines = (EXAMPLES / file).read_text(encoding="utf-8").splitlines()
-    found = [number for number, line in enumerate(lines, 1) if text in line]
-    assert len(found) == 1, (text, found)
-    return found[0]
+    numbers = [number for number, line in enumerate(lines, 1) if text in line]
+    assert len(numbers) == 1, (text, numbers)
+    return numbers[0]
 
 
-def by_code(found: CheckDocument, code: str) -> list[Finding]:
-    return [one for one in found.diagnosis.findings if one.code == code]
+def by_code(document: CheckDocument, code: str) -> list[Finding]:
+    return [finding for finding in document.diagnosis.findings if finding.code == code]
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +67,8 @@ def check(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Check]:
 
 
 def test_the_reading_of_a_video_encoder_leads_from_the_operator_to_its_shape_and_line(check: Check) -> None:
-    found = check("video_encoder.py:workload")
-    _, host, size, calls, shapes, line = found.diagnosis.reading
+    document = check("video_encoder.py:workload")
+    _, host, size, calls, shapes, line = document.diagnosis.reading
     assert "operators on the CPU" in host.answer
     assert size.evidence["op"] == "aten::slow_conv3d_forward"
     assert size.verdict == "look"
@@ -83,11 +83,11 @@ def test_the_reading_of_a_video_encoder_leads_from_the_operator_to_its_shape_and
 
 
 def test_the_video_encoders_largest_operator_is_a_finding_with_its_line(check: Check) -> None:
-    found = by_code(check("video_encoder.py:workload"), "PYR516")
-    assert [one.where.op for one in found] == ["aten::slow_conv3d_forward"]
-    assert found[0].cost is not None
-    assert Path(found[0].where.file or "").name == "video_encoder.py"
-    assert "2 calls per step" in found[0].message
+    findings = by_code(check("video_encoder.py:workload"), "PYR516")
+    assert [finding.where.op for finding in findings] == ["aten::slow_conv3d_forward"]
+    assert findings[0].cost is not None
+    assert Path(findings[0].where.file or "").name == "video_encoder.py"
+    assert "2 calls per step" in findings[0].message
 
 
 def test_the_video_encoder_in_two_dimensions_gives_the_same_and_is_faster(check: Check) -> None:
@@ -102,8 +102,8 @@ def test_the_video_encoder_in_two_dimensions_gives_the_same_and_is_faster(check:
 
 
 def test_the_leak_of_a_controller_is_an_error_with_its_line_and_its_holder(check: Check) -> None:
-    found = check("robot_controller.py:workload")
-    leak = found.diagnosis.findings[0]
+    document = check("robot_controller.py:workload")
+    leak = document.diagnosis.findings[0]
     assert (leak.code, leak.severity) == ("PYR217", "error")
     assert "RobotController.history_buffer" in leak.message
     assert Path(leak.where.file or "").name == "robot_controller.py"
@@ -114,11 +114,11 @@ def test_the_leak_of_a_controller_is_an_error_with_its_line_and_its_holder(check
 
 def test_the_controller_that_forgets_is_clean(check: Check) -> None:
     serious = [
-        one
-        for one in check("robot_controller.py:fixed").diagnosis.findings
-        if one.severity != "info" and not one.code.startswith("PYR0")
+        finding
+        for finding in check("robot_controller.py:fixed").diagnosis.findings
+        if finding.severity != "info" and not finding.code.startswith("PYR0")
     ]
-    assert serious == [], [one.message for one in serious]
+    assert serious == [], [finding.message for finding in serious]
 
 
 class Mend(NamedTuple):
@@ -184,7 +184,7 @@ def mended(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def faults_of(found: CheckDocument, file: Path) -> dict[str, set[int | None]]:
+def faults_of(document: CheckDocument, file: Path) -> dict[str, set[int | None]]:
     """The exercise's codes that were found in its own file, with their lines.
 
     A mask costs nothing where no device waits for it: on a CPU only the source is asked about it.
@@ -192,10 +192,10 @@ def faults_of(found: CheckDocument, file: Path) -> dict[str, set[int | None]]:
     source = Case(target=str(file), modules=tuple(program_modules([file])[0]))
     masks = findings_of(source, [find_rule(MENDS["mask"].code)])
     lines: dict[str, set[int | None]] = {}
-    for one in [*found.diagnosis.findings, *masks]:
-        here = Path(one.where.file or "").name == "broken_perception.py"
-        if here and one.code in {mend.code for mend in MENDS.values()}:
-            lines.setdefault(one.code, set()).add(one.where.line)
+    for finding in [*document.diagnosis.findings, *masks]:
+        here = Path(finding.where.file or "").name == "broken_perception.py"
+        if here and finding.code in {mend.code for mend in MENDS.values()}:
+            lines.setdefault(finding.code, set()).add(finding.where.line)
     return lines
 
 
@@ -205,18 +205,18 @@ def model_in(file: Path) -> Any:
 
 
 def test_each_fault_of_the_broken_perception_model_is_found_at_its_line(check: Check) -> None:
-    found = faults_of(check("broken_perception.py:workload"), EXAMPLES / "broken_perception.py")
-    assert set(found) == {mend.code for mend in MENDS.values()}
+    faults = faults_of(check("broken_perception.py:workload"), EXAMPLES / "broken_perception.py")
+    assert set(faults) == {mend.code for mend in MENDS.values()}
     for mend in MENDS.values():
-        assert starting("broken_perception.py", mend.at) in found[mend.code], mend.code
+        assert starting("broken_perception.py", mend.at) in faults[mend.code], mend.code
 
 
 def starting(file: str, text: str) -> int:
     """The only line of an example that begins with a text."""
     lines = (EXAMPLES / file).read_text(encoding="utf-8").splitlines()
-    found = [number for number, line in enumerate(lines, 1) if line.strip().startswith(text)]
-    assert len(found) == 1, (text, found)
-    return found[0]
+    numbers = [number for number, line in enumerate(lines, 1) if line.strip().startswith(text)]
+    assert len(numbers) == 1, (text, numbers)
+    return numbers[0]
 
 
 @pytest.mark.parametrize("which", MENDS)
@@ -226,18 +226,18 @@ def test_mending_one_fault_takes_its_finding_and_leaves_the_others(
     file = mended(which)
     work = load_workload(parse_target(f"{file}:workload"))
     evidence = observe(work, str(file), ObserveOptions(budget_s=BUDGET_S)).evidence
-    found = CheckDocument(evidence=evidence, diagnosis=explain(evidence, (file,)))
-    left = set(faults_of(found, file))
+    document = CheckDocument(evidence=evidence, diagnosis=explain(evidence, (file,)))
+    left = set(faults_of(document, file))
     assert left == {mend.code for mend in MENDS.values()} - {MENDS[which].code}
 
 
 def test_the_mended_perception_model_gives_what_the_broken_one_does_without_its_dropout(
     mended: Callable[..., Path],
 ) -> None:
-    one, all_of_them = model_in(mended("dropout")), model_in(mended(*MENDS))
+    model, all_of_them = model_in(mended("dropout")), model_in(mended(*MENDS))
     drive = load("perception.py:fixed").inputs  # type: ignore[attr-defined]
     with torch.inference_mode():
         for _ in range(2):
             image, points = drive()
-            torch.testing.assert_close(all_of_them(image, points), one(image, points), atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(all_of_them(image, points), model(image, points), atol=1e-5, rtol=1e-4)
             assert torch.equal(all_of_them(image, points), all_of_them(image, points))

@@ -95,7 +95,7 @@ def test_a_model_that_keeps_its_outputs_is_an_error_also_where_its_steps_are_slo
     before = Observed(evidence=Evidence(target="t", measurement=measured(0.05, 10**6)))
     evidence = observe_memory(leaking(), before, ObserveOptions(budget_s=BUDGET_S)).evidence
     assert evidence.notes == []
-    (found,) = findings_of(Case(target="t", memory=evidence.memory), select(["PYR217"]))
-    assert found.severity == "error"
-    assert "kept" in found.message
-    assert Path(found.where.file or "").name == "test_memory.py"
+    (finding,) = findings_of(Case(target="t", memory=evidence.memory), select(["PYR217"]))
+    assert finding.severity == "error"
+    assert "kept" in finding.message
+    assert Path(finding.where.file or "").name == "test_memory.py"

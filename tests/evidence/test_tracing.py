@@ -58,19 +58,19 @@ def raises_under_a_profiler() -> None:
 
 
 def test_a_check_of_a_workload_says_where_its_step_goes(small: Inference) -> None:
-    found = observe(small, "model.py:small", ObserveOptions(budget_s=0.3)).evidence
-    assert found.measurement is not None
-    assert found.trace is not None
-    assert 1 <= len(found.trace.steps) <= MOST_STEPS
-    assert found.trace.breakdown_ns.total_ns == found.trace.span_ns
-    assert {"forward"} <= {phase.name for phase in found.trace.phases.phases}
-    assert {module.module for module in found.trace.top_modules} >= {"0", "1", "2"}
-    assert any(op.name == "aten::addmm" for op in found.trace.top_ops)
-    assert found.trace.memory.devices, "allocations are recorded"
-    assert found.trace_verdict is not None
-    assert found.trace_verdict.sentence
-    assert found.capture is not None
-    assert any("peaks" in note for note in found.notes), (
+    evidence = observe(small, "model.py:small", ObserveOptions(budget_s=0.3)).evidence
+    assert evidence.measurement is not None
+    assert evidence.trace is not None
+    assert 1 <= len(evidence.trace.steps) <= MOST_STEPS
+    assert evidence.trace.breakdown_ns.total_ns == evidence.trace.span_ns
+    assert {"forward"} <= {phase.name for phase in evidence.trace.phases.phases}
+    assert {module.module for module in evidence.trace.top_modules} >= {"0", "1", "2"}
+    assert any(op.name == "aten::addmm" for op in evidence.trace.top_ops)
+    assert evidence.trace.memory.devices, "allocations are recorded"
+    assert evidence.trace_verdict is not None
+    assert evidence.trace_verdict.sentence
+    assert evidence.capture is not None
+    assert any("peaks" in note for note in evidence.notes), (
         "without a store there are no peaks, and that is said"
     )
 
@@ -80,19 +80,19 @@ def test_tracing_comes_after_all_timing(small: Inference, monkeypatch: pytest.Mo
         raise InputError("no room for a trace; free some and check again")
 
     monkeypatch.setattr(tracing, "record_trace", refuse)
-    found = observe(small, "model.py:small", ObserveOptions(budget_s=0.3)).evidence
-    assert found.measurement is not None
-    assert found.measurement.failure is None
-    assert (found.trace, found.trace_verdict, found.capture) == (None, None, None)
-    assert found.notes == ["no step could be traced: no room for a trace; free some and check again"]
+    evidence = observe(small, "model.py:small", ObserveOptions(budget_s=0.3)).evidence
+    assert evidence.measurement is not None
+    assert evidence.measurement.failure is None
+    assert (evidence.trace, evidence.trace_verdict, evidence.capture) == (None, None, None)
+    assert evidence.notes == ["no step could be traced: no room for a trace; free some and check again"]
 
 
 def test_a_step_that_cannot_be_traced_is_still_measured() -> None:
-    found = observe(Call(raises_under_a_profiler), "t.py:work", ObserveOptions(budget_s=0.2)).evidence
-    assert found.measurement is not None
-    assert found.measurement.median_s == pytest.approx(1e-3, rel=2)
-    assert found.trace is None
-    (note,) = found.notes
+    evidence = observe(Call(raises_under_a_profiler), "t.py:work", ObserveOptions(budget_s=0.2)).evidence
+    assert evidence.measurement is not None
+    assert evidence.measurement.median_s == pytest.approx(1e-3, rel=2)
+    assert evidence.trace is None
+    (note,) = evidence.notes
     assert note.startswith("no step could be traced: ")
     assert "not while somebody looks" in note
 
@@ -105,12 +105,12 @@ def test_a_failed_or_interrupted_measurement_is_not_traced() -> None:
             raise ValueError("bad batch")
         time.sleep(1e-3)
 
-    found = observe(Call(step), "t.py:work", ObserveOptions(budget_s=2)).evidence
-    assert found.measurement is not None
-    assert found.measurement.failure is not None
-    assert found.trace is None
-    assert found.notes == []
-    assert [one.code for one in found.measurement.warnings][:1] == ["failed"]
+    evidence = observe(Call(step), "t.py:work", ObserveOptions(budget_s=2)).evidence
+    assert evidence.measurement is not None
+    assert evidence.measurement.failure is not None
+    assert evidence.trace is None
+    assert evidence.notes == []
+    assert [warning.code for warning in evidence.measurement.warnings][:1] == ["failed"]
 
 
 @pytest.mark.parametrize(
@@ -155,16 +155,18 @@ def test_traced_steps_and_their_neighbours_do_not_count_as_timing() -> None:
 def test_a_check_of_a_script_says_where_its_step_goes(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
-    found = observe_script([str(script)], ObserveOptions(confidence=0.99)).evidence
-    assert found.script is not None
-    assert found.script.exit_code == 0
-    assert found.measurement is not None
-    assert found.measurement.num_samples + found.measurement.warmup_steps < 40 - len(found.trace.steps)  # type: ignore[union-attr]
-    assert found.trace is not None
-    assert found.trace_verdict is not None
-    names = {phase.name for phase in found.trace.phases.phases}
+    evidence = observe_script([str(script)], ObserveOptions(confidence=0.99)).evidence
+    assert evidence.script is not None
+    assert evidence.script.exit_code == 0
+    assert evidence.measurement is not None
+    assert evidence.measurement.num_samples + evidence.measurement.warmup_steps < 40 - len(
+        evidence.trace.steps
+    )  # type: ignore[union-attr]
+    assert evidence.trace is not None
+    assert evidence.trace_verdict is not None
+    names = {phase.name for phase in evidence.trace.phases.phases}
     assert {"forward", "backward", "optimizer"} <= names
-    assert any(Path(line.file or "").name == "train.py" for line in found.trace.top_lines)
+    assert any(Path(line.file or "").name == "train.py" for line in evidence.trace.top_lines)
 
 
 MODEL = """

@@ -33,16 +33,16 @@ def repaired(job):
 
 
 def test_the_files_are_whole_and_undamaged(late):
-    assert [one.rank for one in late.ranks] == [0, 1, 2, 3]
-    for one in late.ranks:
-        assert one.info.repaired == []
-        assert one.steps.height == STEPS
-        assert pm.analyze(one, "health").confidence == "high"
+    assert [rank.rank for rank in late.ranks] == [0, 1, 2, 3]
+    for rank in late.ranks:
+        assert rank.info.repaired == []
+        assert rank.steps.height == STEPS
+        assert pm.analyze(rank, "health").confidence == "high"
 
 
 def test_the_slow_loader_is_found_on_the_rank_that_has_it(late):
     found = pm.analyze(late, "ranks")
-    assert [one.rank for one in found.stragglers] == [2]
+    assert [straggler.rank for straggler in found.stragglers] == [2]
     worst = found.stragglers[0]
     assert worst.persistence == 1
     assert "DataLoader" in worst.suspects[0].name
@@ -77,9 +77,9 @@ def test_what_fixing_the_straggler_brings_is_predicted(late, repaired):
 
 
 def test_the_difference_is_the_loader(late, repaired):
-    found = pm.diff_traces(late.rank(2), repaired.rank(2))
-    assert found.outcome == "faster"
-    largest = max(found.parts, key=lambda part: abs(part.a_ns - part.b_ns))
+    diff = pm.diff_traces(late.rank(2), repaired.rank(2))
+    assert diff.outcome == "faster"
+    largest = max(diff.parts, key=lambda part: abs(part.a_ns - part.b_ns))
     assert largest.name == "data"
 
 

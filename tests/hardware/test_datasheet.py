@@ -31,13 +31,13 @@ from pyrometer.hardware.datasheet import lookup
     ],
 )
 def test_a_known_device(name, device, half_tera, gigabytes_per_s):
-    found = lookup(name)
-    assert found is not None
-    assert found.device == device
-    assert found.flop_per_s["float16"] == pytest.approx(half_tera * 1e12)
-    assert found.memory_bytes_per_s == pytest.approx(gigabytes_per_s * 1e9)
-    assert found.source
-    assert all(1e12 < value < 1e16 for value in found.flop_per_s.values())
+    peaks = lookup(name)
+    assert peaks is not None
+    assert peaks.device == device
+    assert peaks.flop_per_s["float16"] == pytest.approx(half_tera * 1e12)
+    assert peaks.memory_bytes_per_s == pytest.approx(gigabytes_per_s * 1e9)
+    assert peaks.source
+    assert all(1e12 < value < 1e16 for value in peaks.flop_per_s.values())
 
 
 @pytest.mark.parametrize(

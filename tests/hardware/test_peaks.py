@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pyrometer.errors import InputError
-from pyrometer.hardware import compute_peaks
+from pyrometer.hardware import compute_peaks, peak_cache
 from pyrometer.hardware.cpu import read_cpu
 from pyrometer.hardware.peak_cache import cached_peaks, load_cached, save_cached
 from pyrometer.hardware.peak_search import measure_peaks, probes_for
@@ -206,7 +206,8 @@ def test_peaks_are_cached_per_fingerprint_and_device(quick, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"device": "cpu"}', b"\xff\xfe"])
-def test_a_file_that_cannot_be_read_is_replaced_and_said(quick, tmp_path, content):
+def test_a_file_that_cannot_be_read_is_replaced_and_said(quick, tmp_path, monkeypatch, content):
+    monkeypatch.setattr(peak_cache, "measure_peaks", lambda *_, **__: quick)
     path = save_cached(quick, "abc", tmp_path)
     path.write_bytes(content)
     with pytest.raises(
@@ -225,7 +226,8 @@ def test_peaks_are_measured_once(tmp_path):
     assert cached_peaks(CPU, "abc", tmp_path / "cache", budget_s=0.01) == first
 
 
-def test_a_folder_that_cannot_be_written_costs_only_the_cache(tmp_path):
+def test_a_folder_that_cannot_be_written_costs_only_the_cache(quick, tmp_path, monkeypatch):
+    monkeypatch.setattr(peak_cache, "measure_peaks", lambda *_, **__: quick)
     (tmp_path / "cache").write_text("a file, where a folder should be")
     peaks = cached_peaks(CPU, "abc", tmp_path / "cache", budget_s=0.01)
     assert peaks.matmul_flop_per_s

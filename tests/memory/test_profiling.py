@@ -72,8 +72,13 @@ def test_nothing_of_the_users_is_changed() -> None:
 
 
 def test_without_prediction_nothing_is_rehearsed() -> None:
-    found = profile_memory(training(), predict=False)
-    assert (found.predicted, found.scaling, found.fits, found.advice) == (None, [], [], [])
+    memory_profile = profile_memory(training(), predict=False)
+    assert (memory_profile.predicted, memory_profile.scaling, memory_profile.fits, memory_profile.advice) == (
+        None,
+        [],
+        [],
+        [],
+    )
 
 
 def test_what_cannot_be_predicted_is_told() -> None:
@@ -81,16 +86,16 @@ def test_what_cannot_be_predicted_is_told() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x[x > 0]
 
-    found = profile_memory(Inference(Selecting(), torch.randn(64)), weigh_s=1.0)
-    assert found.predicted is None
-    assert found.peak_bytes > 0
-    assert any("nonzero" in note and "test_profiling.py" in note for note in found.notes)
+    memory_profile = profile_memory(Inference(Selecting(), torch.randn(64)), weigh_s=1.0)
+    assert memory_profile.predicted is None
+    assert memory_profile.peak_bytes > 0
+    assert any("nonzero" in note and "test_profiling.py" in note for note in memory_profile.notes)
 
 
 def test_a_profiler_of_the_users_is_left_alone() -> None:
     with torch.profiler.profile() as profiler:
-        found = profile_memory(Inference(nn.Linear(8, 8), torch.randn(4, 8)), predict=False)
-    assert any("a profiler is at work already" in note for note in found.notes)
+        memory_profile = profile_memory(Inference(nn.Linear(8, 8), torch.randn(4, 8)), predict=False)
+    assert any("a profiler is at work already" in note for note in memory_profile.notes)
     assert profiler.events()
 
 
@@ -109,7 +114,9 @@ def test_what_is_compiled_is_recognised() -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of Inductor itself
 def test_a_compiled_program_has_a_ledger_from_the_allocator() -> None:
-    found = profile_memory(training().compiled(), predict=False)
-    assert "compiled" in found.source
-    assert found.ledger_bytes["parameters"] == sum(p.nbytes for p in training().parts.model.parameters())
-    assert sum(found.ledger_bytes.values()) == found.peak_bytes
+    memory_profile = profile_memory(training().compiled(), predict=False)
+    assert "compiled" in memory_profile.source
+    assert memory_profile.ledger_bytes["parameters"] == sum(
+        p.nbytes for p in training().parts.model.parameters()
+    )
+    assert sum(memory_profile.ledger_bytes.values()) == memory_profile.peak_bytes

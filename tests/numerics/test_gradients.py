@@ -31,16 +31,16 @@ def deep(activation: type[nn.Module], gain: float | None = None) -> nn.Sequentia
 
 def test_the_backward_operator_that_is_at_fault_is_told_by_its_forward_line(training, line_of):
     model = nn.Sequential(nn.Linear(8, 8), RootAtZero(), nn.Linear(8, 4))
-    found = watch_numerics(training(model), steps=1)
-    first = found.gradients.non_finite[0]
+    numerics = watch_numerics(training(model), steps=1)
+    first = numerics.gradients.non_finite[0]
     assert first.parameter.startswith("0.")
     assert not first.all_skipped
     place = first.origin.overflow or first.origin.origin
     assert "SqrtBackward0" in place.op
     assert (place.module, place.phase) == ("1", "backward")
     assert place.line == line_of(RootAtZero.forward, "sqrt")
-    assert {one.parameter for one in found.gradients.non_finite} == {"0.weight", "0.bias"}
-    assert found.gradients.norms == [None]
+    assert {one.parameter for one in numerics.gradients.non_finite} == {"0.weight", "0.bias"}
+    assert numerics.gradients.norms == [None]
 
 
 def test_sigmoids_one_after_the_other_let_gradients_vanish(training):
@@ -81,15 +81,15 @@ def test_large_weights_give_gradients_far_above_the_weights(training):
 
 def test_a_diverging_run_has_growing_gradients(training):
     model = nn.Linear(8, 1)
-    found = watch_numerics(training(model, loss=nn.MSELoss(), target=torch.randn(16, 1), lr=5.0))
-    assert found.gradients.trend == "growing"
-    assert found.gradients.growth > 100
+    numerics = watch_numerics(training(model, loss=nn.MSELoss(), target=torch.randn(16, 1), lr=5.0))
+    assert numerics.gradients.trend == "growing"
+    assert numerics.gradients.growth > 100
 
 
 def test_a_sound_run_has_not(training):
-    found = watch_numerics(training(nn.Linear(8, 4)))
-    assert found.gradients.trend == "steady"
-    assert found.gradients.depth_ratio is None  # one layer has no depth
+    numerics = watch_numerics(training(nn.Linear(8, 4)))
+    assert numerics.gradients.trend == "steady"
+    assert numerics.gradients.depth_ratio is None  # one layer has no depth
 
 
 def test_layers_come_in_the_order_in_which_they_run(training):
@@ -102,29 +102,29 @@ def test_layers_come_in_the_order_in_which_they_run(training):
         def forward(self, x):
             return self.last(self.first(x))
 
-    found = watch_numerics(training(Backwards()), steps=2)
-    assert [layer.module for layer in found.gradients.layers] == ["first", "last"]
-    assert all(len(layer.rms) == 2 for layer in found.gradients.layers)
+    numerics = watch_numerics(training(Backwards()), steps=2)
+    assert [layer.module for layer in numerics.gradients.layers] == ["first", "last"]
+    assert all(len(layer.rms) == 2 for layer in numerics.gradients.layers)
 
 
 def test_norms_are_those_of_torch(training):
     model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 4))
     work = training(model, lr=0.0)
-    found = watch_numerics(work, steps=1)
+    numerics = watch_numerics(work, steps=1)
     x, y = work.batches[0]
     nn.functional.cross_entropy(model(x), y).backward()
     expected = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])
-    assert found.gradients.norms[0] == pytest.approx(float(expected), rel=1e-5)
+    assert numerics.gradients.norms[0] == pytest.approx(float(expected), rel=1e-5)
     model.zero_grad()
 
 
 def test_a_scale_that_is_too_large_falls_until_it_fits(training):
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40)
-    found = watch_numerics(training(nn.Linear(8, 4), amp="float16", scaler=scaler), steps=3)
-    assert found.scaling.skipped == [0, 1, 2]
-    assert found.scaling.scales == [2.0**40, 2.0**39, 2.0**38]
-    assert found.scaling.final_scale == 2.0**37
-    assert all(one.all_skipped for one in found.gradients.non_finite)
+    numerics = watch_numerics(training(nn.Linear(8, 4), amp="float16", scaler=scaler), steps=3)
+    assert numerics.scaling.skipped == [0, 1, 2]
+    assert numerics.scaling.scales == [2.0**40, 2.0**39, 2.0**38]
+    assert numerics.scaling.final_scale == 2.0**37
+    assert all(one.all_skipped for one in numerics.gradients.non_finite)
     assert scaler.get_scale() == 2.0**40
 
 
@@ -152,10 +152,10 @@ def test_complex_parameters_count_with_the_magnitude_of_their_numbers(training):
     model = Spectral()
     weight = model.weight.detach().clone()
     work = training(model, lr=0.0)
-    found = watch_numerics(work, steps=1).gradients
-    assert found.weight_norm == pytest.approx(float(weight.abs().square().sum().sqrt()), rel=1e-5)
-    assert found.norms[0] > 0
-    assert found.non_finite == []
+    gradients = watch_numerics(work, steps=1).gradients
+    assert gradients.weight_norm == pytest.approx(float(weight.abs().square().sum().sqrt()), rel=1e-5)
+    assert gradients.norms[0] > 0
+    assert gradients.non_finite == []
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

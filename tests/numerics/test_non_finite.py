@@ -131,20 +131,20 @@ def test_a_loss_of_minus_infinity_is_a_fault(training):
     def log_of_zero(output, _target):
         return torch.log(output.sum() * 0)
 
-    found = watch_numerics(training(nn.Linear(8, 4), loss=log_of_zero), steps=1)
-    assert found.non_finite.origin.op == "aten::log"
-    assert found.non_finite.seen_in is None
-    assert found.num_non_finite_steps == 1
+    numerics = watch_numerics(training(nn.Linear(8, 4), loss=log_of_zero), steps=1)
+    assert numerics.non_finite.origin.op == "aten::log"
+    assert numerics.non_finite.seen_in is None
+    assert numerics.num_non_finite_steps == 1
 
 
 def test_sound_programs_have_nothing_to_report(training):
     model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 4))
-    found = watch_numerics(training(model))
-    assert found.non_finite is None
-    assert found.gradients.non_finite == []
-    assert (found.kind, found.device, found.num_steps, found.notes) == ("training", "cpu", 5, [])
-    assert [one.values.num_values for one in found.outputs] == [1] * 5
-    assert [one.module for one in found.modules] == ["0", "1", "2", "3", "loss"]
+    numerics = watch_numerics(training(model))
+    assert numerics.non_finite is None
+    assert numerics.gradients.non_finite == []
+    assert (numerics.kind, numerics.device, numerics.num_steps, numerics.notes) == ("training", "cpu", 5, [])
+    assert [output.values.num_values for output in numerics.outputs] == [1] * 5
+    assert [module.module for module in numerics.modules] == ["0", "1", "2", "3", "loss"]
 
 
 @pytest.mark.filterwarnings("ignore:.*script_method.*:DeprecationWarning")  # loading Inductor gives it
@@ -168,9 +168,9 @@ def test_a_call_that_trains_by_itself_is_watched():
         return loss
 
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    found = watch_numerics(pm.Call(train), steps=2)
-    assert found.kind == "call"
-    assert found.gradients.non_finite[0].parameter in before
+    numerics = watch_numerics(pm.Call(train), steps=2)
+    assert numerics.kind == "call"
+    assert numerics.gradients.non_finite[0].parameter in before
 
 
 def test_code_that_raises_is_the_users():
@@ -190,11 +190,11 @@ def test_steps_below_one_are_refused():
 
 def test_time_that_is_up_ends_the_watch():
     ticks = iter(range(0, 1000, 20))
-    found = watch_numerics(
+    numerics = watch_numerics(
         pm.Inference(nn.Linear(8, 8), torch.randn(1, 8)), steps=10, budget_s=30, clock=lambda: next(ticks)
     )
-    assert 1 <= found.num_steps < 10
-    assert "the time was up" in found.notes[0]
+    assert 1 <= numerics.num_steps < 10
+    assert "the time was up" in numerics.notes[0]
 
 
 def test_the_users_objects_are_as_before(training):
@@ -220,10 +220,10 @@ def test_watching_changes_no_result():
             model, nn.CrossEntropyLoss(), optimizer, [(torch.ones(4, 8), torch.tensor([0, 1, 2, 3]))]
         )
 
-    found = watch_numerics(run(), steps=1)
+    numerics = watch_numerics(run(), steps=1)
     with run().open() as session:
         plain = float(session.step())
-    assert found.outputs[0].values.mean == pytest.approx(plain, rel=1e-12)
+    assert numerics.outputs[0].values.mean == pytest.approx(plain, rel=1e-12)
 
 
 @pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
@@ -238,6 +238,6 @@ def test_nested_tensors_are_passed_over_with_a_note(layout):
             rows = torch.nested.as_nested_tensor([x[:2], x[2:5]], layout=layout)
             return self.layer(rows)
 
-    found = watch_numerics(pm.Inference(Ragged(), torch.randn(5, 8)), steps=2)
-    assert found.notes == [NESTED]
-    assert found.non_finite is None
+    numerics = watch_numerics(pm.Inference(Ragged(), torch.randn(5, 8)), steps=2)
+    assert numerics.notes == [NESTED]
+    assert numerics.non_finite is None

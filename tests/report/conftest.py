@@ -394,7 +394,7 @@ def make_starts() -> ColdStarts:
         )  # fmt: skip
 
     later = [start(0.9 + 0.01 * i) for i in range(7)]
-    stages = [summarise_stage(name, [getattr(one, name) for one in later]) for name in STAGES]
+    stages = [summarise_stage(name, [getattr(cold_start, name) for cold_start in later]) for name in STAGES]
     return ColdStarts(first=start(1.1), later=later, stages=stages)
 
 

@@ -58,9 +58,9 @@ def test_a_stored_run_has_its_attachments_and_what_was_before_it(store, document
     first = stored(store, document, moments[0])
     run = stored(store, document, moments[1], KEPT)
     stored(store, document, moments[2])
-    found = stored_attachments(store, run)
-    assert found.sources == KEPT.sources
-    assert [past.run_id for past in found.history] == [first.id, run.id]
+    attachments = stored_attachments(store, run)
+    assert attachments.sources == KEPT.sources
+    assert [past.run_id for past in attachments.history] == [first.id, run.id]
 
 
 def test_attachments_are_found_by_their_earlier_name(store, documents, moments):
@@ -80,9 +80,9 @@ def test_a_run_whose_attachments_are_gone_or_damaged_has_a_page_that_says_so(
         path.write_bytes(content[:-9])
     elif damage == "a folder":
         path.mkdir()
-    found = stored_attachments(store, run)
-    assert found.sources == []
-    text = page(documents["steady"], found)
+    attachments = stored_attachments(store, run)
+    assert attachments.sources == []
+    text = page(documents["steady"], attachments)
     assert "drawings of this run are missing" in text
     assert "31.9 ms per step" in text
 
@@ -90,4 +90,4 @@ def test_a_run_whose_attachments_are_gone_or_damaged_has_a_page_that_says_so(
 def test_other_targets_are_no_history(store, documents, moments):
     stored(store, documents["steady"], moments[0], target="train.py:work_of_another")
     run = stored(store, documents["steady"], moments[1])
-    assert [one.id for one in earlier_runs(store, run)] == [run.id]
+    assert [earlier_run.id for earlier_run in earlier_runs(store, run)] == [run.id]

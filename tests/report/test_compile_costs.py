@@ -33,8 +33,8 @@ def document(cost: CompileCost = COST, runtime: Runtime | None = None) -> Compil
     )  # fmt: skip
 
 
-def facts(found: CompileDocument, slug: str) -> dict[str, tuple[str, str]]:
-    (section,) = (one for one in of_compile.sections(found.report) if one.slug == slug)
+def facts(compile_document: CompileDocument, slug: str) -> dict[str, tuple[str, str]]:
+    (section,) = (one for one in of_compile.sections(compile_document.report) if one.slug == slug)
     return {fact.label: (fact.value, fact.note) for fact in section.facts}
 
 

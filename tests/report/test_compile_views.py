@@ -55,7 +55,7 @@ CANARY = "</script><img src=x onerror=alert(1)>"
 def report(text: str = "", **changes: Any) -> CompileReport:
     """Everything that a report can hold; `text` is put into all that comes from the user's program."""
     place = Place(file=f"project/train.py{text}", line=30, function=f"main{text}", source=f"model(x){text}")
-    found = CompileReport(
+    compile_report = CompileReport(
         graphs=5,
         frames=3,
         skipped_frames=1,
@@ -314,11 +314,11 @@ def report(text: str = "", **changes: Any) -> CompileReport:
         unavailable=[f"something is not told{text}"],
         notes=[f"a note{text}"],
     )
-    return msgspec.structs.replace(found, **changes)
+    return msgspec.structs.replace(compile_report, **changes)
 
 
-def document(found: CompileReport, target: str = "model.py:workload") -> CompileDocument:
-    fields = {name: getattr(found, name) for name in found.__struct_fields__}
+def document(compile_report: CompileReport, target: str = "model.py:workload") -> CompileDocument:
+    fields = {name: getattr(compile_report, name) for name in compile_report.__struct_fields__}
     return document_of(
         CompileDocument,
         target=target,
@@ -331,10 +331,10 @@ def document(found: CompileReport, target: str = "model.py:workload") -> Compile
     )
 
 
-def shown(found: CompileDocument, width: int = 100) -> str:
+def shown(compile_document: CompileDocument, width: int = 100) -> str:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
     console = Console(file=stream, width=width, color_system=None, legacy_windows=False)
-    console.print(terminal.render_document("compile", to_dict(found)))
+    console.print(terminal.render_document("compile", to_dict(compile_document)))
     stream.flush()
     return stream.buffer.getvalue().decode()
 
@@ -397,21 +397,21 @@ def test_no_line_is_wider_than_the_terminal(width):
 
 
 def test_text_of_the_program_stays_text():
-    found = document(report(CANARY), target=CANARY)
-    page = html.page(found)
+    compile_document = document(report(CANARY), target=CANARY)
+    page = html.page(compile_document)
     assert "<img src=x" not in page
     for drawn in re.findall(r"data:image/svg\+xml;base64,([^\"]+)", page):
         assert "<img" not in base64.b64decode(drawn).decode()
     assert page.count("</script>") == page.count("<script")
     assert page.count("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;") > 20
-    text = markdown.render_document("compile", to_dict(found))
+    text = markdown.render_document("compile", to_dict(compile_document))
     reader = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     tokens = [child for token in reader.parse(text) for child in (token, *(token.children or []))]
     assert not {token.type for token in tokens} & {"html_block", "html_inline", "image", "link_open"}
 
 
 def test_a_fence_in_the_source_does_not_end_the_block():
-    found = report(
+    compile_report = report(
         breaks=[
             msgspec.structs.replace(
                 report().breaks[0],
@@ -428,14 +428,14 @@ def test_a_fence_in_the_source_does_not_end_the_block():
         ]
     )
     tokens = MarkdownIt("commonmark", {"html": True}).parse(
-        markdown.render_document("compile", to_dict(document(found)))
+        markdown.render_document("compile", to_dict(document(compile_report)))
     )
     assert not {token.type for token in tokens} & {"html_block", "html_inline"}
 
 
 def test_the_page_holds_the_document_and_loads_nothing():
-    found = document(report())
-    page = html.page(found)
+    compile_document = document(report())
+    page = html.page(compile_document)
     for said in (
         "Graph breaks, and what to write instead",
         "Recompilations",
@@ -447,8 +447,8 @@ def test_the_page_holds_the_document_and_loads_nothing():
         assert said in page
     ours = script(re.findall(r'data-widget="(\w+)"', page)).text  # names the XML namespace of SVG
     assert "http:" not in page.replace(ours, "").replace("http-equiv", "")
-    assert from_dict(CompileDocument, to_dict(found)) == found
-    assert html.page(found) == page
+    assert from_dict(CompileDocument, to_dict(compile_document)) == compile_document
+    assert html.page(compile_document) == page
 
 
 def test_long_tables_say_how_much_is_left_out():
@@ -461,10 +461,10 @@ def test_long_tables_say_how_much_is_left_out():
 
 
 def test_ranks_that_differ_come_first():
-    found = msgspec.structs.replace(
+    compile_document = msgspec.structs.replace(
         document(report()), divergence=["rank 1 compiled 2 graphs, rank 0 compiled 1"]
     )
-    text = shown(found, width=200)
+    text = shown(compile_document, width=200)
     assert text.startswith("ranks decided differently · 5 graphs")
     assert "rank 1 compiled 2 graphs" in text
 

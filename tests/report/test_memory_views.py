@@ -65,7 +65,7 @@ def timeline() -> Timeline:
 
 def profile(text: str = "", **changes: object) -> MemoryProfile:
     """A profile with every chapter; `text` stands wherever the user's program has a say."""
-    found = MemoryProfile(
+    memory_profile = MemoryProfile(
         name=f"GPT{text}",
         device="cpu",
         source="every operator",
@@ -129,7 +129,7 @@ def profile(text: str = "", **changes: object) -> MemoryProfile:
         ],
         notes=[f"not told{text}"],
     )
-    return msgspec.structs.replace(found, **changes)
+    return msgspec.structs.replace(memory_profile, **changes)
 
 
 def held(site: str, module: str | None, mebibytes: int, text: str) -> HeldBytes:
@@ -159,8 +159,8 @@ def plan(text: str = "") -> CheckpointPlan:
     )
 
 
-def document(found: MemoryProfile, **asked: object) -> MemoryDocument:
-    fields = {name: getattr(found, name) for name in found.__struct_fields__}
+def document(memory_profile: MemoryProfile, **asked: object) -> MemoryDocument:
+    fields = {name: getattr(memory_profile, name) for name in memory_profile.__struct_fields__}
     return document_of(
         MemoryDocument,
         target="model.py:workload",
@@ -239,8 +239,8 @@ def snapshot(text: str = "") -> SnapshotReport:
     )
 
 
-def snapshot_document(found: SnapshotReport, **asked: object) -> SnapshotDocument:
-    fields = {name: getattr(found, name) for name in found.__struct_fields__}
+def snapshot_document(report: SnapshotReport, **asked: object) -> SnapshotDocument:
+    fields = {name: getattr(report, name) for name in report.__struct_fields__}
     return document_of(SnapshotDocument, target="oom.pickle", tool_version="0.1.0", **asked, **fields)
 
 
@@ -303,9 +303,11 @@ def matches_snapshot(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_terminal_and_markdown_are_as_stored(name):
-    found = DOCUMENTS[name]
-    matches_snapshot(f"{name}.txt", shown(found))
-    matches_snapshot(f"{name}.md", markdown.render_document(kind_of(found), to_dict(found)))
+    evidence_document = DOCUMENTS[name]
+    matches_snapshot(f"{name}.txt", shown(evidence_document))
+    matches_snapshot(
+        f"{name}.md", markdown.render_document(kind_of(evidence_document), to_dict(evidence_document))
+    )
 
 
 def test_the_answer_is_the_peak_its_phase_what_for_and_whether_it_grows():
@@ -342,12 +344,12 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_text_of_the_program_stays_text(name):
-    found = HOSTILE[name]
-    page = html.page(found)
+    evidence_document = HOSTILE[name]
+    page = html.page(evidence_document)
     assert "<img src=x" not in page
     assert page.count("</script>") == page.count("<script")
     assert page.count("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;") > 8
-    text = markdown.render_document(kind_of(found), to_dict(found))
+    text = markdown.render_document(kind_of(evidence_document), to_dict(evidence_document))
     reader = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     tokens = [child for token in reader.parse(text) for child in (token, *(token.children or []))]
     assert not {token.type for token in tokens} & {"html_block", "html_inline", "image", "link_open"}
@@ -355,17 +357,17 @@ def test_text_of_the_program_stays_text(name):
 
 def test_a_check_has_chapters_about_memory_and_data(documents):
     plain = documents["training"]
-    found = changed(plain, memory=profile(CANARY), loading=loading(CANARY))
-    assert isinstance(found, CheckDocument)
-    text = shown(found, width=200)
+    check_document = changed(plain, memory=profile(CANARY), loading=loading(CANARY))
+    assert isinstance(check_document, CheckDocument)
+    text = shown(check_document, width=200)
     assert "peak 330 MiB in backward" in text
     assert "the step waits 60 % of its time for data" in text
-    page = html.page(found)
+    page = html.page(check_document)
     assert page.count("</script>") == page.count("<script")
     assert "<img src=x" not in page
     assert "How the data arrives" in page
     assert "Where the bytes go" in page
-    assert "How the data arrives" in markdown.render_document("check", to_dict(found))
+    assert "How the data arrives" in markdown.render_document("check", to_dict(check_document))
 
 
 def test_the_drawing_keeps_the_peak_and_the_phases():
@@ -388,13 +390,14 @@ def test_a_leak_is_told_with_one_figure_of_steps_and_no_interval_without_width()
 
 
 def test_a_total_that_fits_does_not_speak_for_its_parts():
-    found = profile()
-    assert found.predicted is not None
-    ledger = dict(found.ledger_bytes)
+    memory_profile = profile()
+    assert memory_profile.predicted is not None
+    ledger = dict(memory_profile.ledger_bytes)
     moved = msgspec.structs.replace(
-        found.predicted, ledger_bytes={**ledger, "activations": 0, "temporaries": ledger["activations"]}
+        memory_profile.predicted,
+        ledger_bytes={**ledger, "activations": 0, "temporaries": ledger["activations"]},
     )
-    text = shown(document(msgspec.structs.replace(found, predicted=moved)), 200)
+    text = shown(document(msgspec.structs.replace(memory_profile, predicted=moved)), 200)
     assert "total predicted without running within 0.60 %, its parts divided otherwise" in text
 
 

@@ -104,13 +104,13 @@ def document(documents: dict[str, CheckDocument], report: Any) -> CheckDocument:
         target=steady.target, measurement=steady.evidence.measurement, trace=report, loading=loader()
     )
     findings = [waiting(steady)]
-    told = data_share(steady.evidence.measurement, loader())
-    assert told is not None
-    heard = retold(loader(), step_s=told.step_s, data_s=told.wait_s)
+    share = data_share(steady.evidence.measurement, loader())
+    assert share is not None
+    heard = retold(loader(), step_s=share.step_s, data_s=share.wait_s)
     return changed(
         steady,
         trace=report,
-        trace_verdict=judge(report, data_share=told.share),
+        trace_verdict=judge(report, data_share=share.share),
         loading=msgspec.structs.replace(loader(), sentence=heard),
         memory=profile,
         findings=findings,
@@ -150,8 +150,8 @@ WRITTEN = ("terminal", "markdown", "page")
 
 @pytest.mark.parametrize("view", WRITTEN)
 def test_the_bar_says_that_it_is_all_traced_steps(views: dict[str, str], view: str) -> None:
-    said = "The bar is 5 traced steps together" if view == "page" else "(5 steps together)"
-    assert said in views[view]
+    text = "The bar is 5 traced steps together" if view == "page" else "(5 steps together)"
+    assert text in views[view]
 
 
 def test_steps_that_outlast_the_recorded_work_are_not_told_beside_it(report: Any) -> None:
@@ -168,11 +168,11 @@ def test_getting_batches_is_one_share_of_one_step(
     views: dict[str, str], document: CheckDocument, view: str
 ) -> None:
     """That of the measured steps, whose phases were timed; the watched and the traced ones differ from them."""
-    told = re.findall(
+    matches = re.findall(
         r"([\d.]+) % of a step(?! \(waiting)|waiting for data ([\d.]+) %|per step \(([\d.]+) %\)|of it.{0,3}getting batches, of a step ([\d.]+) %",
         views[view],
     )
-    shares = {float(one) for group in told for one in group if one}
+    shares = {float(one) for group in matches for one in group if one}
     measured = measured_share(document.evidence.measurement)
     assert measured is not None
     assert shares == {float(f"{100 * measured.share:.3g}")}
@@ -203,7 +203,7 @@ def test_each_peak_has_one_name_and_each_name_one_figure(
 
 def test_the_overview_leads_with_the_peak_of_the_headline(document: CheckDocument) -> None:
     (figures,) = (chapter for chapter in tell(document).chapters if chapter.slug == "figures")
-    assert [(one.label, one.value) for one in figures.blocks[0].facts if "Peak" in one.label] == [
+    assert [(fact.label, fact.value) for fact in figures.blocks[0].facts if "Peak" in fact.label] == [
         ("Peak of tensors and scratch", "330 MiB")
     ]
 
@@ -219,14 +219,14 @@ def test_the_step_is_the_median_that_was_measured(
 def test_shares_of_the_span_are_the_same_in_table_block_and_reading(
     views: dict[str, str], document: CheckDocument, report: Any
 ) -> None:
-    op = max(report.top_ops, key=lambda one: one.host_share)
-    said = f"{op.host_share:.3g}×"
+    op = max(report.top_ops, key=lambda top_op: top_op.host_share)
+    text = f"{op.host_share:.3g}×"
     assert op.host_share > 1  # on two threads at the same time
     table = next(
-        one for one in views["terminal"].split("Operators operator") if one.lstrip().startswith("calls")
+        part for part in views["terminal"].split("Operators operator") if part.lstrip().startswith("calls")
     )
-    assert said in table[:200]
-    assert f"aten::mm takes {said} the traced time" in views["page"]
+    assert text in table[:200]
+    assert f"aten::mm takes {text} the traced time" in views["page"]
     assert "64×32, 32×16" in views["page"]
     assert "[[64" not in views["page"]
 
@@ -259,7 +259,7 @@ def test_no_view_shows_names_that_only_the_program_needs(views: dict[str, str], 
 
 def test_a_question_with_findings_is_never_fine() -> None:
     steps = read_profile(Case(target="t"), [waiting()])
-    assert [(one.verdict, one.codes) for one in steps if one.codes] == [("look", ["PYR301"])]
+    assert [(step.verdict, step.codes) for step in steps if step.codes] == [("look", ["PYR301"])]
     rows = reading_section(steps).table
     assert rows is not None
     assert all(row[1] not in {"fine", "not seen"} for row in rows.rows if row[3])
@@ -297,7 +297,7 @@ def test_evidence_is_told_in_units_and_words(name: str, value: Any, told: tuple[
 def fits() -> Callable[..., str]:
     def text(fit: Fit) -> str:
         profile = MemoryProfile(name="n", device="cpu", peak_bytes=1, ledger_bytes={"inputs": 1}, fits=[fit])
-        table = next(one.table for one in sections(profile) if one.slug == "fits")
+        table = next(section.table for section in sections(profile) if section.slug == "fits")
         assert table is not None
         return " | ".join(table.rows[0])
 

@@ -152,10 +152,15 @@ class Writer:
 
 
 def of_files(*paths: Path, target: str) -> TraceDocument:
-    found = report_files(list(paths), executor=SerialExecutor())
-    ranks = [msgspec.structs.replace(report, path=Path(report.path).name) for report in found.ranks]
+    job_report = report_files(list(paths), executor=SerialExecutor())
+    ranks = [msgspec.structs.replace(report, path=Path(report.path).name) for report in job_report.ranks]
     return document_of(
-        TraceDocument, target=target, verdict=judge_all(ranks, found.job), ranks=ranks, job=found.job, **HEAD
+        TraceDocument,
+        target=target,
+        verdict=judge_all(ranks, job_report.job),
+        ranks=ranks,
+        job=job_report.job,
+        **HEAD,
     )
 
 
@@ -192,7 +197,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TraceDocument]
     a, b = (read_trace(path).ranks[0] for path in (gpu, slower))
     ranks = [steps(f"rank{rank}", rank=rank, world=3, late_us=60 * (rank == 2)) for rank in range(3)]
     (folder / "empty.json").write_text('{"schemaVersion": 1, "traceEvents": []}')
-    made = {
+    documents = {
         "gpu": of_files(gpu, target="gpu.json"),
         "host": of_files(steps("host", device=False), target="host.json"),
         "job": of_files(*ranks, target="rank0.json rank1.json rank2.json"),
@@ -207,8 +212,8 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TraceDocument]
         "empty": of_files(folder / "empty.json", target="empty.json"),
         "poisoned": poisoned(folder),
     }
-    assert tuple(made) == NAMES
-    return made
+    assert tuple(documents) == NAMES
+    return documents
 
 
 @pytest.fixture(scope="module")
@@ -271,12 +276,12 @@ def test_a_stream_that_cannot_encode_our_characters_gets_others(
 def test_the_answer_comes_first(traced: dict[str, TraceDocument], checked: CheckDocument) -> None:
     for document in traced.values():
         first = shown(view_of(document), width=400).splitlines()[0]
-        said = (
+        sentence = (
             document.diff.sentence
             if document.diff is not None
             else document.evidence.trace_verdict and document.evidence.trace_verdict.sentence
         )
-        assert first.rstrip() == (said or "").rstrip()
+        assert first.rstrip() == (sentence or "").rstrip()
         assert text_of(document).lstrip("# ").startswith(text_of(document).lstrip("# ")[:20])
     assert checked.evidence.trace_verdict is not None
     assert checked.evidence.trace_verdict.sentence in shown(view_of(checked), width=400)

@@ -30,7 +30,7 @@ def matches() -> Callable[..., list[Match]]:
 
     def look(which: str, text: str, path: str = "train.py") -> list[Match]:
         module = Module.parse(path, textwrap.dedent(text))
-        return sorted(find_rule(which).matches(module), key=lambda one: (one.line, one.column))
+        return sorted(find_rule(which).matches(module), key=lambda match: (match.line, match.column))
 
     return look
 
@@ -38,7 +38,7 @@ def matches() -> Callable[..., list[Match]]:
 @pytest.fixture
 def lines(matches: Callable[..., list[Match]]) -> Callable[..., list[int]]:
     """`lines("PYR101", text)`: the lines that one rule finds."""
-    return lambda which, text, path="train.py": [one.line for one in matches(which, text, path)]
+    return lambda which, text, path="train.py": [match.line for match in matches(which, text, path)]
 
 
 @pytest.fixture
@@ -87,9 +87,9 @@ def documented() -> Callable[[str, str], str]:
     """`documented("PYR001", "Example")`: the code in a rule's documentation."""
 
     def look(which: str, heading: str) -> str:
-        found = re.search(r"```python\n(.*?)```", find_rule(which).section(heading), re.DOTALL)
-        assert found is not None
-        return found[1]
+        match = re.search(r"```python\n(.*?)```", find_rule(which).section(heading), re.DOTALL)
+        assert match is not None
+        return match[1]
 
     return look
 
@@ -125,8 +125,8 @@ def findings() -> Callable[..., list[Finding]]:
 
     def look(which: str, case: Case) -> list[Finding]:
         found = findings_of(case, [find_rule(which)])
-        for one in found:
-            from_json(Finding, to_json(one))
+        for finding in found:
+            from_json(Finding, to_json(finding))
         return found
 
     return look
@@ -138,7 +138,7 @@ def only(findings: Callable[..., list[Finding]]) -> Callable[[str, Case], Findin
 
     def look(which: str, case: Case) -> Finding:
         found = findings(which, case)
-        assert len(found) == 1, [one.message for one in found]
+        assert len(found) == 1, [finding.message for finding in found]
         return found[0]
 
     return look

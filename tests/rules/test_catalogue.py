@@ -13,22 +13,24 @@ from pyrometer.rules.rule import HEADINGS
 def test_every_rule_has_a_whole_entry() -> None:
     """PYR09x speak of comments and of unreadable files, which `pyrometer lint` itself looks at."""
     for rule in rules():
-        found = entry(rule)
-        assert list(found.sections) == list(HEADINGS)
-        assert found.reads or rule.code.startswith("PYR09"), f"{rule.code} reads nothing and could never fire"
-        assert found.summary.endswith(".")
-        assert len(found.summary) < 120
+        rule_entry = entry(rule)
+        assert list(rule_entry.sections) == list(HEADINGS)
+        assert rule_entry.reads or rule.code.startswith("PYR09"), (
+            f"{rule.code} reads nothing and could never fire"
+        )
+        assert rule_entry.summary.endswith(".")
+        assert len(rule_entry.summary) < 120
 
 
 def test_an_entry_survives_json() -> None:
     for rule in rules():
-        found = entry(rule)
-        assert msgspec.json.decode(msgspec.json.encode(to_dict(found)), type=RuleEntry) == found
+        rule_entry = entry(rule)
+        assert msgspec.json.decode(msgspec.json.encode(to_dict(rule_entry)), type=RuleEntry) == rule_entry
 
 
 def test_limits_are_named_as_they_are_set() -> None:
-    found = entry(find_rule("PYR301"))
-    assert all(one.key.startswith("PYR301.") and one.reason for one in found.limits)
+    rule_entry = entry(find_rule("PYR301"))
+    assert all(limit.key.startswith("PYR301.") and limit.reason for limit in rule_entry.limits)
 
 
 def test_markdown_nests_below_the_level_that_is_asked_for() -> None:
@@ -36,7 +38,7 @@ def test_markdown_nests_below_the_level_that_is_asked_for() -> None:
     headings = [line for line in text.splitlines() if line.startswith("#") and "<-" not in line]
     assert headings[0] == "### PYR101 item-in-hot-loop"
     assert [line for line in headings if line.startswith("#### ")][: len(HEADINGS)] == [
-        f"#### {one}" for one in HEADINGS
+        f"#### {heading}" for heading in HEADINGS
     ]
     assert "lever `remove_sync`" in text
     assert '"PYR101.min_share" = 0.01' in text

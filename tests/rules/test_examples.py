@@ -22,7 +22,7 @@ def codes(which: str, heading: str) -> list[str]:
     assert checked.module.imports_torch, (
         f"{which}: code below {heading} imports nothing of torch, so no rule reads it"
     )
-    return [one.rule.code for one in checked.found]
+    return [hit.rule.code for hit in checked.found]
 
 
 @pytest.mark.parametrize("which", IN_SOURCE)

@@ -45,9 +45,9 @@ def test_a_rule_that_raises_is_told_and_the_others_answer() -> None:
         raise ZeroDivisionError("nothing to share")
 
     evidence = Case(target="t", modules=(Module.parse("train.py", TEXT),))
-    found = diagnose_case(evidence, [broken, whole])
-    assert [one.code for one in found.findings] == ["PYR802", "PYR802"]
-    assert found.notes == [
+    diagnosis = diagnose_case(evidence, [broken, whole])
+    assert [finding.code for finding in diagnosis.findings] == ["PYR802", "PYR802"]
+    assert diagnosis.notes == [
         "PYR801 fault-pyr801 could not answer (ZeroDivisionError: nothing to share); please report it"
     ]
 
@@ -71,11 +71,11 @@ def test_only_rules_with_all_their_evidence_are_asked() -> None:
 
 
 def test_an_empty_diagnosis_says_what_was_not_observed() -> None:
-    found = diagnose_case(Case(target="t"))
-    assert found.findings == []
-    assert found.num_rules == 0
-    assert {"trace", "memory", "measurement", "source"} <= set(found.missing)
-    assert [step.verdict for step in found.reading] == ["unknown"] * 6
+    diagnosis = diagnose_case(Case(target="t"))
+    assert diagnosis.findings == []
+    assert diagnosis.num_rules == 0
+    assert {"trace", "memory", "measurement", "source"} <= set(diagnosis.missing)
+    assert [step.verdict for step in diagnosis.reading] == ["unknown"] * 6
 
 
 def test_what_a_record_and_the_source_both_show_is_told_once_with_its_cost() -> None:
@@ -86,8 +86,11 @@ def test_what_a_record_and_the_source_both_show_is_told_once_with_its_cost() -> 
         program=object(),  # type: ignore[arg-type] - nobody looks into it
         modules=(Module.parse("src/train.py", TEXT),),  # a record may shorten the path
     )
-    found = findings_of(evidence, [rule])
-    assert [(one.where.line, one.evidence) for one in found] == [(2, {"from": "record"}), (1, {})]
+    findings = findings_of(evidence, [rule])
+    assert [(finding.where.line, finding.evidence) for finding in findings] == [
+        (2, {"from": "record"}),
+        (1, {}),
+    ]
 
 
 def test_matches_that_a_record_could_have_confirmed_and_does_not_are_remarks() -> None:
@@ -99,7 +102,7 @@ def test_matches_that_a_record_could_have_confirmed_and_does_not_are_remarks() -
         rule.in_source(in_source("PYR802").source_checks[0])
         if reads:
             rule.in_evidence("trace")(lambda _: [])
-        return {one.severity for one in findings_of(case, [rule])}
+        return {finding.severity for finding in findings_of(case, [rule])}
 
     assert severities(alone, reads=True) == {"warning"}
     assert severities(traced, reads=True) == {"info"}
@@ -109,7 +112,9 @@ def test_matches_that_a_record_could_have_confirmed_and_does_not_are_remarks() -
 
 def test_a_match_without_advice_of_its_own_gives_the_documented_one() -> None:
     evidence = Case(target="t", modules=(Module.parse("train.py", TEXT),))
-    assert {one.advice.text for one in findings_of(evidence, [in_source("PYR801")])} == {"Write it once."}
+    assert {finding.advice.text for finding in findings_of(evidence, [in_source("PYR801")])} == {
+        "Write it once."
+    }
 
 
 def test_hidden_findings_are_kept_apart_with_their_reason() -> None:
@@ -121,9 +126,11 @@ def test_hidden_findings_are_kept_apart_with_their_reason() -> None:
         )
 
     evidence = Case(target="t", modules=(Module.parse("train.py", TEXT),))
-    found = diagnose_case(evidence, [in_source("PYR801")], hide)
-    assert [one.where.line for one in found.findings] == [2]
-    assert [(one.where.line, one.reason) for one in found.suppressed] == [(1, "once a day")]
+    diagnosis = diagnose_case(evidence, [in_source("PYR801")], hide)
+    assert [finding.where.line for finding in diagnosis.findings] == [2]
+    assert [(suppressed.where.line, suppressed.reason) for suppressed in diagnosis.suppressed] == [
+        (1, "once a day")
+    ]
 
 
 def test_limits_are_the_rules_own_unless_the_user_set_them() -> None:

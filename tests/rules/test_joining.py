@@ -48,18 +48,18 @@ def test_files_that_only_share_an_end_are_not_the_same() -> None:
 def test_a_trace_names_the_first_line_of_a_function_which_may_be_its_decorator() -> None:
     modules = [module("train.py")]
     for line in (4, 5, 13):
-        found = function_at(Place(file="train.py", line=line), modules)
-        assert found is not None
-        assert found[1].name == "outer"
+        function = function_at(Place(file="train.py", line=line), modules)
+        assert function is not None
+        assert function[1].name == "outer"
 
 
 def test_the_innermost_function_is_meant() -> None:
     modules = [module("train.py")]
     names = {}
     for line in (6, 7, 10, 11):
-        found = function_at(Place(file="train.py", line=line), modules)
-        assert found is not None
-        names[line] = found[1].name
+        function = function_at(Place(file="train.py", line=line), modules)
+        assert function is not None
+        names[line] = function[1].name
     assert names == {6: "inner", 7: "inner", 10: "method", 11: "method"}
 
 

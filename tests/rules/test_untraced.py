@@ -39,8 +39,8 @@ def test_of_short_calls_the_truth_lies_within_if_the_profiler_at_most_doubles_th
 ) -> None:
     price = on_thing * thing
     step, traced = thing + rest, thing + rest + price + on_rest
-    found = untraced(seen(traced, without_s=step), (thing + price) / traced, short=True)
-    assert found.least - 1e-6 <= thing / step <= found.most + 1e-6
+    share = untraced(seen(traced, without_s=step), (thing + price) / traced, short=True)
+    assert share.least - 1e-6 <= thing / step <= share.most + 1e-6
 
 
 @given(thing=TIMES, rest=TIMES, on_rest=PRICES)
@@ -48,9 +48,9 @@ def test_of_long_calls_which_the_profiler_does_not_lengthen_the_most_is_the_trut
     thing: float, rest: float, on_rest: float
 ) -> None:
     step, traced = thing + rest, thing + rest + on_rest
-    found = untraced(seen(traced, without_s=step), thing / traced)
-    assert found.most == pytest.approx(thing / step, abs=1e-6)
-    assert found.least == pytest.approx(thing / traced)
+    share = untraced(seen(traced, without_s=step), thing / traced)
+    assert share.most == pytest.approx(thing / step, abs=1e-6)
+    assert share.least == pytest.approx(thing / traced)
 
 
 @given(thing=TIMES, rest=TIMES, on_thing=PRICES, on_rest=PRICES)

@@ -58,7 +58,7 @@ def test_around_a_node(parse):
     )
     at = {call.func.id: call for call in module.nodes(ast.Call)}
     functions = {
-        name: (found.name if (found := module.function_of(call)) else None) for name, call in at.items()
+        name: (function.name if (function := module.function_of(call)) else None) for name, call in at.items()
     }
     assert functions == dict.fromkeys("bcdhim", "f") | {"default": None, "deco": "f", "j": "inner"}
     loops = {name: [loop.lineno for loop in module.loops_around(call)] for name, call in at.items()}

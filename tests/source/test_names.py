@@ -123,8 +123,8 @@ LITERALS = [
 @pytest.mark.parametrize(("text", "value"), LITERALS)
 def test_constants_are_known(parse, text, value):
     module = parse(text)
-    found = module.literal(module.nodes(ast.Call)[0].args[0])
-    assert (found, type(found)) == (value, type(value))
+    literal = module.literal(module.nodes(ast.Call)[0].args[0])
+    assert (literal, type(literal)) == (value, type(value))
 
 
 UNCERTAIN = [

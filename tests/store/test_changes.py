@@ -38,14 +38,14 @@ def test_parts_are_laid_beside_each_other_in_the_order_of_the_first(make_run):
     b = make_run(
         document={"evidence": {"measurement": {"phases": [phase("forward", 0.1), phase("rest", 0.05)]}}}
     )
-    found = [(one.name, one.a, one.b) for one in changes_of(a, b).phases_s]
+    found = [(amount.name, amount.a, amount.b) for amount in changes_of(a, b).phases_s]
     assert found == [("data", 0.2, 0.0), ("forward", 0.1, 0.1), ("rest", 0.0, 0.05)]
 
 
 def test_traced_parts_are_shares_of_their_own_whole(make_run):
     a = make_run(document={"evidence": {"trace": {"breakdown_ns": {"host": 300, "data": 100}}}})
     b = make_run(document={"evidence": {"trace": {"breakdown_ns": {"host": 10}}}})
-    found = {one.name: (one.a, one.b) for one in changes_of(a, b).parts}
+    found = {part.name: (part.a, part.b) for part in changes_of(a, b).parts}
     assert found == {"host": (0.75, 1.0), "data": (0.25, 0.0)}
 
 
@@ -58,10 +58,10 @@ def test_a_finding_that_moved_to_another_line_is_the_same(make_run):
             "diagnosis": {"findings": [finding("PYR101", 30), finding("PYR102", 9)], "reading": READING}
         }
     )
-    found = changes_of(a, b)
-    assert [one.code for one in found.findings_gone] == ["PYR301"]
-    assert [one.code for one in found.findings_new] == ["PYR102"]
-    assert found.num_findings_kept == 1
+    changes = changes_of(a, b)
+    assert [one.code for one in changes.findings_gone] == ["PYR301"]
+    assert [one.code for one in changes.findings_new] == ["PYR102"]
+    assert changes.num_findings_kept == 1
 
 
 def test_the_same_rule_in_another_file_is_another_finding(make_run):
@@ -76,14 +76,14 @@ def test_settings_that_differ_are_named_with_both_values(make_run):
     a, b = make_run(), make_run()
     a = msgspec.structs.replace(a, environment={"torch": "2.12", "os": "Linux", "settings": {"tf32": "off"}})
     b = msgspec.structs.replace(b, environment={"torch": "2.13", "os": "Linux", "settings": {}})
-    found = [(one.name, one.a, one.b) for one in changes_of(a, b).settings]
+    found = [(setting.name, setting.a, setting.b) for setting in changes_of(a, b).settings]
     assert found == [("torch", "2.12", "2.13"), ("tf32", "off", "–")]
 
 
 def test_counts_of_a_compilation(make_run):
     a = make_run(document={"evidence": {"compiled": {"graphs": 3, "breaks": [{}, {}], "recompiles": []}}})
     b = make_run(document={"evidence": {"compiled": {"graphs": 2, "breaks": [{}], "recompiles": []}}})
-    found = {one.name: (one.a, one.b) for one in changes_of(a, b).compiled}
+    found = {amount.name: (amount.a, amount.b) for amount in changes_of(a, b).compiled}
     assert found == {"graphs": (3, 2), "graph breaks": (2, 1), "recompilations": (0, 0)}
 
 
@@ -93,5 +93,5 @@ def test_what_one_side_did_not_look_at_has_not_changed(make_run):
 
 
 def test_documents_that_hold_nothing_alike_differ_in_nothing(make_run):
-    found = changes_of(make_run(document={}), make_run(document={}))
-    assert found == type(found)()
+    changes = changes_of(make_run(document={}), make_run(document={}))
+    assert changes == type(changes)()

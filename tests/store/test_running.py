@@ -158,8 +158,8 @@ def test_names_that_are_not_utf_8_stop_no_run(folder):
 
 
 def test_two_runs_are_listed_the_newest_first_and_end_apart(folder):
-    with announce(folder, target="one") as one:
-        one.tell(0.1, "measuring")
+    with announce(folder, target="one") as announcement:
+        announcement.tell(0.1, "measuring")
         time.sleep(0.01)
         with announce(folder, target="two") as two:
             two.tell(0.1, "measuring")
@@ -293,8 +293,8 @@ def test_telling_costs_next_to_nothing_between_two_writes(folder):
 
     with announce(folder) as announcement:
         announcement.tell(0.1, "measuring")
-        start = time.perf_counter()
+        start = time.thread_time()
         for _ in range(1000):
             announcement.tell(0.1, "measuring", num_samples=1, step_s=0.001)
-        each_s = (time.perf_counter() - start) / 1000
+        each_s = (time.thread_time() - start) / 1000
     assert each_s < BLOCK_S / 100

@@ -25,11 +25,11 @@ def test_sums_hold_on_any_trace(generated, tmp_path, data):
     assert roofline(trace)["time_ns"].sum() == total
     assert utilisation(trace).time_ns == total
     assert kernels(trace)["total_ns"].sum() == kernel_summary(trace).total_ns
-    found = launches(trace)
-    if found.device is not None:
-        assert 0 <= found.device.waiting_ns + found.device.starting_ns <= found.device.device_span_ns
-        assert all(queue.max_depth >= 0 for queue in found.device.queues)
-    assert sum(one.total_ns for one in sequences(trace)) <= total
+    report = launches(trace)
+    if report.device is not None:
+        assert 0 <= report.device.waiting_ns + report.device.starting_ns <= report.device.device_span_ns
+        assert all(queue.max_depth >= 0 for queue in report.device.queues)
+    assert sum(sequence.total_ns for sequence in sequences(trace)) <= total
     assert tensor_cores(trace).height >= 0
 
 

@@ -66,15 +66,15 @@ def operators_part_the_time_below_them(trace: RankTrace, host: pl.DataFrame, wor
     launched = work.filter(pl.col("op").is_not_null())
     marks = trace.of_kind("cpu_op").filter(pl.col("name").str.contains("^ProfilerStep"))
     for by in KEYS:
-        found = operators(trace, by=by)
+        rows = operators(trace, by=by)
         if marks.is_empty():
-            assert found["host_self_ns"].sum() == below["self_ns"].sum()
-            assert found["device_self_ns"].sum() == launched["dur_ns"].sum()
-        assert found["calls"].sum() == trace.of_kind("cpu_op").height - marks.height
-        assert (found["forward_ns"] + found["backward_ns"] == found["host_self_ns"]).all()
-        device = found["forward_device_ns"] + found["backward_device_ns"]
-        assert (device == found["device_self_ns"]).all()
-        assert (found["device_total_ns"] >= 0).all()
+            assert rows["host_self_ns"].sum() == below["self_ns"].sum()
+            assert rows["device_self_ns"].sum() == launched["dur_ns"].sum()
+        assert rows["calls"].sum() == trace.of_kind("cpu_op").height - marks.height
+        assert (rows["forward_ns"] + rows["backward_ns"] == rows["host_self_ns"]).all()
+        device = rows["forward_device_ns"] + rows["backward_device_ns"]
+        assert (device == rows["device_self_ns"]).all()
+        assert (rows["device_total_ns"] >= 0).all()
 
 
 def the_tree_holds_everything(trace: RankTrace, host: pl.DataFrame, work: pl.DataFrame) -> None:
@@ -98,9 +98,9 @@ def the_tree_holds_everything(trace: RankTrace, host: pl.DataFrame, work: pl.Dat
 def slices_never_overlap(trace: RankTrace) -> None:
     whole = timeline(trace)
     for limit in (None, 40, 5):
-        found = timeline(trace, limit=limit)
-        assert found["num_events"].sum() == whole.height
-        line = found.sort("track", "lane", "start_ns", "dur_ns")
+        rows = timeline(trace, limit=limit)
+        assert rows["num_events"].sum() == whole.height
+        line = rows.sort("track", "lane", "start_ns", "dur_ns")
         ended = line["start_ns"] + line["dur_ns"]
         same = (line["track"] == line["track"].shift(1)) & (line["lane"] == line["lane"].shift(1))
         assert not (same & (line["start_ns"] < ended.shift(1))).any()
@@ -135,7 +135,7 @@ def speedscope_nests(trace: RankTrace) -> None:
 def phases_stay_within_the_span(trace: RankTrace) -> None:
     found = phases(trace)
     assert 0 <= found.other_ns <= trace.activity.span_ns
-    assert sum(one.device_ns for one in found.phases) + found.other_device_ns == sum(
+    assert sum(phase.device_ns for phase in found.phases) + found.other_device_ns == sum(
         trace.device_work["dur_ns"]
     )
     for step in found.steps:

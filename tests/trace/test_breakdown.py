@@ -51,7 +51,9 @@ def test_streams_sum_to_the_span_each(builder: Any) -> None:
     builder.launch("gemm", 0, 10, 30)
     builder.launch("ncclDevKernel_AllReduce", 5, 20, 40, stream=9)
     found = measured(builder)
-    by_stream = {one.stream: parts_us(one.parts) for one in found.by_stream}
+    by_stream = {
+        stream_breakdown.stream: parts_us(stream_breakdown.parts) for stream_breakdown in found.by_stream
+    }
     assert by_stream == {7: {"compute": 30, "idle": 20}, 9: {"exposed_comm": 40, "idle": 10}}
 
 
@@ -62,7 +64,7 @@ def test_steps_are_windows_and_sum_to_their_own_length(builder: Any) -> None:
     builder.launch("gemm", 20, 40, 20)
     builder.op("aten::add", 80, 10)
     found = measured(builder)
-    assert [(one.name, parts_us(one.parts)) for one in found.by_step] == [
+    assert [(step_breakdown.name, parts_us(step_breakdown.parts)) for step_breakdown in found.by_step] == [
         ("ProfilerStep#0", {"compute": 10, "runtime": 5, "host": 10, "idle": 25}),
         ("ProfilerStep#1", {"compute": 10, "host": 10, "idle": 30}),
     ]
@@ -164,7 +166,9 @@ def test_the_wait_for_the_first_batch_belongs_to_its_step(builder: Any, mark: st
         builder.op("aten::relu", at + 80, 20)
     found = measured(builder)
     assert parts_us(found.parts) == {"data": 240, "host": 160}
-    assert [parts_us(one.parts) for one in found.by_step] == [{"data": 60, "host": 40}] * 4
+    assert [parts_us(step_breakdown.parts) for step_breakdown in found.by_step] == [
+        {"data": 60, "host": 40}
+    ] * 4
 
 
 def test_a_first_step_told_by_its_optimizer_begins_with_its_loading(builder: Any) -> None:
@@ -175,7 +179,7 @@ def test_a_first_step_told_by_its_optimizer_begins_with_its_loading(builder: Any
         builder.annotate("Optimizer.step#SGD.step", at + 80, 20)
         builder.op("aten::add_", at + 82, 10)
     found = measured(builder)
-    assert [(one.start_ns, one.end_ns) for one in found.by_step] == [
+    assert [(step_breakdown.start_ns, step_breakdown.end_ns) for step_breakdown in found.by_step] == [
         (0, 100_000), (100_000, 200_000), (200_000, 300_000)
     ]  # fmt: skip
     assert found.parts.data == 180_000
@@ -211,4 +215,6 @@ def test_an_empty_trace_has_nothing(builder: Any) -> None:
 def test_device_events_without_stream_or_device_still_count(builder: Any) -> None:
     builder.add("kernel", "gemm", 0, 10, pid=0, tid=7)
     trace: RankTrace = builder.read()
-    assert [(one.device, one.stream) for one in breakdown(trace).by_stream] == [(-1, -1)]
+    assert [
+        (stream_breakdown.device, stream_breakdown.stream) for stream_breakdown in breakdown(trace).by_stream
+    ] == [(-1, -1)]

@@ -155,11 +155,11 @@ def test_few_rows_stand_for_all(builder):
     for i in range(100):
         builder.op("short", 10 + 2 * i, 1)
     builder.op("far", 4000, 1)
-    found = timeline(builder.read(), limit=10)
-    assert found.select("name", "num_events", "start_ns", "dur_ns").rows() == [
-        ("long", 1, found["start_ns"][0], 5000 * US),
-        ("(small)", 100, found["start_ns"][0] + 10 * US, 199 * US),
-        ("far", 1, found["start_ns"][0] + 4000 * US, 1 * US),
+    rows = timeline(builder.read(), limit=10)
+    assert rows.select("name", "num_events", "start_ns", "dur_ns").rows() == [
+        ("long", 1, rows["start_ns"][0], 5000 * US),
+        ("(small)", 100, rows["start_ns"][0] + 10 * US, 199 * US),
+        ("far", 1, rows["start_ns"][0] + 4000 * US, 1 * US),
     ]
 
 

@@ -198,7 +198,7 @@ INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integer
 
 @given(INTERVALS)
 def test_on_each_lane_slices_nest(intervals):
-    ordered = sorted(intervals, key=lambda one: (one[1], -one[2]))
+    ordered = sorted(intervals, key=lambda interval: (interval[1], -interval[2]))
     track, start, dur = (
         (np.array(column, np.int64) for column in zip(*ordered, strict=True))
         if ordered
@@ -244,7 +244,7 @@ def test_series_and_the_critical_path_lie_on_a_process_of_their_own(program, tmp
 
 
 def test_series_have_their_known_values(program):
-    series = {one.name: one for one in counter_series(program.read())}
+    series = {column.name: column for column in counter_series(program.read())}
     queue = series["queue of stream 7 on device 0"]
     assert queue.at_ns.tolist() == [20_123, 40_123, 60_123, 70_123, 120_123, 140_123, 160_123, 170_123]
     assert queue.value.tolist() == [1, 0] * 4

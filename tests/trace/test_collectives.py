@@ -50,19 +50,19 @@ def test_sizes_and_bandwidth_whichever_event_tells_them(builder: Any, told_by: s
         host=ARGS if told_by == "host" else {},
     )
     found = collectives(builder.read())
-    (one,) = found.groups
-    assert (one.name, one.group, one.group_size, one.dtype, one.num_calls) == (
+    (group,) = found.groups
+    assert (group.name, group.group, group.group_size, group.dtype, group.num_calls) == (
         "all_reduce",
         "7",
         4,
         "bfloat16",
         1,
     )
-    assert (one.bytes, one.in_bytes, one.out_bytes, one.num_async) == (2000, 2000, 2000, 1)
-    assert (one.total_ns, one.mean_ns, one.exposed_ns) == (20_000, 20_000, 20_000)
-    assert one.algorithm_bandwidth == pytest.approx(2000 / 20e-6)
-    assert one.bus_bandwidth == pytest.approx(2000 / 20e-6 * 1.5)
-    assert (one.op, one.where.file, one.where.line) == ("c10d::allreduce_", "train.py", 12)
+    assert (group.bytes, group.in_bytes, group.out_bytes, group.num_async) == (2000, 2000, 2000, 1)
+    assert (group.total_ns, group.mean_ns, group.exposed_ns) == (20_000, 20_000, 20_000)
+    assert group.algorithm_bandwidth == pytest.approx(2000 / 20e-6)
+    assert group.bus_bandwidth == pytest.approx(2000 / 20e-6 * 1.5)
+    assert (group.op, group.where.file, group.where.line) == ("c10d::allreduce_", "train.py", 12)
 
 
 def test_exposed_and_overlapped_are_measured_against_the_same_device(builder: Any) -> None:
@@ -97,9 +97,9 @@ def test_a_call_without_its_kernel_is_counted_and_not_timed(builder: Any) -> Non
     call(builder, 0, 100, 40, kernel=ARGS, host=ARGS)
     builder.op("c10d::allreduce_", 200, 30)
     builder.op("record_param_comms", 202, 26, **ARGS)
-    (one,) = collectives(builder.read()).groups
-    assert (one.num_calls, one.num_timed, one.bytes, one.total_ns) == (2, 1, 4000, 40_000)
-    assert one.algorithm_bandwidth == pytest.approx(2000 / 40e-6)
+    (group,) = collectives(builder.read()).groups
+    assert (group.num_calls, group.num_timed, group.bytes, group.total_ns) == (2, 1, 4000, 40_000)
+    assert group.algorithm_bandwidth == pytest.approx(2000 / 40e-6)
 
 
 def test_waits_and_other_bookkeeping_are_no_collectives(builder: Any) -> None:
@@ -124,9 +124,9 @@ def test_gloo_runs_on_a_worker_thread_and_is_paired_with_its_operator(builder: A
     calls = collective_calls(trace)
     assert calls["launch_ns"].to_list() == [None, 10_000, 110_000, 210_000]
     assert calls["is_async"].to_list() == [None, True, True, True]
-    (one,) = collectives(trace).groups
-    assert (one.name, one.bytes, one.num_timed) == ("all_reduce", 4 * 4000, 4)
-    assert (one.exposed_ns, one.overlapped_ns) == (3_000 + 3 * 30_000, 3 * 20_000)
+    (group,) = collectives(trace).groups
+    assert (group.name, group.bytes, group.num_timed) == ("all_reduce", 4 * 4000, 4)
+    assert (group.exposed_ns, group.overlapped_ns) == (3_000 + 3 * 30_000, 3 * 20_000)
 
 
 def test_the_reduce_scatter_that_gloo_builds_from_all_reduces_is_their_operator(builder: Any) -> None:
@@ -182,8 +182,8 @@ def test_exposed_communication_agrees_with_the_breakdown_on_real_traces(real_tra
         trace = read_trace(path).ranks[0]
         found = collectives(trace)
         assert from_json(Collectives, to_json(found)) == found
-        for one in found.groups:
-            assert 0 <= one.exposed_ns <= one.total_ns
+        for group in found.groups:
+            assert 0 <= group.exposed_ns <= group.total_ns
         if trace.activity.has_device:
             parts = breakdown(trace)
             assert found.exposed_ns == parts.parts.exposed_comm, path.name

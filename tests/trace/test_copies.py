@@ -37,34 +37,34 @@ def test_the_name_says_direction_and_memory(builder: Any, name: str, kind: str, 
 
 def test_the_vendors_kind_stands_in_for_a_name_that_says_nothing(builder: Any) -> None:
     builder.launch("CopyBuffer", 0, 10, 10, cat="gpu_memcpy", kind="DtoH")
-    (one,) = measured(builder).kinds
-    assert (one.kind, one.gb_per_s) == ("D2H", None)
+    (kind,) = measured(builder).kinds
+    assert (kind.kind, kind.gb_per_s) == ("D2H", None)
 
 
 def test_the_rate_is_bytes_over_time(builder: Any) -> None:
     name = "Memcpy HtoD (Pinned -> Device)"
     builder.launch(name, 0, 10, 10, cat="gpu_memcpy", bytes=120_000)
     builder.launch(name, 20, 30, 0.5, cat="gpu_memcpy", bytes=6_000)
-    (one,) = measured(builder).kinds
-    assert (one.num_copies, one.total_bytes, one.total_ns) == (2, 126_000, 10_500)
-    assert one.gb_per_s == 12.0
-    assert (one.num_small, one.small_share) == (1, 0.5)
+    (kind,) = measured(builder).kinds
+    assert (kind.num_copies, kind.total_bytes, kind.total_ns) == (2, 126_000, 10_500)
+    assert kind.gb_per_s == 12.0
+    assert (kind.num_small, kind.small_share) == (1, 0.5)
 
 
 def test_overlap_is_with_compute_and_exposure_is_beside_no_kernel(builder: Any) -> None:
     builder.launch("Memcpy HtoD (Pinned -> Device)", 0, 100, 100, cat="gpu_memcpy", stream=9)  # 100..200
     builder.launch("gemm", 6, 50, 70)  # hides 20
     builder.launch("ncclDevKernel_AllReduce", 12, 150, 30, stream=11)  # covers 30, which is not overlap
-    (one,) = measured(builder).kinds
-    assert (one.busy_ns, one.overlapped_ns, one.exposed_ns) == (100_000, 20_000, 50_000)
+    (kind,) = measured(builder).kinds
+    assert (kind.busy_ns, kind.overlapped_ns, kind.exposed_ns) == (100_000, 20_000, 50_000)
 
 
 def test_copies_on_two_streams_count_once_in_busy_time(builder: Any) -> None:
     name = "Memcpy DtoD (Device -> Device)"
     builder.launch(name, 0, 10, 20, cat="gpu_memcpy", stream=7)
     builder.launch(name, 6, 20, 20, cat="gpu_memcpy", stream=9)
-    (one,) = measured(builder).kinds
-    assert (one.total_ns, one.busy_ns) == (40_000, 30_000)
+    (kind,) = measured(builder).kinds
+    assert (kind.total_ns, kind.busy_ns) == (40_000, 30_000)
 
 
 def test_places_name_operator_and_line(builder: Any) -> None:

@@ -35,7 +35,7 @@ def test_of_two_streams_the_longer_is_critical(builder: Any) -> None:
     assert found["long"] == 1000
     assert "short" not in found
     assert path.bound == "compute"
-    slack = {one.name: one for one in path.slack}
+    slack = {op_slack.name: op_slack for op_slack in path.slack}
     assert slack["short"].least_slack_ns == (1010 - 320) * 1000
 
 

@@ -61,7 +61,7 @@ def test_speedscope_has_a_profile_per_track(builder):
         0,
         230 * US,
     )
-    assert [(one["type"], one["frame"], one["at"]) for one in host["events"]] == [
+    assert [(event["type"], event["frame"], event["at"]) for event in host["events"]] == [
         ("O", 0, 0),
         ("O", 1, 10 * US),
         ("O", 2, 20 * US),
@@ -69,7 +69,7 @@ def test_speedscope_has_a_profile_per_track(builder):
         ("C", 1, 60 * US),
         ("C", 0, 100 * US),
     ]
-    assert [one["at"] for one in stream["events"]] == [200 * US, 230 * US]
+    assert [event["at"] for event in stream["events"]] == [200 * US, 230 * US]
     assert json.loads(json.dumps(found)) == found
 
 
@@ -77,7 +77,7 @@ def test_overlapping_work_gets_a_further_profile(builder):
     builder.device("kernel", "first", 0, 100)
     builder.device("kernel", "second", 50, 100)
     profiles = speedscope(builder.read())["profiles"]
-    assert [len(one["events"]) for one in profiles] == [2, 2]
+    assert [len(profile["events"]) for profile in profiles] == [2, 2]
     assert profiles[1]["name"] == f"{profiles[0]['name']} (overlapping 1)"
 
 
@@ -85,7 +85,7 @@ def test_rounding_is_no_overlap(builder):
     builder.op("a", 0, 10)
     builder.op("b", 9.5, 10)
     (profile,) = speedscope(builder.read())["profiles"]
-    assert [(one["type"], one["at"]) for one in profile["events"]] == [
+    assert [(event["type"], event["at"]) for event in profile["events"]] == [
         ("O", 0),
         ("C", 9500),
         ("O", 9500),
@@ -106,7 +106,7 @@ def test_the_thread_with_the_most_operators_comes_first(builder):
     builder.annotate("loading", 0, 500, tid=300)
     builder.op("aten::mm", 10, 5, tid=200)
     profiles = speedscope(builder.read())["profiles"]
-    assert [len(one["events"]) for one in profiles] == [2, 2]
+    assert [len(profile["events"]) for profile in profiles] == [2, 2]
     assert profiles[0]["events"][0]["at"] == 10 * US
 
 

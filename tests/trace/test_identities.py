@@ -56,9 +56,9 @@ def self_times_sum_to_what_runs_on_a_track(trace: RankTrace) -> None:
     for lane, ns in zip(lanes.tolist(), (pieces.end - pieces.start).tolist(), strict=True):
         by_track[lane] += ns
     assert (pieces.start[1:] >= pieces.end[:-1]).all()
-    for (track,), one in host.partition_by("track", as_dict=True).items():
-        covered = length(union(one["start_ns"].to_numpy(), one["end_ns"].to_numpy()))
-        assert one["self_ns"].sum() == covered
+    for (track,), group in host.partition_by("track", as_dict=True).items():
+        covered = length(union(group["start_ns"].to_numpy(), group["end_ns"].to_numpy()))
+        assert group["self_ns"].sum() == covered
         assert by_track[int(track)] == covered
 
 
@@ -87,9 +87,9 @@ def waits_and_copies_are_within_their_totals(trace: RankTrace) -> None:
     assert sum(point.num_calls for point in waits.points) == waits.num_calls
     assert waits.device_idle_after_ns <= idle(trace).idle_ns
     moved = copies(trace)
-    assert sum(one.total_ns for one in moved.kinds) == moved.total_ns
-    for one in moved.kinds:
-        assert one.overlapped_ns + one.exposed_ns <= one.busy_ns <= one.total_ns
+    assert sum(kind.total_ns for kind in moved.kinds) == moved.total_ns
+    for kind in moved.kinds:
+        assert kind.overlapped_ns + kind.exposed_ns <= kind.busy_ns <= kind.total_ns
 
 
 def test_real_traces_add_up(real_trace: Path) -> None:
@@ -112,9 +112,9 @@ def test_pieces_of_host_time_belong_to_the_innermost_event(builder: Any) -> None
     trace: RankTrace = builder.read()
     pieces = innermost(trace)
     track = trace.events.filter(pl.col("name") == "outer")["track"].to_numpy().astype(np.int64)
-    found = pieces.within(track, np.array([10_000]), np.array([60_000]))
-    names = trace.events["name"].gather(pl.Series(found.event, dtype=pl.UInt32)).to_list()
-    assert list(zip(names, found.ns.tolist(), strict=True)) == [
+    overlaps = pieces.within(track, np.array([10_000]), np.array([60_000]))
+    names = trace.events["name"].gather(pl.Series(overlaps.event, dtype=pl.UInt32)).to_list()
+    assert list(zip(names, overlaps.ns.tolist(), strict=True)) == [
         ("outer", 10_000),
         ("inner", 30_000),
         ("outer", 10_000),

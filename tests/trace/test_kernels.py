@@ -53,11 +53,11 @@ def test_waves_and_the_tail_follow_from_what_a_multiprocessor_holds(v100):
     v100.launch("tail", 20, 30, 5, grid=[641, 1, 1], **args)
     v100.launch("small", 40, 50, 5, grid=[80, 2, 1], **args)
     v100.launch("unknown", 60, 70, 5)
-    found = {row["name"]: row for row in kernel_launches(v100.read()).iter_rows(named=True)}
-    assert (found["full"]["waves"], found["full"]["tail_share"]) == (2, 0)
-    assert found["tail"]["tail_share"] == pytest.approx(1 - 641 / 1280)
-    assert found["small"]["waves"] == 0.25
-    assert found["unknown"]["waves"] is None
+    rows = {row["name"]: row for row in kernel_launches(v100.read()).iter_rows(named=True)}
+    assert (rows["full"]["waves"], rows["full"]["tail_share"]) == (2, 0)
+    assert rows["tail"]["tail_share"] == pytest.approx(1 - 641 / 1280)
+    assert rows["small"]["waves"] == 0.25
+    assert rows["unknown"]["waves"] is None
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_kernels_of_a_graph_are_counted_per_graph(builder):
         for i in range(3):
             builder.device("kernel", f"k{i}", start + 20 + 10 * i, 5, correlation=call)
     builder.launch("alone", 200, 210, 5)
-    found = kernel_summary(builder.read())
-    assert [(g.graph, g.launches, g.calls, g.total_ns) for g in found.graphs] == [(-1, 2, 6, 30_000)]
-    assert found.graphs[0].share == pytest.approx(30 / 35)
+    summary = kernel_summary(builder.read())
+    assert [(g.graph, g.launches, g.calls, g.total_ns) for g in summary.graphs] == [(-1, 2, 6, 30_000)]
+    assert summary.graphs[0].share == pytest.approx(30 / 35)
 
 
 def test_generated_kernels_name_their_operators_and_source(builder):
@@ -175,17 +175,17 @@ def test_matrix_units_that_lie_idle_are_named(new_builder, tmp_path):
         shapes = {"Input Dims": [[size, size], [size, size]], "Input type": [kind, kind]}
         builder.op("aten::mm", 100 * i, 20, **shapes, **args)
         builder.launch(kernel, 100 * i + 1, 100 * i + 30, 10 + i)
-    found = tensor_cores(builder.read()).sort("time_ns")
-    assert found["tensor_core_ns"].to_list() == [0, 11_000, 0, 13_000, 0]
-    assert found["eligible"].to_list() == [True, True, True, True, True]
-    reasons = found["reason"].to_list()
+    rows = tensor_cores(builder.read()).sort("time_ns")
+    assert rows["tensor_core_ns"].to_list() == [0, 11_000, 0, 13_000, 0]
+    assert rows["eligible"].to_list() == [True, True, True, True, True]
+    reasons = rows["reason"].to_list()
     assert "TF32" in reasons[0]
     assert reasons[1] is None
     assert reasons[2] == "size 63 is not a multiple of 8"
     assert reasons[3] is None
-    assert found["arithmetic"].to_list()[1] == "tf32"
-    assert found["odd_size"].to_list() == [None, None, 63, None, None]
-    assert found["multiple"].to_list()[2] == 8
+    assert rows["arithmetic"].to_list()[1] == "tf32"
+    assert rows["odd_size"].to_list() == [None, None, 63, None, None]
+    assert rows["multiple"].to_list()[2] == 8
 
 
 def test_sizes_are_odd_for_the_type_that_the_matrix_units_take(new_builder, tmp_path):
@@ -195,11 +195,11 @@ def test_sizes_are_odd_for_the_type_that_the_matrix_units_take(new_builder, tmp_
         shapes = {"Input Dims": [[7, inner], [inner, wide]], "Input type": ["float", "float"]}
         builder.op("aten::mm", 100 * i, 20, **shapes)
         builder.launch("cutlass_80_tensorop_s1688gemm_64x64", 100 * i + 1, 100 * i + 30, 10 + i)
-    found = tensor_cores(builder.read()).sort("time_ns")
-    assert found["arithmetic"].to_list() == ["tf32"] * 3
-    assert found["odd_size"].to_list() == [None, 30, 30]
-    assert found["multiple"].to_list() == [None, 4, 4]
-    assert found["reason"].to_list()[1] == "size 30 is not a multiple of 4"
+    rows = tensor_cores(builder.read()).sort("time_ns")
+    assert rows["arithmetic"].to_list() == ["tf32"] * 3
+    assert rows["odd_size"].to_list() == [None, 30, 30]
+    assert rows["multiple"].to_list() == [None, 4, 4]
+    assert rows["reason"].to_list()[1] == "size 30 is not a multiple of 4"
 
 
 @pytest.mark.parametrize("events", ["none", "host", "nulls"])
@@ -216,17 +216,17 @@ def test_a_trace_without_kernels_or_names_gives_empty_results(builder, events):
 
 def test_real_traces_add_up(real_trace):
     trace = read_trace(real_trace).ranks[0]
-    found = kernel_summary(trace)
+    summary = kernel_summary(trace)
     durations = trace.of_kind("kernel")["dur_ns"]
     assert (
-        found.total_ns
-        == sum(c.total_ns for c in found.categories)
+        summary.total_ns
+        == sum(c.total_ns for c in summary.categories)
         == kernels(trace)["total_ns"].sum()
         == durations.sum()
     )
-    assert sum(c.calls for c in found.categories) == len(durations)
-    assert json.loads(to_json(found))["calls"] == len(durations)
-    assert found.unclassified_ns <= 0.1 * found.total_ns or found.calls < 50
+    assert sum(c.calls for c in summary.categories) == len(durations)
+    assert json.loads(to_json(summary))["calls"] == len(durations)
+    assert summary.unclassified_ns <= 0.1 * summary.total_ns or summary.calls < 50
 
 
 def test_occupancy_agrees_with_the_profilers_own(real_trace):

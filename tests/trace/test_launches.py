@@ -85,8 +85,8 @@ def test_short_kernels_and_their_lines(builder):
             builder.op("aten::mul", 100 * step + 10 * i, 8)
             builder.launch("mul_kernel", 100 * step + 10 * i + 1, 100 * step + 10 * i + 8, 2)
     builder.launch("big", 210, 220, 400)
-    found = launches(builder.read())
-    device = found.device
+    report = launches(builder.read())
+    device = report.device
     assert (device.num_short, device.short_ns, device.num_shorter_than_launch) == (6, 12_000, 6)
     assert device.launches_per_step == 3
     site = device.sites[0]
@@ -101,9 +101,9 @@ def test_thousands_of_tiny_operators_are_named_with_their_line(builder):
     for i in range(2_000):
         builder.op("aten::add", 8 * i, 4)
     builder.op("aten::mm", 17_000, 2_000)
-    found = launches(builder.read())
-    assert found.device is None
-    host = found.host
+    report = launches(builder.read())
+    assert report.device is None
+    host = report.host
     assert (host.num_ops, host.num_short, host.short_ns) == (2_001, 2_000, 8_000_000)
     assert host.short_share == host.own_short_share == 0.8
     assert host.ops_per_step == 2_001
@@ -148,18 +148,18 @@ def test_odd_traces_give_empty_results(builder, what):
         builder.device("kernel", "k", 0, 5)
     if what == "unnamed":
         builder.op(None, 0, 5)
-    found = launches(builder.read())
-    assert from_json(LaunchReport, to_json(found)) == found
-    assert (found.device is None) == (what != "orphan")
+    report = launches(builder.read())
+    assert from_json(LaunchReport, to_json(report)) == report
+    assert (report.device is None) == (what != "orphan")
 
 
 def test_real_traces_are_consistent(real_trace):
     trace = read_trace(real_trace).ranks[0]
-    found = launches(trace)
-    assert found.host.op_ns == trace.of_kind("cpu_op")["self_ns"].sum()
-    if found.device is None:
+    report = launches(trace)
+    assert report.host.op_ns == trace.of_kind("cpu_op")["self_ns"].sum()
+    if report.device is None:
         return
-    device = found.device
+    device = report.device
     assert device.num_work == trace.of_kind("kernel", "memcpy", "memset").height
     assert 0 <= device.waiting_ns + device.starting_ns <= device.device_span_ns
     depths = queue_depth(trace)

@@ -99,7 +99,7 @@ def test_figures_of_one_device(builder):
     assert device.peak_where.op == "aten::addmm"
     assert (device.peak_where.line, device.peak_where.module) == (5, "Net_0")
     assert device.at_peak_bytes == {"activation": 256, "input": 64, "temporary": 512, "before_trace": 1000}
-    assert [(one.where.op, one.held_bytes) for one in device.held_at_peak] == [
+    assert [(held_memory.where.op, held_memory.held_bytes) for held_memory in device.held_at_peak] == [
         ("aten::addmm", 512),
         ("aten::linear", 256),  # aten::empty allocated on its behalf
         ("aten::stack", 64),
@@ -123,7 +123,7 @@ def test_operators_and_steps(builder):
         training_step(builder, blocks, at)
     blocks.change(1800, 32, 99)  # outside of any operator, and never freed
     found = memory(builder.read())
-    ops = {one.op: one for one in found.ops}
+    ops = {op.op: op for op in found.ops}
     addmm = ops["aten::addmm"]
     assert (addmm.num_allocations, addmm.allocated_bytes, addmm.freed_bytes) == (2, 1024, 1024)
     assert (addmm.temporary_bytes, addmm.churn_bytes, addmm.kept_bytes) == (1024, 1024, 0)
@@ -168,11 +168,14 @@ def test_devices_are_apart(builder):
     blocks.change(10, 64, 1, device_type=0)
     blocks.change(20, 64, 1, device_type=1)
     blocks.change(30, -64, 1, device_type=0)
-    found = {one.device: one for one in memory(builder.read()).devices}
-    assert {name: one.net_bytes for name, one in found.items()} == {"cpu": 0, "cuda:0": 64}
-    assert found["cpu"].peak_reserved_bytes is None
-    assert found["cpu"].timeline.reserved_bytes == []
-    assert found["cuda:0"].timeline.reserved_bytes == [4096]
+    device_memories = {device.device: device for device in memory(builder.read()).devices}
+    assert {name: device_memory.net_bytes for name, device_memory in device_memories.items()} == {
+        "cpu": 0,
+        "cuda:0": 64,
+    }
+    assert device_memories["cpu"].peak_reserved_bytes is None
+    assert device_memories["cpu"].timeline.reserved_bytes == []
+    assert device_memories["cuda:0"].timeline.reserved_bytes == [4096]
 
 
 def test_old_files_hold_neither_totals_nor_addresses_and_spell_threads_differently(builder):
@@ -206,7 +209,10 @@ def test_frees_count_for_the_step_in_which_they_happen(builder):
     blocks.change(50, 64, 1)
     blocks.change(150, -64, 1)
     found = memory(builder.read())
-    assert [(one.net_bytes, one.churn_bytes) for one in found.steps] == [(64, 0), (-64, 0)]
+    assert [(step_memory.net_bytes, step_memory.churn_bytes) for step_memory in found.steps] == [
+        (64, 0),
+        (-64, 0),
+    ]
 
 
 @given(st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=6000))
@@ -251,4 +257,4 @@ def test_a_recorded_loop_that_grows_a_buffer(tmp_path):
     assert (site.device, site.where.op, site.where.function) == ("cpu", "aten::cat", "grow")
     assert site.num_allocations_per_step == 10
     assert site.churn_bytes_per_step == sum(4000 * rows for rows in range(1, 11))
-    assert {one.device for one in found.devices} == {"cpu"}
+    assert {device.device for device in found.devices} == {"cpu"}

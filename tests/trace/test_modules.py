@@ -31,9 +31,9 @@ def nested(builder, prefix: str) -> pl.DataFrame:
 
 @pytest.mark.parametrize("prefix", ["nn.Module: ", "module:"])
 def test_forward_and_backward_of_a_tree(builder, prefix):
-    found = nested(builder, prefix)
-    net, linear = row(found, "Net_0"), row(found, "Linear_0")
-    assert found["module"].to_list() == ["Net_0", "Linear_0"]
+    rows = nested(builder, prefix)
+    net, linear = row(rows, "Net_0"), row(rows, "Linear_0")
+    assert rows["module"].to_list() == ["Net_0", "Linear_0"]
     assert (net["parent"], net["depth"], linear["parent"], linear["depth"]) == (None, 0, "Net_0", 1)
     assert (linear["calls"], linear["mean_ns"]) == (2, 100 * US)
     assert (linear["forward_ns"], linear["backward_ns"]) == (200 * US, 180 * US)
@@ -77,11 +77,11 @@ def test_a_trace_without_modules_has_none(builder):
 
 def test_real_traces_nest_their_modules(real_traces):
     trace = read_trace(real_traces / "h100_vit.json.gz").ranks[0]
-    found = modules(trace)
-    roots = found.filter(pl.col("depth") == 0)
+    rows = modules(trace)
+    roots = rows.filter(pl.col("depth") == 0)
     launched = trace.events.filter(
         pl.col("kind").is_in(["kernel", "gpu_memcpy", "memset"]) & pl.col("op").is_not_null()
     )
     assert roots["module"].to_list() == ["ViTModel_0"]
-    assert roots["device_total_ns"].sum() == found["device_self_ns"].sum() <= launched["dur_ns"].sum()
-    assert roots["num_kernels"][0] == found["num_kernels"].max()
+    assert roots["device_total_ns"].sum() == rows["device_self_ns"].sum() <= launched["dur_ns"].sum()
+    assert roots["num_kernels"][0] == rows["num_kernels"].max()

@@ -71,13 +71,13 @@ def work(
     number: int = 4, *, op: Any = "aten::mm", kernel: Any = "gemm", at: float = 1000
 ) -> list[dict[str, Any]]:
     """Operators of 50 µs, each of which launches a kernel of 40 µs."""
-    found = []
+    events = []
     for i in range(number):
         start, told = at + 100 * i, {"correlation": i + 1, "device": 0, "stream": 7}
-        found.append(event("cpu_op", op, start, 50))
-        found.append(event("cuda_runtime", "cudaLaunchKernel", start + 10, 10, args={"correlation": i + 1}))
-        found.append(event("kernel", kernel, start + 30, 40, args=told) | {"pid": 0, "tid": 7})
-    return found
+        events.append(event("cpu_op", op, start, 50))
+        events.append(event("cuda_runtime", "cudaLaunchKernel", start + 10, 10, args={"correlation": i + 1}))
+        events.append(event("kernel", kernel, start + 30, 40, args=told) | {"pid": 0, "tid": 7})
+    return events
 
 
 def write(path: Path, events: list[Any], **head: Any) -> Path:
@@ -133,7 +133,7 @@ ODD: dict[str, list[Any]] = {
 def test_every_odd_trace_is_answered_in_all_views(traced: Any, tmp_path: Path, events: list[Any]) -> None:
     path = write(tmp_path / "odd.json", events)
     done = traced(path, "--json")
-    (rank,) = done.document["ranks"]
+    rank = done.document["evidence"]["trace"]
     assert sum(rank["breakdown_ns"].values()) == rank["span_ns"]
     told = traced(path, "-o", "odd.html")
     assert (told.code, told.err) == (0, "")
@@ -192,7 +192,7 @@ def test_names_never_become_markup(traced: Any, tmp_path: Path) -> None:
 def test_a_file_name_that_is_not_utf_8_is_replaced_in_json(traced: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "plain.json", work())
     odd = path.rename(tmp_path / os.fsdecode(b"odd\xff.json"))
-    assert traced(odd, "--json").document["ranks"][0]["path"].endswith("odd?.json")
+    assert traced(odd, "--json").document["evidence"]["trace"]["path"].endswith("odd?.json")
 
 
 @pytest.mark.parametrize(
@@ -204,9 +204,9 @@ def test_a_trace_is_no_change_to_itself_however_few_steps_it_has(
     tmp_path: Path, events: list[Any], sentence: str
 ) -> None:
     a, b = (read_trace(write(tmp_path / f"{name}.json", events)).rank() for name in "ab")
-    found = diff_traces(a, b)
-    assert found.outcome == "same"
-    assert found.sentence.startswith(sentence)
+    diff = diff_traces(a, b)
+    assert diff.outcome == "same"
+    assert diff.sentence.startswith(sentence)
 
 
 def of_rank(folder: Path, rank: int, world: int) -> Any:
@@ -294,8 +294,8 @@ def test_a_job_can_be_drawn_even_if_a_rank_holds_nothing(tmp_path: Path) -> None
     from pyrometer.report.documents import TraceDocument
 
     empty = read_trace(write(tmp_path / "e.json", [], distributedInfo={"rank": 1, "world_size": 2})).rank()
-    found = report_trace(Trace((of_rank(tmp_path, 0, 2), empty)))
-    text = page(document_of(TraceDocument, target="both", ranks=found.ranks, job=found.job))
+    report = report_trace(Trace((of_rank(tmp_path, 0, 2), empty)))
+    text = page(document_of(TraceDocument, target="both", ranks=report.ranks, job=report.job))
     assert "Rank" in text
 
 

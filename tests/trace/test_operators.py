@@ -73,16 +73,16 @@ def test_an_operator_within_itself_counts_once_in_totals(builder):
 def test_overlapping_operators_part_the_time_once(builder):
     builder.op("aten::a", 0, 100)
     builder.op("aten::b", 50, 100)
-    found = operators(builder.read())
-    assert found["host_self_ns"].sum() == 150 * US
+    table = operators(builder.read())
+    assert table["host_self_ns"].sum() == 150 * US
 
 
 def test_shapes_and_types_part_rows(builder):
     for ts, dims in ((0, [[8, 4]]), (10, [[8, 4]]), (20, [[2, 4]])):
         builder.op("aten::relu", ts, 5, **{"Input Dims": dims, "Input type": ["float"]})
-    found = operators(builder.read(), by="shape")
-    assert sorted(found.select("input_dims", "calls").rows()) == [("[[2,4]]", 1), ("[[8,4]]", 2)]
-    assert found["input_types"].to_list() == ['["float"]', '["float"]']
+    table = operators(builder.read(), by="shape")
+    assert sorted(table.select("input_dims", "calls").rows()) == [("[[2,4]]", 1), ("[[8,4]]", 2)]
+    assert table["input_types"].to_list() == ['["float"]', '["float"]']
 
 
 def forward_and_backward(builder) -> RankTrace:
@@ -179,22 +179,26 @@ def test_self_time_and_calls_agree_with_the_profiler(profiled):
         .iter_rows()
         if parent is not None and trace.events["name"][parent] == name
     }
-    averages = [one for one in run.key_averages() if one.key in found]
-    assert {one.key for one in averages} == set(found)
+    averages = [average for average in run.key_averages() if average.key in found]
+    assert {average.key for average in averages} == set(found)
     assert len(found) > 20
-    for one in averages:
-        mine = found[one.key]
+    for average in averages:
+        mine = found[average.key]
         # The profiler takes an operator and its only child of the same name for one call.
-        assert mine["calls"] >= one.count if one.key in within_itself else mine["calls"] == one.count
-        assert mine["host_self_ns"] == pytest.approx(one.self_cpu_time_total * US, abs=2)
-        if one.key not in within_itself:
-            assert mine["host_total_ns"] == pytest.approx(one.cpu_time_total * US, abs=2)
+        assert (
+            mine["calls"] >= average.count if average.key in within_itself else mine["calls"] == average.count
+        )
+        assert mine["host_self_ns"] == pytest.approx(average.self_cpu_time_total * US, abs=2)
+        if average.key not in within_itself:
+            assert mine["host_total_ns"] == pytest.approx(average.cpu_time_total * US, abs=2)
 
 
 def test_shapes_agree_with_the_profiler(profiled):
     trace, run = profiled
     averages = run.key_averages(group_by_input_shape=True)
-    theirs = Counter(one.key for one in averages if one.key in ("aten::addmm", "aten::mm", "aten::relu"))
+    theirs = Counter(
+        average.key for average in averages if average.key in ("aten::addmm", "aten::mm", "aten::relu")
+    )
     mine = Counter(operators(trace, by="shape")["name"].to_list())
     assert theirs
     assert {name: mine[name] for name in theirs} == theirs

@@ -11,11 +11,11 @@ US = 1000
 
 
 def host(found) -> dict[str, int]:
-    return {one.name: one.host_ns for one in found.phases}
+    return {phase.name: phase.host_ns for phase in found.phases}
 
 
 def sources(found) -> dict[str, str]:
-    return {one.name: one.source for one in found.phases}
+    return {phase.name: phase.source for phase in found.phases}
 
 
 def test_annotated_phases(builder):
@@ -29,7 +29,7 @@ def test_annotated_phases(builder):
     found = phases(builder.read())
     assert found.annotated
     assert host(found) == {"data": 180 * US, "forward": 400 * US, "optimizer": 100 * US}
-    assert {(one.device_ns, one.device_busy_ns, one.num_kernels) for one in found.phases} == {
+    assert {(phase.device_ns, phase.device_busy_ns, phase.num_kernels) for phase in found.phases} == {
         (0, 0, 0),
         (140 * US, 140 * US, 2),
     }
@@ -50,8 +50,8 @@ def test_backward_on_another_thread_belongs_to_the_phase_that_waits_for_it(build
     builder.op("aten::mm", 10, 50, tid=200, **{"Sequence number": 1, "Fwd thread id": 1})
     builder.launch("gemm", at=20, start=60, dur=30, tid=200)
     builder.op("aten::loading", 10, 50, tid=300)
-    (found,) = phases(builder.read()).phases
-    assert (found.host_ns, found.device_ns) == (100 * US, 30 * US)
+    (phase,) = phases(builder.read()).phases
+    assert (phase.host_ns, phase.device_ns) == (100 * US, 30 * US)
 
 
 def test_phases_without_annotations(builder):
@@ -124,5 +124,5 @@ def test_real_traces_have_the_phases_of_training(real_traces):
     for name in ("a100_ddp_nccl_3steps", "v100_ns_5steps", "v100_ddp_5steps", "legacy_resnet50_workers0"):
         found = phases(read_trace(real_traces / f"{name}.json.gz").ranks[0])
         assert {"forward", "backward", "optimizer", "zero_grad"} <= set(host(found)), name
-        longest = max(found.phases, key=lambda one: one.device_ns)
+        longest = max(found.phases, key=lambda phase: phase.device_ns)
         assert longest.name == "backward", name

@@ -71,8 +71,8 @@ def test_functions_are_told_apart(names, expected):
 
 def line_of(trace: RankTrace, name: str) -> tuple[str | None, int | None]:
     event = trace.events.filter(pl.col("name") == name)["event"][0]
-    found = where(trace, event)
-    return found.file, found.line
+    place = where(trace, event)
+    return place.file, place.line
 
 
 def test_the_innermost_function_of_the_user_counts(builder):
@@ -139,8 +139,8 @@ def test_old_files_name_the_call_stack_of_an_operator(builder):
     builder.op("aten::cudnn_convolution", 10, 20)
     trace = builder.read()
     assert line_of(trace, "aten::cudnn_convolution") == ("models/net.py", 3)
-    found = user_lines(trace).row(0, named=True)
-    assert (found["file"], found["line"], found["self_ns"], found["calls"]) == (
+    row = user_lines(trace).row(0, named=True)
+    assert (row["file"], row["line"], row["self_ns"], row["calls"]) == (
         "models/net.py",
         3,
         50 * US,
@@ -234,8 +234,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> RankTrace:
 
 
 def test_the_users_functions_are_found_in_a_recorded_trace(recorded):
-    found = {(row["file"], row["function"]): row for row in user_lines(recorded).iter_rows(named=True)}
-    assert set(found) == {
+    rows = {(row["file"], row["function"]): row for row in user_lines(recorded).iter_rows(named=True)}
+    assert set(rows) == {
         ("train.py", "<module>"),
         ("train.py", "main"),
         ("train.py", "step"),
@@ -244,9 +244,9 @@ def test_the_users_functions_are_found_in_a_recorded_trace(recorded):
         ("square.py", "forward"),
         ("square.py", "backward"),
     }
-    assert found["train.py", "step"]["calls"] == 2
-    assert found["parts/net.py", "forward"]["backward_ns"] > 0
-    assert found["square.py", "backward"]["forward_ns"] == 0
+    assert rows["train.py", "step"]["calls"] == 2
+    assert rows["parts/net.py", "forward"]["backward_ns"] > 0
+    assert rows["square.py", "backward"]["forward_ns"] == 0
 
 
 def test_every_operator_of_a_recorded_trace_has_a_line(recorded):
@@ -268,10 +268,10 @@ def test_lines_and_their_operators(builder):
     builder.op("aten::a", 10, 30)
     builder.op("aten::b", 50, 10)
     builder.launch("kernel", at=52, start=200, dur=70)
-    found = user_lines(builder.read()).row(0, named=True)
-    assert (found["self_ns"], found["total_ns"], found["device_ns"]) == (100 * US, 100 * US, 70 * US)
-    assert (found["num_ops"], found["num_kernels"], found["calls"]) == (2, 1, 1)
-    assert found["top_ops"] == [
+    row = user_lines(builder.read()).row(0, named=True)
+    assert (row["self_ns"], row["total_ns"], row["device_ns"]) == (100 * US, 100 * US, 70 * US)
+    assert (row["num_ops"], row["num_kernels"], row["calls"]) == (2, 1, 1)
+    assert row["top_ops"] == [
         {"name": "aten::b", "host_ns": 10 * US, "device_ns": 70 * US},
         {"name": "aten::a", "host_ns": 30 * US, "device_ns": 0},
     ]
@@ -281,8 +281,8 @@ def test_a_function_that_calls_itself_counts_once_in_its_total(builder):
     builder.python("tree.py(1): walk", 0, 100)
     builder.python("tree.py(9): visit", 10, 80)
     builder.python("tree.py(1): walk", 20, 60)
-    found = user_lines(builder.read()).filter(pl.col("function") == "walk").row(0, named=True)
-    assert (found["calls"], found["self_ns"], found["total_ns"]) == (2, 80 * US, 100 * US)
+    row = user_lines(builder.read()).filter(pl.col("function") == "walk").row(0, named=True)
+    assert (row["calls"], row["self_ns"], row["total_ns"]) == (2, 80 * US, 100 * US)
 
 
 def test_real_traces_with_stacks_name_a_line_for_nearly_every_operator(real_traces):

@@ -153,10 +153,10 @@ def files(new_builder: Any, tmp_path: Path) -> list[Path]:
 
 
 def test_files_are_reported_in_order_of_rank(files: list[Path]) -> None:
-    found = report_files(files, executor=SerialExecutor())
-    assert [report.rank for report in found.ranks] == [0, 1]
-    assert found.job is not None
-    assert found.job.world_size == 2
+    job_report = report_files(files, executor=SerialExecutor())
+    assert [report.rank for report in job_report.ranks] == [0, 1]
+    assert job_report.job is not None
+    assert job_report.job.world_size == 2
 
 
 def test_an_open_trace_and_its_files_are_reported_alike(files: list[Path]) -> None:
@@ -167,16 +167,16 @@ def test_an_open_trace_and_its_files_are_reported_alike(files: list[Path]) -> No
 
 
 def test_one_file_is_no_job(files: list[Path]) -> None:
-    found = report_files(files[:1])
-    assert (len(found.ranks), found.job) == (1, None)
+    report = report_files(files[:1])
+    assert (len(report.ranks), report.job) == (1, None)
 
 
 def test_what_cannot_be_read_is_a_failure_of_the_job(files: list[Path], tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("[1, 2")
-    found = report_files([*files, tmp_path / "bad.json"], executor=SerialExecutor())
-    assert len(found.ranks) == 2
-    assert found.job is not None
-    (failure,) = found.job.failures
+    report = report_files([*files, tmp_path / "bad.json"], executor=SerialExecutor())
+    assert len(report.ranks) == 2
+    assert report.job is not None
+    (failure,) = report.job.failures
     assert "bad.json" in failure.message
     with pytest.raises(InputError, match=r"bad\.json"):
         report_files([*files, tmp_path / "bad.json"], executor=SerialExecutor(), strict=True)

@@ -26,16 +26,16 @@ def test_a_chain_is_found_whole(builder):
     at = 0.0
     for _ in range(5):
         at = write(builder, [ADD, MUL, RELU], start=at) + 1_000
-    (found,) = sequences(builder.read())
-    assert found.count == 5
-    assert len(found.parts) == 3
-    assert found.kind == "chain"
-    assert (found.total_ns, found.pause_ns) == (5 * 30_000, 5 * 2_000)
-    assert found.part_ns == [50_000] * 3
-    assert found.num_removed == 10
-    assert found.share == 1
-    assert found.gain_low_ns == 10_000  # the pauses, since no shapes are known
-    assert found.gain_high_ns == 10_000 + 5 * 20_000  # as long as the longest part
+    (sequence,) = sequences(builder.read())
+    assert sequence.count == 5
+    assert len(sequence.parts) == 3
+    assert sequence.kind == "chain"
+    assert (sequence.total_ns, sequence.pause_ns) == (5 * 30_000, 5 * 2_000)
+    assert sequence.part_ns == [50_000] * 3
+    assert sequence.num_removed == 10
+    assert sequence.share == 1
+    assert sequence.gain_low_ns == 10_000  # the pauses, since no shapes are known
+    assert sequence.gain_high_ns == 10_000 + 5 * 20_000  # as long as the longest part
 
 
 def test_known_shapes_bound_the_gain_by_traffic(builder):
@@ -47,20 +47,20 @@ def test_known_shapes_bound_the_gain_by_traffic(builder):
             builder.launch(kernel, at, at + 3, 10, call_us=1)
             at += 11
         at += 500
-    (found,) = sequences(builder.read())
-    assert found.intermediate_bytes == 4 * 4_000
+    (sequence,) = sequences(builder.read())
+    assert sequence.intermediate_bytes == 4 * 4_000
     # Of four passes over 4 kB the handed-on result takes one to read and one to write.
-    assert found.gain_low_ns == 4 * (1_000 + 5_000)
-    assert found.gain_high_ns == 4 * (1_000 + 10_000)
+    assert sequence.gain_low_ns == 4 * (1_000 + 5_000)
+    assert sequence.gain_high_ns == 4 * (1_000 + 10_000)
 
 
 def test_a_matrix_product_may_begin_a_sequence_and_stays(builder):
     at = 0.0
     for _ in range(3):
         at = write(builder, [GEMM, RELU], start=at, dur=20) + 500
-    (found,) = sequences(builder.read())
-    assert found.kind == "epilogue"
-    assert found.gain_high_ns == 3 * (1_000 + 20_000)
+    (sequence,) = sequences(builder.read())
+    assert sequence.kind == "epilogue"
+    assert sequence.gain_high_ns == 3 * (1_000 + 20_000)
 
 
 def test_matrix_products_are_not_fused_with_each_other(builder):
@@ -71,9 +71,9 @@ def test_matrix_products_are_not_fused_with_each_other(builder):
 def test_the_same_work_again_and_again_saves_only_pauses(builder):
     write(builder, [ADD] * 24)
     found = sequences(builder.read())
-    assert {one.kind for one in found} == {"repeated"}
-    assert all(one.gain_low_ns == one.gain_high_ns == one.pause_ns for one in found)
-    assert sum(one.count * len(one.parts) for one in found) <= 24
+    assert {sequence.kind for sequence in found} == {"repeated"}
+    assert all(sequence.gain_low_ns == sequence.gain_high_ns == sequence.pause_ns for sequence in found)
+    assert sum(sequence.count * len(sequence.parts) for sequence in found) <= 24
 
 
 def operators(builder, pause):
@@ -90,10 +90,10 @@ def operators(builder, pause):
 
 def test_what_an_operator_calls_itself_is_no_part_of_its_own(builder):
     operators(builder, pause=3)
-    (found,) = sequences(builder.read())
-    assert found.parts == ["aten::mul", "aten::add", "aten::exp"]
-    assert (found.count, found.num_removed) == (4, 8)
-    assert found.intermediate_bytes == 4 * 2 * 4 * 4096
+    (sequence,) = sequences(builder.read())
+    assert sequence.parts == ["aten::mul", "aten::add", "aten::exp"]
+    assert (sequence.count, sequence.num_removed) == (4, 8)
+    assert sequence.intermediate_bytes == 4 * 2 * 4 * 4096
 
 
 @pytest.mark.parametrize(("pause", "number"), [(200, 1), (400, 0)])
@@ -125,10 +125,10 @@ def test_without_a_device_operators_are_the_parts(builder):
         builder.op("aten::view", 1000 * i, 1)
         builder.op("aten::mul", 1000 * i + 2, 10, **shape)
         builder.op("aten::add", 1000 * i + 14, 10, **shape)
-    (found,) = sequences(builder.read())
-    assert found.parts == ["aten::mul", "aten::add"]
-    assert (found.count, found.where.file, found.where.line) == (4, "net.py", 5)
-    assert found.pause_ns == 4 * 2_000
+    (sequence,) = sequences(builder.read())
+    assert sequence.parts == ["aten::mul", "aten::add"]
+    assert (sequence.count, sequence.where.file, sequence.where.line) == (4, "net.py", 5)
+    assert sequence.pause_ns == 4 * 2_000
 
 
 @given(names=st.lists(st.sampled_from([ADD, MUL, RELU, GEMM]), max_size=60))
@@ -136,12 +136,12 @@ def test_no_piece_of_work_counts_twice(new_builder, tmp_path, names):
     builder = new_builder(tmp_path)
     write(builder, names)
     found = sequences(builder.read())
-    assert sum(one.total_ns for one in found) <= 10_000 * len(names)
-    for one in found:
-        assert one.count >= MIN_COUNT
-        assert 2 <= len(one.parts) <= MAX_LENGTH
-        assert 0 <= one.gain_low_ns <= one.gain_high_ns <= one.total_ns + one.pause_ns
-        window = [name.split("<")[0] for name in one.parts]
+    assert sum(sequence.total_ns for sequence in found) <= 10_000 * len(names)
+    for sequence in found:
+        assert sequence.count >= MIN_COUNT
+        assert 2 <= len(sequence.parts) <= MAX_LENGTH
+        assert 0 <= sequence.gain_low_ns <= sequence.gain_high_ns <= sequence.total_ns + sequence.pause_ns
+        window = [name.split("<")[0] for name in sequence.parts]
         text = [name.split("<")[0] for name in names]
         assert any(text[i : i + len(window)] == window for i in range(len(text)))
 
@@ -149,10 +149,10 @@ def test_no_piece_of_work_counts_twice(new_builder, tmp_path, names):
 def test_real_traces_give_sensible_candidates(real_trace):
     trace = read_trace(real_trace).ranks[0]
     found = sequences(trace)
-    assert sum(one.share for one in found) <= 1 + 1e-9
-    for one in found:
-        assert 0 <= one.gain_low_ns <= one.gain_high_ns
-        assert one.count >= MIN_COUNT
+    assert sum(sequence.share for sequence in found) <= 1 + 1e-9
+    for sequence in found:
+        assert 0 <= sequence.gain_low_ns <= sequence.gain_high_ns
+        assert sequence.count >= MIN_COUNT
 
 
 def test_nothing_gives_nothing(builder):

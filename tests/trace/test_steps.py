@@ -247,11 +247,11 @@ def test_an_empty_trace_has_no_steps(builder):
     after=st.lists(st.integers(201, 300), max_size=5, unique=True),
 )
 def test_the_period_of_any_sequence_is_found(pattern, repeats, before, after):
-    found = find_cycle(np.array([*before, *pattern * repeats, *after], np.int64))
-    assert found is not None
-    assert found.period == len(pattern)
-    assert found.starts.tolist() == [len(before) + i * len(pattern) for i in range(repeats)]
-    assert (found.before, found.rest) == (len(before), len(after))
+    cycle = find_cycle(np.array([*before, *pattern * repeats, *after], np.int64))
+    assert cycle is not None
+    assert cycle.period == len(pattern)
+    assert cycle.starts.tolist() == [len(before) + i * len(pattern) for i in range(repeats)]
+    assert (cycle.before, cycle.rest) == (len(before), len(after))
 
 
 @given(
@@ -260,9 +260,9 @@ def test_the_period_of_any_sequence_is_found(pattern, repeats, before, after):
 )
 def test_runs_of_any_length_are_one_element(pattern, counts):
     ids = [x for count in counts for x in (pattern[0],) * count + tuple(pattern[1:])]
-    found = find_cycle_of_runs(np.array(ids, np.int64))
-    assert found is not None
-    assert len(found.starts) == len(counts)
+    cycle = find_cycle_of_runs(np.array(ids, np.int64))
+    assert cycle is not None
+    assert len(cycle.starts) == len(counts)
 
 
 @given(st.permutations(range(60)))
@@ -297,10 +297,10 @@ def test_real_training_shows_the_same_steps_without_its_marks(real_traces, name,
     path = real_traces / f"{name}.json.gz"
     marked = read_trace(path).ranks[0].steps
     events = without_marks(path, rf"{STEP_MARK}|^Optimizer|__next__|^##|^Distributed")
-    found = find_steps(events, find_launches(events))
-    assert marked.height == found.height == num
+    rows = find_steps(events, find_launches(events))
+    assert marked.height == rows.height == num
     usual = (marked["end_ns"] - marked["start_ns"]).median()
-    assert (found["end_ns"] - found["start_ns"])[:-1].median() == pytest.approx(usual, rel=0.05)
+    assert (rows["end_ns"] - rows["start_ns"])[:-1].median() == pytest.approx(usual, rel=0.05)
 
 
 @pytest.mark.parametrize("name", SINGLE)

@@ -9,9 +9,9 @@ from pyrometer.trace.analysis.synchronisation import Synchronisation, sync_point
 
 
 def measured(builder: Any) -> Synchronisation:
-    found = sync_points(builder.read())
-    assert from_json(Synchronisation, to_json(found)) == found
-    return found
+    synchronisation = sync_points(builder.read())
+    assert from_json(Synchronisation, to_json(synchronisation)) == synchronisation
+    return synchronisation
 
 
 def reading_a_loss(builder: Any, at: float, *, line: int = 42) -> None:
@@ -40,8 +40,8 @@ def test_a_scalar_that_is_read_is_one_point_with_its_line(builder: Any) -> None:
 def test_the_idle_time_after_a_wait_is_its_price_on_the_device(builder: Any) -> None:
     reading_a_loss(builder, 0)  # the device drains at 113, within the copy
     reading_a_loss(builder, 200)  # and begins again at 210
-    found = measured(builder)
-    assert found.device_idle_after_ns == 97_000 + 2 * 1_000  # between kernel and copy as well
+    synchronisation = measured(builder)
+    assert synchronisation.device_idle_after_ns == 97_000 + 2 * 1_000  # between kernel and copy as well
 
 
 def test_places_are_kept_apart(builder: Any) -> None:
@@ -84,8 +84,8 @@ def test_the_profilers_own_wait_is_left_out_and_counted(builder: Any) -> None:
     builder.op("aten::mm", 0, 20)
     builder.launch("gemm", 5, 30, 100)
     builder.call("cudaDeviceSynchronize", 40, 100)
-    found = measured(builder)
-    assert (found.points, found.num_profiler_calls) == ([], 1)
+    synchronisation = measured(builder)
+    assert (synchronisation.points, synchronisation.num_profiler_calls) == ([], 1)
 
 
 def test_a_stream_that_waits_for_another_holds_up_no_host(builder: Any) -> None:
@@ -99,9 +99,9 @@ def test_a_stream_that_waits_for_another_holds_up_no_host(builder: Any) -> None:
         cuda_sync_kind="Stream Wait Event",
         wait_on_stream=7,
     )
-    found = measured(builder)
-    assert found.points == []
-    (wait,) = found.stream_waits
+    synchronisation = measured(builder)
+    assert synchronisation.points == []
+    (wait,) = synchronisation.stream_waits
     assert (wait.stream, wait.waits_for_stream, wait.num_waits) == (9, 7, 1)
 
 
@@ -110,9 +110,9 @@ def test_without_a_device_reads_of_scalars_are_counted_as_what_would_wait(builde
         builder.python("train.py(42): log", at, 30)
         builder.op("aten::item", at + 5, 10)
         builder.op("aten::_local_scalar_dense", at + 6, 8)
-    found = measured(builder)
-    assert found.would_stall
-    (point,) = found.points
+    synchronisation = measured(builder)
+    assert synchronisation.would_stall
+    (point,) = synchronisation.points
     assert (point.name, point.num_calls, point.where.line) == ("aten::item", 2, 42)
     assert (point.calls, point.scope, point.stalled_ns) == ([], "none", 0)
 

@@ -23,25 +23,25 @@ def trace(builder):
 
 
 def test_tables_hold_what_the_analyses_find(trace):
-    found = tables_of(trace)
+    tables = tables_of(trace)
     table = operators(trace)
-    assert found.operators.num_rows == found.operators.num_listed == table.height == 39
-    assert found.operators.name == table["name"].to_list()
-    assert found.operators.host_self_ns == table["host_self_ns"].to_list()
-    assert found.operators.device_self_ns[0] == 40_000
-    assert found.kernels.name == kernels(trace)["name"].to_list()
-    assert found.kernels.short_name[0] == "kernel40"
-    assert found.kernels.op[0] == "aten::op40"
-    assert found.shapes.shapes[0] == "[[40,2]]"
-    assert sum(found.shapes.time_ns) == sum(range(1, 41)) * 1000
-    assert found.gaps.num_rows == 39
-    assert found.gaps.dur_ns == sorted(found.gaps.dur_ns, reverse=True)
+    assert tables.operators.num_rows == tables.operators.num_listed == table.height == 39
+    assert tables.operators.name == table["name"].to_list()
+    assert tables.operators.host_self_ns == table["host_self_ns"].to_list()
+    assert tables.operators.device_self_ns[0] == 40_000
+    assert tables.kernels.name == kernels(trace)["name"].to_list()
+    assert tables.kernels.short_name[0] == "kernel40"
+    assert tables.kernels.op[0] == "aten::op40"
+    assert tables.shapes.shapes[0] == "[[40,2]]"
+    assert sum(tables.shapes.time_ns) == sum(range(1, 41)) * 1000
+    assert tables.gaps.num_rows == 39
+    assert tables.gaps.dur_ns == sorted(tables.gaps.dur_ns, reverse=True)
 
 
 def test_means_are_of_calls(trace):
-    found = tables_of(trace).operators
-    row = found.name.index("aten::op2")
-    assert (found.calls[row], found.mean_ns[row], found.max_ns[row]) == (2, 51_500, 52_000)
+    columns = tables_of(trace).operators
+    row = columns.name.index("aten::op2")
+    assert (columns.calls[row], columns.mean_ns[row], columns.max_ns[row]) == (2, 51_500, 52_000)
 
 
 @pytest.mark.parametrize("max_rows", [1, 10, 38])
@@ -67,14 +67,14 @@ def test_columns_are_equally_long_or_absent(trace):
     for table in (tables_of(trace), tables_of(trace, max_rows=3)):
         for name in ("operators", "shapes", "kernels", "lines", "modules", "copies", "gaps"):
             columns = getattr(table, name)
-            lists = [getattr(columns, one) for one in columns.__struct_fields__]
+            lists = [getattr(columns, field) for field in columns.__struct_fields__]
             lengths = {len(one) for one in lists if isinstance(one, list) and one}
             assert lengths <= {columns.num_listed}
 
 
 def test_a_record_survives_its_file(trace):
-    found = tables_of(trace)
-    assert from_json(TraceTables, to_json(found)) == found
+    tables = tables_of(trace)
+    assert from_json(TraceTables, to_json(tables)) == tables
 
 
 def test_places_and_modules(builder):
@@ -83,21 +83,21 @@ def test_places_and_modules(builder):
     builder.op("aten::mm", 10, 50)
     builder.launch("gemm", 20, 70, 10)
     builder.launch("Memcpy HtoD (Pinned -> Device)", 110, 120, 10, cat="gpu_memcpy", bytes=1000)
-    found = tables_of(builder.read())
-    assert found.lines.where == ["net.py:7 forward"]
-    assert found.lines.top_ops == ["aten::mm"]
-    assert found.modules.module == ["layers.0"]
-    assert found.modules.device_total_ns == [10_000]
-    assert found.kernels.where == ["net.py:7 forward"]
-    assert (found.copies.kind, found.copies.total_bytes) == (["H2D pinned"], [1000])
-    assert found.copies.bytes_per_s == [pytest.approx(1e8)]
+    tables = tables_of(builder.read())
+    assert tables.lines.where == ["net.py:7 forward"]
+    assert tables.lines.top_ops == ["aten::mm"]
+    assert tables.modules.module == ["layers.0"]
+    assert tables.modules.device_total_ns == [10_000]
+    assert tables.kernels.where == ["net.py:7 forward"]
+    assert (tables.copies.kind, tables.copies.total_bytes) == (["H2D pinned"], [1000])
+    assert tables.copies.bytes_per_s == [pytest.approx(1e8)]
 
 
 def test_names_of_any_length_fit(builder):
     builder.op("x" * 5000, 0, 10)
     builder.op("", 20, 10)
-    found = tables_of(builder.read()).operators
-    assert max(map(len, found.name)) <= 400
+    columns = tables_of(builder.read()).operators
+    assert max(map(len, columns.name)) <= 400
 
 
 def test_nothing_gives_nothing(builder):
@@ -112,6 +112,6 @@ def test_real_traces_are_small_tables(real_trace):
     from pyrometer.trace.reading.read import read_trace
 
     trace = read_trace(str(real_trace)).ranks[0]
-    found = tables_of(trace)
-    assert sum(found.operators.host_self_ns) == operators(trace)["host_self_ns"].sum()
-    assert len(to_json(found)) < 3_000_000
+    tables = tables_of(trace)
+    assert sum(tables.operators.host_self_ns) == operators(trace)["host_self_ns"].sum()
+    assert len(to_json(tables)) < 3_000_000

@@ -37,14 +37,14 @@ def most(values: pl.Series) -> int:
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_equal_slices_keep_their_timeline(builder: Any, threads: int, jitter: float) -> None:
     even(builder, 20_000, threads=threads, jitter=jitter)
-    found = timeline(builder.read(), limit=2000)
+    table = timeline(builder.read(), limit=2000)
 
-    assert 1800 <= found.height <= 2000
-    assert found["num_events"].sum() == 20_000
+    assert 1800 <= table.height <= 2000
+    assert table["num_events"].sum() == 20_000
     span_us = PERIOD_US * 20_000 / threads
-    merged = found.filter(pl.col("num_events") > 1)
+    merged = table.filter(pl.col("num_events") > 1)
     assert most(merged["dur_ns"]) <= 1000 * 2 * span_us * threads / 2000
-    rows = found.group_by("track").len()["len"]
+    rows = table.group_by("track").len()["len"]
     assert min(rows.to_list()) >= 0.8 * 2000 / threads
 
 
@@ -63,38 +63,38 @@ def test_a_merged_slice_tells_how_busy_it_is(builder: Any) -> None:
 @pytest.mark.parametrize("jitter", [0, 5.5])
 def test_little_is_lost_just_above_the_limit(builder: Any, more: int, jitter: float) -> None:
     even(builder, 2000 + more, jitter=jitter)
-    found = timeline(builder.read(), limit=2000)
+    rows = timeline(builder.read(), limit=2000)
 
-    assert 1800 <= found.height <= 2000
-    assert most(found["num_events"]) <= 3
+    assert 1800 <= rows.height <= 2000
+    assert most(rows["num_events"]) <= 3
 
 
 def test_a_burst_in_a_long_recording_keeps_its_rows(builder: Any) -> None:
     builder.op("first", 0, 50)
     even(builder, 5000, since=10_000_000)
     builder.op("last", 60_000_000, 50)
-    found = timeline(builder.read(), limit=1000)
+    rows = timeline(builder.read(), limit=1000)
 
-    assert 900 <= found.height <= 1000
-    assert most(found["num_events"]) <= 10
+    assert 900 <= rows.height <= 1000
+    assert most(rows["num_events"]) <= 10
 
 
 def test_long_slices_stay_single(builder: Any) -> None:
     even(builder, 4000)
     for i in range(10):
         builder.op("long", PERIOD_US * 4000 + 3000 * i, 2000)
-    found = timeline(builder.read(), limit=500)
+    rows = timeline(builder.read(), limit=500)
 
-    assert found.filter(name="long")["num_events"].to_list() == [1] * 10
-    assert 450 <= found.height <= 500
+    assert rows.filter(name="long")["num_events"].to_list() == [1] * 10
+    assert 450 <= rows.height <= 500
 
 
 def test_a_row_per_lane_remains(builder: Any) -> None:
     even(builder, 300, threads=30)
-    found = timeline(builder.read(), limit=5)
+    rows = timeline(builder.read(), limit=5)
 
-    assert found["num_events"].to_list() == [10] * 30
-    assert set(found["name"]) == {SMALL}
+    assert rows["num_events"].to_list() == [10] * 30
+    assert set(rows["name"]) == {SMALL}
 
 
 def test_it_is_the_same_each_time(builder: Any) -> None:
@@ -110,8 +110,8 @@ def recorded(builder: Any, slices: list[tuple[int, int, int]]) -> RankTrace:
         start = ends.get(thread, 0) + gap
         ends[thread] = start + dur
         builder.op("op", start, dur, tid=thread)
-    found: RankTrace = builder.read()
-    return found
+    trace: RankTrace = builder.read()
+    return trace
 
 
 @given(
@@ -125,10 +125,10 @@ def recorded(builder: Any, slices: list[tuple[int, int, int]]) -> RankTrace:
 def test_any_slices(slices: list[tuple[int, int, int]], limit: int, builder: Any) -> None:
     builder.events.clear()
     trace = recorded(builder, slices)
-    whole, found = timeline(trace), timeline(trace, limit=limit)
+    whole, rows = timeline(trace), timeline(trace, limit=limit)
     lanes = whole.select("track", "lane").unique().height
 
-    assert found["num_events"].sum() == whole.height
-    assert min(limit, whole.height) - max(10, limit // 10) <= found.height <= max(limit, lanes)
-    single = found.filter(pl.col("num_events") == 1)
+    assert rows["num_events"].sum() == whole.height
+    assert min(limit, whole.height) - max(10, limit // 10) <= rows.height <= max(limit, lanes)
+    single = rows.filter(pl.col("num_events") == 1)
     assert single.join(whole, on=whole.columns, nulls_equal=True).height == single.height

@@ -36,8 +36,8 @@ def test_rates_and_share_of_the_roof(builder):
     builder.launch("volta_sgemm", 1, 20, 4000)
     builder.op("aten::add", 30, 10, **shapes([n, n], [n, n], []))
     builder.launch("add_kernel", 31, 4100, 200)
-    found = roofline(builder.read(), peaks=SHEET)
-    mm, add = row(found, "aten::mm"), row(found, "aten::add")
+    rows = roofline(builder.read(), peaks=SHEET)
+    mm, add = row(rows, "aten::mm"), row(rows, "aten::add")
     assert mm["flop"] == 2 * n**3
     assert mm["flop_per_s"] == pytest.approx(2 * n**3 / 4e-3)
     assert mm["share_of_roof"] == pytest.approx(2 * n**3 / 1e12 / 4e-3)
@@ -46,7 +46,7 @@ def test_rates_and_share_of_the_roof(builder):
     assert add["bytes_per_s"] == pytest.approx(12 * n**2 / 200e-6)
     assert add["share_of_roof"] == pytest.approx(12 * n**2 / 1e11 / 200e-6)
     assert (add["bound"], add["unit"]) == ("memory", "vector")
-    assert found["time_ns"].sum() == 4_200_000
+    assert rows["time_ns"].sum() == 4_200_000
 
 
 def test_a_wrapper_does_not_count_beside_what_it_calls(builder):
@@ -65,8 +65,8 @@ def test_without_a_device_time_is_the_operators_own(builder):
     builder.op("aten::addmm", 5, 20, **shapes([32], [8, 16], [16, 32], [], []))
     builder.op("my::op", 40, 10)
     trace = builder.read()
-    found = roofline(trace)
-    assert {r["op"]: (r["time_ns"], r["bound"]) for r in found.iter_rows(named=True)} == {
+    rows = roofline(trace)
+    assert {r["op"]: (r["time_ns"], r["bound"]) for r in rows.iter_rows(named=True)} == {
         "aten::linear": (8_000, "overhead"),
         "aten::t": (2_000, "overhead"),
         "aten::addmm": (20_000, "unknown"),
@@ -110,9 +110,9 @@ def test_what_is_tiny_is_overhead_and_what_is_slow_is_not(builder):
     builder.launch("quick", 1, 10, 3)
     builder.op("aten::mul", 20, 5, **shapes([16], [16]))
     builder.launch("slow", 21, 30, 300)
-    found = roofline(builder.read(), peaks=SHEET)
-    assert row(found, "aten::add")["bound"] == "overhead"
-    assert row(found, "aten::mul")["bound"] == "memory"
+    rows = roofline(builder.read(), peaks=SHEET)
+    assert row(rows, "aten::add")["bound"] == "overhead"
+    assert row(rows, "aten::mul")["bound"] == "memory"
 
 
 def test_tf32_is_judged_by_its_own_peak(builder):
@@ -174,9 +174,9 @@ def test_calls_with_one_shape_are_one_row_and_place_the_longest(builder):
         builder.python(f"net.py({line}): forward", 100 * i, 90)
         builder.op("aten::mm", 100 * i + 1, 10, **shapes([16, 16], [16, 16]))
         builder.launch("gemm", 100 * i + 2, 100 * i + 30, 10 + i)
-    found = roofline(builder.read())
-    assert found.height == 1
-    assert (found["calls"][0], found["line"][0]) == (2, 9)
+    rows = roofline(builder.read())
+    assert rows.height == 1
+    assert (rows["calls"][0], rows["line"][0]) == (2, 9)
 
 
 def test_unrecorded_shapes_are_a_reason_not_a_zero(builder):
@@ -241,12 +241,12 @@ def test_a_real_training_step_has_the_flop_that_torch_counts(tmp_path):
 
 def test_real_traces_add_up(real_trace):
     trace = read_trace(real_trace).ranks[0]
-    found, costs = roofline(trace), op_costs(trace)
-    assert found["time_ns"].sum() == costs.time.sum()
+    rows, costs = roofline(trace), op_costs(trace)
+    assert rows["time_ns"].sum() == costs.time.sum()
     record = utilisation(trace)
     parts = record.covered_ns + record.communication_ns + record.transfer_ns + record.overhead_ns
     assert (
-        parts + found.filter((pl.col("bound") == "unknown") & pl.col("num_bytes").is_null())["time_ns"].sum()
+        parts + rows.filter((pl.col("bound") == "unknown") & pl.col("num_bytes").is_null())["time_ns"].sum()
         == record.time_ns
     )
     assert from_json(Utilisation, to_json(record)) == record

@@ -147,8 +147,8 @@ def test_an_empty_trace_has_a_verdict(builder: Any) -> None:
 def reports(builder: Any) -> list[RankReport]:
     builder.op("aten::mm", 0, 20)
     builder.launch("gemm", 5, 20, 980)
-    one = report_rank(builder.read())
-    return [msgspec.structs.replace(one, rank=rank) for rank in range(3)]
+    report = report_rank(builder.read())
+    return [msgspec.structs.replace(report, rank=rank) for rank in range(3)]
 
 
 def job(*late: int) -> Job:
@@ -179,9 +179,9 @@ def test_the_measured_share_of_data_stands_for_the_one_that_the_profiler_distort
     builder.op("aten::mm", 800, 200)
     report = report_rank(builder.read())
     assert judge(report).sentence.startswith("data-bound: 80.0 % of the time")
-    said = judge(report, data_share=0.3)
-    assert said.sentence.startswith("operators take 70.0 % of the time")
-    assert (said.bound, said.share) == ("operators", pytest.approx(0.7))
+    verdict = judge(report, data_share=0.3)
+    assert verdict.sentence.startswith("operators take 70.0 % of the time")
+    assert (verdict.bound, verdict.share) == ("operators", pytest.approx(0.7))
 
 
 def test_of_a_job_the_rank_that_others_wait_for_is_judged(reports: list[RankReport]) -> None:

@@ -94,7 +94,7 @@ def test_reading_a_result_in_every_step_stalls_the_run(builder: Any) -> None:
     assert 0.55 < found.ratio < 0.65
     first = largest_gains(trace)[0]
     assert first.kind in ("sync", "kernel", "op")
-    sync = next(one for one in largest_gains(trace) if one.kind == "sync")
+    sync = next(gain for gain in largest_gains(trace) if gain.kind == "sync")
     assert sync.name == "cudaStreamSynchronize in aten::item"
     assert sync.gain_ns == found.gain_ns
     assert sync.where.op == "aten::item"
@@ -185,11 +185,13 @@ def test_gains_are_not_counted_twice(builder: Any) -> None:
         builder.call("cudaMalloc", i * 100 + 10, 20)
         builder.op("aten::relu", i * 100 + 50, 50)
     trace = builder.read()
-    found = largest_gains(trace)
-    assert [one.gain_ns for one in found] == sorted((one.gain_ns for one in found), reverse=True)
-    assert sum(one.added_ns for one in found) <= trace.activity.span_ns
-    assert {one.name for one in found} >= {"aten::relu", "cudaMalloc"}
-    assert all(one.gain_ns <= one.critical_ns for one in found)
+    recoverables = largest_gains(trace)
+    assert [recoverable.gain_ns for recoverable in recoverables] == sorted(
+        (recoverable.gain_ns for recoverable in recoverables), reverse=True
+    )
+    assert sum(recoverable.added_ns for recoverable in recoverables) <= trace.activity.span_ns
+    assert {recoverable.name for recoverable in recoverables} >= {"aten::relu", "cudaMalloc"}
+    assert all(recoverable.gain_ns <= recoverable.critical_ns for recoverable in recoverables)
     assert len(largest_gains(trace, top=1)) == 1
 
 
@@ -223,11 +225,11 @@ def test_a_compute_bound_run_gains_from_its_kernels(real_traces: Path) -> None:
 def test_gains_of_real_traces_are_within_their_bounds(real_trace: Path) -> None:
     trace = read_trace(real_trace).ranks[0]
     span = trace.activity.span_ns
-    for one in largest_gains(trace):
-        assert 0 < one.gain_ns <= span
-        assert one.ratio_low <= one.ratio <= one.ratio_high <= 1
-        if one.kind != "sync":
-            assert one.gain_ns <= one.critical_ns + 0.001 * span
+    for gain in largest_gains(trace):
+        assert 0 < gain.gain_ns <= span
+        assert gain.ratio_low <= gain.ratio <= gain.ratio_high <= 1
+        if gain.kind != "sync":
+            assert gain.gain_ns <= gain.critical_ns + 0.001 * span
 
 
 @pytest.mark.slow

@@ -114,7 +114,7 @@ def test_a_batch_of_prepared_steps_may_be_run_afterwards():
     sizes = iter(range(1, 9))
     with Inference(nn.Identity(), lambda: torch.ones(next(sizes), 3)).open() as session:
         prepared = [session.prepare() for _ in range(4)]
-        assert [session.step(one).shape[0] for one in prepared] == [1, 2, 3, 4]
+        assert [session.step(arguments).shape[0] for arguments in prepared] == [1, 2, 3, 4]
 
 
 def test_effective_units_from_a_mask_in_the_inputs():
@@ -284,8 +284,8 @@ def test_a_model_that_cannot_be_copied_runs_as_it_is_but_not_in_another_dtype():
     model = nn.Linear(4, 2)
     model.lock = threading.Lock()
     work = Inference(model, torch.ones(3, 4))
-    with work.open() as one, work.variant(threads=1).open() as two:
-        assert torch.equal(one.step(one.prepare()), two.step(two.prepare()))
+    with work.open() as session, work.variant(threads=1).open() as two:
+        assert torch.equal(session.step(session.prepare()), two.step(two.prepare()))
     with pytest.raises(InputError, match="model: cannot be copied"), work.variant(dtype="bfloat16").open():
         pass
 

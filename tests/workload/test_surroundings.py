@@ -41,7 +41,7 @@ def test_settings_that_the_user_changes_between_two_sessions_are_kept():
             1 / 0  # noqa: B018
     for threads in (2, 3, 1):
         torch.set_num_threads(threads)
-        with preserved_surroundings() as found:
-            assert found.settings.threads == threads
+        with preserved_surroundings() as surroundings:
+            assert surroundings.settings.threads == threads
             torch.set_num_threads(threads + 1)
         assert torch.get_num_threads() == threads

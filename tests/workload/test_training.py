@@ -171,8 +171,8 @@ def test_float32_state_of_bfloat16_parameters_survives(wide, picture, alike):
     batches = [(torch.randn(4, 6, dtype=torch.bfloat16), torch.randn(4, 6, dtype=torch.bfloat16))]
     work = Training(wide, nn.functional.mse_loss, optimizer, batches)
     before = picture(work)
-    with work.open() as one, work.open() as two:
-        one.step(one.prepare())
+    with work.open() as session, work.open() as two:
+        session.step(session.prepare())
         two.step(two.prepare())
         assert {s["master"].dtype for s in two.parts.optimizer.state.values()} == {torch.float32}
     assert alike(picture(work), before)
@@ -307,9 +307,9 @@ def test_two_sessions_over_one_loader_with_persistent_workers_do_not_reset_each_
         loader,
     )
     seen: list[float] = []
-    with work.open() as one, work.open() as two:
+    with work.open() as session, work.open() as two:
         for _ in range(4):
-            one.step(one.prepare())
+            session.step(session.prepare())
             two.step(two.prepare())
     assert seen == [0, 0, 2, 2, 4, 4, 6, 6]
     assert next(users)[0].flatten().tolist() == [2, 3]

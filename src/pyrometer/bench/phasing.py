@@ -58,12 +58,12 @@ def split(rows: list[dict[str, Seconds]], totals: list[Seconds], order: tuple[st
     [('forward', 0.75), ('rest', 0.25)]
     """
     whole = float(np.mean(totals))
-    found: list[PhaseTime] = []
+    phase_times: list[PhaseTime] = []
     for name in order:
         times = np.array([row.get(name, 0.0) for row in rows])
         if times.any() or name == REST:
             mean = float(times.mean())
-            found.append(
+            phase_times.append(
                 PhaseTime(name=name, median_s=float(np.median(times)), mean_s=mean, share=mean / whole)
             )
-    return found
+    return phase_times

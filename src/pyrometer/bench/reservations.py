@@ -35,8 +35,8 @@ Check = Callable[[Measurement, CaveatFacts], "Caveat | None"]
 
 def caveats_of(measurement: Measurement, facts: CaveatFacts) -> list[Caveat]:
     """Every caveat that applies: the program's own first, then the machine's."""
-    found = [one for check in CHECKS if (one := check(measurement, facts)) is not None]
-    return [*found, *machine_caveats(measurement.conditions)]
+    caveats = [one for check in CHECKS if (one := check(measurement, facts)) is not None]
+    return [*caveats, *machine_caveats(measurement.conditions)]
 
 
 def _more_time(code: CaveatCode, message: str, m: Measurement, facts: CaveatFacts, factor: float) -> Caveat:

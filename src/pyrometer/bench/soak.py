@@ -181,14 +181,14 @@ class _Run:
 
 
 def _caveats(run: Soak) -> list[Caveat]:
-    found: list[Caveat] = []
+    caveats: list[Caveat] = []
     ran, asked = format_seconds(run.elapsed_s), format_seconds(run.asked_s)
     if run.failure is not None:
-        found.append(
+        caveats.append(
             caveat(CaveatCode.FAILED, f"after {ran}: {run.failure}", "mend the program, then run it again")
         )
     if run.interrupted:
-        found.append(
+        caveats.append(
             caveat(
                 CaveatCode.INTERRUPTED,
                 f"interrupted after {ran} of {asked}",
@@ -197,14 +197,14 @@ def _caveats(run: Soak) -> list[Caveat]:
         )
     if len(run.windows) < FEWEST_WINDOWS:
         message = f"{len(run.windows)} windows are too few for a slope; {FEWEST_WINDOWS} are needed"
-        found.append(caveat(CaveatCode.FEW_SAMPLES, message, "run longer"))
+        caveats.append(caveat(CaveatCode.FEW_SAMPLES, message, "run longer"))
     if run.latency is not None and run.latency.trend in {"rising", "falling"}:
         word = "slower" if run.latency.trend == "rising" else "faster"
         message = f"the steps grew {format_percent(abs(run.latency.change))} {word} in {ran}"
         hint = "the machine may have changed instead: look at its temperature and load, and run once more"
-        found.append(caveat(CaveatCode.DRIFTING, message, hint))
+        caveats.append(caveat(CaveatCode.DRIFTING, message, hint))
     if run.memory is not None and run.memory.trend == "rising":
         message = f"memory grew by {format_bytes(run.memory.change)} in {ran}"
         hint = "look for outputs, losses or tensors that are kept in a list"
-        found.append(caveat(CaveatCode.MEMORY_GROWS, message, hint))
-    return found
+        caveats.append(caveat(CaveatCode.MEMORY_GROWS, message, hint))
+    return caveats

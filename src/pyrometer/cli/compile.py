@@ -91,24 +91,24 @@ def command(
     baseline = _baseline(flags["diff"], store_location)
     parsed = None if is_log(target) else parse_target(target, arguments)
     explained = explainer("compile", None if flags["no_source"] else parsed)
-    found = inspect_target(target, parsed, flags, quiet=as_json)
-    evidence = _evidence(found, no_source=flags["no_source"])
+    report = inspect_target(target, parsed, flags, quiet=as_json)
+    evidence = _evidence(report, no_source=flags["no_source"])
     document = CompileDocument(
         evidence=evidence,
         diagnosis=explained(evidence),
-        over_budget=[] if budget is None else check_budget(found.report, budget),
-        divergence=list(found.divergence),
-        shapes=found.shapes,
-        diff=None if baseline is None else diff_compile(baseline, evidence.compiled or found.report),
+        over_budget=[] if budget is None else check_budget(report.report, budget),
+        divergence=list(report.divergence),
+        shapes=report.shapes,
+        diff=None if baseline is None else diff_compile(baseline, evidence.compiled or report.report),
     )
     attachments = _attachments(document, baseline, no_source=flags["no_source"])
     document = stored(document, store_location, kind="compile", attachments=attachments)
     write_page(document, page, attachments, store_location=store_location)
-    print_result(document, as_json=as_json, stderr=found.is_script)
+    print_result(document, as_json=as_json, stderr=report.is_script)
     if flags["export"] is not None:  # last: a folder that cannot be written costs no result
-        _export(found, flags["export"])
-    if found.exit_code:
-        return found.exit_code
+        _export(report, flags["export"])
+    if report.exit_code:
+        return report.exit_code
     return ExitCode.FOUND if document.over_budget else ExitCode.OK
 
 

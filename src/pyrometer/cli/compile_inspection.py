@@ -104,13 +104,13 @@ def _of_script(argv: list[str], *, quiet: bool) -> Inspected:
     from pyrometer.workload.output import stdout_to_stderr
 
     with stdout_to_stderr() if quiet else contextlib.nullcontext():
-        found = inspect_script(argv)
-    code = 130 if found.observed.interrupted else found.observed.exit_code
+        script = inspect_script(argv)
+    code = 130 if script.observed.interrupted else script.observed.exit_code
     return Inspected(
         shlex.join(argv),
-        found.report,
-        found.log,
-        divergence=found.divergence,
+        script.report,
+        script.log,
+        divergence=script.divergence,
         exit_code=code if code >= 0 else 128 - code,
         is_script=True,
     )

@@ -104,4 +104,4 @@ def _refuse_conflicts(paths: tuple[str, ...], changes: Changes, shape: Shape, kn
 
 
 def _split(texts: tuple[str, ...]) -> list[str]:
-    return [one.strip() for text in texts for one in text.split(",") if one.strip()]
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]

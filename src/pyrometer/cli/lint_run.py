@@ -76,19 +76,21 @@ def lint_named(
     result = lint_files(files, settings, _num_cores(), cache=True)
     if not changes.any:
         return _tell(_less_known(result, files, known), shape)
-    named = {one.file for one in result.findings if one.fix is not None or changes.reason is not None}
+    named = {
+        finding.file for finding in result.findings if finding.fix is not None or changes.reason is not None
+    }
     changed = change_files(
-        [one for one in files if one.shown in named], settings, changes.change(), write=not changes.diff
+        [file for file in files if file.shown in named], settings, changes.change(), write=not changes.diff
     )
-    for said in changed.notes:
-        click.echo(f"note: {said}", err=True)
-    for said in changed.failures:
-        click.echo(f"error: {said}", err=True)
+    for note in changed.notes:
+        click.echo(f"note: {note}", err=True)
+    for failure in changed.failures:
+        click.echo(f"error: {failure}", err=True)
     if changes.diff:
         code = _show_diff(changed.files)
     else:
         what = "comments" if changes.reason is not None else "fixes"
-        num_files = sum(one.content is not None for one in changed.files)
+        num_files = sum(file.content is not None for file in changed.files)
         click.echo(f"{what}: {changed.num_applied}; files changed: {num_files}", err=True)
         result = lint_files(files, settings, _num_cores(), cache=True)
         code = _tell(_less_known(result, files, known), shape)
@@ -105,7 +107,7 @@ def lint_stdin(settings: RuleSettings, changes: Changes, shape: Shape) -> int:
     data = sys.stdin.buffer.read()
     file, rules = SourceFile(Path("stdin.py"), "<stdin>"), settings.chosen()
     result = combine([lint_bytes(file.shown, data, rules, settings.limits)])
-    if changes.any and not any(one.code == UNREADABLE.code for one in result.findings):
+    if changes.any and not any(finding.code == UNREADABLE.code for finding in result.findings):
         fixed = changes.change()(file, data, rules, settings.limits)
         for said in fixed.fixed.dropped:
             click.echo(f"note: {file.shown}: {said}", err=True)
@@ -132,13 +134,13 @@ def _less_known(result: LintResult, files: Sequence[SourceFile], known: Known) -
     if known.update:
         path = known.path or Path(DEFAULT_NAME)
         before = read_baseline(path) if path.exists() else Baseline()
-        count = write_baseline(path, result, [one.shown for one in files], before)
+        count = write_baseline(path, result, [file.shown for file in files], before)
         click.echo(f"wrote {path}; findings: {count}", err=True)
         return without_known(result, read_baseline(path), path)
     if known.path is None:
         return result
     baseline = read_baseline(known.path)
-    gone = num_gone(result, baseline, known.path, [one.shown for one in files])
+    gone = num_gone(result, baseline, known.path, [file.shown for file in files])
     if gone:
         click.echo(
             f"note: gone since {known.path} was written: {gone}; --update-baseline takes them out", err=True
@@ -147,7 +149,7 @@ def _less_known(result: LintResult, files: Sequence[SourceFile], known: Known) -
 
 
 def _show_diff(files: Iterable[FixedFile]) -> int:
-    text = "".join(one.diff() for one in files)
+    text = "".join(file.diff() for file in files)
     click.echo(text, nl=False)
     return ExitCode.FOUND if text else ExitCode.OK
 
@@ -164,8 +166,8 @@ def _tell(result: LintResult, shape: Shape, *, stderr: bool = False) -> int:
         print_view(full_view(result), stderr=stderr)
     else:
         click.echo(_rendered(result, shape), nl=False, err=stderr)
-    for said in result.failures:
-        click.echo(f"error: {said}", err=True)
+    for failure in result.failures:
+        click.echo(f"error: {failure}", err=True)
     click.echo(summary_of(result), err=True)
     if result.failures:
         return ExitCode.FAILURE

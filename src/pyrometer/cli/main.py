@@ -59,8 +59,8 @@ class Verbs(click.Group):
         """The verb that the first word names; a misspelt one is told with the nearest."""
         if args[0] not in VERBS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], VERBS, n=1)
-            said = f"did you mean {near[0]!r}?" if near else f"legal are {', '.join(VERBS)}"
-            ctx.fail(f"No such verb {args[0]!r}; {said}")
+            text = f"did you mean {near[0]!r}?" if near else f"legal are {', '.join(VERBS)}"
+            ctx.fail(f"No such verb {args[0]!r}; {text}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -105,10 +105,10 @@ def main(argv: list[str] | None = None) -> int:
 def _unexpected(error: Exception) -> PyrometerError:
     """What nothing below has put in words of its own: a disk without room, or a fault of ours."""
     if isinstance(error, OSError) and error.errno in _FULL:
-        told = f"{error.filename or 'stdout'}: cannot be written: {error.strerror}; free some space"
+        text = f"{error.filename or 'stdout'}: cannot be written: {error.strerror}; free some space"
     else:
-        told = f"internal fault, {type(error).__name__}: {error}; `pyrometer --debug …` shows where, please report it"
-    unexpected = PyrometerError(told)
+        text = f"internal fault, {type(error).__name__}: {error}; `pyrometer --debug …` shows where, please report it"
+    unexpected = PyrometerError(text)
     unexpected.__cause__ = error
     return unexpected
 

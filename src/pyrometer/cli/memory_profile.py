@@ -120,15 +120,15 @@ def of_script(question: MemoryQuestion, parsed: Target, *, quiet: bool) -> tuple
     explained = explainer("memory", parsed)
     argv = [question.target, *question.arguments]
     with stdout_to_stderr() if quiet else contextlib.nullcontext():
-        found = profile_script(argv, leak_steps=question.leak_steps)
-    evidence = Evidence(target=shlex.join(argv), environment=read_environment(), memory=found.profile)
+        memory = profile_script(argv, leak_steps=question.leak_steps)
+    evidence = Evidence(target=shlex.join(argv), environment=read_environment(), memory=memory.profile)
     document = MemoryDocument(
         evidence=evidence,
         diagnosis=explained(evidence),
-        over_limit=_over_limits(question, found.profile),
-        diff=None if earlier is None else diff_memory(earlier, found.profile),
+        over_limit=_over_limits(question, memory.profile),
+        diff=None if earlier is None else diff_memory(earlier, memory.profile),
     )
-    return document, found.exit_code
+    return document, memory.exit_code
 
 
 def of_snapshot(question: MemoryQuestion) -> SnapshotDocument:

@@ -146,7 +146,7 @@ def require_folder(folder: Path) -> None:
 
 def _obstacle(folder: Path) -> int | None:
     """What keeps us from making a file in a folder, or from making the folder."""
-    there = next(one for one in (folder, *folder.parents) if one.exists())
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not there.is_dir():
         return errno.ENOTDIR
     if os.access(there, os.W_OK | os.X_OK):

@@ -35,14 +35,17 @@ def print_document(document: Record) -> None:
     click.echo(document_json(document))
 
 
-def print_result(document: Document, *, as_json: bool, stderr: bool = False) -> None:
-    """Print the result of a verb: as one JSON document, or as people look at it, which a script keeps off its stdout."""
+def print_result(document: Document, *, as_json: bool, stderr: bool = False, full: bool = False) -> None:
+    """Print the result of a verb: as one JSON document, or as people look at it, which a script keeps off its stdout.
+
+    The short answer, unless every chapter is asked for.
+    """
     if as_json:
         print_document(document)
         return
     from pyrometer.report.terminal import view
 
-    print_view(view(document), stderr=stderr)
+    print_view(view(document, brief=not full), stderr=stderr)
 
 
 def print_view(*views: RenderableType, stderr: bool = False) -> None:

@@ -47,6 +47,6 @@ def _target(flags: Mapping[str, Any]) -> str:
     """As it will be stored."""
     named = [flags["target"]] if flags.get("target") else []
     words = [*named, *flags.get("arguments", ()), *flags.get("inputs", ())]
-    said = words[0] if len(words) == 1 else shlex.join(words)
+    word = words[0] if len(words) == 1 else shlex.join(words)
     versus = f" vs {flags['vs']}" if flags.get("vs") else ""
-    return f"{said}{versus}"[:_LONGEST]
+    return f"{word}{versus}"[:_LONGEST]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,6 +17,7 @@ from pyrometer.cli.printing import print_document, print_result, print_view
 from pyrometer.cli.saving import provenance, store_options, stored
 from pyrometer.cli.trace_capture import Captured, capture_process, capture_target, parse_extras
 from pyrometer.errors import ExitCode, InputError, UsageError
+from pyrometer.settings import load_settings
 
 if TYPE_CHECKING:
     from pyrometer.report.attachments import Attachments
@@ -49,14 +51,7 @@ PROGRAM_SUFFIXES = (".py", ".pt2")
 @click.option("--strict", is_flag=True, help="Refuse a damaged file instead of repairing it.")
 @click.option("--attach", type=int, metavar="PID", help="Capture from a running process that listens.")
 @click.option("--steps", type=click.IntRange(1), default=5, show_default=True, help="Steps to capture.")
-@click.option(
-    "--with",
-    "extras",
-    metavar="LIST",
-    default="stack,shapes,memory,modules",
-    show_default=True,
-    help="What to capture beside times; also flops, or none.",
-)
+@click.option("--full", is_flag=True, help="Print every chapter, not only the answer and a summary.")
 @store_options
 def command(
     store_location: str | None,
@@ -71,7 +66,7 @@ def command(
     strict: bool,
     attach: int | None,
     steps: int,
-    extras: str,
+    full: bool,
 ) -> int:
     """Say where the time goes: in trace files of one or many ranks, or in TARGET, captured now.
 
@@ -84,13 +79,14 @@ def command(
         raise UsageError(f"--attach captures from process {attach}; leave out {inputs[0]}, or --attach")
     _refuse_conflicts(diff=diff, asked=(sql, change), page=page, export=export)
     explained = explainer("trace", _program(inputs))
+    extras = parse_extras(load_settings(os.environ, Path.cwd()).capture)
     if attach is not None:
-        captured = capture_process(attach, steps=steps, options=parse_extras(extras), path=export)
+        captured = capture_process(attach, steps=steps, options=extras, path=export)
     elif not inputs:
         raise UsageError("no trace and no program was named; pass trace files, a TARGET, or --attach PID")
     elif _is_program(inputs[0]):
         captured = capture_target(
-            inputs[0], inputs[1:], steps=steps, options=parse_extras(extras), path=export, as_json=as_json
+            inputs[0], inputs[1:], steps=steps, options=extras, path=export, as_json=as_json
         )
     else:
         return _of_files(
@@ -102,8 +98,11 @@ def command(
             asked=(sql, change),
             export=export,
             strict=strict,
+            full=full,
         )
-    return _of_capture(captured, explained, store_location, as_json=as_json, page=page, asked=(sql, change))
+    return _of_capture(
+        captured, explained, store_location, as_json=as_json, page=page, asked=(sql, change), full=full
+    )
 
 
 def _refuse_conflicts(*, diff: bool, asked: Asked, page: Path | None, export: Path | None) -> None:
@@ -147,6 +146,7 @@ def _of_files(
     asked: Asked,
     export: Path | None,
     strict: bool,
+    full: bool,
 ) -> int:
     from pyrometer.trace.reading.paths import find_files
     from pyrometer.trace.reading.read import read_trace
@@ -155,7 +155,7 @@ def _of_files(
         if len(inputs) != 2:
             raise UsageError(f"--diff: got {len(inputs)} files; it compares two: pyrometer trace --diff A B")
         document, attachments = _compared(inputs, explained, strict=strict)
-        return _show(document, attachments, as_json=as_json, page=page)
+        return _show(document, attachments, as_json=as_json, page=page, full=full)
     if _is_asked(asked) or export is not None:
         trace = read_trace(list(inputs), strict=strict)
         if export is not None:
@@ -175,6 +175,7 @@ def _of_files(
         Attachments() if page is None else _drawn(files, strict=strict),
         as_json=as_json,
         page=page,
+        full=full,
     )
 
 
@@ -195,6 +196,7 @@ def _of_capture(
     as_json: bool,
     page: Path | None,
     asked: Asked,
+    full: bool,
 ) -> int:
     """Report on a capture; a script's own exit status is ours."""
     if captured.trace is None and captured.exit_code:
@@ -225,6 +227,7 @@ def _of_capture(
         attachments,
         as_json=as_json,
         page=page,
+        full=full,
         store_location=store_location,
         stderr=captured.is_script,
     )
@@ -257,11 +260,12 @@ def _show(
     *,
     as_json: bool,
     page: Path | None,
+    full: bool,
     store_location: str | None = None,
     stderr: bool = False,
 ) -> int:
     write_page(document, page, attachments, store_location=store_location)
-    print_result(document, as_json=as_json, stderr=stderr)
+    print_result(document, as_json=as_json, stderr=stderr, full=full)
     return ExitCode.OK
 
 

@@ -24,7 +24,7 @@ EXTRAS = {
     "modules": "with_modules",
     "flops": "with_flops",
 }
-"""What `--with` names, and the option of a capture behind it."""
+"""What the setting `capture` names, and the option of a capture behind it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Captured:
 
 
 def parse_extras(text: str) -> CaptureOptions:
-    """Read `--with stack,shapes`.
+    """Read the setting `capture`, such as `stack,shapes`.
 
     Raises:
         UsageError: something else is named.
@@ -51,7 +51,7 @@ def parse_extras(text: str) -> CaptureOptions:
     unknown = [name for name in named if name not in EXTRAS]
     if unknown:
         raise UsageError(
-            f"--with: got {unknown[0]!r}; legal are {', '.join(EXTRAS)}, separated by commas, or none"
+            f"capture: got {unknown[0]!r}; legal are {', '.join(EXTRAS)}, separated by commas, or none"
         )
     return CaptureOptions(**{option: name in named for name, option in EXTRAS.items()})
 

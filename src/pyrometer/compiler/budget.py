@@ -57,7 +57,7 @@ def check_budget(report: CompileReport, budget: CompileBudget) -> list[str]:
     Returns:
         Sentences such as `2 graph breaks, 0 allowed: model.py:41 (gb0170 Data-dependent branching), …`.
     """
-    roots = [one for one in report.breaks if not one.chained]
+    roots = [graph_break for graph_break in report.breaks if not graph_break.chained]
     found = [
         _over("graph break", len(roots), budget.max_graph_breaks, map(break_text, roots)),
         _over(
@@ -136,9 +136,9 @@ def _over_time(report: CompileReport, limit: Seconds | None) -> str:
     took = report.cost.compile_s
     if limit is None or took <= limit:
         return ""
-    timed = [(one.total_s, one) for one in report.compilations if one.total_s]
+    timed = [(compilation.total_s, compilation) for compilation in report.compilations if compilation.total_s]
     slowest = sorted(timed, key=lambda pair: -pair[0])
-    named = [f"{frame_text(one)} {format_seconds(took_s)}" for took_s, one in slowest]
+    named = [f"{frame_text(compilation)} {format_seconds(took_s)}" for took_s, compilation in slowest]
     return f"{format_seconds(took)} of compiling, {format_seconds(limit)} allowed" + (
         f": {listed(named, 3)}" if named else ""
     )
@@ -147,8 +147,8 @@ def _over_time(report: CompileReport, limit: Seconds | None) -> str:
 def _graph_texts(report: CompileReport) -> list[str]:
     """The functions that have most graphs."""
     counts: dict[str, int] = {}
-    for one in report.compilations:
-        if one.outcome == "compiled":
-            where = frame_text(one)
+    for compilation in report.compilations:
+        if compilation.outcome == "compiled":
+            where = frame_text(compilation)
             counts[where] = counts.get(where, 0) + 1
     return [f"{where} has {counts[where]}" for where in sorted(counts, key=lambda name: -counts[name])]

@@ -109,7 +109,7 @@ def build_report(
         compilations=with_plain_names(reading.several("compilations", read_compilations)),
         graph_records=reading.several("graphs", lambda log: with_groups(read_graphs(log), origins)),
         evaluation=evaluation,
-        resets=max((each.epoch for each in log.compile_ids()), default=0),
+        resets=max((compile_id.epoch for compile_id in log.compile_ids()), default=0),
         incomplete=earlier,
         notes=[*notes, *([_of_earlier(earlier)] if earlier else [])],
     )

@@ -98,7 +98,11 @@ def diff_compile(before: CompileReport, after: CompileReport) -> CompileDiff:
     breaks = _match_breaks(before.breaks, after.breaks)
     recompiles = _match(before.recompiles, after.recompiles, _recompile_key)
     skips = _match(before.skips, after.skips, _skip_key)
-    limits = _match(before.limits, after.limits, lambda one: (file_name(one.file), own_name(one.function)))
+    limits = _match(
+        before.limits,
+        after.limits,
+        lambda limit_reached: (file_name(limit_reached.file), own_name(limit_reached.function)),
+    )
     old_fusions, new_fusions = _told_fusions(before, after)
     fusions = _match(old_fusions, new_fusions, _fusion_key)
     counts = _counts(before, after)
@@ -132,7 +136,7 @@ def diff_compile(before: CompileReport, after: CompileReport) -> CompileDiff:
 
 def _match_breaks(before: Sequence[Break], after: Sequence[Break]) -> _Matched:
     """By their text; where a side withholds it, by order within the function."""
-    exact = _match(before, after, lambda one: (*_break_key(one), one.source.strip()))
+    exact = _match(before, after, lambda graph_break: (*_break_key(graph_break), graph_break.source.strip()))
     old, new = _taken(before, exact.removed), _taken(after, exact.added)
     loose = _match(old, new, _break_key, lambda a, b: not a.source.strip() or not b.source.strip())
     return _Matched(
@@ -142,9 +146,13 @@ def _match_breaks(before: Sequence[Break], after: Sequence[Break]) -> _Matched:
     )
 
 
-def _break_key(one: Break) -> tuple[str, ...]:
+def _break_key(graph_break: Break) -> tuple[str, ...]:
     """What a break is and where, without its line number."""
-    return (one.id or headline(one.reason), file_name(one.file), own_name(one.function))
+    return (
+        graph_break.id or headline(graph_break.reason),
+        file_name(graph_break.file),
+        own_name(graph_break.function),
+    )
 
 
 def _match(
@@ -169,19 +177,19 @@ def _match(
     return _Matched(added, removed, sorted(kept))
 
 
-def _recompile_key(one: Recompile) -> Hashable:
+def _recompile_key(recompile: Recompile) -> Hashable:
     """The function and what changed in it; not the values, nor which compilation it was."""
-    changed = tuple(sorted((change.source, change.kind) for change in one.changed_inputs))
-    guards = tuple(sorted({_NUMBER.sub("#", cause.guard) for cause in one.causes}))
-    return (file_name(one.file), own_name(one.function), changed or guards)
+    changed = tuple(sorted((change.source, change.kind) for change in recompile.changed_inputs))
+    guards = tuple(sorted({_NUMBER.sub("#", cause.guard) for cause in recompile.causes}))
+    return (file_name(recompile.file), own_name(recompile.function), changed or guards)
 
 
-def _skip_key(one: SkippedFrame) -> Hashable:
-    return (file_name(one.file), own_name(one.function), one.kind)
+def _skip_key(frame: SkippedFrame) -> Hashable:
+    return (file_name(frame.file), own_name(frame.function), frame.kind)
 
 
-def _fusion_key(one: FusedGroup) -> Hashable:
-    return (one.is_backward, one.kind, tuple(sorted(one.ops)))
+def _fusion_key(group: FusedGroup) -> Hashable:
+    return (group.is_backward, group.kind, tuple(sorted(group.ops)))
 
 
 def _told_fusions(before: CompileReport, after: CompileReport) -> tuple[list[FusedGroup], list[FusedGroup]]:
@@ -279,9 +287,9 @@ def _sentence(diff: CompileDiff, after: CompileReport) -> str:
     graphs = next((change for change in diff.counts if change.name == "graphs"), None)
     if graphs is not None:
         parts.append(f"graphs went from {graphs.before} to {graphs.after}")
-    said = "; ".join(part for part in parts if part)
-    if said:
-        return f"this change {said}"
+    text = "; ".join(part for part in parts if part)
+    if text:
+        return f"this change {text}"
     standing = f"{counted(len(after.breaks), 'break')}, {counted(len(after.recompiles), 'recompile')}"
     if diff.changed:
         names = listed([change.name for change in diff.counts] or ["fusions"])

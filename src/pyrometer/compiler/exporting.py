@@ -51,8 +51,8 @@ def _drawings(graphs: Sequence[Graph]) -> Iterator[tuple[str, str]]:
 
 def _code(log: CompileLog) -> Iterator[tuple[str, str]]:
     for entry in log.of("inductor_output_code"):
-        named = entry.fields.get("filename")
-        name = PurePath(str(named or f"{entry.id_text or 'unknown'}.py")).name
+        field = entry.fields.get("filename")
+        name = PurePath(str(field or f"{entry.id_text or 'unknown'}.py")).name
         yield f"code/{name}", entry.payload
 
 

@@ -39,15 +39,15 @@ def frame_codes(log: CompileLog) -> dict[CompileId, FrameCode]:
 
     Source: `dynamo_start` and compilation metrics of torch's structured trace.
     """
-    found: dict[CompileId, FrameCode] = {}
+    codes: dict[CompileId, FrameCode] = {}
     of_frame: dict[CompileId, FrameCode] = {}
     for entry in log.of("dynamo_start", "compilation_metrics"):
         code = _told(entry)
         if entry.compile_id is not None and code.name:
-            found[entry.compile_id] = code
+            codes[entry.compile_id] = code
             of_frame.setdefault(entry.compile_id.of_frame, code)
     return {
-        compile_id: found.get(compile_id) or of_frame.get(compile_id.of_frame) or NO_CODE
+        compile_id: codes.get(compile_id) or of_frame.get(compile_id.of_frame) or NO_CODE
         for compile_id in log.compile_ids()
     }
 

@@ -43,17 +43,17 @@ def printed_stack(text: str) -> tuple[Place, ...]:
     >>> printed_stack('  File "m.py", line 3, in f\n    return g(x)\n           ^^^^\n')
     (Place(file='m.py', line=3, function='f', source='return g(x)', module=None, op=None, phase=None, rank=None),)
     """
-    found: list[Place] = []
+    places: list[Place] = []
     for line in text.split("\n"):
         if _END.match(line):
             break
         if match := _FRAME.match(line):
-            found.append(
+            places.append(
                 Place(file=match["file"], line=int(match["line"]), function=match["function"] or None)
             )
-        elif found and not found[-1].source and line.startswith("    ") and not _MARKS.match(line):
-            found[-1] = msgspec.structs.replace(found[-1], source=line.strip())
-    return without_rests(found)
+        elif places and not places[-1].source and line.startswith("    ") and not _MARKS.match(line):
+            places[-1] = msgspec.structs.replace(places[-1], source=line.strip())
+    return without_rests(places)
 
 
 def logged_stack(stack: object) -> tuple[Place, ...]:

@@ -20,22 +20,24 @@ def headline(text: str) -> str:
     return text.strip().partition("\n")[0]
 
 
-def break_text(found: Break) -> str:
+def break_text(graph_break: Break) -> str:
     """A break as sentences name it."""
-    what = " ".join(part for part in (found.id, headline(found.reason)) if part)
-    follows = f", follows from {file_name(found.chained_to)}" if found.chained_to else ""
-    return f"{place_text(found.file, found.line)} ({what}{follows})"
+    what = " ".join(part for part in (graph_break.id, headline(graph_break.reason)) if part)
+    follows = f", follows from {file_name(graph_break.chained_to)}" if graph_break.chained_to else ""
+    return f"{place_text(graph_break.file, graph_break.line)} ({what}{follows})"
 
 
-def recompile_text(found: Recompile) -> str:
+def recompile_text(recompile: Recompile) -> str:
     """A recompilation as sentences name it: the function, and what was different."""
     changed = [
-        f"{one.name}: {', '.join(one.before)} → {one.after}" if one.before else f"{one.name}: {one.after}"
-        for one in found.changed_inputs
+        f"{changed_input.name}: {', '.join(changed_input.before)} → {changed_input.after}"
+        if changed_input.before
+        else f"{changed_input.name}: {changed_input.after}"
+        for changed_input in recompile.changed_inputs
     ]
-    guards = [headline(cause.guard) for cause in found.causes if cause.guard]
+    guards = [headline(cause.guard) for cause in recompile.causes if cause.guard]
     why = "; ".join(changed or guards[:1]) or "no reason told"
-    return f"{frame_text(found)} ({why})"
+    return f"{frame_text(recompile)} ({why})"
 
 
 def listed(texts: Iterable[str], named: int = 5) -> str:

@@ -25,8 +25,8 @@ def with_plain_names(records: list[Named]) -> list[Named]:
     'forward of a torch.nn module'
     """
     return [
-        msgspec.structs.replace(one, function=MEANT)
-        if one.function == WRAPPER and one.file.replace("\\", "/").endswith(WRAPPER_FILE)
-        else one
-        for one in records
+        msgspec.structs.replace(record, function=MEANT)
+        if record.function == WRAPPER and record.file.replace("\\", "/").endswith(WRAPPER_FILE)
+        else record
+        for record in records
     ]

@@ -142,7 +142,9 @@ class Listing:
     def trend(self, run: RunSummary, most: int = LONGEST_TREND) -> list[RunSummary]:
         """Runs of the same kind and target on the same machine up to this one, the oldest first."""
         series = self._series.get(_terms(run), [])
-        end = bisect_right(series, (run.created_at, run.id), key=lambda one: (one.created_at, one.id))
+        end = bisect_right(
+            series, (run.created_at, run.id), key=lambda summary: (summary.created_at, summary.id)
+        )
         return series[max(0, end - most) : end]
 
 
@@ -256,10 +258,10 @@ def _terms(run: RunSummary) -> tuple[str, str, str]:
 
 def _stat(path: Path) -> tuple[int, int]:
     try:
-        found = os.stat(path)  # noqa: PTH116 - a hundred times a minute
+        stat_result = os.stat(path)  # noqa: PTH116 - a hundred times a minute
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return stat_result.st_mtime_ns, stat_result.st_size
 
 
 def _newest_s(signature: Signature) -> Seconds:

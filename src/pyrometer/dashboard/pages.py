@@ -35,17 +35,17 @@ class Pages:
         """`/`: the list of runs, filtered and in pages, below those that are going on."""
         asked, number = asked_of(request)
         listing = self._runs.listing()
-        found = self._runs.find(asked, number)
+        listed = self._runs.find(asked, number)
         return as_page(
             "runs.html.j2",
             folder=self._runs.folder,
             asked=asked,
-            found=found,
+            found=listed,
             kinds=listing.kinds,
             num_runs=len(listing.runs),
             num_targets=listing.num_targets,
             damaged=listing.damaged,
-            rows=[(run, listing.trend(run)) for run in found.runs],
+            rows=[(run, listing.trend(run)) for run in listed.runs],
             running=running_now(self._runs.running()),
             address=Addresses("/", to_dict(asked)),
         )
@@ -85,20 +85,20 @@ class Pages:
             target=target,
             num_runs=len(runs),
             series=series,
-            charts=[self._chart(number, one) for number, one in enumerate(series)],
+            charts=[self._chart(number, column) for number, column in enumerate(series)],
             others=[run for run in runs if run.median_s is None],
         )
 
     def _all_targets(self, request: Request) -> Response:
         listing, q = self._runs.listing(), request.query_params.get("q", "").strip()
-        found = listing.find_targets(q, number_of(request))
+        listed = listing.find_targets(q, number_of(request))
         return as_page(
             "targets.html.j2",
             folder=self._runs.folder,
             q=q,
-            found=found,
+            found=listed,
             num_targets=listing.num_targets,
-            rows=[(run, listing.longest_trend(run.target)) for run in found.runs],
+            rows=[(run, listing.longest_trend(run.target)) for run in listed.runs],
             address=Addresses("/targets", {"q": q}),
         )
 
@@ -121,7 +121,7 @@ class Pages:
     def running(self, request: Request) -> Response:
         """`/running/<id>`: a run under way, as it goes on; once it is stored, its report."""
         wanted = request.path_params["running_id"]
-        going = {one.id: one for one in self._runs.running()}
+        going = {running.id: running for running in self._runs.running()}
         self._seen |= going
         if wanted not in self._seen:
             raise AbsentError(f"{wanted}: no such run is going on")
@@ -151,11 +151,17 @@ class Pages:
             raise AbsentError(f"{run_id}: no such run in {self._runs.folder}")
         return run
 
-    def _stored(self, one: Running) -> RunSummary | None:
+    def _stored(self, running: Running) -> RunSummary | None:
         """The run that became of an announcement: the first of its kind and target since."""
-        runs = [run for run in self._runs.listing().runs if (run.kind, run.target) == (one.kind, one.target)]
+        runs = [
+            run
+            for run in self._runs.listing().runs
+            if (run.kind, run.target) == (running.kind, running.target)
+        ]
         return min(
-            (run for run in runs if run.created_at >= one.started_at), key=lambda run: run.id, default=None
+            (run for run in runs if run.created_at >= running.started_at),
+            key=lambda run: run.id,
+            default=None,
         )
 
     def _chart(self, number: int, series: Series) -> Markup:

@@ -34,7 +34,7 @@ def measured_share(measurement: Measurement | None) -> DataShare | None:
     """Of the measured steps, where their phases were timed."""
     if measurement is None or not measurement.complete:
         return None
-    phase = next((one for one in measurement.phases if one.name == "data"), None)
+    phase = next((time for time in measurement.phases if time.name == "data"), None)
     if phase is None or phase.share <= 0:
         return None
     return DataShare("measured", min(phase.share, 1.0), phase.mean_s, phase.mean_s / phase.share)

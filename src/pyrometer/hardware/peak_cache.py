@@ -29,9 +29,9 @@ def cached_peaks(
         device = torch.device("cuda", torch.cuda.current_device())
     skipped: dict[str, str] = {}
     try:
-        found = load_cached(fingerprint, directory, str(device))
-        if found is not None:
-            return found
+        peaks = load_cached(fingerprint, directory, str(device))
+        if peaks is not None:
+            return peaks
     except InputError as error:
         skipped["cache"] = str(error)
     measured = measure_peaks(device, budget_s=budget_s)

@@ -109,7 +109,9 @@ def retold(report: LoaderReport, *, step_s: Seconds, data_s: Seconds) -> str:
     """The sentence with the figures of other steps than the watched ones; another one where these wait and those did not."""
     if report.verdict == "slow-start":  # which tells of an epoch, not of a step
         return report.sentence
-    received = [one.per_step_s for one in report.stages if one.name == "receive" and one.where == "main"]
+    received = [
+        stage.per_step_s for stage in report.stages if stage.name == "receive" and stage.where == "main"
+    ]
     seen = LoadingFigures(
         has_loader=report.verdict != "no-loader",
         num_workers=report.settings.num_workers,

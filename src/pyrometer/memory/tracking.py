@@ -118,7 +118,7 @@ class MemoryTracker:
     @property
     def peak_bytes(self) -> Bytes:
         """Highest `peak_bytes` of all that was tracked."""
-        return max((one.peak_bytes for one in self.history), default=0)
+        return max((memory.peak_bytes for memory in self.history), default=0)
 
     def __call__(self, function: F) -> F:
         """Track every call of a function; `function.memory` is this tracker.
@@ -224,7 +224,9 @@ def _of_tensors(log: AllocationLog) -> dict[str, Any]:
         "peak_bytes": peak,
         "kept_bytes": kept,
         "ledger_bytes": ledger_of(live),
-        "at_peak": held_by_place([one for one in live if not one.preexisting], MOST_PLACES),
+        "at_peak": held_by_place(
+            [allocation for allocation in live if not allocation.preexisting], MOST_PLACES
+        ),
     }
 
 
@@ -233,9 +235,9 @@ def added(log: AllocationLog) -> tuple[int, Bytes, Bytes]:
     held = peak = 0
     at = -1
     for event, index in enumerate(log.events):
-        one = log.allocations[index if index >= 0 else ~index]
-        if not one.preexisting:
-            held += one.nbytes if index >= 0 else -one.nbytes
+        allocation = log.allocations[index if index >= 0 else ~index]
+        if not allocation.preexisting:
+            held += allocation.nbytes if index >= 0 else -allocation.nbytes
             if held > peak:
                 peak, at = held, event
     return at, peak, held

@@ -66,15 +66,15 @@ class CastWatch:
         """Every cast, most values changed first."""
         records = [
             IntegerCast(
-                name=one.name,
-                from_dtype=str(one.source).removeprefix("torch."),
-                to_dtype=str(one.target).removeprefix("torch."),
-                num_values=one.num_values,
-                num_changed=one.num_changed,
-                largest=one.largest,
-                where=one.made.place,
+                name=cast.name,
+                from_dtype=str(cast.source).removeprefix("torch."),
+                to_dtype=str(cast.target).removeprefix("torch."),
+                num_values=cast.num_values,
+                num_changed=cast.num_changed,
+                largest=cast.largest,
+                where=cast.made.place,
             )
-            for one in self._casts.values()
+            for cast in self._casts.values()
         ]
         return sorted(records, key=lambda cast: -cast.num_changed)
 

@@ -107,7 +107,7 @@ def _step_output(work: Inference, seed: int) -> Any:
 
 
 def _coarsest(tensors: Iterable[torch.Tensor]) -> str:
-    names = {str(one.dtype).removeprefix("torch.") for one in tensors}
+    names = {str(tensor.dtype).removeprefix("torch.") for tensor in tensors}
     return next((name for name in ("bfloat16", "float16", "float32") if name in names), "float64")
 
 

@@ -49,7 +49,7 @@ def read_gradients(parameters: Mapping[str, torch.Tensor], scale: float = 1.0) -
         parameters: by name.
         scale: that the gradients were multiplied by.
     """
-    held = {name: one.grad for name, one in parameters.items() if one.grad is not None}
+    held = {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
     norms = {name: _norm(grad) for name, grad in held.items()}
     found = dict(zip(norms, _read(norms.values()), strict=True))
     nans = {name for name, norm in found.items() if math.isnan(norm) or not math.isfinite(norm)}
@@ -65,7 +65,7 @@ def summarised(
         return None
     norms = [step.total for step in steps]
     trend, growth = _trend(norms)
-    wanted = (name for name, one in parameters.items() if one.requires_grad)
+    wanted = (name for name, parameter in parameters.items() if parameter.requires_grad)
     given = {name: sum(name in step.norms for step in steps) for name in wanted}
     layers = _layers(steps, parameters, modules)
     return Gradients(
@@ -82,7 +82,7 @@ def summarised(
 
 
 def _weight_norm(parameters: Mapping[str, torch.Tensor]) -> float | None:
-    norms = [_norm(one) for one in parameters.values() if one.requires_grad]
+    norms = [_norm(parameter) for parameter in parameters.values() if parameter.requires_grad]
     total = math.sqrt(sum(norm * norm for norm in _read(norms)))
     return total if math.isfinite(total) else None
 
@@ -106,7 +106,7 @@ def _layers(
     groups: dict[str, list[str]] = {}
     for name in parameters:
         groups.setdefault(name.rpartition(".")[0], []).append(name)
-    found = []
+    layers = []
     for path in sorted(groups, key=modules.order):
         matrices = [name for name in groups[path] if parameters[name].dim() >= 2]
         names = matrices or groups[path]
@@ -117,8 +117,8 @@ def _layers(
         )
         # Most rows of an embedding get no gradient at all, which says nothing of depth.
         sparse = isinstance(modules.module(path), (nn.Embedding, nn.EmbeddingBag))
-        found.append((layer, bool(matrices) and not sparse and any(rms is not None for rms in layer.rms)))
-    return found
+        layers.append((layer, bool(matrices) and not sparse and any(rms is not None for rms in layer.rms)))
+    return layers
 
 
 def _rms(step: StepGradients, names: Sequence[str], parameters: Mapping[str, torch.Tensor]) -> float | None:
@@ -146,22 +146,22 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _non_finite(steps: Sequence[StepGradients]) -> list[NonFiniteGradient]:
-    found: dict[str, NonFiniteGradient] = {}
+    gradients: dict[str, NonFiniteGradient] = {}
     for number, step in enumerate(steps):
         for name in reversed(step.bad):  # of the last layers first, as the backward pass goes
-            if name in found:
+            if name in gradients:
                 continue
-            those = [one for one in steps if name in one.bad]
+            those = [step_gradients for step_gradients in steps if name in step_gradients.bad]
             kind: Literal["nan", "inf"] = "nan" if name in step.nans else "inf"
-            found[name] = NonFiniteGradient(
+            gradients[name] = NonFiniteGradient(
                 parameter=name,
                 step=number,
                 kind=kind,
                 num_steps=len(those),
-                all_skipped=all(one.skipped for one in those),
+                all_skipped=all(step_gradients.skipped for step_gradients in those),
                 origin=step.origin if name == step.bad[-1] else None,
             )
-    return list(found.values())
+    return list(gradients.values())
 
 
 def _norm(tensor: torch.Tensor) -> torch.Tensor:
@@ -182,13 +182,13 @@ def _wide(grad: torch.Tensor) -> torch.dtype:
 
 def _read(norms: Iterable[torch.Tensor]) -> list[float]:
     """Norms of any device as numbers, with one copy per device."""
-    found = list(norms)
+    tensors = list(norms)
     by_device: dict[torch.device, list[int]] = {}
-    for index, norm in enumerate(found):
+    for index, norm in enumerate(tensors):
         by_device.setdefault(norm.device, []).append(index)
-    values = [0.0] * len(found)
+    values = [0.0] * len(tensors)
     for indices in by_device.values():
-        read = torch.stack([found[index] for index in indices]).tolist()
+        read = torch.stack([tensors[index] for index in indices]).tolist()
         for index, value in zip(indices, read, strict=True):
             values[index] = value
     return values

@@ -93,12 +93,12 @@ class StepTensors:
 
     def parents_of(self, leaves: Iterable[Any]) -> tuple[int, ...]:
         """The entries of the tensors among some arguments; those that nobody noted so far are noted now."""
-        found = []
+        notes = []
         for leaf in leaves:
             if isinstance(leaf, torch.Tensor):
                 known = self.find(leaf)
-                found.append(self.note(leaf, Made("", "unknown")) if known is None else known)
-        return tuple(dict.fromkeys(index for index in found if index is not None))
+                notes.append(self.note(leaf, Made("", "unknown")) if known is None else known)
+        return tuple(dict.fromkeys(index for index in notes if index is not None))
 
     def read(self) -> None:
         """Learn the state of everything that was noted."""

@@ -32,13 +32,13 @@ def value_statistics(tensors: Iterable[torch.Tensor]) -> ValueStatistics | None:
     """
     parts = list(tensors)
     values = (
-        np.concatenate([sample(one, MOST_VALUES // len(parts)) for one in parts]) if parts else np.empty(0)
+        np.concatenate([sample(part, MOST_VALUES // len(parts)) for part in parts]) if parts else np.empty(0)
     )
     finite = values[np.isfinite(values)]
     if not finite.size:
         return None
     return ValueStatistics(
-        num_values=sum(one.numel() for one in parts),
+        num_values=sum(part.numel() for part in parts),
         mean=float(finite.mean()),
         std=float(finite.std()),
         quantiles=[float(level) for level in np.quantile(finite, LEVELS)],

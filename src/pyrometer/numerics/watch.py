@@ -158,7 +158,9 @@ class _Watch:
             precision=self._precision.found(num_steps),
             casts=self._casts.found(),
             outputs=self._outputs.steps,
-            modules=sorted(self._outputs.modules.values(), key=lambda one: self._modules.order(one.module)),
+            modules=sorted(
+                self._outputs.modules.values(), key=lambda module: self._modules.order(module.module)
+            ),
             activations=self._activations.found(),
             notes=self.notes,
         )
@@ -180,7 +182,7 @@ class _Watch:
 
     def _note_nested(self, seen: Seen) -> None:
         if NESTED not in self.notes and any(
-            isinstance(one, torch.Tensor) and one.is_nested for one in seen.results
+            isinstance(tensor, torch.Tensor) and tensor.is_nested for tensor in seen.results
         ):
             self.notes.append(NESTED)
 

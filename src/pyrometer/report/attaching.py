@@ -75,8 +75,14 @@ def _kept(store: Store, run: Run) -> Attachments:
 
 def earlier_runs(store: Store, run: RunSummary) -> list[Run]:
     """Runs of the same kind and target up to this one, the oldest first."""
-    alike = (one for one in store.runs(kind=run.kind, name=run.target) if one.target == run.target)
-    ids = [one.id for one in alike if one.created_at <= run.created_at and one.median_s is not None]
+    alike = (
+        summary for summary in store.runs(kind=run.kind, name=run.target) if summary.target == run.target
+    )
+    ids = [
+        summary.id
+        for summary in alike
+        if summary.created_at <= run.created_at and summary.median_s is not None
+    ]
     loaded = (_loaded(store, run_id) for run_id in reversed(ids[:MOST_PAST]))
     return [one for one in loaded if one is not None]
 

@@ -43,12 +43,12 @@ def _windows(soak: Soak) -> Markup | None:
 
 
 def _over_time(report: RankReport) -> Markup | None:
-    found = report.over_time
+    time = report.over_time
     if report.span_ns <= 0:
         return None
-    names = [name for name in trace_words.PART_SLOTS if name in found.parts]
-    widths = [end - start for start, end in pairwise(found.edges_ns)]
-    columns = [[found.parts[name][i] / width for name in names] for i, width in enumerate(widths)]
+    names = [name for name in trace_words.PART_SLOTS if name in time.parts]
+    widths = [end - start for start, end in pairwise(time.edges_ns)]
+    columns = [[time.parts[name][i] / width for name in names] for i, width in enumerate(widths)]
     whole = trace_words.ns(report.span_ns)
     return share_strip(
         columns,

@@ -47,7 +47,9 @@ def excerpt(where: Place, sources: Sequence[SourceText]) -> list[Line]:
     []
     """
     line = where.line
-    kept = {number: text for one in sources if one.file == where.file for number, text in _numbered(one)}
+    kept = {
+        number: text for source in sources if source.file == where.file for number, text in _numbered(source)
+    }
     if line is None or line not in kept:
         return []
     function = _around(line, sources, where.file)
@@ -55,11 +57,11 @@ def excerpt(where: Place, sources: Sequence[SourceText]) -> list[Line]:
     if function is not None and line <= function.head:
         last = max(last, min(function.last, line + MOST_OF_FUNCTION))
     wanted = [*_run(line, -AROUND, kept), line, *_run(line, last - line, kept)]
-    shown = [Line(number, kept[number], number == line) for number in wanted]
+    lines = [Line(number, kept[number], number == line) for number in wanted]
     if function is not None and function.head in kept and function.head < wanted[0]:
         gap = [Line(None, "⋯")] if function.head < wanted[0] - 1 else []
-        shown = [Line(function.head, kept[function.head]), *gap, *shown]
-    return shown
+        lines = [Line(function.head, kept[function.head]), *gap, *lines]
+    return lines
 
 
 def _numbered(text: SourceText) -> Iterator[tuple[int, str]]:
@@ -69,13 +71,13 @@ def _numbered(text: SourceText) -> Iterator[tuple[int, str]]:
 def _around(line: int, sources: Sequence[SourceText], file: str | None) -> FunctionLines | None:
     """The innermost function that holds a line, where it is known."""
     holding = [
-        one
+        function
         for text in sources
         if text.file == file
-        for one in text.functions
-        if one.first <= line <= one.last
+        for function in text.functions
+        if function.first <= line <= function.last
     ]
-    return max(holding, key=lambda one: one.first, default=None)
+    return max(holding, key=lambda lines: lines.first, default=None)
 
 
 def _run(line: int, wide: int, kept: dict[int, str]) -> list[int]:

@@ -83,8 +83,8 @@ class Portable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for segment in console.render(self.renderable, options):
-            shown = segment.text if segment.control else portable(segment.text, options.encoding)
-            yield Segment(shown, segment.style, segment.control)
+            text = segment.text if segment.control else portable(segment.text, options.encoding)
+            yield Segment(text, segment.style, segment.control)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Width:
         return Width.get(console, options, self.renderable)

@@ -65,8 +65,8 @@ def escape(text: str, *, strip: bool = True) -> str:
     escaped = re.sub(r"([\\`*_{}\[\]|~#!])", r"\\\1", flat.replace("&", "&amp;"))
     # What would begin a list or a rule, were it the beginning of a line.
     escaped = re.sub(r"^(\d{0,9})([-+.)=])(?=[-=\s]|$)", r"\1\\\2", escaped)
-    for markup, shown in ENTITIES.items():
-        escaped = escaped.replace(markup, shown)
+    for markup, entity in ENTITIES.items():
+        escaped = escaped.replace(markup, entity)
     return escaped
 
 

@@ -61,13 +61,13 @@ def first_screen(told: Told) -> FirstScreen:
     beside = list(takewhile(_stands_beside, told.chapters[len(before) :]))
     full = [chapter for chapter in beside if _has_findings(chapter) and chapter.place != "story"]
     rest = [*full, *told.chapters[len(before) + len(beside) :]]
-    found = (block for chapter in beside for block in chapter.blocks if isinstance(block, FindingCards))
+    blocks = (block for chapter in beside for block in chapter.blocks if isinstance(block, FindingCards))
     return FirstScreen(
         before,
         [chapter for chapter in beside if chapter.place == "story"],
         [chapter for chapter in beside if chapter.place == "card"],
         [chapter for chapter in rest if not _only_teases(chapter)],
-        next(found, None),
+        next(blocks, None),
     )
 
 
@@ -120,13 +120,13 @@ def attributes(chapter: Chapter, page: PageParts) -> Markup:
     """The pages on which a chapter stands, its looks, and whether an interactive part stands for it."""
     looks = {"split": "split", "findings": "findings"}.get(chapter.slug.removeprefix("traced-"), "")
     looks = chapter.place if chapter.place in {"card", "part"} else looks
-    made = Markup('data-page="{}"').format(chapter.pages)
-    made += Markup(' class="{}"').format(looks) if looks else Markup()
+    markup = Markup('data-page="{}"').format(chapter.pages)
+    markup += Markup(' class="{}"').format(looks) if looks else Markup()
     if chapter.place == "card":
-        return made  # never folded
+        return markup  # never folded
     if chapter.place == "part" and chapter.rank:
-        return made + Markup(' data-static-on="{}"').format(page.folded.get(chapter.rank, ""))
-    return made + Markup(replaced(chapter.slug, page.widgets, chapter.rank))  # noqa: S704 - our own words
+        return markup + Markup(' data-static-on="{}"').format(page.folded.get(chapter.rank, ""))
+    return markup + Markup(replaced(chapter.slug, page.widgets, chapter.rank))  # noqa: S704 - our own words
 
 
 def folded_parts(told: Told, widgets: Iterable[InteractivePart]) -> dict[str, str]:

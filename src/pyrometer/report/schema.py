@@ -42,29 +42,45 @@ DOCUMENTS: dict[str, type[Document]] = {
 """What each verb prints; after a dash, with which flag."""
 
 
+DEFINITIONS = "definitions.json"
+"""The records that the documents hold; their schemas refer to it."""
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
 def schema_of(verb: str) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of the document that a verb prints.
+    """The JSON Schema (2020-12) of the document that a verb prints, in one piece.
 
     >>> schema_of("check")["title"]
     'pyrometer check --json'
     """
-    (reference,), parts = msgspec.json.schema_components([DOCUMENTS[verb]], ref_template="#/$defs/{name}")
-    head = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"pyrometer {verb.replace('-', ' --')} --json",
+    (reference,), parts = _components(DOCUMENTS[verb])
+    return {**_head(verb), **reference, "$defs": parts}
+
+
+def schema_texts() -> dict[str, str]:
+    """The schemas as they lie in the repository, by file: one per verb, and the records that they share once."""
+    references, parts = _components(*DOCUMENTS.values())
+    files: dict[str, Any] = {
+        DEFINITIONS: {"$schema": _DIALECT, "title": "records of pyrometer", "$defs": parts}
     }
-    return {**head, **reference, "$defs": parts}
-
-
-def schema_text(verb: str) -> str:
-    """The schema as it lies in the repository."""
-    return json.dumps(schema_of(verb), indent=2, ensure_ascii=False) + "\n"
+    for verb, reference in zip(DOCUMENTS, references, strict=True):
+        files[f"{verb}.json"] = {**_head(verb), "$ref": DEFINITIONS + reference["$ref"]}
+    return {name: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in files.items()}
 
 
 def write_schemas(folder: Path) -> list[Path]:
-    """Write one schema per verb."""
+    """Write one schema per verb, and the one that they share."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{verb}.json" for verb in DOCUMENTS]
-    for path in paths:
-        path.write_text(schema_text(path.stem), encoding="utf-8")
-    return paths
+    texts = {folder / name: text for name, text in schema_texts().items()}
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    return list(texts)
+
+
+def _components(*documents: type[Document]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    return msgspec.json.schema_components(documents, ref_template="#/$defs/{name}")
+
+
+def _head(verb: str) -> dict[str, Any]:
+    return {"$schema": _DIALECT, "title": f"pyrometer {verb.replace('-', ' --')} --json"}

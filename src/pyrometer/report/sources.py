@@ -51,21 +51,21 @@ def read_sources(document: Document, *, around: int = 6) -> list[SourceText]:
         document: names the files; no other file is opened.
         around: lines before and behind each place.
     """
-    found: list[SourceText] = []
+    texts: list[SourceText] = []
     left = MOST_LINES
     in_findings = _by_file(_of_findings(document))
     for file, lines in sorted(places_to_show(document).items()):
         text = _lines_of(Path(file))
         functions = functions_at(text, in_findings.get(file, ()))
         wanted = [(line - around, line + around) for line in lines if line <= len(text)]
-        wanted += [_shown_of(one, lines) for one in functions]
+        wanted += [_shown_of(function, lines) for function in functions]
         for first, last in _stretches(wanted, len(text)):
             taken = text[first - 1 : min(last, first - 1 + left)]
             if taken:
-                inside = [one for one in functions if first <= one.head <= last]
-                found.append(SourceText(file=file, first_line=first, lines=taken, functions=inside))
+                inside = [function for function in functions if first <= function.head <= last]
+                texts.append(SourceText(file=file, first_line=first, lines=taken, functions=inside))
             left -= len(taken)
-    return found
+    return texts
 
 
 def functions_at(text: Sequence[str], lines: Collection[int]) -> list[FunctionLines]:
@@ -84,12 +84,13 @@ def functions_at(text: Sequence[str], lines: Collection[int]) -> list[FunctionLi
         return []
     functions = sorted(
         (_lines_of_function(node) for node in ast.walk(tree) if isinstance(node, FUNCTIONS)),
-        key=lambda one: one.first,
+        key=lambda function_lines: function_lines.first,
     )
     innermost = {
-        next((one for one in reversed(functions) if one.first <= line <= one.last), None) for line in lines
+        next((function for function in reversed(functions) if function.first <= line <= function.last), None)
+        for line in lines
     }
-    return [one for one in functions if one in innermost]
+    return [function for function in functions if function in innermost]
 
 
 def _lines_of_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionLines:
@@ -112,22 +113,29 @@ def _named(document: Document) -> Iterator[tuple[str | None, int | None]]:
     profile = document.evidence.memory if isinstance(document, EvidenceDocument) else None
     leak = profile.leak if profile is not None else None
     if leak is not None:
-        yield from ((one.file, one.line) for one in leak.sites)
+        yield from ((site.file, site.line) for site in leak.sites)
 
 
 def _of_findings(document: Document) -> Iterator[tuple[str | None, int | None]]:
     if isinstance(document, EvidenceDocument):
-        yield from ((one.where.file, one.where.line) for one in document.diagnosis.findings)
+        yield from ((finding.where.file, finding.where.line) for finding in document.diagnosis.findings)
 
 
 def _of_compile(report: CompileReport) -> Iterable[tuple[str | None, int | None]]:
-    causes = [*(one.causes for one in report.recompiles), *(one.causes for one in report.limits)]
+    causes = [
+        *(recompile.causes for recompile in report.recompiles),
+        *(limit.causes for limit in report.limits),
+    ]
     return chain(
-        ((one.file, one.line) for one in report.breaks),
-        ((one.file, one.line) for one in report.recompiles),
-        ((one.file, one.line) for one in report.skips),
-        ((one.file, one.line) for one in report.limits),
-        ((one.place.file, one.place.line) for one in chain.from_iterable(causes) if one.place is not None),
+        ((graph_break.file, graph_break.line) for graph_break in report.breaks),
+        ((recompile.file, recompile.line) for recompile in report.recompiles),
+        ((skip.file, skip.line) for skip in report.skips),
+        ((limit.file, limit.line) for limit in report.limits),
+        (
+            (cause.place.file, cause.place.line)
+            for cause in chain.from_iterable(causes)
+            if cause.place is not None
+        ),
     )
 
 

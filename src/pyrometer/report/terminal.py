@@ -90,10 +90,10 @@ def frame_view(frame: pl.DataFrame) -> RenderableType:
     return Portable(_Columns(Table(tuple(frame.columns), rows, words)))
 
 
-def what_if_view(found: WhatIf) -> RenderableType:
+def what_if_view(what_if: WhatIf) -> RenderableType:
     """A prediction in one line, and what it rests on."""
-    answer = shapes.Answer(of_gains.headline(found), of_gains.subtitle(found))
-    notes = [shapes.Text(note) for note in [found.method, *found.notes]]
+    answer = shapes.Answer(of_gains.headline(what_if), of_gains.subtitle(what_if))
+    notes = [shapes.Text(note) for note in [what_if.method, *what_if.notes]]
     return _laid_out(Told(answer, [Chapter("note", "", notes)]))
 
 
@@ -202,8 +202,8 @@ def _forest(v: Verdict) -> RenderableType:
 
 
 def _windows(soak: Soak) -> RenderableType:
-    shown = [soak.windows[i] for i in thinned(len(soak.windows), AXIS_CELLS)]
-    line = sparkline([round(window.p50_s * 1e9) for window in shown])
+    windows = [soak.windows[i] for i in thinned(len(soak.windows), AXIS_CELLS)]
+    line = sparkline([round(window.p50_s * 1e9) for window in windows])
     return Text(f"median step by window {line}")
 
 

@@ -58,31 +58,35 @@ def entry(rule: Rule) -> RuleEntry:
         fix_class=rule.fix_class,
         lever=rule.lever,
         limits=[
-            LimitEntry(key=f"{rule.code}.{one.name}", value=one.value, reason=one.reason)
-            for one in rule.limits
+            LimitEntry(key=f"{rule.code}.{limit.name}", value=limit.value, reason=limit.reason)
+            for limit in rule.limits
         ],
         reads=reads,
         sections={heading: rule.section(heading) for heading in HEADINGS if rule.section(heading)},
     )
 
 
-def markdown(found: RuleEntry, *, level: int = 1) -> str:
+def markdown(rule_entry: RuleEntry, *, level: int = 1) -> str:
     """An entry as Markdown; its headings begin at `level`."""
     marks = "#" * level
-    blocks = [f"{marks} {found.code} {found.name}", found.summary, _facts(found)]
-    blocks += [f"{marks}# {heading}\n\n{text}" for heading, text in found.sections.items()]
-    if found.limits:
-        rows = [f'- `"{one.key}" = {one.value:g}`: {one.reason}' for one in found.limits]
+    blocks = [f"{marks} {rule_entry.code} {rule_entry.name}", rule_entry.summary, _facts(rule_entry)]
+    blocks += [f"{marks}# {heading}\n\n{text}" for heading, text in rule_entry.sections.items()]
+    if rule_entry.limits:
+        rows = [f'- `"{limit.key}" = {limit.value:g}`: {limit.reason}' for limit in rule_entry.limits]
         blocks.append(f"{marks}# Limits\n\n" + "\n".join(rows))
     return "\n\n".join(blocks)
 
 
-def _facts(found: RuleEntry) -> str:
-    stage = f"{found.stage} since {found.since}"
-    if found.successor:
-        stage += f", see {found.successor}"
-    facts = [stage, f"severity {found.severity}", f"fix {found.fix_class}: {FIX_WORDS[found.fix_class]}"]
-    if found.lever:
-        facts.append(f"lever `{found.lever}`")
-    facts.append("reads " + " or ".join(" and ".join(kinds) for kinds in found.reads))
+def _facts(rule_entry: RuleEntry) -> str:
+    stage = f"{rule_entry.stage} since {rule_entry.since}"
+    if rule_entry.successor:
+        stage += f", see {rule_entry.successor}"
+    facts = [
+        stage,
+        f"severity {rule_entry.severity}",
+        f"fix {rule_entry.fix_class}: {FIX_WORDS[rule_entry.fix_class]}",
+    ]
+    if rule_entry.lever:
+        facts.append(f"lever `{rule_entry.lever}`")
+    facts.append("reads " + " or ".join(" and ".join(kinds) for kinds in rule_entry.reads))
     return "; ".join(facts) + "."

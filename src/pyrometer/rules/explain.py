@@ -61,8 +61,8 @@ def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide |
     """
     pool = rules() if chosen is None else chosen
     notes: list[str] = []
-    found = [finding for rule in pool for finding in _asked(rule, case, notes)]
-    found = [_near(finding) for finding in found]
+    findings = [finding for rule in pool for finding in _asked(rule, case, notes)]
+    found = [_near(finding) for finding in findings]
     answers = [(finding, hide(finding) if hide is not None else None) for finding in found]
     peak_bytes = case.memory.peak_bytes if case.memory is not None else None
     shown = ranked((finding for finding, reason in answers if reason is None), peak_bytes=peak_bytes)
@@ -97,12 +97,12 @@ def _asked(rule: Rule, case: Case, notes: list[str]) -> list[Finding]:
 
 def findings_of(case: Case, chosen: Iterable[Rule] | None = None) -> list[Finding]:
     """All findings of the chosen rules, unranked; what a record and the source both show is told once."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for rule in rules() if chosen is None else chosen:
         seen = list(_in_records(rule, case))
-        found += seen
-        found += [one for one in in_source(rule, case) if not _told(one, seen, case)]
-    return found
+        findings += seen
+        findings += [finding for finding in in_source(rule, case) if not _told(finding, seen, case)]
+    return findings
 
 
 def _in_records(rule: Rule, case: Case) -> Iterator[Finding]:

@@ -26,8 +26,8 @@ def hidden_by(modules: Sequence[Module], settings: RuleSettings) -> Callable[[Fi
             return None
         if finding.code in elsewhere[module.path]:
             return _suppressed(finding, "ignored in this file by the settings", "configuration")
-        found = ignore_for(comments[module.path], finding.code, finding.where.line or 0)
-        return None if found is None else _suppressed(finding, found.reason, "comment")
+        ignore = ignore_for(comments[module.path], finding.code, finding.where.line or 0)
+        return None if ignore is None else _suppressed(finding, ignore.reason, "comment")
 
     return look
 

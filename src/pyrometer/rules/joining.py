@@ -49,9 +49,9 @@ def function_at(place: Located, modules: Iterable[Module]) -> tuple[Module, Func
 
 def lines_within(place: Located, modules: Iterable[Module]) -> Iterator[int]:
     """The lines of the function at a place, so that a match there can be told to belong to it."""
-    found = function_at(place, modules)
-    if found is not None:
-        yield from range(_first_line(found[1]), (found[1].end_lineno or found[1].lineno) + 1)
+    function = function_at(place, modules)
+    if function is not None:
+        yield from range(_first_line(function[1]), (function[1].end_lineno or function[1].lineno) + 1)
 
 
 def _first_line(node: FunctionNode) -> int:

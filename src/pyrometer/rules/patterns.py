@@ -21,7 +21,7 @@ def path_matches(shown: str, patterns: Iterable[str]) -> bool:
     whole = [re.compile(_expression(pattern)) for pattern in patterns]
     parts = shown.split("/")
     heads = ["/".join(parts[: count + 1]) for count in range(len(parts))]
-    return any(one.fullmatch(head) for one in whole for head in heads)
+    return any(pattern.fullmatch(head) for pattern in whole for head in heads)
 
 
 def relative_to(file: Path, folder: Path) -> str:

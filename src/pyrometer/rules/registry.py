@@ -70,8 +70,8 @@ def find_rule(which: str) -> Rule:
     found = by_name.get(which.lower())
     if found is None:
         near = difflib.get_close_matches(which.lower(), by_name, n=3)
-        said = f"; did you mean {', '.join(_shown(one) for one in near)}?" if near else ""
-        raise UsageError(f"{which}: no such rule{said}; `pyrometer rule` lists all")
+        text = f"; did you mean {', '.join(_shown(one) for one in near)}?" if near else ""
+        raise UsageError(f"{which}: no such rule{text}; `pyrometer rule` lists all")
     return found
 
 
@@ -112,8 +112,8 @@ def _import_family(family: str) -> None:
         if error.name != f"pyrometer.rules.{family}":
             raise
         return
-    for found in pkgutil.iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{found.name}")
+    for module in pkgutil.iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{module.name}")
 
 
 def _load(point: EntryPoint) -> None:

@@ -119,8 +119,8 @@ class Rule:
 
     def section(self, heading: str) -> str:
         """The text below one heading of the documentation; empty where there is none."""
-        found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", self.doc, re.DOTALL | re.MULTILINE)
-        return found[1].strip() if found else ""
+        match = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", self.doc, re.DOTALL | re.MULTILINE)
+        return match[1].strip() if match else ""
 
     def limit(self, name: str) -> Limit:
         """One of its limits by name.
@@ -128,13 +128,13 @@ class Rule:
         Raises:
             KeyError: it has none of that name.
         """
-        return {one.name: one for one in self.limits}[name]
+        return {limit.name: limit for limit in self.limits}[name]
 
     def matches(self, module: Module) -> Iterator[Match]:
         """What all its checks find in a file."""
         for check in self.source_checks:
-            for found in check(module):
-                yield in_characters(found, module.lines)
+            for match in check(module):
+                yield in_characters(match, module.lines)
 
     def in_source(self, check: SourceCheck) -> SourceCheck:
         """Decorate a check of source text."""

@@ -159,9 +159,9 @@ def _per_file(value: Any) -> dict[str, list[str]]:
 
 
 def _strings(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) and one.strip() for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
         raise InputError(f'got {value!r}; legal is a list of names, such as ["PYR101"]')
-    return [one.strip() for one in value]
+    return [item.strip() for item in value]
 
 
 def _limits(value: Any) -> dict[str, float]:

@@ -71,7 +71,7 @@ def stretch(case: Case) -> Ratio:
 def phase_share(case: Case, phase: str | None, *, unknown: Ratio = 1.0) -> Ratio:
     """The share of a step that a phase takes without the profiler; `unknown` where that was not measured."""
     phases = case.measurement.phases if case.measurement is not None else []
-    return next((one.share for one in phases if one.name == phase), unknown)
+    return next((time.share for time in phases if time.name == phase), unknown)
 
 
 def _untraced_step_s(case: Case) -> float | None:

@@ -24,8 +24,8 @@ def attribute_tables(module: Module) -> dict[ast.ClassDef, AttributeTable]:
     """The assignments of all classes, found in one look at the file."""
     tables: dict[ast.ClassDef, AttributeTable] = defaultdict(lambda: defaultdict(list))
     for definition in module.nodes(ast.ClassDef):
-        for name, given in in_body(definition):
-            tables[definition][name].append((given, None))
+        for name, node in in_body(definition):
+            tables[definition][name].append((node, None))
     for target in module.nodes(ast.Attribute):
         if not isinstance(target.ctx, ast.Store) or not isinstance(target.value, ast.Name):
             continue

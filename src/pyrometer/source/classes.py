@@ -34,21 +34,21 @@ class Classes:
 
     def local_class(self, expression: ast.expr) -> ast.ClassDef | None:
         """The class of this file that a name means."""
-        found = self.definition(expression)
-        return found if isinstance(found, ast.ClassDef) else None
+        definition = self.definition(expression)
+        return definition if isinstance(definition, ast.ClassDef) else None
 
     def local_function(self, expression: ast.expr) -> FunctionNode | None:
         """The function of this file that a name means."""
-        found = self.definition(expression)
-        return found if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef) else None
+        definition = self.definition(expression)
+        return definition if isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef) else None
 
     def definition(self, expression: ast.expr) -> Definition | None:
         """The only `def` or `class` behind a name."""
         if not isinstance(expression, ast.Name):
             return None
         if expression not in self.definitions:
-            found = self.module.scopes.lookup(expression.id, expression)
-            binding = found[1][0] if found is not None and len(found[1]) == 1 else None
+            lookup = self.module.scopes.lookup(expression.id, expression)
+            binding = lookup[1][0] if lookup is not None and len(lookup[1]) == 1 else None
             if not isinstance(binding, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 binding = None
             self.definitions[expression] = binding
@@ -146,9 +146,9 @@ class Classes:
     def method(self, definition: ast.ClassDef, name: str) -> FunctionNode | None:
         """A method by name, inherited ones of this file included."""
         for ancestor in self.lineage(definition):
-            found = self.methods(ancestor).get(name)
-            if found is not None:
-                return found
+            method = self.methods(ancestor).get(name)
+            if method is not None:
+                return method
         return None
 
     def attribute_table(self, definition: ast.ClassDef) -> AttributeTable:
@@ -166,15 +166,15 @@ class Classes:
         """The class whose instance a name is, if it is the first argument of a method around it, closures included."""
         if not isinstance(expression, ast.Name):
             return None
-        found = self.module.scopes.lookup(expression.id, expression)
-        if found is None or len(found[1]) != 1 or not isinstance(found[1][0], ast.arg):
+        lookup = self.module.scopes.lookup(expression.id, expression)
+        if lookup is None or len(lookup[1]) != 1 or not isinstance(lookup[1][0], ast.arg):
             return None
-        function = found[0]
+        function = lookup[0]
         owner = self.class_of_method(function)
         if owner is None or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             return None
         arguments = function.args.posonlyargs + function.args.args
-        if not arguments or arguments[0] is not found[1][0] or is_static(function):
+        if not arguments or arguments[0] is not lookup[1][0] or is_static(function):
             return None
         return owner
 

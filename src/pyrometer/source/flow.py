@@ -120,7 +120,7 @@ class Flow:
         scope = frame.scope
         if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
             self.bind_arguments(frame, scope, arguments)
-            frame.grad_off += any(switches_gradients_off(self, one) for one in scope.decorator_list)
+            frame.grad_off += any(switches_gradients_off(self, node) for node in scope.decorator_list)
             run(frame, scope.body)
         elif isinstance(scope, ast.Module):
             run(frame, scope.body)
@@ -148,10 +148,10 @@ class Flow:
 
     def outside(self, frame: Frame, name: ast.Name) -> Value:
         """A name that this pass has not bound: of a function around, or of the file."""
-        found = self.module.scopes.lookup(name.id, name)
-        if found is None or found[0] is frame.scope:
+        lookup = self.module.scopes.lookup(name.id, name)
+        if lookup is None or lookup[0] is frame.scope:
             return UNKNOWN
-        scope, bindings = found
+        scope, bindings = lookup
         if not isinstance(scope, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef):
             return UNKNOWN
         for node in bindings:

@@ -190,5 +190,5 @@ class Heat:
     def is_passed(self, function: FunctionNode, call: ast.Call) -> bool:
         """Whether a function is an argument of a call."""
         arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-        named = [argument for argument in arguments if last_name(argument) == function.name]
-        return any(self.module.classes.function_meant(argument) is function for argument in named)
+        nodes = [argument for argument in arguments if last_name(argument) == function.name]
+        return any(self.module.classes.function_meant(argument) is function for argument in nodes)

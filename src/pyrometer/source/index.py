@@ -116,8 +116,8 @@ class Index:
                 owners[place] = parent
             else:
                 place = parent
-        for one in passed:
-            owners[one] = owners[place]
+        for node in passed:
+            owners[node] = owners[place]
         return owners[place]
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:

@@ -35,10 +35,10 @@ class Instances:
         """Look at the assignments of the class and of its bases in this file."""
         for ancestor in self.flow.module.classes.lineage(definition):
             assigned = self.flow.module.classes.attribute_table(ancestor).get(name, ())
-            first = [one for one, method in assigned if method is None or method.name in INITIALISERS]
+            first = [node for node, method in assigned if method is None or method.name in INITIALISERS]
             if not assigned:
                 continue
-            value = join_all(self.assigned_value(one) for one in first)
+            value = join_all(self.assigned_value(node) for node in first)
             if len(first) < len(assigned) and value.kind in {Kind.HOST, Kind.UNKNOWN}:
                 return UNKNOWN  # A counter at first may be a tensor later.
             if len(first) < len(assigned) and value.device is not None:

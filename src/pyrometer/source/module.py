@@ -165,22 +165,22 @@ class Module:
         """
         wanted = frozenset(names)
         lasts = {name.rpartition(".")[2] for name in wanted} | self.names.aliases_of(wanted)
-        found = [call for last in lasts for call in self.index.calls_ending_in(last)]
+        calls = [call for last in lasts for call in self.index.calls_ending_in(last)]
         if len(lasts) > 1:
-            found.sort(key=lambda call: (call.lineno, call.col_offset))
-        return (call for call in found if self.names.name_of(call.func) in wanted)
+            calls.sort(key=lambda call: (call.lineno, call.col_offset))
+        return (call for call in calls if self.names.name_of(call.func) in wanted)
 
     def method_calls(self, *names: str) -> Iterator[ast.Call]:
         """Calls of methods with these names on anything: `x.item()`."""
-        found = [
+        calls = [
             call
             for name in dict.fromkeys(names)
             for call in self.index.calls_ending_in(name)
             if isinstance(call.func, ast.Attribute)
         ]
         if len(names) > 1:
-            found.sort(key=lambda call: (call.lineno, call.col_offset))
-        return iter(found)
+            calls.sort(key=lambda call: (call.lineno, call.col_offset))
+        return iter(calls)
 
     def name_of(self, expression: ast.expr) -> str | None:
         """The dotted name that an expression means, import aliases resolved; None for anything local."""

@@ -71,11 +71,11 @@ class Names:
     def base_of(self, name: ast.Name, depth: int) -> str | None:
         """What a bare name means; remembered by the node, as it is asked for again and again."""
         if name not in self.bases:
-            found = self.scopes.lookup(name.id, name)
-            if found is None:
+            lookup = self.scopes.lookup(name.id, name)
+            if lookup is None:
                 self.bases[name] = name.id if name.id in BUILTINS else None
             else:
-                self.bases[name] = self.bound_to(found[0], name.id, found[1], depth)
+                self.bases[name] = self.bound_to(lookup[0], name.id, lookup[1], depth)
         return self.bases[name]
 
     def bound_to(self, scope: Scope, name: str, bindings: Sequence[ast.AST], depth: int) -> str | None:
@@ -104,7 +104,7 @@ class Names:
                 else None
             )
             if name is not None:
-                found[name].update(one.id for one in assignment.targets if isinstance(one, ast.Name))
+                found[name].update(target.id for target in assignment.targets if isinstance(target, ast.Name))
         return dict(found)
 
     def imported(self, bindings: Sequence[ast.AST], depth: int) -> str | None:
@@ -158,10 +158,10 @@ class Names:
 
     def constant(self, name: ast.Name, depth: int) -> object:
         """The constant behind a name that is assigned once."""
-        found = self.scopes.lookup(name.id, name)
-        if found is None or len(found[1]) != 1:
+        lookup = self.scopes.lookup(name.id, name)
+        if lookup is None or len(lookup[1]) != 1:
             return MISSING
-        binding = found[1][0]
+        binding = lookup[1][0]
         return self.literal(self.assigned_to(binding), depth) if isinstance(binding, ast.Name) else MISSING
 
     def signed(self, expression: ast.UnaryOp, depth: int) -> object:
@@ -208,10 +208,10 @@ class Names:
 
     def assignments(self, name: str, around: ast.AST) -> Sequence[ast.expr]:
         """The expressions that are assigned to a name in the scope that binds it, as seen from a node."""
-        found = self.scopes.lookup(name, around)
-        if found is None:
+        lookup = self.scopes.lookup(name, around)
+        if lookup is None:
             return ()
-        return tuple(value for node in found[1] if (value := self.value_given(node)) is not None)
+        return tuple(value for node in lookup[1] if (value := self.value_given(node)) is not None)
 
     def value_given(self, binding: ast.AST) -> ast.expr | None:
         """What one binding assigns: of a tuple the fitting part, else the whole."""
@@ -231,10 +231,10 @@ class Names:
 
     def uses(self, name: str, around: ast.AST) -> Iterator[ast.Name]:
         """The places that read the name that is bound as seen from a node, closures included."""
-        found = self.scopes.lookup(name, around)
+        lookup = self.scopes.lookup(name, around)
         for load in self.scopes.loads_of(name):
             other = self.scopes.lookup(name, load)
-            if (other[0] if other else None) is (found[0] if found else None):
+            if (other[0] if other else None) is (lookup[0] if lookup else None):
                 yield load
 
 

@@ -235,8 +235,8 @@ def is_seldom(module: Module, test: ast.expr, *, outcome: bool, depth: int = 0) 
     if depth > DEEPEST:
         return False
     if isinstance(test, ast.BoolOp):
-        found = [is_seldom(module, value, outcome=outcome, depth=depth + 1) for value in test.values]
-        return any(found) if isinstance(test.op, ast.And) == outcome else all(found)
+        seldoms = [is_seldom(module, value, outcome=outcome, depth=depth + 1) for value in test.values]
+        return any(seldoms) if isinstance(test.op, ast.And) == outcome else all(seldoms)
     if isinstance(test, ast.Compare):
         return len(test.ops) == 1 and seldom_comparison(module, test, outcome=outcome)
     if isinstance(test, ast.BinOp):

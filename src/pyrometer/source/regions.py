@@ -175,24 +175,24 @@ class Regions:
 
     def find_roots(self) -> Iterator[ast.AST]:
         """Functions that this file gives to the compiler: by decorator, by call, or as the forward of a class."""
-        found: list[ast.AST] = [
+        definitions: list[ast.AST] = [
             definition
             for definition in self.module.nodes(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
             if any(self.compiles(decorator) for decorator in definition.decorator_list)
         ]
         for call in self.module.calls(*COMPILERS):
             if call.args:
-                found += self.meant(call.args[0])
+                definitions += self.meant(call.args[0])
         for call in self.module.method_calls("compile"):
             if isinstance(call.func, ast.Attribute) and self.module.name_of(call.func) is None:
-                found += self.meant(call.func.value)
+                definitions += self.meant(call.func.value)
         seen: set[ast.AST] = set()
-        while found:
-            root = found.pop()
+        while definitions:
+            root = definitions.pop()
             if root not in seen:
                 seen.add(root)
                 yield root
-                found += self.parts(root) if isinstance(root, ast.ClassDef) else []
+                definitions += self.parts(root) if isinstance(root, ast.ClassDef) else []
 
     def meant(self, target: ast.expr) -> Iterator[ast.AST]:
         """The function, method or class behind what is given to the compiler."""
@@ -217,9 +217,9 @@ class Regions:
             yield forward
         for node in ast.walk(definition):
             if isinstance(node, ast.Call):
-                made = classes.local_class(node.func)
-                if made is not None and classes.is_module(made):
-                    yield made
+                local_class = classes.local_class(node.func)
+                if local_class is not None and classes.is_module(local_class):
+                    yield local_class
 
     def compiles(self, decorator: ast.expr) -> bool:
         """Whether a decorator is torch.compile, with arguments or without, or partial."""

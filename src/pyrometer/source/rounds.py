@@ -44,12 +44,12 @@ def round_of(body: Sequence[ast.stmt]) -> Round:
             found.loops.append(node)
             loops = (*loops, node)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            stack.extend((one, loops) for one in reversed(node.decorator_list))
+            stack.extend((inner, loops) for inner in reversed(node.decorator_list))
             continue
         for field in reversed(child_fields(node.__class__)):
             held = getattr(node, field, None)
             if held.__class__ is list:
-                stack.extend((one, loops) for one in reversed(held) if isinstance(one, ast.AST))
+                stack.extend((inner, loops) for inner in reversed(held) if isinstance(inner, ast.AST))
             elif isinstance(held, ast.AST):
                 stack.append((held, loops))
     return found

@@ -112,9 +112,9 @@ class Scopes:
         first = True
         while True:
             if first or not isinstance(scope, ast.ClassDef):
-                found = self.bindings(scope).get(name)
-                if found is not None:
-                    return scope, found
+                binding = self.bindings(scope).get(name)
+                if binding is not None:
+                    return scope, binding
             if scope is self.tree:
                 return None
             scope = self.scope_of(scope)

@@ -97,9 +97,9 @@ class StepLoops:
 
     def of_for(self, loop: ast.For | ast.AsyncFor) -> str | None:
         """What makes a `for` loop one of steps."""
-        named = self.loader_of(loop)
-        if named is not None:
-            return f"the loop over {named}"
+        loader = self.loader_of(loop)
+        if loader is not None:
+            return f"the loop over {loader}"
         limit = range_limit(self.module, loop.iter)
         rounds = self.module.literal(limit)
         if isinstance(rounds, int) and rounds <= FEW_ROUNDS:
@@ -208,7 +208,7 @@ class StepLoops:
         bodies = [body]
         for _ in range(DEEPEST_CALLS + 1):
             following: list[Sequence[ast.stmt]] = []
-            for call in (call for one in bodies for call in self.own_calls(one)):
+            for call in (call for statements in bodies for call in self.own_calls(statements)):
                 yield call
                 function = self.module.classes.called_function(call)
                 if function is not None and function not in seen:

@@ -54,13 +54,13 @@ class Summaries:
             known[given] = self.summarise(function, given)
         return plain(known[given], graph=known[given].graph and not called.frame.grad_off)
 
-    def summarise(self, function: FunctionNode, given: Arguments) -> Value:
+    def summarise(self, function: FunctionNode, arguments: Arguments) -> Value:
         """Pass over a function for such arguments and join what it returns."""
         self.calls += 1
         self.flow.analyse(function)
         self.flow.running.add(function)
         frame = Frame(self.flow, function, self.flow.claims.get(function, {}), quiet=True)
-        self.flow.enter(frame, given)
+        self.flow.enter(frame, arguments)
         self.flow.running.discard(function)
         self.calls -= 1
         value = join_all(frame.returns) if frame.returns else NONE
@@ -89,7 +89,9 @@ class Summaries:
         caller = module.function_of(call) or module.tree
         self.flow.refine(caller, depth + 1)
         arguments = [recorded.get(argument, UNKNOWN) for argument in call.args] if direct else []
-        keywords = {one.arg: recorded.get(one.value, UNKNOWN) for one in call.keywords} if direct else {}
+        keywords = (
+            {keyword.arg: recorded.get(keyword.value, UNKNOWN) for keyword in call.keywords} if direct else {}
+        )
         bound = isinstance(call.func, ast.Attribute)
         return positional_values(function, call, arguments, keywords, bound=bound)
 

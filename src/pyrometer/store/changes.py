@@ -56,8 +56,8 @@ def changes_of(a: Run, b: Run) -> RunChanges:
         parts=_amounts(_parts(a), _parts(b)),
         ledger_bytes=_amounts(_ledger(a), _ledger(b)),
         compiled=_amounts(_counts(a), _counts(b)),
-        findings_gone=[one for key, one in before.items() if key not in after],
-        findings_new=[one for key, one in after.items() if key not in before],
+        findings_gone=[finding for key, finding in before.items() if key not in after],
+        findings_new=[finding for key, finding in after.items() if key not in before],
         num_findings_kept=len(before.keys() & after.keys()),
         settings=_settings(a.environment, b.environment),
     )
@@ -106,8 +106,8 @@ def _count(value: Any) -> int:
 
 
 def _findings(run: Run) -> dict[tuple[str, str | None, str | None], Finding]:
-    found = [from_dict(Finding, one) for one in _part(run, "diagnosis").get("findings") or []]
-    return {(one.code, one.where.file, one.where.op): one for one in found}
+    findings = [from_dict(Finding, one) for one in _part(run, "diagnosis").get("findings") or []]
+    return {(finding.code, finding.where.file, finding.where.op): finding for finding in findings}
 
 
 def _settings(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[SettingChange]:

@@ -92,9 +92,9 @@ def _work(m: Measurement) -> str:
 def _note(apart: list[SettingChange]) -> str:
     if not apart:
         return NOTE
-    told = " and ".join(f"{one.name} ({one.a}, then {one.b})" for one in apart)
+    text = " and ".join(f"{change.name} ({change.a}, then {change.b})" for change in apart)
     return (
-        f"No ratio and no verdict: the two differ in {told}, so that their steps need not do the same work, "
+        f"No ratio and no verdict: the two differ in {text}, so that their steps need not do the same work, "
         "and they were taken at different moments."
     )
 

@@ -159,7 +159,7 @@ class Announcement:
 
 def list_running(store: Path | str) -> list[Running]:
     """The runs of a store that are going on, the newest first; removes the files of those that were killed."""
-    found = [one for path in _files(Path(store)) if (one := _alive(path)) is not None]
+    found = [running for path in _files(Path(store)) if (running := _alive(path)) is not None]
     return sorted(found, key=lambda one: (one.started_at, one.id), reverse=True)
 
 

@@ -66,13 +66,13 @@ def is_current(connection: Connection) -> bool:
     """
     if not inspect(connection).has_table(_version.name):
         return False
-    found = connection.scalar(select(_version.c.version_num))
-    if found is not None and found not in REVISIONS:
+    scalar = connection.scalar(select(_version.c.version_num))
+    if scalar is not None and scalar not in REVISIONS:
         raise StoreError(
-            f"the store has schema {found}, this Pyrometer knows {REVISIONS[-1]} and earlier; "
+            f"the store has schema {scalar}, this Pyrometer knows {REVISIONS[-1]} and earlier; "
             "upgrade Pyrometer, or pass --store DIR"
         )
-    return found == REVISIONS[-1]
+    return scalar == REVISIONS[-1]
 
 
 def upgrade(connection: Connection) -> None:

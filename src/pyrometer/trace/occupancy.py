@@ -42,12 +42,12 @@ def _devices(trace: RankTrace) -> pl.DataFrame:
     }
     rows = [
         {
-            "device": one.id,
-            "max_blocks_per_sm": MAX_BLOCKS.get(one.compute_capability or "", 32),
-            "reserved_bytes": 0 if (one.compute_capability or "").startswith(("6.", "7.")) else 1024,
-            **{name: getattr(one, name) for name in fields},
+            "device": info.id,
+            "max_blocks_per_sm": MAX_BLOCKS.get(info.compute_capability or "", 32),
+            "reserved_bytes": 0 if (info.compute_capability or "").startswith(("6.", "7.")) else 1024,
+            **{name: getattr(info, name) for name in fields},
         }
-        for one in {one.id: one for one in trace.info.devices}.values()
+        for info in {device.id: device for device in trace.info.devices}.values()
     ]
     return pl.DataFrame(
         rows, schema={"device": pl.Int32, "max_blocks_per_sm": pl.Int64, "reserved_bytes": pl.Int64, **fields}

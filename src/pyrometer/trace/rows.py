@@ -26,8 +26,8 @@ def nullable(rows: IntArray, dtype: type[pl.DataType] = pl.UInt32) -> pl.Series:
     [3, None]
     """
     values = pl.Series(rows, dtype=pl.Int64)
-    found: pl.Series = values.set(values < 0, None).cast(dtype)
-    return found
+    cast: pl.Series = values.set(values < 0, None).cast(dtype)
+    return cast
 
 
 def pick(values: pl.Series, rows: IntArray) -> pl.Series:

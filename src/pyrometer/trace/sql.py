@@ -144,7 +144,7 @@ def _build(view: View, ranks: tuple[RankTrace, ...]) -> pl.DataFrame:
     empty = pl.DataFrame(
         schema={name: pl.String if name == "kind" else column.dtype for name, column in view.columns.items()}
     )
-    parts = [view.build(one).select(list(view.columns)) for one in ranks]
+    parts = [view.build(rank).select(list(view.columns)) for rank in ranks]
     return pl.concat([empty, *parts], how="vertical_relaxed")
 
 

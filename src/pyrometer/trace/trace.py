@@ -146,13 +146,13 @@ class Trace:
         Raises:
             InputError: the rank is not there, or there are several and none is named.
         """
-        held = [one.rank for one in self.ranks]
+        held = [trace.rank for trace in self.ranks]
         if rank is None and len(held) == 1:
             return self.ranks[0]
         if rank not in held:
-            said = "no rank was named" if rank is None else f"rank {rank} is not in this trace"
-            raise InputError(f"{said}; it holds {', '.join(map(str, held))}; pass rank=")
+            text = "no rank was named" if rank is None else f"rank {rank} is not in this trace"
+            raise InputError(f"{text}; it holds {', '.join(map(str, held))}; pass rank=")
         return self.ranks[held.index(rank)]
 
     def _all(self, frame: Any) -> pl.DataFrame:
-        return pl.concat([frame(one) for one in self.ranks]) if self.ranks else schema.empty(schema.EVENTS)
+        return pl.concat([frame(rank) for rank in self.ranks]) if self.ranks else schema.empty(schema.EVENTS)

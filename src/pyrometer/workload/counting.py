@@ -113,14 +113,14 @@ def legal_count(units: float) -> float:
 def _find_mask(arguments: Arguments, mask: MaskSource) -> torch.Tensor:
     if callable(mask):
         with user_code("mask"):
-            found: Any = mask(arguments.as_given())
+            tensor: Any = mask(arguments.as_given())
     else:
-        found = _entry(arguments, mask)
-    if not isinstance(found, torch.Tensor):
+        tensor = _entry(arguments, mask)
+    if not isinstance(tensor, torch.Tensor):
         raise InputError(
-            f"mask: {_shown(mask)} is {type(found).__name__}; it must be a tensor of 0/1 or of lengths"
+            f"mask: {_shown(mask)} is {type(tensor).__name__}; it must be a tensor of 0/1 or of lengths"
         )
-    return found
+    return tensor
 
 
 def _entry(arguments: Arguments, mask: str | int) -> Any:

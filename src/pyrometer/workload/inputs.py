@@ -119,8 +119,8 @@ def _resized(tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
 
 def _in_turn(shapes: list[Shape], device: torch.device, variant: Variant) -> Iterator[Arguments]:
     generator = torch.Generator(device="cpu").manual_seed(0)
-    made = [
+    tensors = [
         torch.randn(shape, generator=generator, dtype=torch.float32, device="cpu").to(device)
         for shape in shapes
     ]
-    return itertools.cycle([adapted(Arguments((tensor,), {}), variant) for tensor in made])
+    return itertools.cycle([adapted(Arguments((tensor,), {}), variant) for tensor in tensors])

@@ -48,13 +48,13 @@ def _takes_model(loss: Callable[..., Any]) -> bool:
 def _loss_of_output(model: nn.Module, batch: Any) -> torch.Tensor:
     arguments = batch_arguments(batch)
     output = model(*arguments.args, **arguments.kwargs)
-    found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
-    if not isinstance(found, torch.Tensor):
+    tensor = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+    if not isinstance(tensor, torch.Tensor):
         raise InputError(
             f"loss: none given, and the model's output ({type(output).__name__}) holds no loss; "
             "give loss(output, target) or loss(model, batch)"
         )
-    return found
+    return tensor
 
 
 def _paired_loss(model: nn.Module, batch: Any, loss: Callable[..., torch.Tensor]) -> torch.Tensor:

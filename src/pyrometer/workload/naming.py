@@ -34,8 +34,8 @@ def told_apart(a: str, b: str) -> tuple[str, str]:
 
 
 def _split(text: str) -> tuple[str, str]:
-    found = _FACTORY.fullmatch(text)
-    return (found["place"], found["factory"]) if found else (text, "")
+    match = _FACTORY.fullmatch(text)
+    return (match["place"], match["factory"]) if match else (text, "")
 
 
 def _places(a: str, b: str) -> tuple[str, str]:

@@ -49,9 +49,9 @@ class TrainingParts(NamedTuple):
 
     def tensors(self) -> list[torch.Tensor]:
         """Every tensor that a step may change, gradients apart; each once."""
-        found = [tensor for part in self.modules for tensor in module_tensors(part, parameters=True)]
-        found += self.trained() + optimizer_tensors(self.optimizer)
-        return list({id(tensor): tensor for tensor in found}.values())
+        tensors = [tensor for part in self.modules for tensor in module_tensors(part, parameters=True)]
+        tensors += self.trained() + optimizer_tensors(self.optimizer)
+        return list({id(tensor): tensor for tensor in tensors}.values())
 
     def trained(self) -> list[torch.Tensor]:
         """The tensors that the optimizer updates."""

@@ -136,12 +136,12 @@ _found: list[Surroundings] = []
 def preserved_surroundings() -> Iterator[Surroundings]:
     """Yield what was in force before any of our changes, and return to it at the end."""
     global _active  # noqa: PLW0603 - see `activate`
-    found = _found[0] if _found else Surroundings.current()
-    _found.append(found)
+    surroundings = _found[0] if _found else Surroundings.current()
+    _found.append(surroundings)
     try:
-        yield found
+        yield surroundings
     finally:
         _found.pop()
         # Not only when others were activated: a step may have changed settings too.
         _active = None
-        found.activate()
+        surroundings.activate()

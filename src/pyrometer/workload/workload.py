@@ -136,7 +136,7 @@ class Workload(abc.ABC):
     @contextlib.contextmanager
     def _entered(self) -> Iterator[Surroundings]:
         """The frame of every `open`: make the settings and imports current, and restore them and the random state."""
-        with preserved_surroundings() as found, preserved_rng():
-            own = (self.surroundings or found).with_threads(self.config.threads)
+        with preserved_surroundings() as surroundings, preserved_rng():
+            own = (self.surroundings or surroundings).with_threads(self.config.threads)
             own.activate()
             yield own

@@ -49,16 +49,21 @@ class Outcome:
 
     @property
     def roots(self) -> list[Break]:
-        return [each for each in self.breaks if not each.chained]
+        return [graph_break for graph_break in self.breaks if not graph_break.chained]
 
     def rewrites(self) -> list[tuple[Break, Advice]]:
-        return [(found, each) for found in self.roots for each in found.advice if each.replaces]
+        return [(root, advice) for root in self.roots for advice in root.advice if advice.replaces]
 
     def settings(self) -> list[Advice]:
-        return [each for found in self.roots for each in found.advice if (each.rewrite and not each.replaces)]
+        return [
+            advice
+            for root in self.roots
+            for advice in root.advice
+            if (advice.rewrite and not advice.replaces)
+        ]
 
     def words(self) -> list[Advice]:
-        return [each for found in self.roots for each in found.advice if not each.rewrite]
+        return [advice for root in self.roots for advice in root.advice if not advice.rewrite]
 
 
 class Program:
@@ -92,8 +97,8 @@ class Program:
         log = collector.log()
         return Outcome(with_advice(read_breaks(log)), count_frames(log).graphs, outputs)
 
-    def rewritten(self, found: Break, rewrite: Advice) -> Program:
-        return Program(apply_rewrite(self.source, rewrite, found.line), self.folder)
+    def rewritten(self, graph_break: Break, rewrite: Advice) -> Program:
+        return Program(apply_rewrite(self.source, rewrite, graph_break.line), self.folder)
 
 
 @pytest.fixture
@@ -113,4 +118,4 @@ def _seeded() -> Iterator[None]:
 
 
 def _run(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
-    return function(*(each.clone() if isinstance(each, torch.Tensor) else each for each in inputs))
+    return function(*(tensor.clone() if isinstance(tensor, torch.Tensor) else tensor for tensor in inputs))

@@ -84,8 +84,8 @@ def test_advice_on_every_line_of_a_real_file_is_python(gb_id: str) -> None:
     lines = text.split("\n")
     for line in range(1, len(lines), 31):
         source = lines[line - 1].strip()
-        found = Break(id=gb_id, reason="", file=str(file), line=line, source=source)
-        for rewrite in with_advice([found])[0].advice:
+        graph_break = Break(id=gb_id, reason="", file=str(file), line=line, source=source)
+        for rewrite in with_advice([graph_break])[0].advice:
             if rewrite.replaces:
                 compile(apply_rewrite(text, rewrite, line), "after.py", "exec")
 
@@ -127,5 +127,5 @@ def _advice(text: str, gb_id: str | None, line: int, folder: Path) -> list[Advic
 
     linecache.checkcache(str(file))
     linecache.cache.pop(str(file), None)
-    found = Break(id=gb_id, reason="", file=str(file), line=line, source=source)
-    return with_advice([found])[0].advice
+    graph_break = Break(id=gb_id, reason="", file=str(file), line=line, source=source)
+    return with_advice([graph_break])[0].advice

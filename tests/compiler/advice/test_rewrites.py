@@ -530,7 +530,7 @@ def test_the_rewrite_takes_breaks_away_and_keeps_the_outputs(
     inputs = list(case.inputs) or _signs()
     before = program(HEAD + case.body)
     found = before.compiled(inputs)
-    assert case.id in [each.id for each in found.roots]
+    assert case.id in [root.id for root in found.roots]
     place, rewrite = found.rewrites()[0]
     after = before.rewritten(place, rewrite)
     assert case.expect in after.source
@@ -594,8 +594,8 @@ def test_random_numbers_drawn_with_torch_have_the_same_distribution(
     after = before.rewritten(place, rewrite)
     again = after.compiled([(x,)] * 400)
     assert len(again.breaks) < len(found.breaks)
-    draws = torch.stack([each[0] for each in again.outputs])
-    assert all(each.shape == x.shape and each.dtype == x.dtype for each in again.outputs)
+    draws = torch.stack([output[0] for output in again.outputs])
+    assert all(output.shape == x.shape and output.dtype == x.dtype for output in again.outputs)
     assert draws.min() >= low
     assert draws.max() <= high
     assert abs(float(draws.mean()) - (low + high) / 2) < 0.15 * (high - low)

@@ -88,7 +88,7 @@ def test_the_setting_takes_breaks_away(
     inputs = [(torch.rand(4) + 0.1,) for _ in range(3)]
     before = program(HEAD + body)
     found = before.compiled(inputs)
-    assert gb_id in [each.id for each in found.roots]
+    assert gb_id in [root.id for root in found.roots]
     setting = next(each for each in found.settings() if f"config.{name}" in each.rewrite)
     again = before.compiled(inputs, setting)
     assert len(again.breaks) < len(found.breaks)

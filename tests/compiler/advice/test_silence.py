@@ -115,7 +115,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_no_code_is_rewritten_where_the_outcome_is_not_certain(case: tuple[str, str], tmp_path: Path) -> None:
-    assert not [each for each in _advice(tmp_path, *case) if each.replaces]
+    assert not [advice for advice in _advice(tmp_path, *case) if advice.replaces]
 
 
 OPEN = {
@@ -140,15 +140,15 @@ NEEDED = {
 @pytest.mark.parametrize("body", OPEN.values(), ids=OPEN)
 def test_a_number_that_may_be_any_is_let_into_the_graph(body: str, tmp_path: Path) -> None:
     assert "capture_scalar_outputs" in "".join(
-        each.rewrite or "" for each in _advice(tmp_path, "gb0124", body)
+        advice.rewrite or "" for advice in _advice(tmp_path, "gb0124", body)
     )
 
 
 @pytest.mark.parametrize("body", NEEDED.values(), ids=NEEDED)
 def test_a_number_that_has_to_be_known_gets_no_setting(body: str, tmp_path: Path) -> None:
-    found = [each for gb_id in ("gb0124", "gb0033") for each in _advice(tmp_path, gb_id, body)]
-    assert found
-    assert not any((each.rewrite and not each.replaces) for each in found)
+    advice = [each for gb_id in ("gb0124", "gb0033") for each in _advice(tmp_path, gb_id, body)]
+    assert advice
+    assert not any((each.rewrite and not each.replaces) for each in advice)
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,16 @@ def test_a_number_that_has_to_be_known_gets_no_setting(body: str, tmp_path: Path
 def test_an_open_size_is_offered_only_where_no_test_needs_it(
     body: str, offered: bool, tmp_path: Path
 ) -> None:
-    assert any((each.rewrite and not each.replaces) for each in _advice(tmp_path, "gb0036", body)) == offered
+    assert (
+        any((advice.rewrite and not advice.replaces) for advice in _advice(tmp_path, "gb0036", body))
+        == offered
+    )
 
 
 def test_a_call_put_off_does_not_take_its_numbers_out_of_the_graph(tmp_path: Path) -> None:
-    told = _advice(tmp_path, "gb0059", "print(x.sum())  # HERE\nreturn x")
+    advice = _advice(tmp_path, "gb0059", "print(x.sum())  # HERE\nreturn x")
     taken = _advice(tmp_path, "gb0059", "print(x.sum().item())  # HERE\nreturn x")
-    assert [bool(each.rewrite and not each.replaces) for each in told] == [False, True]
+    assert [bool(each.rewrite and not each.replaces) for each in advice] == [False, True]
     assert [bool(each.replaces) for each in taken] == [True]
 
 
@@ -182,38 +185,38 @@ def test_every_certain_case_is_certain_because_of_what_it_differs_in(tmp_path: P
         "gb0007": "k = random.random()  # HERE\nreturn x.sum() * k",
     }
     for gb_id, body in certain.items():
-        assert [each for each in _advice(tmp_path, gb_id, body) if each.replaces], body
+        assert [advice for advice in _advice(tmp_path, gb_id, body) if advice.replaces], body
 
 
 def test_without_the_file_only_the_line_itself_is_looked_at() -> None:
     asked = _break("gb0025", source="torch._dynamo.graph_break()")
-    (found,) = with_advice([asked])
-    assert [each.title for each in found.advice] == ["remove the call"]
-    assert found.advice[0].replaces == asked.source
+    (graph_break,) = with_advice([asked])
+    assert [advice.title for advice in graph_break.advice] == ["remove the call"]
+    assert graph_break.advice[0].replaces == asked.source
 
 
 def test_a_file_that_changed_since_gives_no_rewrite(tmp_path: Path) -> None:
     file = tmp_path / "changed.py"
     file.write_text("import torch\n\n\ndef f(x):\n    return x\n")
-    found = _break("gb0170", source="if x.sum() > 0:", file=str(file), line=5)
-    assert not [each for each in with_advice([found])[0].advice if each.replaces]
+    graph_break = _break("gb0170", source="if x.sum() > 0:", file=str(file), line=5)
+    assert not [advice for advice in with_advice([graph_break])[0].advice if advice.replaces]
 
 
 def test_withheld_source_is_not_read_from_the_file(tmp_path: Path) -> None:
     file = tmp_path / "withheld.py"
     file.write_text("import torch\n\n\ndef f(x):\n    print(x)\n    return x\n")
-    (found,) = with_advice([_break("gb0059", file=str(file), line=5)])
-    assert not any(each.replaces for each in found.advice)
+    (graph_break,) = with_advice([_break("gb0059", file=str(file), line=5)])
+    assert not any(advice.replaces for advice in graph_break.advice)
 
 
 def test_a_chained_break_gets_no_advice_of_its_own() -> None:
-    (found,) = with_advice([_break("gb7000", source="print(x)", chained=True)])
-    assert found.advice == []
+    (graph_break,) = with_advice([_break("gb7000", source="print(x)", chained=True)])
+    assert graph_break.advice == []
 
 
 def test_a_break_of_an_unknown_kind_gets_words() -> None:
-    (found,) = with_advice([_break("gb9999", source="y = strange(x)")])
-    assert [each.title for each in found.advice] == ["move it out of the compiled function"]
+    (graph_break,) = with_advice([_break("gb9999", source="y = strange(x)")])
+    assert [advice.title for advice in graph_break.advice] == ["move it out of the compiled function"]
 
 
 def test_at_least_forty_kinds_of_break_are_advised_on_and_torch_knows_them_all() -> None:
@@ -224,13 +227,13 @@ def test_at_least_forty_kinds_of_break_are_advised_on_and_torch_knows_them_all()
 
 @pytest.mark.parametrize("gb_id", sorted(advised_ids()))
 def test_every_id_is_answered(gb_id: str) -> None:
-    (found,) = with_advice([_break(gb_id, source="y = g(x)", explanation="")])
-    assert found.advice
-    for each in found.advice:
-        assert each.title
-        assert each.why.endswith(".")
-        assert each.fix_class in {"exact", "tolerance", "semantic"}
-        assert "{" not in each.title + each.why
+    (graph_break,) = with_advice([_break(gb_id, source="y = g(x)", explanation="")])
+    assert graph_break.advice
+    for advice in graph_break.advice:
+        assert advice.title
+        assert advice.why.endswith(".")
+        assert advice.fix_class in {"exact", "tolerance", "semantic"}
+        assert "{" not in advice.title + advice.why
 
 
 def test_kinds_have_names_of_their_own() -> None:

@@ -62,16 +62,16 @@ class Seen:
 
     @property
     def roots(self) -> list[Break]:
-        return [one for one in self.breaks if not one.chained]
+        return [graph_break for graph_break in self.breaks if not graph_break.chained]
 
     @property
     def only(self) -> Break:
-        (one,) = self.breaks
-        return one
+        (graph_break,) = self.breaks
+        return graph_break
 
     @property
     def found(self) -> list[tuple[str | None, int]]:
-        return [(one.id, one.line) for one in self.roots]
+        return [(root.id, root.line) for root in self.roots]
 
     @property
     def skips(self) -> list[SkippedFrame]:

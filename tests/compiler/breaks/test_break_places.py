@@ -77,7 +77,7 @@ def test_a_break_inside_torch_belongs_to_the_users_call(see: Callable[..., Any])
         optimizer.step()
 
     seen = see(program)
-    assert [(one.id, one.source, Path(one.file)) for one in seen.breaks] == [
+    assert [(graph_break.id, graph_break.source, Path(graph_break.file)) for graph_break in seen.breaks] == [
         ("gb0025", "optimizer.step()", HERE)
     ]
 
@@ -143,9 +143,9 @@ def test_only_a_log_of_this_process_is_completed_from_the_files_that_lie_here(
     entries = tuple(entry for entry in log.entries if entry.kind != "dynamo_error")
     live = read_breaks(type(log)(entries))
     from_file = read_breaks(type(log)(entries, source="trace.log"))
-    assert [one.source for one in live] == ['print(end="")  # breaks: gb0059']
-    assert [without(one, user_stack=[]) for one in from_file] == [
-        without(one, source="", user_stack=[]) for one in live
+    assert [graph_break.source for graph_break in live] == ['print(end="")  # breaks: gb0059']
+    assert [without(graph_break, user_stack=[]) for graph_break in from_file] == [
+        without(graph_break, source="", user_stack=[]) for graph_break in live
     ]
 
 

@@ -58,8 +58,8 @@ def test_breaks_frames_and_graphs(
     nested_backend = name == "compiled function in another"  # it chose its own backend where it was written
     seen = see(case.program, torch.ones(case.shape), backend="eager" if nested_backend else counting)
     assert seen.found == case.truth
-    assert all(Path(one.file) == PROGRAMS for one in seen.breaks)
-    assert [one.id for one in seen.breaks if one.chained] == list(case.chained)
+    assert all(Path(graph_break.file) == PROGRAMS for graph_break in seen.breaks)
+    assert [graph_break.id for graph_break in seen.breaks if graph_break.chained] == list(case.chained)
     assert seen.counts == (case.graphs, case.frames, case.skipped)
     assert len(seen.skips) == case.skipped
     assert nested_backend or counting.graphs == case.graphs
@@ -70,13 +70,13 @@ def test_each_root_cause_shows_its_own_line(name: str, programs: ModuleType, see
     case = case_of(programs, name)
     seen = see(case.program, torch.ones(case.shape))
     lines = PROGRAMS.read_text(encoding="utf-8").splitlines()
-    for one in seen.breaks:
-        assert one.source == lines[one.line - 1].strip()
-        assert one.user_stack[-1].text == f"{one.file}:{one.line}"
-        assert one.reason
-        assert "\n" not in one.reason
-        assert one.explanation
-        assert one.hints
+    for graph_break in seen.breaks:
+        assert graph_break.source == lines[graph_break.line - 1].strip()
+        assert graph_break.user_stack[-1].text == f"{graph_break.file}:{graph_break.line}"
+        assert graph_break.reason
+        assert "\n" not in graph_break.reason
+        assert graph_break.explanation
+        assert graph_break.hints
 
 
 def test_a_skipped_loop_names_the_break_and_what_it_led_to(
@@ -90,7 +90,7 @@ def test_a_skipped_loop_names_the_break_and_what_it_led_to(
 
 def test_the_detector_is_named_with_its_methods(programs: ModuleType, see: Callable[..., Any]) -> None:
     seen = see(programs.Detector(), torch.ones(1, 3, 8, 8))
-    assert [one.function for one in seen.roots] == ["forward", "widths"]
+    assert [root.function for root in seen.roots] == ["forward", "widths"]
     (skip,) = seen.skips
     assert (skip.function, skip.kind, skip.num_breaks) == ("widths", "break", 2)
     assert [place.function for place in seen.roots[1].user_stack[-2:]] == ["forward", "widths"]
@@ -173,11 +173,11 @@ def test_a_break_that_torch_asks_for_in_its_own_code_is_said_to_be_torchs(see: C
 
     (own,) = with_advice(see(program, torch.ones(3)).breaks)
     assert (own.inside_torch, own.advice[0].title) == (False, "remove the call")
-    found = with_advice(see(torch.optim.SGD([weight], lr=0.1).step).breaks)
-    asked = [one for one in found if one.id == "gb0025"]
+    advice = with_advice(see(torch.optim.SGD([weight], lr=0.1).step).breaks)
+    asked = [graph_break for graph_break in advice if graph_break.id == "gb0025"]
     assert asked
-    assert all(one.inside_torch for one in asked)
-    assert not any("remove" in each.title for one in asked for each in one.advice)
+    assert all(graph_break.inside_torch for graph_break in asked)
+    assert not any("remove" in each.title for graph_break in asked for each in graph_break.advice)
 
 
 def test_the_benchmark_runs_the_same_programs(programs: ModuleType) -> None:

@@ -131,15 +131,24 @@ def test_a_text_with_everything() -> None:
 
 
 def test_a_text_of_an_older_torch_gives_reason_and_place() -> None:
-    (one,) = read_breaks(log_of(OLD))
-    assert (one.file, one.line, one.function, one.source) == ("/home/me/model.py", 7, "forward", "print(x)")
-    assert one.reason.startswith("builtin: print [")
-    assert (one.id, one.hints) == (None, [])
+    (graph_break,) = read_breaks(log_of(OLD))
+    assert (graph_break.file, graph_break.line, graph_break.function, graph_break.source) == (
+        "/home/me/model.py",
+        7,
+        "forward",
+        "print(x)",
+    )
+    assert graph_break.reason.startswith("builtin: print [")
+    assert (graph_break.id, graph_break.hints) == (None, [])
 
 
 def test_a_skip_of_an_older_torch_gives_the_exception_and_place() -> None:
-    (one,) = read_breaks(log_of(OLD_SKIP))
-    assert (one.reason, one.line, one.skips_frame) == ("Graph break in a loop", 7, True)
+    (graph_break,) = read_breaks(log_of(OLD_SKIP))
+    assert (graph_break.reason, graph_break.line, graph_break.skips_frame) == (
+        "Graph break in a loop",
+        7,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,20 +173,26 @@ def test_whether_a_break_without_a_text_was_raised_is_not_told_by_older_torch() 
     log = CompileLog((LogEntry("compilation_metrics", metrics, compile_id=CompileId(0, None, 0, 0)),))
     (skip,) = read_skips(log)
     assert (skip.kind, skip.raised, skip.reason) == ("break", None, "generator")
-    (one,) = read_breaks(log)
-    assert (one.reason, one.file, one.function) == ("generator", "m.py", "f")
+    (graph_break,) = read_breaks(log)
+    assert (graph_break.reason, graph_break.file, graph_break.function) == ("generator", "m.py", "f")
 
 
 def test_a_break_outside_of_the_traced_function() -> None:
-    (one,) = read_breaks(log_of(OUTSIDE))
-    assert (one.reason, one.line, one.skips_frame) == ("Excessive RestartAnalysis() calls", 7, True)
-    assert one.explanation == "Dynamo attempted to trace the same frame 100+ times."
+    (graph_break,) = read_breaks(log_of(OUTSIDE))
+    assert (graph_break.reason, graph_break.line, graph_break.skips_frame) == (
+        "Excessive RestartAnalysis() calls",
+        7,
+        True,
+    )
+    assert graph_break.explanation == "Dynamo attempted to trace the same frame 100+ times."
 
 
 def test_a_failing_backend_is_told_by_the_exception_where_there_is_no_other_text() -> None:
-    (one,) = read_breaks(log_of(BACKEND))
-    assert one.reason == "torch._subclasses.fake_tensor.UnsupportedOperatorException: aten.sin.default"
-    assert (one.line, one.skips_frame) == (8, True)
+    (graph_break,) = read_breaks(log_of(BACKEND))
+    assert (
+        graph_break.reason == "torch._subclasses.fake_tensor.UnsupportedOperatorException: aten.sin.default"
+    )
+    assert (graph_break.line, graph_break.skips_frame) == (8, True)
     assert [other.reason for other in read_breaks(log_of(BACKEND, NEW))] == [
         "Failed to trace builtin operator"
     ]
@@ -195,7 +210,7 @@ def test_three_breaks_in_one_text() -> None:
     parts = [f"{name}\n  Explanation: because\n\n  Developer debug context: {name}\n" for name in "abc"]
     text = f"Graph break in user code at m.py:1\nGraph Break Reason: x\n\n{f'{chr(10)}{again}{chr(10) * 2}'.join(parts)}"
     assert [cause.reason for cause in parse_break(text).causes] == ["a", "b", "c"]
-    assert [(one.reason, one.chained_to) for one in read_breaks(log_of(text))] == [
+    assert [(graph_break.reason, graph_break.chained_to) for graph_break in read_breaks(log_of(text))] == [
         ("a", None),
         ("b", "m.py:1"),
         ("c", "m.py:1"),
@@ -210,11 +225,11 @@ def test_the_stack_of_an_error_is_the_last_one() -> None:
 
 @given(st.text())
 def test_any_text_gives_a_break(text: str) -> None:
-    (one,) = read_breaks(log_of(text))
-    assert one.reason or not text.strip()
+    (graph_break,) = read_breaks(log_of(text))
+    assert graph_break.reason or not text.strip()
 
 
 @given(st.lists(st.sampled_from([*NEW.splitlines(), *OUTSIDE.splitlines(), *BACKEND.splitlines(), ""])))
 def test_lines_in_any_order_give_breaks(lines: list[str]) -> None:
-    for one in read_breaks(log_of("\n".join(lines))):
-        assert "\n" not in one.reason
+    for graph_break in read_breaks(log_of("\n".join(lines))):
+        assert "\n" not in graph_break.reason

@@ -69,7 +69,10 @@ def test_after_a_reset_frames_are_new_and_breaks_the_same(
 
 
 def test_two_lines_with_the_same_break_are_two_breaks(programs: ModuleType, see: Callable[..., Any]) -> None:
-    assert [one.id for one in see(programs.nested, torch.ones(3)).breaks] == ["gb0059", "gb0059"]
+    assert [graph_break.id for graph_break in see(programs.nested, torch.ones(3)).breaks] == [
+        "gb0059",
+        "gb0059",
+    ]
 
 
 def test_different_breaks_of_one_line_are_told_apart(see: Callable[..., Any]) -> None:
@@ -77,7 +80,7 @@ def test_different_breaks_of_one_line_are_told_apart(see: Callable[..., Any]) ->
         print(end=""), torch._dynamo.graph_break()
         return x + 1
 
-    assert [one.id for one in see(program, torch.ones(3)).roots] == ["gb0059", "gb0025"]
+    assert [root.id for root in see(program, torch.ones(3)).roots] == ["gb0059", "gb0025"]
 
 
 def test_graphs_of_training_are_counted_once(programs: ModuleType, watch: Callable[..., Any]) -> None:
@@ -103,7 +106,7 @@ def test_a_step_that_calls_backward_breaks_there_and_in_the_optimizer(watch: Cal
         return loss
 
     seen = watch(lambda: step(torch.ones(2, 3)))
-    assert [(one.id, one.source) for one in seen.roots] == [
+    assert [(root.id, root.source) for root in seen.roots] == [
         ("gb0123", "loss.backward()"),
         ("gb0025", "optimizer.step()"),
     ]

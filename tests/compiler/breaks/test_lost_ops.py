@@ -30,7 +30,7 @@ def test_only_what_a_break_is_by_nature_is_claimed(
     name: str, lost: int | None, programs: ModuleType, see: Callable[..., Any]
 ) -> None:
     seen = see(getattr(programs, name), torch.ones(4))
-    assert [one.lost_ops for one in seen.roots] == [lost]
+    assert [root.lost_ops for root in seen.roots] == [lost]
 
 
 def test_several_breaks_on_one_line_lose_one_operation_each(watch: Callable[..., Any], counting: Any) -> None:
@@ -44,9 +44,9 @@ def test_several_breaks_on_one_line_lose_one_operation_each(watch: Callable[...,
         for size in (3, 4):
             compiled(torch.ones(size), torch.ones(size))
 
-    (one,) = watch(work).breaks
-    assert (one.id, one.sites, one.lost_ops) == ("gb0036", 2, 2)
-    assert one.compile_ids == ["0/0", "1/0", "0/1", "1/1"]
+    (graph_break,) = watch(work).breaks
+    assert (graph_break.id, graph_break.sites, graph_break.lost_ops) == ("gb0036", 2, 2)
+    assert graph_break.compile_ids == ["0/0", "1/0", "0/1", "1/1"]
 
 
 class Masking(torch.nn.Module):
@@ -71,14 +71,17 @@ class Behind(torch.nn.Module):
 
 def test_methods_of_one_name_in_one_file_are_told_apart(see: Callable[..., Any], counting: Any) -> None:
     seen = see(Around(), torch.ones(3), backend=counting)
-    assert [(one.id, one.sites, one.lost_ops) for one in seen.breaks] == [("gb0036", 2, 2), ("gb0124", 1, 1)]
+    assert [(graph_break.id, graph_break.sites, graph_break.lost_ops) for graph_break in seen.breaks] == [
+        ("gb0036", 2, 2),
+        ("gb0124", 1, 1),
+    ]
     assert seen.counts.graphs == counting.graphs
 
 
 def test_eager_modules_around_a_compiled_one_are_not_laid_to_its_breaks(watch: Callable[..., Any]) -> None:
     compiled = torch.compile(Around(), backend="eager")
     model = torch.nn.Sequential(torch.nn.Identity(), compiled)
-    assert [one.left_eager for one in watch(lambda: model(torch.ones(3))).breaks] == [[], []]
+    assert [graph_break.left_eager for graph_break in watch(lambda: model(torch.ones(3))).breaks] == [[], []]
 
 
 def test_after_a_reset_a_line_holds_no_more_breaks_than_before(
@@ -89,8 +92,8 @@ def test_after_a_reset_a_line_holds_no_more_breaks_than_before(
             torch._dynamo.reset()
             torch.compile(programs.item, backend="eager")(torch.ones(3))
 
-    (one,) = watch(work).breaks
-    assert (one.count, one.sites, one.lost_ops) == (2, 1, 1)
+    (graph_break,) = watch(work).breaks
+    assert (graph_break.count, graph_break.sites, graph_break.lost_ops) == (2, 1, 1)
 
 
 class Breaking(torch.nn.Module):

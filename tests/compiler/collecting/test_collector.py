@@ -51,7 +51,7 @@ def test_everything_that_readers_rely_on_is_told_by_this_torch():
             compiled(torch.ones(size))
     log = collector.log()
     assert kinds(log) >= READ
-    assert [one.text for one in log.compile_ids()] == ["0/0", "1/0", "0/1", "1/1"]
+    assert [compile_id.text for compile_id in log.compile_ids()] == ["0/0", "1/0", "0/1", "1/1"]
     assert (log.num_faults, log.unavailable) == (0, ())
     assert log.torch_version == torch.__version__
 
@@ -124,7 +124,7 @@ def test_compilations_behind_a_reset_are_told_apart():
         for _ in range(3):
             torch.compile(doubled_if_positive, backend="eager")(torch.ones(3))
             torch._dynamo.reset()
-    assert [one.text for one in collector.log().compile_ids()] == [
+    assert [compile_id.text for compile_id in collector.log().compile_ids()] == [
         *("0/0", "1/0"),
         *("r1:0/0", "r1:1/0"),
         *("r2:0/0", "r2:1/0"),

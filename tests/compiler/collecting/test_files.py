@@ -90,14 +90,14 @@ def test_what_we_write_is_read_back_the_same(log, tmp_path):
     path = export_log(log, tmp_path / "out")
     (found,) = read_logs(path)
     assert [
-        (one.kind, one.compile_id and one.compile_id._replace(epoch=0))
-        for one in found.entries
-        if one.kind != "torch_version"
-    ] == [(one.kind, one.compile_id and one.compile_id._replace(epoch=0)) for one in log.entries]
-    assert [one.payload for one in found.entries if one.kind != "torch_version"] == [
-        one.payload for one in log.entries
+        (entry.kind, entry.compile_id and entry.compile_id._replace(epoch=0))
+        for entry in found.entries
+        if entry.kind != "torch_version"
+    ] == [(entry.kind, entry.compile_id and entry.compile_id._replace(epoch=0)) for entry in log.entries]
+    assert [entry.payload for entry in found.entries if entry.kind != "torch_version"] == [
+        entry.payload for entry in log.entries
     ]
-    assert [one.metadata for one in found.of("dynamo_start")] == [
+    assert [entry.metadata for entry in found.of("dynamo_start")] == [
         one.metadata for one in log.of("dynamo_start")
     ]
 
@@ -140,7 +140,9 @@ def test_a_truncated_file_is_read_up_to_its_end(folder, tmp_path, share):
     (found,) = read_logs(tmp_path / "cut.log")
     (whole,) = read_logs(folder)
     kept = len(found.entries)
-    assert [one.kind for one in found.entries[: kept - 1]] == [one.kind for one in whole.entries[: kept - 1]]
+    assert [entry.kind for entry in found.entries[: kept - 1]] == [
+        entry.kind for entry in whole.entries[: kept - 1]
+    ]
     assert kept > len(whole.entries) * share * 0.3
 
 

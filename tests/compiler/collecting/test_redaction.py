@@ -30,9 +30,12 @@ def test_nothing_of_a_real_report_names_a_folder_or_shows_a_line():
     text = to_json(kept).decode()
     assert "y.sum() > 0" in to_json(whole).decode()
     assert "y.sum()" not in text
-    assert "/" not in "".join(place.file for one in kept.breaks for place in one.user_stack)
+    assert "/" not in "".join(place.file for graph_break in kept.breaks for place in graph_break.user_stack)
     assert __file__.rpartition("/")[0] not in text
-    assert (kept.graphs, [one.id for one in kept.breaks]) == (whole.graphs, [one.id for one in whole.breaks])
+    assert (kept.graphs, [graph_break.id for graph_break in kept.breaks]) == (
+        whole.graphs,
+        [graph_break.id for graph_break in whole.breaks],
+    )
     assert [len(graph.nodes) for graph in kept.graph_records] == [
         len(graph.nodes) for graph in whole.graph_records
     ]
@@ -47,7 +50,7 @@ def test_nothing_of_a_real_report_names_a_folder_or_shows_a_line():
     ],
 )
 def test_folders_are_taken_out_of_sentences(told, kept):
-    found = redacted(
+    graph_break = redacted(
         Break(
             id=None,
             reason=told,
@@ -57,5 +60,9 @@ def test_folders_are_taken_out_of_sentences(told, kept):
             user_stack=[Place(file="/a/b.py", line=1, source="z")],
         )
     )
-    assert found.reason == kept
-    assert (found.file, found.advice[0].replaces, found.user_stack[0].source) == ("b.py", None, None)
+    assert graph_break.reason == kept
+    assert (graph_break.file, graph_break.advice[0].replaces, graph_break.user_stack[0].source) == (
+        "b.py",
+        None,
+        None,
+    )

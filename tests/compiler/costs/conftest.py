@@ -103,7 +103,7 @@ def build() -> LogBuilder:
 
 def read_recorded(file: Path) -> tuple[CompileLog, dict[str, Any]]:
     """A log that `record_logs.py` wrote, and what torch itself says of the same run."""
-    told = json.loads(gzip.decompress(file.read_bytes()))
+    document = json.loads(gzip.decompress(file.read_bytes()))
     entries = tuple(
         LogEntry(
             **{
@@ -111,9 +111,9 @@ def read_recorded(file: Path) -> tuple[CompileLog, dict[str, Any]]:
                 "compile_id": None if entry["compile_id"] is None else CompileId(*entry["compile_id"]),
             }
         )
-        for entry in told.pop("entries")
+        for entry in document.pop("entries")
     )
-    return CompileLog(entries, torch_version=told["torch"], counters=told["counters"]), told
+    return CompileLog(entries, torch_version=document["torch"], counters=document["counters"]), document
 
 
 @pytest.fixture(scope="session")

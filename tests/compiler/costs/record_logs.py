@@ -108,14 +108,14 @@ def plain(entry: LogEntry) -> dict[str, Any]:
 
 def shortened_key(payload: str) -> str:
     """The key with shorter hashes and a few of the 600 settings."""
-    told = json.loads(payload)
-    parts = [re.sub(r"^\[(\w{10})\w+\]", r"[\1]", part) for part in told.get("components") or []]
-    told["components"] = [
+    document = json.loads(payload)
+    parts = [re.sub(r"^\[(\w{10})\w+\]", r"[\1]", part) for part in document.get("components") or []]
+    document["components"] = [
         part
         for part in parts
         if "inductor_config" not in part or re.search(r"\[(?:\w?a|triton.cudagraphs)", part)
     ]
-    return json.dumps(told)
+    return json.dumps(document)
 
 
 def shortened(told: dict[str, Any]) -> dict[str, Any]:

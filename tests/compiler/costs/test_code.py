@@ -159,7 +159,7 @@ def test_forward_and_backward_keep_their_own(build):
     ]:
         build.artifact("inductor_provenance_tracking_node_mappings", nodes)
         build.artifact("inductor_provenance_tracking_kernel_stack_traces", stacks)
-    assert [(one.kernel, one.ops, len(one.places)) for one in read_origins(build.log())] == [
+    assert [(origin.kernel, origin.ops, len(origin.places)) for origin in read_origins(build.log())] == [
         ("a", ["x"], 1),
         ("b", [], 1),
     ]
@@ -169,7 +169,7 @@ def test_forward_and_backward_keep_their_own(build):
 def test_odd_origins_tell_nothing_of_places(build, payload):
     for kind in ("node_mappings", "kernel_stack_traces"):
         build.artifact(f"inductor_provenance_tracking_{kind}", payload)
-    assert all(one.places == [] and one.ops == [] for one in read_origins(build.log()))
+    assert all(origin.places == [] and origin.ops == [] for origin in read_origins(build.log()))
 
 
 def test_code_of_a_warm_cache_without_origins_has_none(build):

@@ -53,7 +53,7 @@ def compilations(function, *calls, backend="eager", raises=None, **options):
                     compiled(*call)
     log = collector.log()
     found = read_compilations(log)
-    assert sum(one.total_s for one in found) == pytest.approx(read_cost(log).compile_s)
+    assert sum(compilation.total_s for compilation in found) == pytest.approx(read_cost(log).compile_s)
     return found
 
 
@@ -61,24 +61,29 @@ X = torch.ones(3)
 
 
 def test_a_function_that_compiles():
-    (found,) = compilations(add_one, (X,))
-    assert (found.compile_id, found.function, found.outcome, found.reason) == (
+    (compilation,) = compilations(add_one, (X,))
+    assert (compilation.compile_id, compilation.function, compilation.outcome, compilation.reason) == (
         "0/0",
         "add_one",
         "compiled",
         "",
     )
-    assert found.file == __file__
-    assert found.line == add_one.__code__.co_firstlineno
-    assert (found.num_ops, found.attempts, found.is_resume, found.backward_s) == (1, 1, False, None)
-    assert found.num_guards > 0
-    assert 0 < found.phases_s["guards"] < found.total_s
-    assert (found.backend, found.mode, found.cache) == ("", "", "unknown")
+    assert compilation.file == __file__
+    assert compilation.line == add_one.__code__.co_firstlineno
+    assert (compilation.num_ops, compilation.attempts, compilation.is_resume, compilation.backward_s) == (
+        1,
+        1,
+        False,
+        None,
+    )
+    assert compilation.num_guards > 0
+    assert 0 < compilation.phases_s["guards"] < compilation.total_s
+    assert (compilation.backend, compilation.mode, compilation.cache) == ("", "", "unknown")
 
 
 def test_a_function_without_tensor_operations_is_empty():
-    (found,) = compilations(nothing, (X,))
-    assert (found.outcome, found.num_ops) == ("empty", None)
+    (compilation,) = compilations(nothing, (X,))
+    assert (compilation.outcome, compilation.num_ops) == ("empty", None)
 
 
 def test_the_rest_behind_a_break_bears_the_name_of_its_function():
@@ -95,17 +100,22 @@ def test_a_function_that_is_given_up_was_skipped():
 
 
 def test_a_break_that_the_user_forbids_fails():
-    (found,) = compilations(with_break, (X,), fullgraph=True, raises=torch._dynamo.exc.Unsupported)
-    assert (found.outcome, found.reason) == ("failed", "Unsupported: Call to `torch._dynamo.graph_break()`")
+    (compilation,) = compilations(with_break, (X,), fullgraph=True, raises=torch._dynamo.exc.Unsupported)
+    assert (compilation.outcome, compilation.reason) == (
+        "failed",
+        "Unsupported: Call to `torch._dynamo.graph_break()`",
+    )
 
 
 def test_a_backend_that_breaks_down_fails():
     def broken(graph, inputs):
         raise RuntimeError("out of order")
 
-    (found,) = compilations(add_one, (X,), backend=broken, raises=torch._dynamo.exc.BackendCompilerFailed)
-    assert found.outcome == "failed"
-    assert found.reason == "BackendCompilerFailed: backend='broken' raised:"
+    (compilation,) = compilations(
+        add_one, (X,), backend=broken, raises=torch._dynamo.exc.BackendCompilerFailed
+    )
+    assert compilation.outcome == "failed"
+    assert compilation.reason == "BackendCompilerFailed: backend='broken' raised:"
 
 
 def test_errors_that_are_suppressed_are_skips():
@@ -113,8 +123,8 @@ def test_errors_that_are_suppressed_are_skips():
         raise RuntimeError("out of order")
 
     with torch._dynamo.config.patch(suppress_errors=True):
-        (found,) = compilations(add_one, (X,), backend=broken)
-    assert found.outcome == "skipped"
+        (compilation,) = compilations(add_one, (X,), backend=broken)
+    assert compilation.outcome == "skipped"
 
 
 def test_at_the_limit_a_compilation_is_skipped_and_named_after_its_frame():
@@ -133,8 +143,8 @@ def test_after_a_reset_ids_are_told_apart():
             torch._dynamo.reset()
     log = collector.log()
     found = read_compilations(log)
-    assert [one.compile_id for one in found] == ["0/0", "r1:0/0"]
-    assert sum(one.total_s for one in found) == pytest.approx(read_cost(log).compile_s)
+    assert [compilation.compile_id for compilation in found] == ["0/0", "r1:0/0"]
+    assert sum(compilation.total_s for compilation in found) == pytest.approx(read_cost(log).compile_s)
     assert 0 <= read_cost(log).observing_s < read_cost(log).compile_s
 
 
@@ -146,7 +156,7 @@ def test_a_graph_of_the_autograd_engine_is_a_compilation():
 
     with torch._dynamo.config.patch(compiled_autograd=True):
         found = compilations(step, (torch.ones(1, 2),))
-    captured = next(one for one in found if one.compile_id == "!0")
+    captured = next(compilation for compilation in found if compilation.compile_id == "!0")
     assert (captured.function, captured.outcome) == ("compiled autograd", "compiled")
     assert captured.total_s > 0
 
@@ -155,9 +165,9 @@ def test_the_backward_counts_to_its_forward(build):
     build.span(FRAME, 0, 4).span(BACKWARD, 10, 13).metrics(0, 4, co_name="f").metrics(
         10, 13, kind="bwd_compilation_metrics"
     )
-    (found,) = read_compilations(build.log())
-    assert (found.total_s, found.backward_s) == (approx(7), approx(3))
-    assert found.phases_s == approx({"Dynamo tracing": 4, "AOTAutograd": 3})
+    (compilation,) = read_compilations(build.log())
+    assert (compilation.total_s, compilation.backward_s) == (approx(7), approx(3))
+    assert compilation.phases_s == approx({"Dynamo tracing": 4, "AOTAutograd": 3})
 
 
 def test_a_compilation_inside_another_counts_for_itself(build):
@@ -171,8 +181,8 @@ def test_a_compilation_inside_another_counts_for_itself(build):
 
 def test_what_bears_no_id_inside_a_compilation_is_part_of_it(build):
     build.begin(FRAME, 0).span("build_guards", 1, 3, compile_id="None").end(FRAME, 4)
-    (found,) = read_compilations(build.log())
-    assert found.phases_s == approx({"Dynamo tracing": 2, "guards": 2})
+    (compilation,) = read_compilations(build.log())
+    assert compilation.phases_s == approx({"Dynamo tracing": 2, "guards": 2})
 
 
 def test_a_backward_does_not_count_what_is_compiled_inside_of_it(build):
@@ -186,14 +196,23 @@ def test_a_backward_does_not_count_what_is_compiled_inside_of_it(build):
 def test_what_has_not_ended_is_unfinished(build):
     build.begin(FRAME, 0).begin("bytecode_tracing", 1)
     build.add("dynamo_start", {"stack": [{"name": "f", "filename": "a.py", "line": 7}]}, at_s=1)
-    (found,) = read_compilations(build.log())
-    assert (found.outcome, found.function, found.file, found.line) == ("unfinished", "f", "a.py", 7)
+    (compilation,) = read_compilations(build.log())
+    assert (compilation.outcome, compilation.function, compilation.file, compilation.line) == (
+        "unfinished",
+        "f",
+        "a.py",
+        7,
+    )
 
 
 def test_a_backward_whose_forward_was_not_seen_is_compiled(build):
     build.metrics(0, 2, kind="bwd_compilation_metrics", compile_id="3/0")
-    (found,) = read_compilations(build.log())
-    assert (found.outcome, found.total_s, found.backward_s) == ("compiled", approx(2), approx(2))
+    (compilation,) = read_compilations(build.log())
+    assert (compilation.outcome, compilation.total_s, compilation.backward_s) == (
+        "compiled",
+        approx(2),
+        approx(2),
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,8 +228,8 @@ def test_the_mode_is_told_by_the_settings_in_the_key(build, settings, mode):
     every = {"triton.cudagraphs": False, "max_autotune": False, **settings}
     components = [f"[abc] inductor_config[{name}]: {value}" for name, value in every.items()]
     build.artifact("fx_graph_cache_miss", {"key": "f1", "components": components})
-    (found,) = read_compilations(build.log())
-    assert (found.mode, found.backend, found.cache) == (mode, "inductor", "miss")
+    (compilation,) = read_compilations(build.log())
+    assert (compilation.mode, compilation.backend, compilation.cache) == (mode, "inductor", "miss")
 
 
 def test_looks_that_went_differently_are_mixed(build):

@@ -82,9 +82,9 @@ def test_phases_of_any_events_add_up_and_are_never_negative(entries):
     cost = read_cost(log)
     assert all(own_s >= 0 for own_s in cost.phases_s.values())
     assert math.isclose(sum(cost.phases_s.values()), cost.compile_s, abs_tol=1e-12)
-    told = [compilation for compilation in read_compilations(log) if compilation.total_s is not None]
-    assert sum(compilation.total_s for compilation in told) <= cost.compile_s + 1e-12
-    for compilation in told:
+    compilations = [compilation for compilation in read_compilations(log) if compilation.total_s is not None]
+    assert sum(compilation.total_s for compilation in compilations) <= cost.compile_s + 1e-12
+    for compilation in compilations:
         assert math.isclose(sum(compilation.phases_s.values()), compilation.total_s, abs_tol=1e-12)
 
 

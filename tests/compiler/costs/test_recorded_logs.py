@@ -75,7 +75,9 @@ def test_compile_time_is_what_torch_counts(run):
 def test_phases_add_up_to_it(run):
     cost = read_cost(run.log)
     assert sum(cost.phases_s.values()) == pytest.approx(cost.compile_s, abs=1e-9)
-    assert sum(one.total_s for one in read_compilations(run.log)) == pytest.approx(cost.compile_s, abs=1e-9)
+    assert sum(compilation.total_s for compilation in read_compilations(run.log)) == pytest.approx(
+        cost.compile_s, abs=1e-9
+    )
 
 
 def test_phases_are_what_torch_counts_where_it_counts_the_same(run):
@@ -125,12 +127,16 @@ def test_the_file_of_the_same_run_tells_the_same(run):
         pytest.skip("only recorded live")
     assert read_cost(run.file).compile_s == pytest.approx(read_cost(run.log).compile_s, abs=NEAR_S)
     assert read_cost(run.file).phases_s == pytest.approx(read_cost(run.log).phases_s, abs=NEAR_S)
-    assert [one.key for one in read_cache(run.file).events] == [one.key for one in read_cache(run.log).events]
-    assert len(read_passes(run.file)) == len(read_passes(run.log))
-    assert [(one.kernels, one.num_bytes) for one in read_code(run.file)] == [
-        (one.kernels, one.num_bytes) for one in read_code(run.log)
+    assert [event.key for event in read_cache(run.file).events] == [
+        event.key for event in read_cache(run.log).events
     ]
-    assert [one.kernel for one in read_origins(run.file)] == [one.kernel for one in read_origins(run.log)]
+    assert len(read_passes(run.file)) == len(read_passes(run.log))
+    assert [(code.kernels, code.num_bytes) for code in read_code(run.file)] == [
+        (code.kernels, code.num_bytes) for code in read_code(run.log)
+    ]
+    assert [origin.kernel for origin in read_origins(run.file)] == [
+        origin.kernel for origin in read_origins(run.log)
+    ]
     for mine, files in zip(read_compilations(run.log), read_compilations(run.file), strict=True):
         assert (mine.compile_id, mine.outcome, mine.function, mine.cache) == (
             files.compile_id,
@@ -165,14 +171,14 @@ def test_a_warm_cache_spares_lowering_and_compiling(runs):
     }
     assert spared <= set(cold.phases_s)
     assert spared.isdisjoint(warm.phases_s)
-    assert {one.cache for one in read_compilations(runs["warm"].log)} == {"hit"}
+    assert {compilation.cache for compilation in read_compilations(runs["warm"].log)} == {"hit"}
 
 
 def test_looks_are_those_that_torch_counts(run):
     counted, summary = run.told["counters"], read_cache(run.log)
     of_cache = {
         cache: {
-            outcome: sum((one.cache, one.outcome) == (cache, outcome) for one in summary.events)
+            outcome: sum((event.cache, event.outcome) == (cache, outcome) for event in summary.events)
             for outcome in ("hit", "miss")
         }
         for cache in ("fx_graph", "aot_autograd")
@@ -188,13 +194,13 @@ def test_looks_are_those_that_torch_counts(run):
 def test_the_second_process_finds_what_the_first_has_left(runs):
     cold, warm = (read_cache(runs[name].log) for name in ("cold", "warm"))
     assert (cold.state, warm.state) == ("cold", "warm")
-    assert {one.key for one in warm.events} == {one.key for one in cold.events}
-    assert all(one.saved_s is not None for one in warm.events)
+    assert {event.key for event in warm.events} == {event.key for event in cold.events}
+    assert all(event.saved_s is not None for event in warm.events)
 
 
 def test_the_second_size_missed_for_its_size(runs):
-    events = [one for one in read_cache(runs["cold"].log).events if one.cache == "fx_graph"]
-    forward = next(one for one in events if one.compile_id == "0/1")
+    events = [event for event in read_cache(runs["cold"].log).events if event.cache == "fx_graph"]
+    forward = next(event for event in events if event.compile_id == "0/1")
     assert forward.differs_from == events[0].key
     assert "graph" in forward.differing
     assert any(words.startswith("input ") and " size ([4, 16] → [s" in words for words in forward.differing)
@@ -203,12 +209,16 @@ def test_the_second_size_missed_for_its_size(runs):
 
 def test_passes_ran_on_every_graph_that_was_compiled_and_on_none_from_the_cache(runs):
     cold = read_passes(runs["cold"].log)
-    assert {one.compile_id for one in cold} == {"0/0", "0/1"}
-    assert {one.subsystem for one in cold} == {"pre_grad_passes", "joint_graph_passes", "post_grad_passes"}
-    assert all(one.seconds >= 0 for one in cold)
-    sums = {f"{one.subsystem}.{one.name}": 0.0 for one in cold}
-    for one in cold:
-        sums[f"{one.subsystem}.{one.name}"] += one.seconds
+    assert {effect.compile_id for effect in cold} == {"0/0", "0/1"}
+    assert {effect.subsystem for effect in cold} == {
+        "pre_grad_passes",
+        "joint_graph_passes",
+        "post_grad_passes",
+    }
+    assert all(effect.seconds >= 0 for effect in cold)
+    sums = {f"{effect.subsystem}.{effect.name}": 0.0 for effect in cold}
+    for effect in cold:
+        sums[f"{effect.subsystem}.{effect.name}"] += effect.seconds
     torchs = runs["cold"].told["compilation_time_metrics"]
     assert sums == pytest.approx({name: torchs[f"pass.{name}"] for name in sums}, abs=NEAR_S)
     assert read_passes(runs["warm"].log) == []
@@ -216,31 +226,31 @@ def test_passes_ran_on_every_graph_that_was_compiled_and_on_none_from_the_cache(
 
 def test_code_of_each_direction_and_size(run):
     codes = read_code(run.log)
-    assert [(one.compile_id, one.is_backward) for one in codes].count(("0/0", True)) == 1
-    assert sorted((one.compile_id, one.is_backward) for one in codes) == [
+    assert [(code.compile_id, code.is_backward) for code in codes].count(("0/0", True)) == 1
+    assert sorted((code.compile_id, code.is_backward) for code in codes) == [
         ("0/0", False),
         ("0/0", True),
         ("0/1", False),
         ("0/1", True),
     ]
-    for one in codes:
-        assert one.kernels
-        assert all(name.startswith("cpp_fused_") for name in one.kernels)
-        assert one.vectorized is not None
-        assert one.allocations > 0
-        products = one.extern_calls.get("extern_kernels.mm", 0) + one.extern_calls.get(
+    for code in codes:
+        assert code.kernels
+        assert all(name.startswith("cpp_fused_") for name in code.kernels)
+        assert code.vectorized is not None
+        assert code.allocations > 0
+        products = code.extern_calls.get("extern_kernels.mm", 0) + code.extern_calls.get(
             "extern_kernels.addmm", 0
         )
-        assert products == (4 if one.is_backward else 2)
-    assert artifact_bytes(codes) == sum(one.num_bytes for one in codes)
+        assert products == (4 if code.is_backward else 2)
+    assert artifact_bytes(codes) == sum(code.num_bytes for code in codes)
 
 
 def test_kernels_come_from_lines_of_the_model(run):
     origins, codes = read_origins(run.log), read_code(run.log)
-    assert {one.kernel for one in origins if one.kernel.startswith("cpp_")} == {
+    assert {origin.kernel for origin in origins if origin.kernel.startswith("cpp_")} == {
         name for code in codes for name in code.kernels
     }
-    places = {place for one in origins for place in one.places}
+    places = {place for origin in origins for place in origin.places}
     assert places
     assert all(place.rpartition(":")[0].endswith("record_logs.py") for place in places)
-    assert any(one.ops for one in origins)
+    assert any(origin.ops for origin in origins)

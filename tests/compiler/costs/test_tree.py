@@ -16,10 +16,10 @@ def approx(expected):
 
 def paths(tree: PhaseTree) -> dict[str, float]:
     """Own seconds by path."""
-    said = list[str]()
+    names = list[str]()
     for parent, name in zip(tree.parent, tree.name, strict=True):
-        said.append(f"{said[parent]} > {tree.names[name]}" if parent >= 0 else tree.names[name])
-    return dict(zip(said, tree.own_s, strict=True))
+        names.append(f"{names[parent]} > {tree.names[name]}" if parent >= 0 else tree.names[name])
+    return dict(zip(names, tree.own_s, strict=True))
 
 
 def test_steps_stand_inside_the_steps_around_them(build):

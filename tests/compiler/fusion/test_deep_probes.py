@@ -188,8 +188,8 @@ def test_probes_see_what_a_cache_holds_only_when_asked_to_compile_afresh(attend)
             with collect() as collector, deep_probes(collector, fresh=fresh):
                 torch.compile(function)(*args)
             seen.append(collector.log())
-    cold, found, afresh = ([*log.of("pyrometer.fusion")] for log in seen)
-    assert (len(cold), len(found), len(afresh)) == (1, 0, 1)
+    cold, entries, afresh = ([*log.of("pyrometer.fusion")] for log in seen)
+    assert (len(cold), len(entries), len(afresh)) == (1, 0, 1)
     (group,) = read_fusion(seen[1]).groups
     assert (group.kind, group.read_bytes) == ("extern", None)
 

@@ -35,11 +35,11 @@ def call(args):
 
 
 def test_kernels_of_a_gpu_are_found_without_a_word_on_vectors():
-    found = read_generated(TRITON)
-    assert found.kernels == {"triton_poi_fused_add_0": None, "triton_red_fused_sum_1": None}
-    assert found.called == list(found.kernels)
-    assert found.extern_calls == ["extern_kernels.mm", "torch.ops.aten.sort.stable"]
-    assert (found.allocations, found.reuses, found.is_backward) == (2, 1, True)
+    parts = read_generated(TRITON)
+    assert parts.kernels == {"triton_poi_fused_add_0": None, "triton_red_fused_sum_1": None}
+    assert parts.called == list(parts.kernels)
+    assert parts.extern_calls == ["extern_kernels.mm", "torch.ops.aten.sort.stable"]
+    assert (parts.allocations, parts.reuses, parts.is_backward) == (2, 1, True)
 
 
 def test_a_backward_is_known_by_its_tangents_where_the_code_has_no_name():

@@ -153,13 +153,13 @@ def test_operations_that_do_nothing_and_vanished_are_named(compiled):
 
 
 def test_an_attention_pattern_is_found_once_and_nothing_of_torchs_own_start_up(compiled):
-    found = [
+    folds = [
         fold
         for fold in compiled.report.folded
         if fold.compile_id == compiled.ids["attention"] and fold.name.startswith("_sfdp_pattern")
     ]
-    assert only(found).count == 1
-    assert {"bmm", "bmm_1", "exp"} <= set(only(found).nodes)
+    assert only(folds).count == 1
+    assert {"bmm", "bmm_1", "exp"} <= set(only(folds).nodes)
     chain = compiled.ids["chain"]  # compiled first, when Inductor traced its patterns
     assert [fold for fold in compiled.report.folded if fold.compile_id == chain] == []
 
@@ -168,8 +168,8 @@ def test_passes_tell_nodes_and_time_with_sums_that_hold(compiled):
     passes = list(compiled.log.of("pyrometer.pass"))
     assert len(passes) > 50
     for entry in passes:
-        told = entry.metadata
-        assert set(told) == {
+        metadata = entry.metadata
+        assert set(metadata) == {
             "subsystem",
             "name",
             "nodes_before",
@@ -178,8 +178,8 @@ def test_passes_tell_nodes_and_time_with_sums_that_hold(compiled):
             "erased",
             "seconds",
         }
-        assert told["nodes_before"] + told["created"] - told["erased"] == told["nodes_after"]
-        assert told["seconds"] > 0
+        assert metadata["nodes_before"] + metadata["created"] - metadata["erased"] == metadata["nodes_after"]
+        assert metadata["seconds"] > 0
         assert entry.compile_id is not None
     fold = only(
         entry.metadata

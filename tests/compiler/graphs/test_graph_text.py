@@ -140,9 +140,9 @@ PIECES = st.sampled_from(
 @given(st.lists(st.one_of(PIECES, st.text(max_size=30)), max_size=12).map("".join))
 def test_any_text_gives_an_acyclic_graph_and_no_error(text):
     graph = graph_of(read_bodies(text), stage="dynamo")
-    for one in (graph, *graph.subgraphs):
+    for subgraph in (graph, *graph.subgraphs):
         seen = set()
-        for node in one.nodes:
+        for node in subgraph.nodes:
             assert set(node.inputs) <= seen, "a node reads only what stands before it"
             assert node.name not in seen, "names are unique"
             seen.add(node.name)

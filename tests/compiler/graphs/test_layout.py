@@ -58,15 +58,15 @@ def test_whatever_is_put_together_stays_without_cycles_and_keeps_every_line(data
     shown = collapse_graph(graph, mode, 10)
     box_of = {node.name: number for number, box in enumerate(shown.boxes) for node in box}
     assert all(source < target for source, target in shown.edges)
-    named = {node.name: node for node in graph.nodes}
+    nodes = {node.name: node for node in graph.nodes}
     for node in graph.nodes:
         for name in node.inputs:
             pair = (box_of[name], box_of[node.name])
-            hidden = (named[name].op == "input" and named[name].symbol) or (
-                node.op == "output" and named[name].saved
+            hidden = (nodes[name].op == "input" and nodes[name].symbol) or (
+                node.op == "output" and nodes[name].saved
             )
             if pair[0] != pair[1] and not hidden:
-                assert named[name] in shown.edges[pair]
+                assert nodes[name] in shown.edges[pair]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -44,7 +44,9 @@ def logging_state() -> dict[str, Any]:
     found: dict[str, Any] = {"": (logging.root.level, list(logging.root.handlers))}
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger):
-            handlers = [each for each in logger.handlers if type(each).__name__ != "LazyTraceHandler"]
+            handlers = [
+                handler for handler in logger.handlers if type(handler).__name__ != "LazyTraceHandler"
+            ]
             found[name] = (logger.level, handlers, logger.propagate, logger.disabled)
     return found
 

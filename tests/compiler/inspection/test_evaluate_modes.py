@@ -48,24 +48,24 @@ def test_the_fastest_mode_that_is_right_is_the_best():
         row("reduce-overhead", "faster", 0.5, failure="outputs differ"),
         row("max-autotune", "faster", 0.7, break_even_steps=120, words="1.43× faster (1.4–1.5)"),
     ]
-    found = conclude_modes(rows)
+    evaluation = conclude_modes(rows)
 
-    assert found.best == "max-autotune"
-    assert found.sentence == "max-autotune: 1.43× faster (1.4–1.5), repaid after 120 steps"
+    assert evaluation.best == "max-autotune"
+    assert evaluation.sentence == "max-autotune: 1.43× faster (1.4–1.5), repaid after 120 steps"
 
 
 def test_eager_is_best_when_nothing_was_shown_to_be_faster():
-    found = conclude_modes([EAGER, row("default", "same", 0.97, words="no change (within ±5 %)")])
+    evaluation = conclude_modes([EAGER, row("default", "same", 0.97, words="no change (within ±5 %)")])
 
-    assert found.best == "eager"
-    assert found.sentence == "eager: no mode was shown to be faster; default no change (within ±5 %)"
+    assert evaluation.best == "eager"
+    assert evaluation.sentence == "eager: no mode was shown to be faster; default no change (within ±5 %)"
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.slow
 def test_every_mode_is_a_row_and_a_failing_one_says_why(straight, batch):
-    found = evaluate_modes(Inference(straight, batch), ("default", "max-autotune"), mode_s=0.2)
-    eager, default, failed = found.modes
+    evaluation = evaluate_modes(Inference(straight, batch), ("default", "max-autotune"), mode_s=0.2)
+    eager, default, failed = evaluation.modes
 
     assert (eager.mode, eager.outcome) == ("eager", "reference")
     assert eager.latency_s > 0
@@ -79,17 +79,17 @@ def test_every_mode_is_a_row_and_a_failing_one_says_why(straight, batch):
     assert default.peak_bytes > 0
     assert failed.outcome == "failed"
     assert "no such kernel" in failed.failure or "BackendCompilerFailed" in failed.failure
-    assert from_json(Evaluation, to_json(found)) == found
+    assert from_json(Evaluation, to_json(evaluation)) == evaluation
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.slow
 def test_a_mode_that_computes_something_else_is_not_recommended(straight, batch):
-    found = evaluate_modes(Inference(straight, batch), ("reduce-overhead",), mode_s=0.2)
+    evaluation = evaluate_modes(Inference(straight, batch), ("reduce-overhead",), mode_s=0.2)
 
-    assert found.best == "eager"
-    assert "outputs differ" in found.modes[1].failure
-    assert found.modes[1].max_abs == pytest.approx(1, abs=1e-3)
+    assert evaluation.best == "eager"
+    assert "outputs differ" in evaluation.modes[1].failure
+    assert evaluation.modes[1].max_abs == pytest.approx(1, abs=1e-3)
 
 
 def test_unknown_modes_are_refused_with_the_legal_ones(straight, batch):
@@ -117,7 +117,7 @@ def test_a_target_runs_each_mode_in_a_process_of_its_own(tmp_path):
         "    return model, torch.randn(32, 64)\n"
     )
     told: list[str] = []
-    found = evaluate_modes(
+    evaluation = evaluate_modes(
         parse_target("model.py:work", cwd=tmp_path),
         ("default",),
         mode_s=1.0,
@@ -125,7 +125,7 @@ def test_a_target_runs_each_mode_in_a_process_of_its_own(tmp_path):
     )
 
     assert told == ["mode eager", "mode default"]
-    default = found.modes[1]
+    default = evaluation.modes[1]
     assert default.artifact_bytes > 0
     assert default.compile_s > 0
     assert default.max_rel < 1e-4

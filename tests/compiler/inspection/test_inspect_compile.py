@@ -343,7 +343,9 @@ def test_everything_is_restored_when_the_users_program_fails(batch):
 def test_torchs_log_is_not_listened_to_afterwards(straight, batch):
     inspect(Inference(torch.compile(straight, backend="eager"), batch))
     ours = [
-        each for each in logging.getLogger("torch.__trace").handlers if isinstance(each, collector._Handler)
+        handler
+        for handler in logging.getLogger("torch.__trace").handlers
+        if isinstance(handler, collector._Handler)
     ]
 
     assert ours == []
@@ -469,7 +471,7 @@ def test_a_program_that_gets_faster_is_repaid_and_says_when():
         return x
 
     def one_addition(graph, inputs):
-        return lambda *given: [next(each for each in given if isinstance(each, torch.Tensor)) + 300]
+        return lambda *given: [next(tensor for tensor in given if isinstance(tensor, torch.Tensor)) + 300]
 
     class Adding(nn.Module):
         def forward(self, x):

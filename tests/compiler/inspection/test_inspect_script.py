@@ -21,7 +21,7 @@ def script(tmp_path: Path):
 
 
 def test_a_script_is_reported_as_it_runs(script, capfd):
-    found = inspect_script(
+    inspected_script = inspect_script(
         [
             script(
                 """
@@ -42,13 +42,13 @@ def test_a_script_is_reported_as_it_runs(script, capfd):
     )
 
     assert capfd.readouterr().out == "argument --fast\n"
-    assert found.observed.exit_code == 0
-    assert found.report.graphs == 2
-    assert len(found.report.recompiles) == 1
-    assert found.report.cost.first_call_s == found.observed.first_step_s
-    assert found.report.cost.eager_steady_s is None
-    assert found.divergence == []
-    assert found.log.source != "process"
+    assert inspected_script.observed.exit_code == 0
+    assert inspected_script.report.graphs == 2
+    assert len(inspected_script.report.recompiles) == 1
+    assert inspected_script.report.cost.first_call_s == inspected_script.observed.first_step_s
+    assert inspected_script.report.cost.eager_steady_s is None
+    assert inspected_script.divergence == []
+    assert inspected_script.log.source != "process"
 
 
 def steps_that_compile(when: str) -> str:
@@ -70,30 +70,30 @@ def steps_that_compile(when: str) -> str:
 
 @pytest.mark.slow
 def test_steps_that_compile_until_the_end_are_not_steady(script):
-    found = inspect_script([script(steps_that_compile("True"))])
+    inspected_script = inspect_script([script(steps_that_compile("True"))])
 
-    assert found.report.cost.steady_s is None
-    assert any("last third" in line for line in found.report.unavailable)
+    assert inspected_script.report.cost.steady_s is None
+    assert any("last third" in line for line in inspected_script.report.unavailable)
 
 
 @pytest.mark.slow
 def test_steps_are_steady_when_the_last_third_compiles_nothing(script):
-    found = inspect_script([script(steps_that_compile("number < 6"))])
+    inspected_script = inspect_script([script(steps_that_compile("number < 6"))])
 
-    assert found.report.graphs == 6
-    assert 0 < found.report.cost.steady_s < found.report.cost.compile_s / 6
+    assert inspected_script.report.graphs == 6
+    assert 0 < inspected_script.report.cost.steady_s < inspected_script.report.cost.compile_s / 6
 
 
 def test_a_script_that_compiles_nothing_says_so(script):
-    found = inspect_script([script("print('hello')")])
+    inspected_script = inspect_script([script("print('hello')")])
 
-    assert found.report.graphs == 0
-    assert any("compiled nothing" in note for note in found.report.notes)
+    assert inspected_script.report.graphs == 0
+    assert any("compiled nothing" in note for note in inspected_script.report.notes)
 
 
 @pytest.mark.slow
 def test_a_script_that_fails_keeps_what_was_compiled(script):
-    found = inspect_script(
+    inspected_script = inspect_script(
         [
             script(
                 """
@@ -105,8 +105,8 @@ def test_a_script_that_fails_keeps_what_was_compiled(script):
         ]
     )
 
-    assert found.observed.exit_code == 3
-    assert found.report.graphs == 1
+    assert inspected_script.observed.exit_code == 3
+    assert inspected_script.report.graphs == 1
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_a_trace_of_the_users_own_is_written_too(script, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_several_processes_are_told(script):
-    found = inspect_script(
+    inspected_script = inspect_script(
         [
             script(
                 """
@@ -134,8 +134,8 @@ def test_several_processes_are_told(script):
         ]
     )
 
-    assert any("2 processes compiled something" in note for note in found.report.notes)
-    assert found.report.graphs == 1
+    assert any("2 processes compiled something" in note for note in inspected_script.report.notes)
+    assert inspected_script.report.graphs == 1
 
 
 def test_what_is_no_script_is_refused():
@@ -153,7 +153,7 @@ def test_nothing_is_left_behind_in_this_process(script):
 @pytest.mark.slow
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 def test_ranks_that_decide_differently_are_told_apart(script):
-    found = inspect_script(
+    inspected_script = inspect_script(
         [
             script(
                 """
@@ -184,6 +184,6 @@ def test_ranks_that_decide_differently_are_told_apart(script):
         ]
     )
 
-    assert found.log.entries[0].rank == 0
-    assert any(line.startswith("graph breaks") and "rank 1" in line for line in found.divergence)
-    assert any("graph breaks" in note for note in found.report.notes)
+    assert inspected_script.log.entries[0].rank == 0
+    assert any(line.startswith("graph breaks") and "rank 1" in line for line in inspected_script.divergence)
+    assert any("graph breaks" in note for note in inspected_script.report.notes)

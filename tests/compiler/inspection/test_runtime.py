@@ -32,7 +32,7 @@ def compilation(compile_id: str, total_s: float | None = 2.0, outcome: str = "co
 
 
 def log_of(*ids: CompileId, keys: dict[str, CompileId] | None = None) -> CompileLog:
-    entries = [LogEntry("dynamo_output_graph", {}, compile_id=each) for each in ids]
+    entries = [LogEntry("dynamo_output_graph", {}, compile_id=compile_id) for compile_id in ids]
     entries += [
         LogEntry("fx_graph_cache_miss", {}, json.dumps({"key": key}), compile_id=owner)
         for key, owner in (keys or {}).items()

@@ -69,17 +69,17 @@ def test_breaks_go_outputs_stay_and_the_program_is_as_it_was(program, tmp_path):
     code = program.Net.forward.__code__
     work = Inference(compiled(program.Net()), torch.randn(4, 8))
     report = inspect_compile(work, budget_s=0.3)
-    found = try_rewrites(work, report, budget_s=0.5)
-    assert (found.breaks_before, found.breaks_after, found.failure) == (2, 0, None)
-    assert [(one.where.line, one.rewrite) for one in found.rewrites] == [
+    trial = try_rewrites(work, report, budget_s=0.5)
+    assert (trial.breaks_before, trial.breaks_after, trial.failure) == (2, 0, None)
+    assert [(rewrite.where.line, rewrite.rewrite) for rewrite in trial.rewrites] == [
         (19, "y = torch.where(y.max() < LIMIT, y * 2, y)"),
         (21, "scale = y.mean().detach()"),
     ]
-    assert found.error.within_tolerance
-    assert found.verdict.ratio > 0
+    assert trial.error.within_tolerance
+    assert trial.verdict.ratio > 0
     assert program.Net.forward.__code__ is code
     assert (tmp_path / "program.py").read_text() == PROGRAM
-    assert from_json(RewriteTrial, to_json(found)) == found
+    assert from_json(RewriteTrial, to_json(trial)) == trial
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch's own, while it traces
@@ -91,8 +91,8 @@ def test_a_training_step_is_tried_too_and_its_weights_stay(program):
     work = Training(
         compiled(model), torch.nn.functional.mse_loss, torch.optim.SGD(model.parameters(), 0.1), batches
     )
-    found = try_rewrites(work, inspect_compile(work, budget_s=0.3), budget_s=0.5)
-    assert (found.breaks_after, found.failure) == (0, None)
+    trial = try_rewrites(work, inspect_compile(work, budget_s=0.3), budget_s=0.5)
+    assert (trial.breaks_after, trial.failure) == (0, None)
     assert all(torch.equal(weights[name], value) for name, value in model.state_dict().items())
 
 
@@ -111,8 +111,8 @@ def test_a_wrong_rewrite_is_seen_in_the_outputs(program):
             fix_class="exact",
         )
     ]
-    found = try_rewrites(work, report, budget_s=0.5)
-    assert not found.error.within_tolerance
+    trial = try_rewrites(work, report, budget_s=0.5)
+    assert not trial.error.within_tolerance
 
 
 def test_a_rewrite_that_fails_is_a_finding_and_nothing_is_left_behind(program):
@@ -130,32 +130,34 @@ def test_a_rewrite_that_fails_is_a_finding_and_nothing_is_left_behind(program):
             fix_class="exact",
         )
     ]
-    found = try_rewrites(work, report, budget_s=0.5)
-    assert "no_such_method" in found.failure
-    assert found.breaks_after is None
+    trial = try_rewrites(work, report, budget_s=0.5)
+    assert "no_such_method" in trial.failure
+    assert trial.breaks_after is None
     assert program.Net.forward.__code__ is code
 
 
 def test_what_is_not_sure_is_not_tried(program):
     work = Inference(compiled(program.Reader()), torch.randn(4, 8))
     report = inspect_compile(work, budget_s=0.3)
-    for one in report.breaks:
-        one.advice[:] = [
-            Advice(slug="t", title="t", why="", replaces=one.source, rewrite="pass", fix_class="semantic")
+    for graph_break in report.breaks:
+        graph_break.advice[:] = [
+            Advice(
+                slug="t", title="t", why="", replaces=graph_break.source, rewrite="pass", fix_class="semantic"
+            )
         ]
-    found = try_rewrites(work, report, budget_s=0.5)
-    assert found.rewrites == []
-    assert "sure enough" in found.failure
+    trial = try_rewrites(work, report, budget_s=0.5)
+    assert trial.rewrites == []
+    assert "sure enough" in trial.failure
 
 
 @pytest.mark.slow
 def test_a_source_that_changed_meanwhile_is_told(program):
     work = Inference(compiled(program.Net()), torch.randn(4, 8))
     report = inspect_compile(work, budget_s=0.3)
-    for one in report.breaks:
-        one.advice[:] = [
+    for graph_break in report.breaks:
+        graph_break.advice[:] = [
             Advice(slug="t", title="t", why="", replaces="gone = 1", rewrite="gone = 2", fix_class="exact")
         ]
-    found = try_rewrites(work, report, budget_s=0.5)
-    assert len(found.skipped) == 2
-    assert "gone = 1" in found.skipped[0]
+    trial = try_rewrites(work, report, budget_s=0.5)
+    assert len(trial.skipped) == 2
+    assert "gone = 1" in trial.skipped[0]

@@ -26,8 +26,8 @@ def test_a_function_lists_its_compilations_under_torch_s_ids() -> None:
         compiled(torch.ones(2))
         compiled(torch.ones(3))
     entries = cache_entries.entries_of(scaled.__code__)
-    told = {number.text for number in collector.log().compile_ids()}
-    assert {entry.compile_id for entry in entries} == {"0/0", "0/1"} <= told
+    texts = {number.text for number in collector.log().compile_ids()}
+    assert {entry.compile_id for entry in entries} == {"0/0", "0/1"} <= texts
     assert scaled.__code__ in cache_entries.compiled_codes()
 
 

@@ -87,8 +87,8 @@ def test_what_a_break_hands_over_is_the_breaks_and_counts_only_where_it_failed(l
     once = read_guards(log_of(broken, [lambda c: c(torch.ones(2))])).strict
     assert {guard.source for guard in once} == {"L['x']"}
     torch._dynamo.reset()
-    found = read_guards(log_of(broken, [lambda c, n=n: c(torch.ones(n)) for n in (2, 3)])).strict
-    rests = [guard.why for guard in found if not guard.compile_id.startswith("0/")]
+    guards = read_guards(log_of(broken, [lambda c, n=n: c(torch.ones(n)) for n in (2, 3)])).strict
+    rests = [guard.why for guard in guards if not guard.compile_id.startswith("0/")]
     assert any(
         "holds only for y of size (2), torch.float32: code before the break hands it over" in why
         for why in rests
@@ -122,10 +122,10 @@ def test_parameters_are_not_to_be_marked_and_the_keys_of_modules_are_nobodys_to_
         module.layers = nn.ModuleDict({"b": nn.Linear(4, 6)})
         compiled(torch.ones(2, 4))
 
-    found = read_guards(log_of(module, [lambda c: c(torch.ones(2, 4)), rebuilt])).strict
-    assert found
-    assert not [guard for guard in found if guard.source.endswith("._modules") or "dict.keys" in guard.guard]
-    assert not [guard for guard in found if "_parameters" in guard.source]
+    guards = read_guards(log_of(module, [lambda c: c(torch.ones(2, 4)), rebuilt])).strict
+    assert guards
+    assert not [guard for guard in guards if guard.source.endswith("._modules") or "dict.keys" in guard.guard]
+    assert not [guard for guard in guards if "_parameters" in guard.source]
 
 
 def test_guards_that_failed_come_first_and_say_so(log_of: LogOf) -> None:
@@ -156,9 +156,9 @@ def test_a_condition_on_an_open_size_is_over_strict(log_of: LogOf) -> None:
         return x * 2 if x.shape[0] > 3 else x + 1
 
     log = log_of(halves, [lambda c, n=n: c(torch.ones(n)) for n in (2, 3)])
-    found = next(guard for guard in read_guards(log).strict if guard.type == "LAMBDA_GUARD")
-    assert found.guard == "2 <= x.size()[0] <= 3"
-    assert "x, dimension 0 to one side of 3" in found.why
+    strict_guard = next(guard for guard in read_guards(log).strict if guard.type == "LAMBDA_GUARD")
+    assert strict_guard.guard == "2 <= x.size()[0] <= 3"
+    assert "x, dimension 0 to one side of 3" in strict_guard.why
 
 
 def test_only_what_was_compiled_after_the_last_reset_is_in_use(log_of: LogOf) -> None:

@@ -54,8 +54,8 @@ def only(log: CompileLog) -> Recompile:
 
 def change(recompile: Recompile, name: str) -> tuple[str, list[str], str]:
     """Kind, earlier values and the new one of an input."""
-    found = next(changed for changed in recompile.changed_inputs if changed.name == name)
-    return found.kind, found.before, found.after
+    changed_input = next(changed for changed in recompile.changed_inputs if changed.name == name)
+    return changed_input.kind, changed_input.before, changed_input.after
 
 
 def ones(*shape: int, **options: Any) -> Tensor:

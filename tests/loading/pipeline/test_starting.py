@@ -25,7 +25,7 @@ def test_a_busy_worker_does_not_make_the_handover_look_dear() -> None:
     loader = DataLoader(InPython(), batch_size=16)
     seen = [try_worker(loader) for _ in range(3)]
     making_s = sum(_making_s() for _ in range(3)) / 3
-    assert 0 < min(one.receive_s for one in seen) < making_s / 4
+    assert 0 < min(start.receive_s for start in seen) < making_s / 4
 
 
 @pytest.mark.parametrize("batches", [1, 2, 3])

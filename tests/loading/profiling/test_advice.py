@@ -98,14 +98,16 @@ def slow_padding(samples):
 
 
 def slow_stack(samples):
-    return torch.tensor([[[[float(v) for v in row] for row in plane] for plane in one] for one in samples])
+    return torch.tensor(
+        [[[[float(v) for v in row] for row in plane] for plane in sample] for sample in samples]
+    )
 
 
 def advice_on(loader, slug=None, **settings):
-    found = profile_samples(loader, budget_s=settings.pop("budget_s", 1.5), **settings).advice
+    advice = profile_samples(loader, budget_s=settings.pop("budget_s", 1.5), **settings).advice
     if slug is None:
-        return {one.slug: one for one in found}
-    return next(one for one in found if one.slug == slug)
+        return {one.slug: one for one in advice}
+    return next(one for one in advice if one.slug == slug)
 
 
 def seconds(call):
@@ -125,15 +127,15 @@ def epoch(loader):
 
 def test_keeping_repeated_work_gives_the_same_batches_much_sooner():
     loader = DataLoader(Images(), batch_size=8)
-    found = advice_on(loader, "cache-repeated-work")
-    assert "load → decode → normalise" in found.why
-    assert found.saves_s > 0.004
+    advice = advice_on(loader, "cache-repeated-work")
+    assert "load → decode → normalise" in advice.why
+    assert advice.saves_s > 0.004
 
     class Kept(Images):
         def __init__(self):
             super().__init__()
             *same, self.rest = self.transform.transforms
-            self.kept = torch.stack([Compose(same)(one) for one in self.pixels])
+            self.kept = torch.stack([Compose(same)(pixel) for pixel in self.pixels])
 
         def __getitem__(self, index):
             return self.rest(self.kept[index])
@@ -143,15 +145,15 @@ def test_keeping_repeated_work_gives_the_same_batches_much_sooner():
         assert torch.equal(mine, theirs)
     before, after = seconds(lambda: epoch(loader)), seconds(lambda: epoch(follow))
     assert before / after > 3
-    assert before - after > 0.5 * found.saves_s * len(loader)
+    assert before - after > 0.5 * advice.saves_s * len(loader)
     assert "cache-repeated-work" not in advice_on(follow)
 
 
 def test_keeping_whole_samples_gives_the_same_batches_much_sooner():
     dataset = Images(Compose([decode, normalise]))
     loader = DataLoader(dataset, batch_size=8)
-    found = advice_on(loader, "cache-repeated-work")
-    assert "the whole sample" in found.why
+    advice = advice_on(loader, "cache-repeated-work")
+    assert "the whole sample" in advice.why
     kept = [dataset[i] for i in range(len(dataset))]
     follow = DataLoader(kept, batch_size=8)
     for mine, theirs in zip(epoch(follow), epoch(loader), strict=True):
@@ -183,21 +185,21 @@ def test_a_dataset_that_keeps_its_samples_itself_needs_no_cache():
 def test_leaving_a_slow_collate_function_out_gives_the_same_batches_sooner():
     dataset = TensorDataset(torch.rand(64, 3, 8, 8)).tensors[0]
     loader = DataLoader(dataset, batch_size=16, collate_fn=slow_stack)
-    found = advice_on(loader, "default-collate")
+    advice = advice_on(loader, "default-collate")
     follow = DataLoader(dataset, batch_size=16)
     for mine, theirs in zip(follow, loader, strict=True):
         assert torch.equal(mine, theirs)
     saved = (seconds(lambda: list(loader)) - seconds(lambda: list(follow))) / len(loader)
-    assert saved / 5 < found.saves_s < saved * 5
+    assert saved / 5 < advice.saves_s < saved * 5
     assert "default-collate" not in advice_on(follow)
 
 
 def test_putting_samples_together_by_torch_gives_the_same_batches_sooner():
     dataset = Sentences()
     loader = DataLoader(dataset, batch_size=32, collate_fn=slow_padding)
-    found = advice_on(loader, "vectorise-collate")
-    assert "pad_sequence" in found.rewrite
-    assert "test_advice.py:" in found.why
+    advice = advice_on(loader, "vectorise-collate")
+    assert "pad_sequence" in advice.rewrite
+    assert "test_advice.py:" in advice.why
     follow = DataLoader(dataset, batch_size=32, collate_fn=to_longest)
     for mine, theirs in zip(follow, loader, strict=True):
         assert torch.equal(mine, theirs)
@@ -219,8 +221,8 @@ def test_arrays_instead_of_lists_give_one_tensor_with_the_same_numbers():
             return torch.tensor(sample[0], dtype=torch.float64), sample[1]
 
     loader, follow = DataLoader(Lists(), batch_size=16), DataLoader(Arrays(), batch_size=16)
-    found = advice_on(loader, "arrays-not-lists")
-    assert "sample[0] is a list of 40 numbers" in found.why
+    advice = advice_on(loader, "arrays-not-lists")
+    assert "sample[0] is a list of 40 numbers" in advice.why
     for mine, theirs in zip(follow, loader, strict=True):
         assert torch.equal(mine[0], torch.stack(theirs[0], 1))
         assert torch.equal(mine[1], theirs[1])
@@ -236,13 +238,13 @@ def test_many_small_tensors_packed_are_the_same_tensors_in_one_copy():
             return {f"x{place}": torch.full((3,), float(index + place)) for place in range(200)}
 
     loader = DataLoader(Boards(), batch_size=4)
-    found = advice_on(loader, "pack-tensors")
-    assert "200 tensors" in found.why
+    advice = advice_on(loader, "pack-tensors")
+    assert "200 tensors" in advice.why
     batch = next(iter(loader))
     tensors = list(batch.values())
     device = "cpu"
     namespace = {"torch": torch, "tensors": tensors, "device": device}
-    first, second = found.rewrite.removesuffix(", per dtype").split("; then ")
+    first, second = advice.rewrite.removesuffix(", per dtype").split("; then ")
     exec(first, namespace)
     views = eval(second, namespace)
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(views, tensors, strict=True))
@@ -266,9 +268,9 @@ PIXELS = torch.randint(0, 256, (32, 3, 32, 32), generator=torch.Generator().manu
 )
 def test_narrower_types_give_the_same_values_in_a_fraction_of_the_bytes(wide, back):
     loader, follow = DataLoader(wide, batch_size=8), DataLoader(PIXELS, batch_size=8)
-    found = advice_on(loader, "narrower-dtype")
-    assert "uint8" in found.rewrite
-    assert "the same values" in found.effect
+    advice = advice_on(loader, "narrower-dtype")
+    assert "uint8" in advice.rewrite
+    assert "the same values" in advice.effect
     for mine, theirs in zip(follow, loader, strict=True):
         assert torch.equal(back(mine), theirs)
         assert mine.nbytes * 4 <= theirs.nbytes
@@ -277,8 +279,8 @@ def test_narrower_types_give_the_same_values_in_a_fraction_of_the_bytes(wide, ba
 
 def test_normalised_images_are_made_on_the_device_with_rounding_at_most():
     wide = (PIXELS.float() / 255 - MEAN) / STD
-    found = advice_on(DataLoader(wide, batch_size=8), "narrower-dtype")
-    assert "differ by rounding" in found.effect
+    advice = advice_on(DataLoader(wide, batch_size=8), "narrower-dtype")
+    assert "differ by rounding" in advice.effect
     for mine, theirs in zip(DataLoader(PIXELS, batch_size=8), DataLoader(wide, batch_size=8), strict=True):
         torch.testing.assert_close(mine.float().div(255).sub(MEAN).div(STD), theirs)
 
@@ -286,8 +288,8 @@ def test_normalised_images_are_made_on_the_device_with_rounding_at_most():
 def test_float64_from_numpy_is_halved():
     wide = np.random.default_rng(0).random((64, 1024))
     loader = DataLoader(wide, batch_size=8)
-    found = advice_on(loader, "narrower-dtype")
-    assert "float32" in found.rewrite
+    advice = advice_on(loader, "narrower-dtype")
+    assert "float32" in advice.rewrite
     follow = DataLoader(wide.astype(np.float32), batch_size=8)
     for mine, theirs in zip(follow, loader, strict=True):
         torch.testing.assert_close(mine, theirs.float())
@@ -296,8 +298,8 @@ def test_float64_from_numpy_is_halved():
 
 
 def padding_now(loader):
-    (found,) = profile_samples(loader, budget_s=1.0).padding or [None]
-    return found
+    (padding,) = profile_samples(loader, budget_s=1.0).padding or [None]
+    return padding
 
 
 def test_padding_to_the_longest_of_a_batch_leaves_what_was_promised():
@@ -321,8 +323,8 @@ def test_batches_of_like_length_leave_about_what_was_promised():
     dataset = Sentences(1024)
     loader = DataLoader(dataset, batch_size=16, shuffle=True, collate_fn=to_longest)
     before = padding_now(loader)
-    found = advice_on(loader, "bucket-by-length")
-    assert "pyrometer.BucketBatchSampler" in found.rewrite
+    advice = advice_on(loader, "bucket-by-length")
+    assert "pyrometer.BucketBatchSampler" in advice.rewrite
     sampler = pm.BucketBatchSampler(dataset.lengths, batch_size=16, num_buckets=32)
     follow = DataLoader(dataset, batch_sampler=sampler, collate_fn=to_longest)
     after = padding_now(follow)
@@ -381,8 +383,8 @@ class Texts(Dataset):
 def test_texts_in_one_array_are_the_same_texts_and_cost_workers_next_to_nothing():
     texts = [f"/data/train/image_{number:08d}.png" for number in range(400_000)]
     loader = DataLoader(Texts(texts), batch_size=64, num_workers=2)
-    found = advice_on(loader, "pack-objects")
-    assert "numpy.array(texts, dtype='S')" in found.rewrite
+    advice = advice_on(loader, "pack-objects")
+    assert "numpy.array(texts, dtype='S')" in advice.rewrite
     packed = Texts(np.array(texts, dtype="S"))
     assert [packed[index] for index in range(0, 400_000, 999)] == texts[::999]
     assert "pack-objects" not in advice_on(DataLoader(packed, batch_size=64, num_workers=2))
@@ -394,8 +396,8 @@ def test_texts_in_one_array_are_the_same_texts_and_cost_workers_next_to_nothing(
 
 def test_a_dataset_with_functions_of_modules_can_be_sent_to_workers():
     broken = Images(Compose([lambda x: x * 2, Jitter()]))
-    found = advice_on(DataLoader(broken, batch_size=8), "picklable-dataset")
-    assert "lambda" in found.why
+    advice = advice_on(DataLoader(broken, batch_size=8), "picklable-dataset")
+    assert "lambda" in advice.why
     assert "picklable-dataset" not in advice_on(DataLoader(Images(Compose([decode, Jitter()])), batch_size=8))
 
 
@@ -417,8 +419,8 @@ def test_data_in_tensors_is_shared_instead_of_sent():
     data = np.concatenate([data, data])
     heavy, light = Arrays(data), Arrays(torch.from_numpy(data))
     before, after = profile_samples(heavy, budget_s=2.0), profile_samples(light, budget_s=2.0)
-    assert "lighter-dataset" in {one.slug for one in before.advice}
-    assert "lighter-dataset" not in {one.slug for one in after.advice}
+    assert "lighter-dataset" in {advice.slug for advice in before.advice}
+    assert "lighter-dataset" not in {advice.slug for advice in after.advice}
     assert before.pickled.num_bytes > 1000 * after.pickled.num_bytes
     assert torch.equal(heavy[3], light[3])
 
@@ -445,8 +447,8 @@ def test_going_to_a_sample_directly_gives_the_same_in_the_time_of_the_first():
             return torch.tensor([float(part) for part in line.split(",")])
 
     slow, fast = Scanning(), Direct()
-    found = advice_on(DataLoader(slow, batch_size=8), "constant-time-access")
-    assert "offset" in found.rewrite
+    advice = advice_on(DataLoader(slow, batch_size=8), "constant-time-access")
+    assert "offset" in advice.rewrite
     assert all(torch.equal(slow[index], fast[index]) for index in range(0, 4000, 400))
     assert "constant-time-access" not in advice_on(DataLoader(fast, batch_size=8))
     assert seconds(lambda: slow[3900]) / seconds(lambda: fast[3900]) > 10
@@ -484,7 +486,7 @@ def test_programs_that_need_no_advice_get_none(make):
 
 
 def test_predicted_gains_come_first():
-    found = profile_samples(DataLoader(Images(), batch_size=8, collate_fn=slow_stack), budget_s=2.0).advice
-    gains = [one.saves_s for one in found]
-    assert len(found) >= 2
+    advice = profile_samples(DataLoader(Images(), batch_size=8, collate_fn=slow_stack), budget_s=2.0).advice
+    gains = [one.saves_s for one in advice]
+    assert len(advice) >= 2
     assert all(before >= after for before, after in pairwise(gains))

@@ -116,10 +116,10 @@ IDS = torch.tensor([[5, 6, 7, 8, 9, 3], [4, 2, 1, 0, 0, 0], [4, 2, 0, 0, 0, 0]])
     ids=["samples", "mask", "inverted", "lengths", "tails", "vectors"],
 )
 def test_padding_is_found_however_it_is_told(batch, samples, source):
-    found = padding_of([made(batch, samples)])[0]
-    assert found.source == source
-    assert found.share == pytest.approx(7 / 18)
-    assert (found.longest, found.padded_to, found.num_samples) == (6, 6, 3)
+    padding = padding_of([made(batch, samples)])[0]
+    assert padding.source == source
+    assert padding.share == pytest.approx(7 / 18)
+    assert (padding.longest, padding.padded_to, padding.num_samples) == (6, 6, 3)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,9 @@ def test_no_padding_is_seen_where_there_is_none(batch):
 )
 def test_shares_of_padding_are_in_order(groups, extra):
     longest = max(max(group) for group in groups) + extra
-    found = padding_share("x", [PaddedBatch(group, longest, "mask") for group in groups])
-    assert 0 <= found.longest_share <= found.share < 1
-    assert 0 <= found.sorted_share <= found.share + 1e-9
+    padding = padding_share("x", [PaddedBatch(group, longest, "mask") for group in groups])
+    assert 0 <= padding.longest_share <= padding.share < 1
+    assert 0 <= padding.sorted_share <= padding.share + 1e-9
 
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -181,10 +181,10 @@ MEAN, STD = torch.tensor([0.4, 0.5, 0.6])[:, None, None], torch.tensor([0.2, 0.3
     ids=["scaled", "float bytes", "normalised", "last", "int64", "int16", "int32", "rounded", "float64"],
 )
 def test_types_that_are_wider_than_their_values_are_found(tensor, fits, exact, scale):
-    found = narrower_type("x", tensor)
-    assert (found.fits, found.exact) == (fits, exact)
-    assert found.scale == (None if scale is None else pytest.approx(scale))
-    assert found.saved_bytes < found.num_bytes
+    kind = narrower_type("x", tensor)
+    assert (kind.fits, kind.exact) == (fits, exact)
+    assert kind.scale == (None if scale is None else pytest.approx(scale))
+    assert kind.saved_bytes < kind.num_bytes
 
 
 @pytest.mark.parametrize(
@@ -213,24 +213,27 @@ def test_many_small_tensors_cost_their_latency():
 
 def test_lists_of_numbers_are_found_in_samples_and_short_ones_are_not():
     sample = ([1.0] * 30, (1, 2, 3), {"box": [0] * 16, "name": "x" * 40})
-    assert [(one.path, one.length) for one in number_lists(sample)] == [("[0]", 30), ("[2]['box']", 16)]
+    assert [(number_list.path, number_list.length) for number_list in number_lists(sample)] == [
+        ("[0]", 30),
+        ("[2]['box']", 16),
+    ]
 
 
 def test_the_longest_part_of_a_pipeline_that_repeats_is_found_and_the_pipeline_is_left_alone():
     steps = [double, torch.sqrt, RandomFlip(), double]
     compose = Compose(list(steps))
     data = Data(compose)
-    found = profile_samples(data, budget_s=1.0).repeated
-    assert [(stage.name, stage.same) for stage in found.stages][:4] == [
+    work = profile_samples(data, budget_s=1.0).repeated
+    assert [(stage.name, stage.same) for stage in work.stages][:4] == [
         ("load", True),
         ("double", True),
         ("sqrt", True),
         ("RandomFlip", False),
     ]
-    assert found.num_same_stages == 3
-    assert found.cached_bytes == 48
-    assert found.cached_total_bytes == 48 * 20
-    assert found.same_share < 1
+    assert work.num_same_stages == 3
+    assert work.cached_bytes == 48
+    assert work.cached_total_bytes == 48 * 20
+    assert work.same_share < 1
     assert compose.transforms == steps
     assert data.transform is compose
 
@@ -249,16 +252,16 @@ def test_steps_may_be_an_attribute_of_the_dataset(kind):
             return x
 
     data = Own()
-    found = profile_samples(data, budget_s=1.0).repeated
-    assert found.num_same_stages == 2
+    work = profile_samples(data, budget_s=1.0).repeated
+    assert work.num_same_stages == 2
     assert isinstance(data.transforms, kind)
     assert data.transforms[0] is double
 
 
 def test_a_single_transform_splits_loading_from_it():
-    found = profile_samples(Data(RandomFlip()), budget_s=1.0).repeated
-    assert [stage.name for stage in found.stages] == ["load", "RandomFlip", "rest"]
-    assert found.num_same_stages == 1
+    work = profile_samples(Data(RandomFlip()), budget_s=1.0).repeated
+    assert [stage.name for stage in work.stages] == ["load", "RandomFlip", "rest"]
+    assert work.num_same_stages == 1
 
 
 def test_modules_and_pipelines_by_other_names_are_seen():
@@ -282,15 +285,15 @@ def test_modules_and_pipelines_by_other_names_are_seen():
         def __getitem__(self, index):
             return self.augment(torch.arange(4.0) + index)
 
-    found = profile_samples(Other(), budget_s=1.0).repeated
-    assert [stage.name for stage in found.stages] == ["load", "double", "RandomFlip", "rest"]
-    assert found.num_same_stages == 2
+    work = profile_samples(Other(), budget_s=1.0).repeated
+    assert [stage.name for stage in work.stages] == ["load", "double", "RandomFlip", "rest"]
+    assert work.num_same_stages == 2
 
 
 def test_a_step_that_calls_itself_random_counts_as_random_though_it_never_acts():
-    found = profile_samples(Data(Compose([double, Rare(), double])), budget_s=1.0).repeated
-    assert found.same_share == 1.0
-    assert found.num_same_stages == 2
+    work = profile_samples(Data(Compose([double, Rare(), double])), budget_s=1.0).repeated
+    assert work.same_share == 1.0
+    assert work.num_same_stages == 2
 
 
 def test_a_pipeline_that_is_run_twice_per_sample_cannot_be_split():
@@ -298,15 +301,15 @@ def test_a_pipeline_that_is_run_twice_per_sample_cannot_be_split():
         def __getitem__(self, index):
             return super().__getitem__(index), super().__getitem__(index)
 
-    found = profile_samples(Views(Compose([double, RandomFlip()])), budget_s=1.0).repeated
-    assert found.stages == []
-    assert found.same_s is None
+    work = profile_samples(Views(Compose([double, RandomFlip()])), budget_s=1.0).repeated
+    assert work.stages == []
+    assert work.same_s is None
 
 
 def test_randomness_that_acts_seldom_is_bounded_not_denied():
-    found = profile_samples(Data(), budget_s=1.0).repeated
-    assert found.same_share == 1.0
-    assert found.unseen_below == pytest.approx(3 / found.num_comparisons)
+    work = profile_samples(Data(), budget_s=1.0).repeated
+    assert work.same_share == 1.0
+    assert work.unseen_below == pytest.approx(3 / work.num_comparisons)
 
 
 def test_the_steps_stay_what_isinstance_and_attributes_say():
@@ -321,8 +324,8 @@ def test_the_steps_stay_what_isinstance_and_attributes_say():
             assert all(isinstance(step, Typed) and step.strength == 3 for step in self.transforms)
             return super().__call__(x)
 
-    found = profile_samples(Data(Strict([Typed(), Typed()])), budget_s=1.0).repeated
-    assert len(found.stages) == 4
+    work = profile_samples(Data(Strict([Typed(), Typed()])), budget_s=1.0).repeated
+    assert len(work.stages) == 4
 
 
 def test_there_is_no_pipeline_where_nothing_looks_like_one():
@@ -349,9 +352,9 @@ def test_held_objects_are_counted_and_arrays_are_not():
 
 def test_pickling_counts_without_sharing_tensors_and_stops_at_its_limits():
     tensor = torch.zeros(1000)
-    found = pickled_dataset({"x": tensor, "array": np.zeros(10_000)})
-    assert found.tensor_bytes == 4000
-    assert 80_000 <= found.num_bytes < 81_000
+    dataset = pickled_dataset({"x": tensor, "array": np.zeros(10_000)})
+    assert dataset.tensor_bytes == 4000
+    assert 80_000 <= dataset.num_bytes < 81_000
     assert not tensor.is_shared()
     assert pickled_dataset([np.zeros(10_000), np.ones(10_000)], limit_bytes=100_000).complete is False
     assert "pickle" in pickled_dataset(lambda: 1).failure.lower()

@@ -72,19 +72,24 @@ def busy(seconds):
 
 def test_a_loader_is_profiled_and_the_record_survives_json():
     loader = DataLoader(Images(), batch_size=8, shuffle=True, num_workers=2)
-    found = profile_samples(loader, budget_s=1.0)
-    assert (found.dataset, found.kind, found.num_samples, found.batch_size) == ("Images", "map", 40, 8)
-    assert found.num_workers == 2
-    assert found.samples.num_samples == 40
-    assert found.samples.median_s <= found.samples.p90_s <= found.samples.p99_s <= found.samples.max_s
-    assert len(found.samples.slowest) == 5
-    assert found.batches.num_batches == 5
-    assert found.batches.batch_size == 8
-    assert found.batches.collate == "default_collate"
-    assert found.contents.num_tensors == 2
-    assert found.contents.num_bytes == 8 * (3 * 8 * 8 * 4 + 8)
-    assert found.contents.sample_bytes == 3 * 8 * 8 * 4 + 8
-    assert from_json(SampleProfile, to_json(found)) == found
+    profile = profile_samples(loader, budget_s=1.0)
+    assert (profile.dataset, profile.kind, profile.num_samples, profile.batch_size) == (
+        "Images",
+        "map",
+        40,
+        8,
+    )
+    assert profile.num_workers == 2
+    assert profile.samples.num_samples == 40
+    assert profile.samples.median_s <= profile.samples.p90_s <= profile.samples.p99_s <= profile.samples.max_s
+    assert len(profile.samples.slowest) == 5
+    assert profile.batches.num_batches == 5
+    assert profile.batches.batch_size == 8
+    assert profile.batches.collate == "default_collate"
+    assert profile.contents.num_tensors == 2
+    assert profile.contents.num_bytes == 8 * (3 * 8 * 8 * 4 + 8)
+    assert profile.contents.sample_bytes == 3 * 8 * 8 * 4 + 8
+    assert from_json(SampleProfile, to_json(profile)) == profile
 
 
 def test_what_a_sample_waits_for_is_told_by_its_cpu_time():
@@ -103,10 +108,10 @@ def test_what_a_sample_waits_for_is_told_by_its_cpu_time():
 def test_the_slowest_samples_are_named_and_a_trend_with_the_index_is_seen():
     fetched = [Fetched(index, None, 0.001 * (1 + index), 0.0) for index in range(50)]
     random.Random(0).shuffle(fetched)
-    found = sample_times(fetched, by_index=True)
-    assert [slow.index for slow in found.slowest] == [49, 48, 47, 46, 45]
-    assert found.trend.rank_correlation == pytest.approx(1.0)
-    assert found.trend.last_over_first > 5
+    times = sample_times(fetched, by_index=True)
+    assert [slow.index for slow in times.slowest] == [49, 48, 47, 46, 45]
+    assert times.trend.rank_correlation == pytest.approx(1.0)
+    assert times.trend.last_over_first > 5
     even = [Fetched(index, None, 0.001 + 1e-6 * (index * 37 % 50), 0.0) for index in range(50)]
     assert abs(sample_times(even, by_index=True).trend.rank_correlation) < 0.3
     assert sample_times(fetched[:5], by_index=True).trend is None
@@ -122,44 +127,44 @@ def test_the_line_that_takes_the_time_is_named():
         time.sleep(0.02)  # the other slow line
         return torch.stack(samples)
 
-    found = profile_samples(DataLoader(Reading(), batch_size=4, collate_fn=collate), budget_s=1.0).batches
-    by_source = {line.source: line for line in found.lines}
+    times = profile_samples(DataLoader(Reading(), batch_size=4, collate_fn=collate), budget_s=1.0).batches
+    by_source = {line.source: line for line in times.lines}
     assert by_source["time.sleep(0.004)  # the slow line"].stage == "dataset"
     assert by_source["time.sleep(0.02)  # the other slow line"].stage == "collate"
     assert by_source["time.sleep(0.02)  # the other slow line"].function == "collate"
-    assert "test_profile.py:" in found.lines[0].place
-    assert sum(line.share for line in found.lines) > 0.8
-    assert found.line_sampling_share < 0.2
+    assert "test_profile.py:" in times.lines[0].place
+    assert sum(line.share for line in times.lines) > 0.8
+    assert times.line_sampling_share < 0.2
 
 
 def test_very_slow_samples_do_not_overdraw_the_budget_by_more_than_one():
     dataset = Sleeping(0.25)
-    found = profile_samples(DataLoader(dataset, batch_size=32), budget_s=0.6)
-    assert found.elapsed_s < 8.0, "a batch of 32 alone would take as long"
-    assert found.samples.num_samples >= 1
-    assert found.batches.batch_size < 32
-    assert any("samples instead of 32" in note for note in found.notes)
+    profile = profile_samples(DataLoader(dataset, batch_size=32), budget_s=0.6)
+    assert profile.elapsed_s < 8.0, "a batch of 32 alone would take as long"
+    assert profile.samples.num_samples >= 1
+    assert profile.batches.batch_size < 32
+    assert any("samples instead of 32" in note for note in profile.notes)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_tiny_datasets_are_profiled(length):
-    found = profile_samples(DataLoader(Images(length), batch_size=8), budget_s=0.5)
-    assert found.samples.num_samples == length
-    assert found.batches.batch_size == length
-    assert found.samples.trend is None
+    profile = profile_samples(DataLoader(Images(length), batch_size=8), budget_s=0.5)
+    assert profile.samples.num_samples == length
+    assert profile.batches.batch_size == length
+    assert profile.samples.trend is None
 
 
 def test_an_iterable_dataset_gives_its_first_samples_from_a_fresh_iterator():
     stream = Stream()
     mine = iter(stream)
     next(mine)
-    found = profile_samples(DataLoader(stream, batch_size=4), samples=20, budget_s=0.5)
-    assert found.kind == "iterable"
-    assert found.num_samples is None
-    assert found.samples.num_samples == 19
-    assert found.samples.start_s is not None
-    assert found.contents.num_bytes == 4 * 16
-    assert found.repeated.same_share == 1.0
+    profile = profile_samples(DataLoader(stream, batch_size=4), samples=20, budget_s=0.5)
+    assert profile.kind == "iterable"
+    assert profile.num_samples is None
+    assert profile.samples.num_samples == 19
+    assert profile.samples.start_s is not None
+    assert profile.contents.num_bytes == 4 * 16
+    assert profile.repeated.same_share == 1.0
     assert next(mine)[0] == 1
 
 
@@ -168,16 +173,16 @@ def test_an_iterable_dataset_that_ends_early_is_profiled_as_far_as_it_goes():
         def __iter__(self):
             return iter([torch.zeros(2)] * 3)
 
-    found = profile_samples(DataLoader(Short(), batch_size=8), budget_s=0.5)
-    assert found.samples.num_samples == 2
-    assert found.batches.batch_size == 3
+    profile = profile_samples(DataLoader(Short(), batch_size=8), budget_s=0.5)
+    assert profile.samples.num_samples == 2
+    assert profile.batches.batch_size == 3
 
 
 def test_without_automatic_batching_what_the_dataset_gives_is_the_batch():
-    found = profile_samples(DataLoader(Images(), batch_size=None), budget_s=0.5)
-    assert found.batch_size is None
-    assert found.batches.collate == "default_convert"
-    assert found.contents.num_bytes == 3 * 8 * 8 * 4
+    profile = profile_samples(DataLoader(Images(), batch_size=None), budget_s=0.5)
+    assert profile.batch_size is None
+    assert profile.batches.collate == "default_convert"
+    assert profile.contents.num_bytes == 3 * 8 * 8 * 4
 
 
 def test_a_sampler_of_lists_asks_the_dataset_for_lists():
@@ -188,8 +193,8 @@ def test_a_sampler_of_lists_asks_the_dataset_for_lists():
 
     dataset = Rows()
     sampler = BatchSampler(RandomSampler(dataset), batch_size=5, drop_last=False)
-    found = profile_samples(DataLoader(dataset, batch_size=None, sampler=sampler), budget_s=0.5)
-    assert found.contents.num_bytes == 5 * 2 * 4
+    profile = profile_samples(DataLoader(dataset, batch_size=None, sampler=sampler), budget_s=0.5)
+    assert profile.contents.num_bytes == 5 * 2 * 4
 
 
 def test_a_dataset_may_be_asked_by_names():
@@ -201,9 +206,9 @@ def test_a_dataset_may_be_asked_by_names():
             return torch.zeros(len(name))
 
     loader = DataLoader(Named(), batch_size=2, sampler=["aa", "bb", "cc", "dd", "ee", "ff"])
-    found = profile_samples(loader, budget_s=0.5)
-    assert found.samples.num_samples == 6
-    assert found.contents.num_bytes == 2 * 2 * 4
+    profile = profile_samples(loader, budget_s=0.5)
+    assert profile.samples.num_samples == 6
+    assert profile.contents.num_bytes == 2 * 2 * 4
 
 
 def test_datasets_that_fetch_many_at_once_are_asked_for_many():
@@ -226,10 +231,10 @@ def test_a_bare_dataset_that_cannot_be_put_together_is_profiled_without_batches(
         def __getitem__(self, index):
             return torch.zeros(index + 1)
 
-    found = profile_samples(Ragged(), budget_s=0.5)
-    assert found.batches is None
-    assert found.contents is None
-    assert any("default_collate cannot put samples" in note for note in found.notes)
+    profile = profile_samples(Ragged(), budget_s=0.5)
+    assert profile.batches is None
+    assert profile.contents is None
+    assert any("default_collate cannot put samples" in note for note in profile.notes)
 
 
 def test_the_dataset_its_sampler_and_all_random_state_are_left_as_they_were():
@@ -271,13 +276,13 @@ def test_the_dataset_its_sampler_and_all_random_state_are_left_as_they_were():
         )
 
     before = state()
-    found = profile_samples(loader, budget_s=0.5)
+    profile = profile_samples(loader, budget_s=0.5)
     after = state()
     assert after[:7] == before[:7]
     assert after[7].keys() == before[7].keys()
     assert all(after[7][name] is value for name, value in before[7].items())
     assert after[8:] == ({}, [])
-    assert any("Lazy.handle" in note and "restored" in note for note in found.notes)
+    assert any("Lazy.handle" in note and "restored" in note for note in profile.notes)
 
 
 def test_it_is_restored_after_a_failure_too():
@@ -366,6 +371,6 @@ def test_subsets_and_their_samplers_are_profiled():
     inner = TensorDataset(torch.arange(30.0).reshape(15, 2))
     subset = Subset(inner, list(range(0, 15, 2)))
     loader = DataLoader(subset, batch_size=3, sampler=SequentialSampler(subset))
-    found = profile_samples(loader, budget_s=0.5)
-    assert found.num_samples == 8
-    assert found.pickled.tensor_bytes == 30 * 4
+    profile = profile_samples(loader, budget_s=0.5)
+    assert profile.num_samples == 8
+    assert profile.pickled.tensor_bytes == 30 * 4

@@ -116,13 +116,13 @@ def test_shorter_lives_never_raise_the_peak(sizes, order, cut):
 def test_compiled_programs_are_advised_without_their_lines(deep):
     work = deep()
     work.parts = work.parts._replace(model=torch.compile(work.parts.model, backend="eager"))
-    slugs = {one.slug for one in profile_memory(work, scaling=False, weigh_s=300).advice}
+    slugs = {advice.slug for advice in profile_memory(work, scaling=False, weigh_s=300).advice}
     torch.compiler.reset()
     assert not {"in-place", "let-go-earlier", "offload-saved-tensors"} & slugs
     assert "micro-batching" in slugs
 
 
 def test_a_profile_comes_with_advice(wide):
-    found = profile_memory(wide(foreach=True), scaling=False, weigh_s=300)
-    assert {"bf16-parameters", "optimizer-implementation"} <= {one.slug for one in found.advice}
-    assert from_json(MemoryProfile, to_json(found)) == found
+    profile = profile_memory(wide(foreach=True), scaling=False, weigh_s=300)
+    assert {"bf16-parameters", "optimizer-implementation"} <= {advice.slug for advice in profile.advice}
+    assert from_json(MemoryProfile, to_json(profile)) == profile

@@ -40,9 +40,9 @@ def test_a_peak_in_the_optimizer_suppresses_what_lowers_activations(wide, case_o
     case = case_of(wide())
     for rule in (checkpointing, micro_batches, autocast):
         assert list(rule(case)) == []
-    told = [note for note in case.notes if "falls in optimizer" in note]
-    assert len(told) == 3
-    assert told[0].startswith("activation checkpointing would not lower the peak")
+    notes = [note for note in case.notes if "falls in optimizer" in note]
+    assert len(notes) == 3
+    assert notes[0].startswith("activation checkpointing would not lower the peak")
 
 
 def test_micro_batches_lower_a_peak_of_activations(deep, keeps_its_word):

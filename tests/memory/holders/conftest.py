@@ -57,9 +57,9 @@ class Program:
 
     def holder(self):
         """The one answer; what was asked while the program ran goes first."""
-        found = {holder.path: holder for holder in (self.asked or self.holders()) if holder is not None}
-        assert len(found) == 1, list(found)
-        return next(iter(found.values()))
+        holders = {holder.path: holder for holder in (self.asked or self.holders()) if holder is not None}
+        assert len(holders) == 1, list(holders)
+        return next(iter(holders.values()))
 
     @property
     def names(self):

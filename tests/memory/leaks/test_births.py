@@ -119,9 +119,9 @@ def test_what_was_there_before_is_not_born():
     recorder = BirthRecorder()
     recorder.scan(live_tensors(), first=True)
     kept = []
-    for one in data:
+    for tensor in data:
         with recorder.recording():
-            kept.append(one[:8])
+            kept.append(tensor[:8])
         recorder.scan(live_tensors())
         recorder.end_step()
     assert recorder.grown == []

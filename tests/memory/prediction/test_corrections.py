@@ -21,9 +21,9 @@ class Storages(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        for one in result if isinstance(result, (tuple, list)) else (result,):
-            if isinstance(one, torch.Tensor) and (str(func) in CPU_STORAGES or "loss" in str(func)):
-                self.found.append((str(func), one.untyped_storage().nbytes()))
+        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(tensor, torch.Tensor) and (str(func) in CPU_STORAGES or "loss" in str(func)):
+                self.found.append((str(func), tensor.untyped_storage().nbytes()))
         return result
 
 
@@ -87,13 +87,13 @@ def test_every_result_has_the_storage_of_the_real_one(run, inputs):
         run(*inputs)
     mode = fake_mode()
     doubles = [without_data(mode, one) for one in inputs]
-    with mode, CpuStorages(), Storages() as told:
+    with mode, CpuStorages(), Storages() as storages:
         run(*doubles)
-    assert [name for name, _ in told.found] == [name for name, _ in real.found]
+    assert [name for name, _ in storages.found] == [name for name, _ in real.found]
     # In bfloat16 the LSTM's workspace is met within a page.
-    low = inputs[0].dtype == torch.bfloat16 and any("mkldnn" in name for name, _ in told.found)
+    low = inputs[0].dtype == torch.bfloat16 and any("mkldnn" in name for name, _ in storages.found)
     slack = PAGE if low else 0
-    for (_, bytes_told), (_, bytes_real) in zip(told.found, real.found, strict=True):
+    for (_, bytes_told), (_, bytes_real) in zip(storages.found, real.found, strict=True):
         assert abs(bytes_told - bytes_real) <= slack
 
 

@@ -32,18 +32,18 @@ def test_a_good_guess_costs_two_tries():
 def test_the_answer_is_the_largest_batch_in_whichever_phase_the_peak_is_then(mlp):
     small = predict_memory(mlp())
     budgets = [small.peak_bytes * factor for factor in (1, 3, 20)]
-    for found in largest_batch_that_fits(mlp(), budgets):
-        assert found.verified
-        at, beyond = (predict_memory(mlp(), batch=found.max_batch + more) for more in (0, 1))
-        assert at.peak_bytes == found.peak_bytes <= found.budget_bytes < beyond.peak_bytes
+    for fit in largest_batch_that_fits(mlp(), budgets):
+        assert fit.verified
+        at, beyond = (predict_memory(mlp(), batch=fit.max_batch + more) for more in (0, 1))
+        assert at.peak_bytes == fit.peak_bytes <= fit.budget_bytes < beyond.peak_bytes
     assert small.peak_phase == "optimizer"
     assert at.peak_phase != "optimizer"
 
 
 def test_a_budget_below_one_sample_has_no_batch(mlp):
-    [found] = largest_batch_that_fits(mlp(), [1000])
-    assert found.max_batch is None
-    assert found.peak_bytes is None
+    [fit] = largest_batch_that_fits(mlp(), [1000])
+    assert fit.max_batch is None
+    assert fit.peak_bytes is None
 
 
 def test_settings_change_the_answer(mlp):
@@ -67,15 +67,15 @@ def test_a_program_that_does_otherwise_at_other_batches_is_searched_by_rehearsal
     model = Chunked()
     x = torch.randn(16, 64)
     work = pm.Training(model, functional.mse_loss, torch.optim.SGD(model.parameters()), [(x, x)])
-    [found] = largest_batch_that_fits(work, [predict_memory(work, batch=43).peak_bytes])
-    assert found.max_batch == 43
-    assert found.verified
+    [fit] = largest_batch_that_fits(work, [predict_memory(work, batch=43).peak_bytes])
+    assert fit.max_batch == 43
+    assert fit.verified
 
 
 def test_budgets_are_those_of_the_device_and_of_common_cards(mlp):
-    found = largest_batch_that_fits(mlp(width=512), time_limit_s=0.0)
-    assert {gib << 30 for gib in CARDS_GIB} < {one.budget_bytes for one in found}
-    assert all(one.max_batch and not one.verified for one in found)
+    largest_batch = largest_batch_that_fits(mlp(width=512), time_limit_s=0.0)
+    assert {gib << 30 for gib in CARDS_GIB} < {fit.budget_bytes for fit in largest_batch}
+    assert all(fit.max_batch and not fit.verified for fit in largest_batch)
 
 
 def test_what_does_not_grow_has_no_largest_batch():
@@ -88,15 +88,15 @@ def test_what_does_not_grow_has_no_largest_batch():
             return self.weight * table
 
     inputs = (torch.zeros(4, 0), torch.ones(4))
-    [found] = largest_batch_that_fits(pm.Inference(Constant(), inputs), [2**20], dims={"x": {0: "B"}})
-    assert found.max_batch is None
-    assert found.peak_bytes == 48  # weight, table and result, at every batch
+    [fit] = largest_batch_that_fits(pm.Inference(Constant(), inputs), [2**20], dims={"x": {0: "B"}})
+    assert fit.max_batch is None
+    assert fit.peak_bytes == 48  # weight, table and result, at every batch
 
 
 def test_where_the_search_ends_by_itself_the_answer_is_the_least_that_fits(mlp):
-    [capped, found] = largest_batch_that_fits(mlp(), [2**50, 2**20])
+    [capped, fit] = largest_batch_that_fits(mlp(), [2**50, 2**20])
     assert (capped.max_batch, capped.is_capped, capped.verified) == (MOST, True, False)
-    assert (found.is_capped, found.verified) == (False, True)
+    assert (fit.is_capped, fit.verified) == (False, True)
 
 
 @pytest.mark.parametrize("budget", [0, -1, 1.5, True])

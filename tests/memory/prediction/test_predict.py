@@ -59,14 +59,14 @@ def test_another_batch_and_length_are_predicted_to_the_byte(tokens):
 
 def test_checkpointing_is_predicted_to_the_byte(tokens):
     plain, work = predict_memory(tokens()), tokens()
-    told = predict_memory(work, checkpoint="every")
-    assert told.peak_bytes < plain.peak_bytes
+    memory = predict_memory(work, checkpoint="every")
+    assert memory.peak_bytes < plain.peak_bytes
     blocks = work.parts.model.blocks
     for block in blocks:
         run = block.forward
         block.forward = lambda x, run=run: torch.utils.checkpoint.checkpoint(run, x, use_reentrant=False)
-    assert record_steps(work).peak_bytes == told.peak_bytes
-    assert predict_memory(tokens(), checkpoint=["blocks.0"]).peak_bytes >= told.peak_bytes
+    assert record_steps(work).peak_bytes == memory.peak_bytes
+    assert predict_memory(tokens(), checkpoint=["blocks.0"]).peak_bytes >= memory.peak_bytes
 
 
 @pytest.mark.parametrize("changes", [{"amp": torch.bfloat16}, {"accumulate": 3}])
@@ -75,9 +75,9 @@ def test_autocast_and_accumulation_are_predicted_to_the_byte(tokens, changes):
 
 
 def test_another_dtype_is_predicted_to_the_byte(mlp):
-    told = predict_memory(mlp(), dtype="bfloat16")
-    assert_exact(told, mlp(dtype=torch.bfloat16))
-    assert told.settings == {"dtype": "bfloat16"}
+    memory = predict_memory(mlp(), dtype="bfloat16")
+    assert_exact(memory, mlp(dtype=torch.bfloat16))
+    assert memory.settings == {"dtype": "bfloat16"}
 
 
 def test_autocast_as_written_can_be_left_out(mlp):
@@ -87,16 +87,16 @@ def test_autocast_as_written_can_be_left_out(mlp):
 def test_inference_is_predicted_with_and_without_gradients():
     model = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
     work = pm.Inference(model, torch.randn(32, 64))
-    told = predict_memory(work, batch=100)
-    assert_exact(told, pm.Inference(model, torch.randn(100, 64)))
-    assert told.ledger_bytes["activations"] == 0
+    memory = predict_memory(work, batch=100)
+    assert_exact(memory, pm.Inference(model, torch.randn(100, 64)))
+    assert memory.ledger_bytes["activations"] == 0
     assert predict_memory(work, grad=True).ledger_bytes["activations"] > 0
 
 
 def test_a_training_without_gradients_needs_no_more_than_its_inference(mlp):
-    told = predict_memory(mlp(), grad=False)
-    assert told.ledger_bytes["gradients"] == told.ledger_bytes["optimizer"] == 0
-    assert told.peak_bytes < predict_memory(mlp()).peak_bytes
+    memory = predict_memory(mlp(), grad=False)
+    assert memory.ledger_bytes["gradients"] == memory.ledger_bytes["optimizer"] == 0
+    assert memory.peak_bytes < predict_memory(mlp()).peak_bytes
 
 
 def test_fused_inference_of_an_encoder_is_predicted():
@@ -181,9 +181,9 @@ def test_tied_weights_stay_tied():
     model = nn.Sequential(words, head)
     ids = torch.randint(0, 50, (4, 6))
     work = pm.Training(model, language, torch.optim.AdamW(model.parameters()), [(ids, ids)])
-    told = predict_memory(work)
-    assert_exact(told, work)
-    assert told.ledger_bytes["parameters"] == 50 * 16 * 4
+    memory = predict_memory(work)
+    assert_exact(memory, work)
+    assert memory.ledger_bytes["parameters"] == 50 * 16 * 4
 
 
 class Deciding(nn.Module):
@@ -217,10 +217,10 @@ def test_a_program_that_needs_values_is_told_with_its_line_or_run_for_real(model
     with pytest.raises(NotPredictableError, match=r"test_predict\.py:") as caught:
         predict_memory(work)
     assert line in str(caught.value)
-    told = predict_memory(work, fallback=True)
-    assert told.from_real_steps
-    assert line in told.notes[0]
-    assert told.peak_bytes == record_steps(work).peak_bytes
+    memory = predict_memory(work, fallback=True)
+    assert memory.from_real_steps
+    assert line in memory.notes[0]
+    assert memory.peak_bytes == record_steps(work).peak_bytes
     with pytest.raises(NotPredictableError):  # other sizes cannot be run
         predict_memory(work, fallback=True, batch=3)
 
@@ -282,10 +282,10 @@ def test_a_budget_is_answered(mlp):
 
 
 def test_what_holds_the_peak_is_known_by_line_and_module(mlp):
-    told = predict_memory(mlp(batch=4096))
-    assert told.at_peak[0].bytes >= told.at_peak[-1].bytes
-    assert any(one.module for one in told.at_peak)
-    assert max(told.phase_peaks_bytes.values()) == told.peak_bytes
+    memory = predict_memory(mlp(batch=4096))
+    assert memory.at_peak[0].bytes >= memory.at_peak[-1].bytes
+    assert any(held.module for held in memory.at_peak)
+    assert max(memory.phase_peaks_bytes.values()) == memory.peak_bytes
 
 
 def test_an_lstm_keeps_its_workspace(recurrent):

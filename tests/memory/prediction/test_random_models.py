@@ -51,9 +51,9 @@ def test_predicted_is_measured_of_many(program, batch):
 
 def assert_predicted(program, batch):
     names, loss, optimizer, other = program
-    told = predict_memory(training(names, loss, other), batch=batch, optimizer=optimizer)
+    memory = predict_memory(training(names, loss, other), batch=batch, optimizer=optimizer)
     work = training(names, loss, batch, optimizer)
-    assert told.peak_bytes == record_steps(work).peak_bytes
+    assert memory.peak_bytes == record_steps(work).peak_bytes
 
 
 def training(names, loss, batch, optimizer="SGD"):

@@ -24,10 +24,10 @@ def growth(tokens):
 
 def test_the_peak_at_other_sizes_is_what_a_rehearsal_there_finds(tokens, growth):
     for batch, length in ((16, 16), (64, 100), (1, 5)):
-        told = predict_memory(tokens(), batch=batch, sequence=length)
+        memory = predict_memory(tokens(), batch=batch, sequence=length)
         peak = growth.peak(batch, length)
-        assert peak.nbytes == told.peak_bytes
-        assert growth.lives.ledger(growth.sizes(batch, length), peak.event) == told.ledger_bytes
+        assert peak.nbytes == memory.peak_bytes
+        assert growth.lives.ledger(growth.sizes(batch, length), peak.event) == memory.ledger_bytes
 
 
 def test_each_category_has_its_law_and_its_remedy(growth):

@@ -67,8 +67,8 @@ def test_tensors_are_found_in_nested_batches_and_objects():
 
 def test_a_sequence_that_comes_first_is_declared_by_the_parameter_of_the_model():
     work = pm.Inference(nn.GRU(8, 8), torch.randn(12, 4, 8))
-    told = predict_memory(work, batch=10, sequence=30, dims={"input": {0: "T", 1: "B"}})
-    assert told.ledger_bytes["inputs"] == 30 * 10 * 8 * 4
+    memory = predict_memory(work, batch=10, sequence=30, dims={"input": {0: "T", 1: "B"}})
+    assert memory.ledger_bytes["inputs"] == 30 * 10 * 8 * 4
 
 
 def test_channels_last_and_other_dtypes_are_kept_at_other_sizes():

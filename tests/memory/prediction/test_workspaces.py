@@ -92,9 +92,9 @@ def test_fused_attention_of_inference(weights):
 
 def test_operators_without_a_row_need_none(mlp):
     work = mlp(loss=functional.l1_loss)
-    told = predict_memory(work)
-    assert told.peak_bytes == told.tensor_peak_bytes
-    assert told.ledger_bytes["workspace"] == 0
+    memory = predict_memory(work)
+    assert memory.peak_bytes == memory.tensor_peak_bytes
+    assert memory.ledger_bytes["workspace"] == 0
 
 
 def test_a_decoder_with_transposed_convolutions():
@@ -110,4 +110,8 @@ def test_sparse_gradients_are_not_copied_because_they_are_watched():
     ids = torch.randint(0, 500, (8, 12))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     work = pm.Training(model, lambda output, _: output.sum(), optimizer, [(ids, ids)])
-    assert not [one for one in record_steps(work).allocations if one.origin.operator == "aten.clone.default"]
+    assert not [
+        allocation
+        for allocation in record_steps(work).allocations
+        if allocation.origin.operator == "aten.clone.default"
+    ]

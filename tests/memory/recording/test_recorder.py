@@ -36,7 +36,7 @@ def test_a_storage_is_counted_once_however_many_views_it_has() -> None:
 
     log = recorded(run)
     assert log.peak_bytes == KIB
-    assert [one.nbytes for one in log.allocations] == [KIB]
+    assert [allocation.nbytes for allocation in log.allocations] == [KIB]
     assert log.live_bytes == 0
 
 
@@ -56,7 +56,7 @@ def test_the_peak_is_the_largest_sum_at_one_instant() -> None:
 
     log = recorded(run)
     assert log.peak_bytes == 3 * KIB
-    assert sum(one.nbytes for one in log.live_at(log.peak_event)) == 3 * KIB
+    assert sum(allocation.nbytes for allocation in log.live_at(log.peak_event)) == 3 * KIB
 
 
 def test_addresses_that_are_used_again_are_new_allocations() -> None:
@@ -67,7 +67,7 @@ def test_addresses_that_are_used_again_are_new_allocations() -> None:
     log = recorded(run)
     assert len(log.allocations) == 50
     assert log.peak_bytes == KIB
-    assert all(one.died is not None for one in log.allocations)
+    assert all(allocation.died is not None for allocation in log.allocations)
 
 
 def test_a_storage_that_grows_is_freed_and_made_anew() -> None:
@@ -77,7 +77,7 @@ def test_a_storage_that_grows_is_freed_and_made_anew() -> None:
         assert tensor.untyped_storage().nbytes() == 4 * KIB
 
     log = recorded(run)
-    assert [one.nbytes for one in log.allocations] == [KIB, 4 * KIB]
+    assert [allocation.nbytes for allocation in log.allocations] == [KIB, 4 * KIB]
     assert log.live_bytes == 0
 
 
@@ -139,30 +139,44 @@ def parameter_bytes() -> int:
 
 
 def test_categories_of_a_training_step_are_exact(trained: AllocationLog) -> None:
-    gradients = [one for one in trained.allocations if one.settled == "gradients"]
-    state = [one for one in trained.allocations if one.settled == "optimizer" and one.nbytes > 4]
-    assert sum(one.nbytes for one in trained.allocations if one.settled == "parameters") == parameter_bytes()
-    assert sum(one.nbytes for one in gradients) == 2 * parameter_bytes()
-    assert sum(one.nbytes for one in state) == 2 * parameter_bytes()
-    assert all(one.died is not None for one in gradients)
-    assert all(one.died is None for one in state)
-    assert sum(one.nbytes for one in trained.allocations if one.settled == "inputs") == 32 * 16 * 4
+    gradients = [allocation for allocation in trained.allocations if allocation.settled == "gradients"]
+    state = [
+        allocation
+        for allocation in trained.allocations
+        if allocation.settled == "optimizer" and allocation.nbytes > 4
+    ]
+    assert (
+        sum(allocation.nbytes for allocation in trained.allocations if allocation.settled == "parameters")
+        == parameter_bytes()
+    )
+    assert sum(gradient.nbytes for gradient in gradients) == 2 * parameter_bytes()
+    assert sum(allocation.nbytes for allocation in state) == 2 * parameter_bytes()
+    assert all(gradient.died is not None for gradient in gradients)
+    assert all(allocation.died is None for allocation in state)
+    assert (
+        sum(allocation.nbytes for allocation in trained.allocations if allocation.settled == "inputs")
+        == 32 * 16 * 4
+    )
     assert sum(ledger_of(trained.live_at(trained.peak_event)).values()) == trained.peak_bytes
     assert ledger_of(trained.live_at(trained.peak_event))["unknown"] == 0
 
 
 def test_what_autograd_saved_is_an_activation(trained: AllocationLog) -> None:
     # addmm saves its input, which relu made; relu saves its result, the same storage.
-    saved = [one for one in trained.allocations if one.settled == "activations"]
-    assert [one.nbytes for one in saved if one.step == 0] == [32 * 64 * 4]
+    saved = [allocation for allocation in trained.allocations if allocation.settled == "activations"]
+    assert [allocation.nbytes for allocation in saved if allocation.step == 0] == [32 * 64 * 4]
 
 
 def test_models_and_optimizers_need_not_be_registered(trained: AllocationLog) -> None:
-    assert not [one for one in trained.allocations if one.settled == "unknown"]
+    assert not [allocation for allocation in trained.allocations if allocation.settled == "unknown"]
 
 
 def test_lines_and_modules_are_those_of_the_user(trained: AllocationLog) -> None:
-    (hidden,) = [one for one in trained.allocations if one.settled == "activations" and one.step == 0]
+    (hidden,) = [
+        allocation
+        for allocation in trained.allocations
+        if allocation.settled == "activations" and allocation.step == 0
+    ]
     assert hidden.origin.module == "inner.1"
     assert hidden.origin.point is not None
     site = site_of(hidden.origin.point)
@@ -172,16 +186,16 @@ def test_lines_and_modules_are_those_of_the_user(trained: AllocationLog) -> None
 
 def test_the_backward_pass_is_ascribed_to_the_forward_line_and_module(trained: AllocationLog) -> None:
     weights = [
-        one
-        for one in trained.allocations
-        if one.nbytes == 16 * 64 * 4 and one.phase == "backward" and one.step == 0
+        allocation
+        for allocation in trained.allocations
+        if allocation.nbytes == 16 * 64 * 4 and allocation.phase == "backward" and allocation.step == 0
     ]
     assert weights
-    for one in weights:
-        assert one.origin.module == "inner.0"
-        assert one.origin.node == "AddmmBackward0"
-        assert one.origin.point is not None
-        assert site_of(one.origin.point).source == "hidden = self.inner(x)"
+    for weight in weights:
+        assert weight.origin.module == "inner.0"
+        assert weight.origin.node == "AddmmBackward0"
+        assert weight.origin.point is not None
+        assert site_of(weight.origin.point).source == "hidden = self.inner(x)"
 
 
 def test_recomputed_activations_are_no_temporaries() -> None:
@@ -195,12 +209,14 @@ def test_recomputed_activations_are_no_temporaries() -> None:
         recorder.end_phase("backward", step=0)
 
     log = recorded(run)
-    again = [one for one in log.allocations if one.recomputed]
+    again = [allocation for allocation in log.allocations if allocation.recomputed]
     assert again
-    assert {one.settled for one in again} <= {"activations", "gradients"}
-    assert all(one.phase == "backward" for one in again)
+    assert {allocation.settled for allocation in again} <= {"activations", "gradients"}
+    assert all(allocation.phase == "backward" for allocation in again)
     kept = [
-        one for one in log.allocations if one.phase == "forward" and one.saved and one.nbytes >= 64 * 256 * 4
+        allocation
+        for allocation in log.allocations
+        if allocation.phase == "forward" and allocation.saved and allocation.nbytes >= 64 * 256 * 4
     ]
     assert not kept
 
@@ -284,7 +300,11 @@ def test_other_devices_are_left_out() -> None:
 
 
 def test_a_phase_is_that_of_the_birth(trained: AllocationLog) -> None:
-    phases = {one.settled: one.phase for one in trained.allocations if not one.preexisting}
+    phases = {
+        allocation.settled: allocation.phase
+        for allocation in trained.allocations
+        if not allocation.preexisting
+    }
     assert phases["gradients"] == "backward"
     assert phases["optimizer"] == "optimizer"
     assert phases["activations"] == "forward"
@@ -298,7 +318,7 @@ def test_a_phase_is_that_of_the_birth(trained: AllocationLog) -> None:
 
 def test_an_allocation_lives_between_its_events() -> None:
     log = AllocationLog()
-    made = Allocation(8, 0, None, "float32")  # type: ignore[arg-type]
-    log.born(made)
+    allocation = Allocation(8, 0, None, "float32")  # type: ignore[arg-type]
+    log.born(allocation)
     log.died(0)
-    assert [made.alive_after(event) for event in (-1, 0, 1)] == [False, True, False]
+    assert [allocation.alive_after(event) for event in (-1, 0, 1)] == [False, True, False]

@@ -133,9 +133,9 @@ def test_a_function_with_its_own_loop_is_understood() -> None:
     log = record_steps(Call(step))
     ledger = at_peak(log)
     assert ledger["parameters"] == sum(p.nbytes for p in model.parameters())
-    state = [one for one in log.allocations if one.settled == "optimizer"]
-    assert sum(one.nbytes for one in state) >= 2 * ledger["parameters"]
-    assert any(one.settled == "gradients" for one in log.allocations)
+    state = [allocation for allocation in log.allocations if allocation.settled == "optimizer"]
+    assert sum(allocation.nbytes for allocation in state) >= 2 * ledger["parameters"]
+    assert any(allocation.settled == "gradients" for allocation in log.allocations)
     assert ledger["activations"] > 0
 
 

@@ -129,7 +129,7 @@ class Recorder:
 
     def segments(self) -> list[dict[str, Any]]:
         """What the allocator holds, as torch writes it."""
-        made = []
+        segments = []
         for head in self.allocator.segments.values():
             block: Block | None = head
             run: list[Block] = []
@@ -137,10 +137,10 @@ class Recorder:
                 if block.mapped:
                     run.append(block)
                 if run and (not block.mapped or block.after is None):
-                    made.append(self._segment(run))
+                    segments.append(self._segment(run))
                     run = []
                 block = block.after
-        return made
+        return segments
 
     def _segment(self, run: list[Block]) -> dict[str, Any]:
         pool = next(n for (n, _), pool in self.allocator._pools.items() if pool is run[0].pool)

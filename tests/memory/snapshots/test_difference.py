@@ -18,14 +18,14 @@ def test_who_grew_shrank_came_and_went(files):
     before = program(files, [("user", 20), ("forward", 40), ("inputs", 12), ("other", 14)])
     after = program(files, [("user", 60), ("forward", 30), ("optimizer_state", 24), ("other", 14)])
     diff = diff_snapshots(before, after)
-    assert [(one.site, one.change, one.difference_bytes // MIB) for one in diff.at_peak] == [
+    assert [(change.site, change.change, change.difference_bytes // MIB) for change in diff.at_peak] == [
         ("/home/me/train.py:7", "grew", 40),
         ("/home/me/train.py:33", "new", 24),
         ("/home/me/data.py:3", "gone", -12),
         ("/home/me/model.py:12", "shrank", -10),
     ]
     assert diff.peak_difference_bytes == 42 * MIB
-    by_category = {one.category: one.difference_bytes // MIB for one in diff.categories}
+    by_category = {category.category: category.difference_bytes // MIB for category in diff.categories}
     assert by_category == {"unknown": 40, "temporaries": -10, "inputs": -12, "optimizer": 24}
     assert diff.notes == []
 

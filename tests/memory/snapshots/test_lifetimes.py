@@ -110,12 +110,12 @@ def test_every_byte_held_is_accounted_for_at_every_instant(files, program, text,
     lifetimes = find_lifetimes(device, recorder.settings)
     instants = list(range(-1, len(device.events)))
     reserved = reserved_over_time(device)
-    for event, one in layouts_after(device, lifetimes, recorder.settings, instants).items():
-        assert one.reserved_bytes == reserved[event + 1]
-        assert one.reserved_bytes == one.allocated_bytes + one.pending_bytes + one.free_bytes
-        assert 0 <= one.cached_whole_bytes <= one.free_bytes
-        assert one.outside_bytes == 0
-    last, told = one, layout_at_end(device)
+    for event, layout in layouts_after(device, lifetimes, recorder.settings, instants).items():
+        assert layout.reserved_bytes == reserved[event + 1]
+        assert layout.reserved_bytes == layout.allocated_bytes + layout.pending_bytes + layout.free_bytes
+        assert 0 <= layout.cached_whole_bytes <= layout.free_bytes
+        assert layout.outside_bytes == 0
+    last, told = layout, layout_at_end(device)
     last = layouts_after(device, lifetimes, recorder.settings, [len(device.events) - 1])[
         len(device.events) - 1
     ]

@@ -68,11 +68,11 @@ def test_pieces_of_any_size_give_the_same(files, training, monkeypatch, chunk):
     raw["device_traces"].append(raw["device_traces"][0][:1500])
     expected = read_snapshot(files.write(raw))
     monkeypatch.setattr(scanning, "CHUNK", chunk)
-    found = read_snapshot(files.write(raw))
-    for a, b in zip(expected.devices, found.devices, strict=True):
+    snapshot = read_snapshot(files.write(raw))
+    for a, b in zip(expected.devices, snapshot.devices, strict=True):
         for name, column in vars(a.events).items():
             assert np.array_equal(column, getattr(b.events, name)), name
-    assert found.stacks == expected.stacks
+    assert snapshot.stacks == expected.stacks
 
 
 def test_call_stacks_are_kept_once(files, training):

@@ -83,8 +83,8 @@ def test_an_oom_is_taken_at_its_instant(device, tmp_path):
 
     with pytest.raises(RuntimeError), record_snapshot(tmp_path / "a.pickle"):
         fails()
-    (found,) = read_snapshot(tmp_path / "a.pickle").devices
-    assert len(found.events) == 2
+    (snapshot,) = read_snapshot(tmp_path / "a.pickle").devices
+    assert len(snapshot.events) == 2
     device.observers[0](0, 1, 1, 1)  # nobody listens any longer
     assert device.calls.count("snapshot") == 1
 

@@ -78,7 +78,7 @@ def test_of_several_devices_the_top_level_speaks_of_the_highest_peak(files):
     second.alloc("b", 40 * MIB)
     segments = first.segments() + [segment | {"device": 2} for segment in second.segments()]
     report = files.report({"segments": segments, "device_traces": [first.events, [], second.events]})
-    assert [one.device for one in report.devices] == [0, 2]
+    assert [device.device for device in report.devices] == [0, 2]
     assert (report.device, report.peak_bytes) == (2, 40 * MIB)
     assert report.devices[0].peak_bytes == 4 * MIB
     assert report.at_peak == report.devices[1].at_peak
@@ -162,14 +162,14 @@ def test_retries_and_calls_of_empty_cache_are_told_apart(files):
     recorder.free("a")
     recorder.alloc("b", 80 * MIB)  # the device refuses; 60 MiB are given back first
     (device,) = files.report(recorder).devices
-    assert [one.reason for one in device.releases] == ["empty_cache", "retry"]
+    assert [release.reason for release in device.releases] == ["empty_cache", "retry"]
     assert device.retries == 1
     assert device.capacity_bytes == 152 * MIB - 1
     raw = recorder.raw()
     for event in raw["device_traces"][0]:
         event["frames"] = []
     (device,) = files.report(raw).devices
-    assert [one.reason for one in device.releases] == ["empty_cache", "retry"]
+    assert [release.reason for release in device.releases] == ["empty_cache", "retry"]
 
 
 def test_a_history_that_begins_in_the_middle_says_so(files, training):

@@ -55,11 +55,11 @@ def test_torch_agrees_about_what_is_right_and_wrong():
 
 
 def test_values_are_understood():
-    found = check_settings(
+    settings = check_settings(
         "max_split_size_mb:128,garbage_collection_threshold:0.8,expandable_segments:True"
     ).settings
-    assert (found.max_split_bytes, found.garbage_collection_threshold) == (128 * MIB, 0.8)
-    assert found.expandable_segments
+    assert (settings.max_split_bytes, settings.garbage_collection_threshold) == (128 * MIB, 0.8)
+    assert settings.expandable_segments
     listed = check_settings(
         "roundup_power2_divisions:[256:1,512:2,1024:4,>:8]"
     ).settings.roundup_power2_divisions
@@ -83,10 +83,10 @@ def test_what_the_file_measured_wins_over_its_text():
         "garbage_collection_threshold": 0.7,
         "roundup_power2_divisions": {str(1 << i): 2 for i in range(16)},
     }
-    found = recorded_settings(raw).settings
-    assert found.max_split_bytes == 64 * MIB
-    assert found.expandable_segments
-    assert found.roundup_power2_divisions == (2,) * 16
+    settings = recorded_settings(raw).settings
+    assert settings.max_split_bytes == 64 * MIB
+    assert settings.expandable_segments
+    assert settings.roundup_power2_divisions == (2,) * 16
     assert recorded_settings({"max_split_size": -1}).settings.max_split_bytes is None
 
 

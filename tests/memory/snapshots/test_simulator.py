@@ -153,16 +153,16 @@ def test_a_segment_with_a_block_in_use_stays():
 
 
 def test_collection_gives_back_what_was_not_used_for_longest():
-    one = CachingAllocator(
+    caching_allocator = CachingAllocator(
         AllocatorSettings(garbage_collection_threshold=0.5, per_process_memory_fraction=0.9), 100 * MIB
     )
-    for block in [one.malloc(24 * MIB), one.malloc(22 * MIB)]:
-        one.free(block)
-    young = one.malloc(21 * MIB)
-    one.free(young)
-    one.malloc(40 * MIB)  # 46 of 90 MiB are more than half
-    assert one.num_device_frees == 1
-    assert one.reserved_bytes == 62 * MIB
+    for block in [caching_allocator.malloc(24 * MIB), caching_allocator.malloc(22 * MIB)]:
+        caching_allocator.free(block)
+    young = caching_allocator.malloc(21 * MIB)
+    caching_allocator.free(young)
+    caching_allocator.malloc(40 * MIB)  # 46 of 90 MiB are more than half
+    assert caching_allocator.num_device_frees == 1
+    assert caching_allocator.reserved_bytes == 62 * MIB
 
 
 def test_collection_needs_a_limit_for_the_process():

@@ -20,13 +20,13 @@ def noise(size=300, spread=1e6):
 
 
 def test_the_slope_of_a_leak_and_the_time_to_the_limit():
-    found = judge_series(AT, GB + 200_000 * AT + noise(), limit_bytes=2 * GB)
-    assert found.verdict == "leak"
-    assert found.bytes_per_step == pytest.approx(200_000, rel=0.1)
-    assert found.bytes_per_step_low <= 200_000 <= found.bytes_per_step_high
+    verdict = judge_series(AT, GB + 200_000 * AT + noise(), limit_bytes=2 * GB)
+    assert verdict.verdict == "leak"
+    assert verdict.bytes_per_step == pytest.approx(200_000, rel=0.1)
+    assert verdict.bytes_per_step_low <= 200_000 <= verdict.bytes_per_step_high
     left = (2 * GB - GB - 200_000 * 299) / 200_000
-    assert found.eta_steps_low <= left <= found.eta_steps_high
-    assert found.more_steps is None
+    assert verdict.eta_steps_low <= left <= verdict.eta_steps_high
+    assert verdict.more_steps is None
 
 
 def test_steps_count_and_not_readings():
@@ -37,30 +37,30 @@ def test_steps_count_and_not_readings():
 
 def test_unevenly_spaced_readings_give_the_same_slope():
     kept = np.sort(np.random.default_rng(1).choice(3000, 300, replace=False))
-    found = judge_series(kept, GB + 50_000 * kept)
-    assert found.verdict == "leak"
-    assert found.bytes_per_step == pytest.approx(50_000)
+    verdict = judge_series(kept, GB + 50_000 * kept)
+    assert verdict.verdict == "leak"
+    assert verdict.bytes_per_step == pytest.approx(50_000)
 
 
 def test_a_leak_under_an_epoch_long_sawtooth_is_seen_at_its_floor():
     at = np.arange(600)
-    found = judge_series(at, GB + 500_000 * at + 5_000_000 * (at % 25))
-    assert found.verdict == "leak"
-    assert found.period_steps == 25
-    assert found.bytes_per_step == pytest.approx(500_000, rel=0.02)
+    verdict = judge_series(at, GB + 500_000 * at + 5_000_000 * (at % 25))
+    assert verdict.verdict == "leak"
+    assert verdict.period_steps == 25
+    assert verdict.bytes_per_step == pytest.approx(500_000, rel=0.02)
 
 
 def test_growth_that_ended_is_a_warm_up():
-    found = judge_series(AT, GB + np.minimum(AT, 120) * 2_000_000 + noise())
-    assert found.verdict == "warm-up"
-    assert found.eta_steps is None
+    verdict = judge_series(AT, GB + np.minimum(AT, 120) * 2_000_000 + noise())
+    assert verdict.verdict == "warm-up"
+    assert verdict.eta_steps is None
 
 
 def test_growth_that_slows_down_says_how_long_it_takes_to_tell():
-    found = judge_series(AT, GB + 5e8 * (1 - np.exp(-AT / 150)))
-    assert found.verdict == "inconclusive"
-    assert "slows down" in found.reason
-    settled = np.arange(300 + found.more_steps * 2)
+    verdict = judge_series(AT, GB + 5e8 * (1 - np.exp(-AT / 150)))
+    assert verdict.verdict == "inconclusive"
+    assert "slows down" in verdict.reason
+    settled = np.arange(300 + verdict.more_steps * 2)
     assert judge_series(settled, GB + 5e8 * (1 - np.exp(-settled / 150))).verdict in {"warm-up", "stable"}
 
 
@@ -75,18 +75,18 @@ def test_the_steps_that_are_asked_for_decide_a_leak():
 
 
 def test_too_few_readings_ask_for_as_many_as_it_takes():
-    found = judge_series(range(5), [GB] * 5)
-    assert found.verdict == "inconclusive"
-    assert found.bytes_per_step_low is None
-    enough = 5 + found.more_steps
+    verdict = judge_series(range(5), [GB] * 5)
+    assert verdict.verdict == "inconclusive"
+    assert verdict.bytes_per_step_low is None
+    enough = 5 + verdict.more_steps
     assert judge_series(range(enough), [GB] * enough).verdict == "stable"
 
 
 @pytest.mark.parametrize("readings", [[], [GB]])
 def test_next_to_nothing_is_inconclusive(readings):
-    found = judge_series(range(len(readings)), readings)
-    assert found.verdict == "inconclusive"
-    assert found.more_steps >= 1
+    verdict = judge_series(range(len(readings)), readings)
+    assert verdict.verdict == "inconclusive"
+    assert verdict.more_steps >= 1
 
 
 def test_a_small_steady_growth_of_an_exact_counter_is_a_leak_if_nothing_is_negligible():
@@ -100,8 +100,8 @@ def test_falling_memory_is_stable():
 
 
 def test_a_leak_names_the_plateau_that_would_look_alike():
-    found = judge_series(AT, GB + 200_000 * AT + noise())
-    assert "plateau" in found.reason
+    verdict = judge_series(AT, GB + 200_000 * AT + noise())
+    assert "plateau" in verdict.reason
 
 
 def test_wrong_input_is_refused_in_one_line():
@@ -119,12 +119,12 @@ def test_wrong_input_is_refused_in_one_line():
 
 @given(st.lists(st.integers(0, 2**45), max_size=120))
 def test_any_series_gets_a_verdict_and_more_steps_exactly_if_undecided(readings):
-    found = judge_series(range(len(readings)), readings, limit_bytes=2**40)
-    assert (found.more_steps is not None) == (found.verdict == "inconclusive")
-    if found.bytes_per_step_low is not None:
-        assert found.bytes_per_step_low <= found.bytes_per_step
-    if found.bytes_per_step_high is not None:
-        assert found.bytes_per_step <= found.bytes_per_step_high
+    verdict = judge_series(range(len(readings)), readings, limit_bytes=2**40)
+    assert (verdict.more_steps is not None) == (verdict.verdict == "inconclusive")
+    if verdict.bytes_per_step_low is not None:
+        assert verdict.bytes_per_step_low <= verdict.bytes_per_step
+    if verdict.bytes_per_step_high is not None:
+        assert verdict.bytes_per_step <= verdict.bytes_per_step_high
 
 
 @given(st.lists(st.integers(0, 2**20), min_size=40, max_size=100), st.integers(2, 1000))

@@ -26,12 +26,12 @@ def axe():
 
 
 def faults(axe: Any, page: Any) -> list[str]:
-    found = axe.run(page, options=RULES).response["violations"]
+    violations = axe.run(page, options=RULES).response["violations"]
     return [
-        f"{one['id']}: {json.dumps(node['target'])} {node['any'][0]['message'] if node['any'] else one['help']}"
-        for one in found
-        if one["impact"] in GRAVE
-        for node in one["nodes"]
+        f"{violation['id']}: {json.dumps(node['target'])} {node['any'][0]['message'] if node['any'] else violation['help']}"
+        for violation in violations
+        if violation["impact"] in GRAVE
+        for node in violation["nodes"]
     ]
 
 

@@ -47,7 +47,7 @@ def document(*graphs: Graph) -> CompileDocument:
         rewrite="torch.where(x)",
         fix_class="exact",
     )
-    found = Break(
+    graph_break = Break(
         id="gb0170", reason=f"Data-dependent branching {CANARY}", file="model.py", line=12, count=2, source="if x:", advice=[rewrite],
         user_stack=[Place(file="run.py", line=1, function="main"), Place(file="model.py", line=12, function="f")],
     )  # fmt: skip
@@ -69,7 +69,7 @@ def document(*graphs: Graph) -> CompileDocument:
         total_s=4.0,
         phases_s=phases,
     )
-    return document_of(CompileDocument, target="model.py:work", graphs=1, frames=1, skipped_frames=0, breaks=[found], recompiles=recompiles, limit_reached=False,
+    return document_of(CompileDocument, target="model.py:work", graphs=1, frames=1, skipped_frames=0, breaks=[graph_break], recompiles=recompiles, limit_reached=False,
         guards=GuardSummary(), cost=CompileCost(compile_s=4.0, phases_s=phases), cache=CacheSummary(), artifact_bytes=0,
         compilations=[compiled], graph_records=list(graphs),
     )  # fmt: skip

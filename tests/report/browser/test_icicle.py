@@ -165,15 +165,15 @@ def test_hostile_names_are_only_text(open_tree, settled):
 
 def test_search_counts_each_subtree_once(open_tree):
     page = open_tree(query="weight=host")
-    found = page.locator(".icicle-found")
+    locator = page.locator(".icicle-found")
     seek(page).press_sequentially("/^(aten::mm|launch)$/")
-    expect(found).to_contain_text("Matching boxes: 2")
-    expect(found).to_contain_text("40.0 %")
+    expect(locator).to_contain_text("Matching boxes: 2")
+    expect(locator).to_contain_text("40.0 %")
     page.keyboard.press("Control+A")
     page.keyboard.type("/(/")
-    expect(found).to_contain_text("no regular expression")
+    expect(locator).to_contain_text("no regular expression")
     page.keyboard.press("Escape")
-    expect(found).to_have_count(0)
+    expect(locator).to_have_count(0)
     addresses(page, find=None)
 
 

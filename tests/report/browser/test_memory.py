@@ -43,8 +43,8 @@ def make_profile(**changes: Any) -> MemoryProfile:
         "ledger_bytes": {"parameters": 40 * MIB, "activations": 200 * MIB},
         "timeline": Timeline(
             event=[0, 10, 20, 30, 40],
-            total_bytes=[(40 + one) * MIB for one in activations],
-            category_bytes={"parameters": [40 * MIB] * 5, "activations": [one * MIB for one in activations]},
+            total_bytes=[(40 + activation) * MIB for activation in activations],
+            category_bytes={"parameters": [40 * MIB] * 5, "activations": [activation * MIB for activation in activations]},
             phases=[PhaseSpan(name="forward", first=0, last=1), PhaseSpan(name="backward", first=2, last=4)],
         ),
         "at_peak": [
@@ -179,11 +179,11 @@ def test_devices_of_a_snapshot_can_be_chosen(open_page):
         rounding_bytes=0, free_bytes=40, largest_free_bytes=40, free_blocks=1, external=0.0, unused=0.4,
     )  # fmt: skip
     other = DeviceReport(device=1, events=4, peak_bytes=30, ledger_bytes={"inputs": 30})
-    found = SnapshotReport(
+    report = SnapshotReport(
         path="oom.pickle", device=0, peak_bytes=60, ledger_bytes={"unknown": 60},
         fragmentation=PeakFragmentation(at_peak=part), devices=[DeviceReport(device=0, events=9, peak_bytes=60), other],
     )  # fmt: skip
-    page = open_page(document(found, SnapshotDocument), fragment="#/memory")
+    page = open_page(document(report, SnapshotDocument), fragment="#/memory")
     expect(page.locator(".bars .pieces span")).to_have_text(["in use 60 B", "split off 40 B"])
     page.get_by_label("Device").select_option("1")
     expect(page.locator(".memory .ledger tbody th")).to_have_text(["inputs"])

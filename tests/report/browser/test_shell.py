@@ -256,8 +256,8 @@ def test_no_page_says_the_same_heading_twice(open_page, case):
         goes(page, name)
         expect(page.locator("body")).to_have_attribute("data-shown", name.removeprefix("#/"))
         expect(page.locator(".widget.mounted:visible .note[aria-busy]")).to_have_count(0)
-        said = page.locator("main :is(h2, figcaption > strong):visible").all_inner_texts()
-        assert len(set(said)) == len(said), (name, said)
+        inner_texts = page.locator("main :is(h2, figcaption > strong):visible").all_inner_texts()
+        assert len(set(inner_texts)) == len(inner_texts), (name, inner_texts)
 
 
 def test_a_drawing_that_fails_gives_way_to_its_text(open_page, traced, watch, tmp_path):
@@ -343,14 +343,14 @@ def test_no_page_has_the_heading_of_a_rank_without_a_chapter(open_page, areas):
 
 def test_rows_of_stragglers_are_low_on_a_telephone(open_page, areas):
     document, attachments = areas["ranks"]
-    (one,) = document.evidence.job.stragglers
+    (straggler,) = document.evidence.job.stragglers
     names = (
         "aten::scaled_dot_product_flash_attention",
         "void cutlass::Kernel2<cutlass_80_tensorop>",
         "between operators",
     )
     suspects = [Suspect(name=name, side="host", excess_ns=9, own_ns=9) for name in names]
-    job = replace(document.evidence.job, stragglers=[replace(one, suspects=suspects)])
+    job = replace(document.evidence.job, stragglers=[replace(straggler, suspects=suspects)])
     page = open_page(changed(document, job=job), attachments, fragment="#/ranks", width=380)
     row = page.locator("section[aria-labelledby=stragglers] tbody tr")
     expect(row).to_contain_text("void cutlass")

@@ -215,7 +215,9 @@ def measured(page: Any, act: Callable[[], Any]) -> float:
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def spent() -> float:
-        found = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+        found = {
+            metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]
+        }
         return 1000 * sum(found[f"{part}Duration"] for part in ("Script", "Layout", "RecalcStyle"))
 
     before = spent()

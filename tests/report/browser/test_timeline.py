@@ -113,8 +113,8 @@ def colours_of_row(page: Any, y: int) -> list[list[int]]:
     script = f"""y => {{ const {{ width }} = document.querySelector('.timeline-view canvas');
         const row = ({PIXELS})(0, y, width);
         return Array.from({{ length: width }}, (_, x) => [...row.slice(4 * x, 4 * x + 4)]); }}"""
-    found: list[list[int]] = page.evaluate(script, y)
-    return found
+    colours: list[list[int]] = page.evaluate(script, y)
+    return colours
 
 
 def test_draws_kernels_in_their_colour(timeline: Any) -> None:
@@ -270,9 +270,9 @@ def test_what_the_browser_exports_can_be_read_back(timeline: Any, trace: RankTra
     back = read_trace(path, strict=True).ranks[0]
 
     columns = ("name", "kind", "start_ns", "dur_ns", "depth")
-    expected, found = [one.events.select(columns).sort(columns) for one in (trace, back)]
+    expected, rows = [rank_trace.events.select(columns).sort(columns) for rank_trace in (trace, back)]
     since_start = pl.col("start_ns") - pl.col("start_ns").min()
-    assert found.with_columns(since_start).equals(expected.with_columns(since_start))
+    assert rows.with_columns(since_start).equals(expected.with_columns(since_start))
     assert back.device_work["parent"].null_count() == 0
     assert {name for name in back.tracks["thread_name"].to_list() if name} == {"stream 7", "thread 9"}
     assert back.rank == trace.rank

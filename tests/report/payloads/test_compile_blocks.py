@@ -55,8 +55,8 @@ def report(**changes) -> CompileReport:
     return CompileReport(**{**values, **changes})
 
 
-def document(found: CompileReport, **changes) -> CompileDocument:
-    fields = {name: getattr(found, name) for name in found.__struct_fields__}
+def document(compile_report: CompileReport, **changes) -> CompileDocument:
+    fields = {name: getattr(compile_report, name) for name in compile_report.__struct_fields__}
     return document_of(CompileDocument, target="m.py:work", **{**fields, **changes})
 
 
@@ -147,10 +147,10 @@ def test_the_matrix_knows_one_guard_by_its_text_without_values():
         compile_id="0/3",
         causes=again(3, "len(kept) == 3").causes,
     )
-    found = report(
+    compile_report = report(
         recompiles=[again(1, "len(kept) == 1", "mode == 2"), again(2, "len(kept) == 2")], limits=[limit]
     )
-    (frame,) = recompiled_frames(found)
+    (frame,) = recompiled_frames(compile_report)
     assert frame.columns == ["0/1", "0/2", "0/3"]
     assert frame.refused == 2
     assert [(row.guard, row.failed, row.also) for row in frame.guards] == [
@@ -225,7 +225,7 @@ def test_only_lines_around_what_the_document_names_are_read(tmp_path: Path):
     path.write_text("\n".join(f"line {number}" for number in range(1, 101)), encoding="utf-8")
     secret = tmp_path / "secret.env"
     secret.write_text("TOKEN=canary\n", encoding="utf-8")
-    found = document(
+    compile_document = document(
         report(
             breaks=[
                 branch(str(path), 50),
@@ -235,8 +235,8 @@ def test_only_lines_around_what_the_document_names_are_read(tmp_path: Path):
             ]
         )
     )
-    assert places_to_show(found)[str(path)] == {50}
-    (source,) = read_sources(found, around=2)
+    assert places_to_show(compile_document)[str(path)] == {50}
+    (source,) = read_sources(compile_document, around=2)
     assert (source.file, source.first_line) == (str(path), 48)
     assert source.lines == ["line 48", "line 49", "line 50", "line 51", "line 52"]
 
@@ -248,7 +248,7 @@ def test_reading_ends_at_so_many_lines_and_never_fails(tmp_path: Path):
     breaks = [
         branch(str(tmp_path / f"m{number}.py"), line) for number in range(4) for line in range(1, 5000, 10)
     ]
-    found = document(
+    compile_document = document(
         report(breaks=[*breaks, branch(str(tmp_path / "binary.py"), 1), branch(str(tmp_path), 1)])
     )
-    assert sum(len(source.lines) for source in read_sources(found)) == 2000
+    assert sum(len(source.lines) for source in read_sources(compile_document)) == 2000

@@ -67,8 +67,8 @@ def report(*graphs: Graph, **changes) -> CompileReport:
     return CompileReport(**{**values, **changes})
 
 
-def document(found: CompileReport, **changes) -> CompileDocument:
-    fields = {name: getattr(found, name) for name in found.__struct_fields__}
+def document(compile_report: CompileReport, **changes) -> CompileDocument:
+    fields = {name: getattr(compile_report, name) for name in compile_report.__struct_fields__}
     return document_of(CompileDocument, target="model.py:work", **{**fields, **changes})
 
 
@@ -98,8 +98,8 @@ def test_boxes_are_modules_where_there_are_modules():
     content = graph_content(chain(400))
     level = content.levels[0]
     assert level.collapsed_by == "module"
-    shown = [label(content, level, box) for box in range(len(level.x)) if len(level.units[box]) > 1]
-    assert shown == [f"layers.{place}" for place in range(20)]
+    labels = [label(content, level, box) for box in range(len(level.x)) if len(level.units[box]) > 1]
+    assert labels == [f"layers.{place}" for place in range(20)]
 
 
 def test_modules_of_a_level_are_of_one_depth_the_deepest_that_fits():
@@ -174,11 +174,11 @@ def test_breaks_that_follow_from_another_one_are_not_marked_and_findings_bear_th
         Break(id=None, reason="a branch", file="m.py", line=3),
         Break(id=None, reason="in its wake", file="m.py", line=4, chained=True),
     ]
-    found = Finding(
+    finding = Finding(
         code="PYR101", name="n", severity="info", message="slow", where=Place(file="m.py", line=3),
         confidence="low", advice=Advice(slug="a", title="do", fix_class="exact"),
     )  # fmt: skip
-    marks = line_marks(report(breaks=breaks), [found])
+    marks = line_marks(report(breaks=breaks), [finding])
     assert [(mark.kind, mark.line, mark.code) for mark in marks] == [
         ("break", 3, ""),
         ("finding", 3, "PYR101"),
@@ -212,8 +212,8 @@ def test_the_page_has_room_for_so_many_nodes(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_document_without_graphs_gives_no_block_and_the_same_one_gives_the_same_bytes():
     assert list(blocks(document(report()), Attachments())) == []
-    found = document(report(chain(30)))
-    assert list(blocks(found, Attachments())) == list(blocks(found, Attachments()))
+    compile_document = document(report(chain(30)))
+    assert list(blocks(compile_document, Attachments())) == list(blocks(compile_document, Attachments()))
 
 
 def test_odd_graphs_do_no_harm():

@@ -69,9 +69,11 @@ def test_colours_are_those_of_the_longest_phases():
 
 def test_without_nesting_there_is_no_block():
     assert phases_content(report(None)) is None
-    found = report(None)
+    compile_report = report(None)
     document = document_of(
-        CompileDocument, target="x", **{name: getattr(found, name) for name in found.__struct_fields__}
+        CompileDocument,
+        target="x",
+        **{name: getattr(compile_report, name) for name in compile_report.__struct_fields__},
     )
     assert "phases" not in [block.name for block in blocks(document, Attachments())]
     nested = changed(document, cost=report(TREE).cost)

@@ -96,21 +96,21 @@ def test_merges_by_path_and_keeps_all_sums() -> None:
             (2, "gemm", "kernel", 4, 3000),
         ]
     )
-    found = difference_of(before, after)
+    difference = difference_of(before, after)
 
-    assert paths(found, found.before) == {
+    assert paths(difference, difference.before) == {
         "thread 4711 > aten::mm": (4, 400, 0),
         "thread 4711 > aten::mm > gemm": (4, 0, 4000),
         "thread 4711 > aten::add": (2, 20, 0),
     }
-    assert paths(found, found.after) == {
+    assert paths(difference, difference.after) == {
         "thread 4711 > aten::mm": (4, 300, 0),
         "thread 4711 > aten::mm > gemm": (4, 0, 3000),
         "thread 4711 > aten::mul": (1, 7, 0),
     }
-    assert all(parent < node for node, parent in enumerate(found.parent))
-    assert found.parent.count(-1) == 1
-    for side, view in ((found.before, before), (found.after, after)):
+    assert all(parent < node for node, parent in enumerate(difference.parent))
+    assert difference.parent.count(-1) == 1
+    for side, view in ((difference.before, before), (difference.after, after)):
         assert (sum(side.self_ns), sum(side.device_self_ns)) == (
             view.calls.total_ns[0],
             view.calls.device_ns[0],
@@ -121,9 +121,9 @@ def test_a_tree_against_itself_has_the_same_on_both_sides() -> None:
     view = make_view(
         [THREAD, (1, "a", "cpu_op", 1, 5), (2, "a", "cpu_op", 3, 2), (1, "b", "cpu_op", 1, 1)], steps=3
     )
-    found = difference_of(view, view)
-    assert found.before == found.after
-    assert len(found.parent) == 5
+    difference = difference_of(view, view)
+    assert difference.before == difference.after
+    assert len(difference.parent) == 5
 
 
 def test_what_differs_between_runs_does_not_keep_calls_apart() -> None:
@@ -138,18 +138,22 @@ def test_what_differs_between_runs_does_not_keep_calls_apart() -> None:
             ]
         )
 
-    found = difference_of(side(31, "thread 17", 4), side(40, "thread 99", 11))
-    assert len(found.parent) == 6
-    assert found.before.self_ns == found.after.self_ns == [0, 0, 5, 1, 1, 1]
-    assert found.names[found.name[2]] == "train.py(40): step"
+    difference = difference_of(side(31, "thread 17", 4), side(40, "thread 99", 11))
+    assert len(difference.parent) == 6
+    assert difference.before.self_ns == difference.after.self_ns == [0, 0, 5, 1, 1, 1]
+    assert difference.names[difference.name[2]] == "train.py(40): step"
 
 
 def test_siblings_that_are_comparable_are_added_up() -> None:
     before = make_view(
         [THREAD, (1, "epoch 1", "user_annotation", 1, 5), (1, "epoch 2", "user_annotation", 1, 6)]
     )
-    found = difference_of(before, make_view([THREAD, (1, "epoch 9", "user_annotation", 1, 7)]))
-    assert (found.before.self_ns[-1], found.before.calls[-1], found.after.self_ns[-1]) == (11, 2, 7)
+    difference = difference_of(before, make_view([THREAD, (1, "epoch 9", "user_annotation", 1, 7)]))
+    assert (difference.before.self_ns[-1], difference.before.calls[-1], difference.after.self_ns[-1]) == (
+        11,
+        2,
+        7,
+    )
 
 
 def test_threads_find_their_twins() -> None:
@@ -201,18 +205,18 @@ def test_sides_with_steps_are_compared_per_step(
     steps: tuple[int, int], divide_by: tuple[int, int], said: str
 ) -> None:
     rows = [THREAD, (1, "aten::mm", "cpu_op", 7, 1001)]
-    found = difference_of(make_view(rows, steps=steps[0]), make_view(rows, steps=steps[1]))
-    assert (found.before.divide_by, found.after.divide_by) == divide_by
-    assert found.per_step is (divide_by != (1, 1))
-    assert (found.before.num_steps, found.after.num_steps) == steps
-    assert found.before.self_ns[-1] == 1001  # divided only when it is shown
-    assert said in found.notice
+    difference = difference_of(make_view(rows, steps=steps[0]), make_view(rows, steps=steps[1]))
+    assert (difference.before.divide_by, difference.after.divide_by) == divide_by
+    assert difference.per_step is (divide_by != (1, 1))
+    assert (difference.before.num_steps, difference.after.num_steps) == steps
+    assert difference.before.self_ns[-1] == 1001  # divided only when it is shown
+    assert said in difference.notice
 
 
 def test_tells_what_was_left_out() -> None:
     rows = [THREAD, (1, "a", "cpu_op", 1, 1)]
-    found = difference_of(make_view(rows, notice="2 slices were merged"), make_view(rows))
-    assert found.notice.endswith("before: 2 slices were merged")
+    difference = difference_of(make_view(rows, notice="2 slices were merged"), make_view(rows))
+    assert difference.notice.endswith("before: 2 slices were merged")
 
 
 def make_diff() -> TraceDocument:
@@ -235,8 +239,8 @@ def test_a_comparison_of_traces_carries_a_block() -> None:
     names = [block.name for block in blocks_of(make_diff(), attachments)]
     assert "difference/0" in names
     (block,) = blocks(make_diff(), attachments)
-    found = from_json(CallDifference, block.content)
-    assert (found.before.label, found.after.label) == ("a.json", "b.json")
+    difference = from_json(CallDifference, block.content)
+    assert (difference.before.label, difference.after.label) == ("a.json", "b.json")
 
 
 def test_there_is_none_without_two_trees(documents: dict[str, Any]) -> None:
@@ -246,5 +250,5 @@ def test_there_is_none_without_two_trees(documents: dict[str, Any]) -> None:
     assert not list(blocks(make_diff(), Attachments(traces=[view])))
     assert not list(blocks(make_diff(), Attachments(traces=[view, empty])))
     assert not list(blocks(document_of(TraceDocument, target="a"), Attachments(traces=[view, view])))
-    bench = next(one for one in documents.values() if isinstance(one, BenchDocument))
+    bench = next(document for document in documents.values() if isinstance(document, BenchDocument))
     assert not list(blocks(bench, Attachments(traces=[view, view])))

@@ -38,8 +38,8 @@ def finding(code: str, **more: object) -> Finding:
 
 @pytest.fixture
 def document(documents):
-    found = [finding("PYR301", rewrite="num_workers=2"), finding("PYR301"), finding("PYR999", name="mine")]
-    return changed(documents["training"], findings=found)
+    findings = [finding("PYR301", rewrite="num_workers=2"), finding("PYR301"), finding("PYR999", name="mine")]
+    return changed(documents["training"], findings=findings)
 
 
 def test_one_block_tells_all_findings(document):
@@ -70,8 +70,13 @@ def test_each_finding_has_an_address_and_each_rule_one_explanation(document):
 
 
 def test_what_counts_the_same_cost_comes_after_what_does_not(documents):
-    found = [finding("PYR301"), finding("PYR302", overlaps=["PYR301"]), finding("PYR101"), finding("PYR104")]
-    (told,) = of_document(changed(documents["training"], findings=found))
+    findings = [
+        finding("PYR301"),
+        finding("PYR302", overlaps=["PYR301"]),
+        finding("PYR101"),
+        finding("PYR104"),
+    ]
+    (told,) = of_document(changed(documents["training"], findings=findings))
     screen = first_screen(Told(Answer(""), [told]))
     assert [view.card.finding.code for view in screen.top] == ["PYR301", "PYR101", "PYR104"]
     assert told.lead == ["1 of the 4 cards count the same cost as one above them."]
@@ -99,8 +104,8 @@ def test_family_of_a_rule_that_is_not_known_follows_from_its_code(code, family):
 def test_links_to_pages_that_are_not_there_are_left_out():
     link = '<a class="to-page" href="#/{}" title="x">Show</a>'
     body = f'<section data-page="memory">{link.format("memory")}{link.format("ranks")}{link.format("flame")}</section>'
-    found = assemble(body, ["flame"]).body
-    assert [page for page in ("memory", "ranks", "flame") if f'href="#/{page}"' in found] == [
+    markup = assemble(body, ["flame"]).body
+    assert [page for page in ("memory", "ranks", "flame") if f'href="#/{page}"' in markup] == [
         "memory",
         "flame",
     ]

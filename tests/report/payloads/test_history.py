@@ -44,14 +44,14 @@ def make_run(documents):
 def test_changes_are_marked_where_intervals_lie_apart(make_run):
     runs = [make_run(i, median) for i, median in enumerate([0.1, 0.101, 0.12, 0.119, 0.08])]
     found = past_runs([runs[3], runs[0], runs[4], runs[1], runs[2]])
-    assert [one.run_id for one in found] == [run.id for run in runs]
-    assert [one.change for one in found] == [None, None, "slower", None, "faster"]
+    assert [run.run_id for run in found] == [run.id for run in runs]
+    assert [run.change for run in found] == [None, None, "slower", None, "faster"]
     assert found[2].low_s == pytest.approx(0.12 * 0.99)
     assert found[2].commit_sha == runs[2].commit_sha
 
 
 def test_intervals_that_touch_are_no_change(make_run):
-    assert [one.change for one in past_runs([make_run(0, 0.1), make_run(1, 0.1019)])] == [None, None]
+    assert [run.change for run in past_runs([make_run(0, 0.1), make_run(1, 0.1019)])] == [None, None]
 
 
 def test_only_runs_that_can_be_compared_with_the_newest_are_kept(make_run):
@@ -65,13 +65,13 @@ def test_only_runs_that_can_be_compared_with_the_newest_are_kept(make_run):
     empty = msgspec.structs.replace(make_run(5, 0.1), document={"verdict": None})
     damaged = msgspec.structs.replace(make_run(6, 0.1), document={"evidence": {"measurement": {"name": 3}}})
     found = past_runs([*runs, empty, damaged])
-    assert [one.run_id for one in found] == [runs[0].id, runs[4].id]
+    assert [run.run_id for run in found] == [runs[0].id, runs[4].id]
     assert past_runs([empty]) == past_runs([]) == []
 
 
 def test_nothing_is_concluded_where_machines_are_unknown_or_medians_have_no_interval(make_run):
     unknown = [make_run(0, 0.1, fingerprint=""), make_run(1, 0.2, fingerprint="")]
-    assert [one.change for one in past_runs(unknown)] == [None, None]
+    assert [run.change for run in past_runs(unknown)] == [None, None]
     m = unknown[0].document["evidence"]["measurement"]
     bare = {**m, "quantiles": [{**quantile, "low_s": None, "high_s": None} for quantile in m["quantiles"]]}
     runs = [
@@ -80,7 +80,7 @@ def test_nothing_is_concluded_where_machines_are_unknown_or_medians_have_no_inte
         make_run(2, 0.2),
     ]
     found = past_runs(runs)
-    assert [one.change for one in found] == [None, None, None]
+    assert [run.change for run in found] == [None, None, None]
     assert found[1].low_s is None
 
 

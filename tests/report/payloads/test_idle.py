@@ -89,7 +89,7 @@ def test_the_wait(found):
 
 def test_groups_sum_to_the_attributed_time(found, document):
     assert sum(found.groups.total_ns) == document.ranks[0].idle.attributed_ns
-    assert sum(one.total_ns for one in found.causes) == document.ranks[0].idle.attributed_ns
+    assert sum(cause.total_ns for cause in found.causes) == document.ranks[0].idle.attributed_ns
 
 
 def test_attachments_give_more_gaps_than_the_document(document, trace):
@@ -98,8 +98,8 @@ def test_attachments_give_more_gaps_than_the_document(document, trace):
     short = changed(document, ranks=[msgspec.structs.replace(report, idle=without)])
     (alone,) = blocks(short, Attachments())
     (with_tables,) = blocks(short, Attachments(tables=[tables_of(trace)]))
-    told = from_json(IdleTables, alone.content).unlisted
-    assert told == "The 0 longest of 1 gap are listed; the others take 180 µs together."
+    text = from_json(IdleTables, alone.content).unlisted
+    assert text == "The 0 longest of 1 gap are listed; the others take 180 µs together."
     assert from_json(IdleTables, with_tables.content).gaps.dur_ns == [180_000]
 
 
@@ -113,10 +113,10 @@ def test_without_a_device_the_host_parts_idle_time(tmp_path):
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     report = report_rank(read_trace(str(path)).ranks[0])
     (block,) = blocks(document_of(TraceDocument, target="host.json", ranks=[report]), Attachments())
-    found = from_json(IdleTables, block.content)
-    assert (found.of, found.by) == ("host", "doing")
-    assert sum(one.total_ns for one in found.causes) == report.idle.attributed_ns
-    assert {one.cause for one in found.causes} == set(found.gaps.doing)
+    tables = from_json(IdleTables, block.content)
+    assert (tables.of, tables.by) == ("host", "doing")
+    assert sum(cause.total_ns for cause in tables.causes) == report.idle.attributed_ns
+    assert {cause.cause for cause in tables.causes} == set(tables.gaps.doing)
 
 
 def test_every_cause_has_a_meaning_and_a_colour():

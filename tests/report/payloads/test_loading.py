@@ -97,10 +97,10 @@ def test_what_holds_the_step_back_is_said_in_words():
 
 def test_the_slowest_part_sets_the_pace():
     paces = loading_view(make_report()).paces
-    assert [(one.kind, one.slowest) for one in paces] == [
+    assert [(pace.kind, pace.slowest) for pace in paces] == [
         ("part", True), ("part", False), ("predicted", False), ("measured", False),
     ]  # fmt: skip
-    assert [one.step_s for one in paces] == pytest.approx([0.0475, 0.02, 0.048, 0.05])
+    assert [pace.step_s for pace in paces] == pytest.approx([0.0475, 0.02, 0.048, 0.05])
 
 
 def test_without_workers_the_parts_take_turns_and_none_sets_the_pace():
@@ -149,7 +149,7 @@ def test_a_queue_whose_filling_is_not_known_says_so():
 
 
 def test_blocks_follow_from_the_document(documents):
-    bench = next(one for one in documents.values() if isinstance(one, BenchDocument))
+    bench = next(document for document in documents.values() if isinstance(document, BenchDocument))
     assert list(blocks(changed(bench, loading=None), Attachments())) == []
     made = list(blocks(changed(bench, loading=make_report()), Attachments()))
     assert [block.name for block in made] == ["loading/0"]
@@ -158,8 +158,8 @@ def test_blocks_follow_from_the_document(documents):
 
 def test_without_workers_the_stations_add_up_to_the_step():
     """Getting a batch takes more than making it; the remainder has a station of its own."""
-    told = [stage("decode", "main", 0.02), stage("collate", "main", 0.002), stage("forward", "main", 0.02)]
+    times = [stage("decode", "main", 0.02), stage("collate", "main", 0.002), stage("forward", "main", 0.02)]
     serial = {"verdict": "serial", "settings": LoaderSettings(), "occupancy": None, "queue_batches": 0}
-    [lane] = loading_view(make_report(stages=told, **serial)).lanes
+    [lane] = loading_view(make_report(stages=times, **serial)).lanes
     assert [station.name for station in lane.stations] == ["decode", "collate", "other loading", "forward"]
     assert lane.total_s == pytest.approx(0.05)

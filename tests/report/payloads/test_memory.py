@@ -150,7 +150,7 @@ def make_profile(**changes: Any) -> MemoryProfile:
 
 def test_the_ledger_has_also_what_lives_only_off_the_peak():
     part = profile_part(make_profile())
-    assert [(one.name, one.peak_bytes) for one in part.ledger] == [
+    assert [(category.name, category.peak_bytes) for category in part.ledger] == [
         ("gradients", 0), ("activations", 101), ("inputs", 5), ("workspace", 7),
     ]  # fmt: skip
     assert part.peak_said == "120 B in backward"
@@ -165,7 +165,7 @@ def test_what_is_predicted_stands_beside_what_was_measured():
         ("predicted", "off by 5.0 %", 126),
         ("batch 4", "0.50× of now, predicted", 60),
     ]
-    assert {one.name: one.predicted_bytes for one in part.ledger}["parameters"] == 126
+    assert {category.name: category.predicted_bytes for category in part.ledger}["parameters"] == 126
     assert profile_part(make_profile()).peaks == []
 
 
@@ -184,20 +184,20 @@ def test_the_line_of_growth_goes_through_the_points():
     site = LeakSite(
         file="a/b/c/train.py", line=9, holder="losses[…]", bytes_per_step=100.0, chain=["module", "list"]
     )
-    found = leak_series(
+    series = leak_series(
         LeakReport(
             verdict="leak", sentence="it grows", bytes_per_step=100.0, ci=[90.0, 110.0], sites=[site],
             steps=steps, live_bytes=live, num_steps=40, warmup_steps=8,
         )
     )  # fmt: skip
-    assert found.grows
-    line = found.line
+    assert series.grows
+    line = series.line
     assert line is not None
     assert line.steps == [8.0, 23.5, 39.0]
     assert line.bytes == pytest.approx([5800, 7350, 8900], abs=8)
     assert line.high_bytes[2] - line.low_bytes[2] == pytest.approx(20 * 15.5)
     assert line.low_bytes[1] == line.high_bytes[1] == line.bytes[1]
-    assert (found.sites[0].place, found.sites[0].chain) == ("…/c/train.py:9", ["module", "list"])
+    assert (series.sites[0].place, series.sites[0].chain) == ("…/c/train.py:9", ["module", "list"])
 
 
 def test_no_growth_has_no_line():
@@ -210,9 +210,11 @@ def test_no_growth_has_no_line():
 
 def test_what_changed_has_its_sign_its_word_and_its_rest():
     before = make_profile(at_peak=[place(f"m.py:{i}", 100 + i) for i in range(MOST_CHANGES + 5)])
-    found = changes(diff_memory(before, make_profile(peak_bytes=90, ledger_bytes={"inputs": 90}, at_peak=[])))
-    assert found.change_bytes == -30
-    by_category, by_place = found.groups
+    change = changes(
+        diff_memory(before, make_profile(peak_bytes=90, ledger_bytes={"inputs": 90}, at_peak=[]))
+    )
+    assert change.change_bytes == -30
+    by_category, by_place = change.groups
     assert [(row.name, row.change_bytes, row.word) for row in by_category.rows] == [
         ("activations", -101, "gone"), ("inputs", 85, "grew"), ("workspace", -7, "gone"),
     ]  # fmt: skip
@@ -229,7 +231,7 @@ def fragmentation(event: int, reserved: int) -> Fragmentation:
 
 
 def make_snapshot() -> SnapshotReport:
-    shown = Timeline(event=[0, 5, 9], total_bytes=[10, 60, 20], reserved_bytes=[20, 100, 100])
+    timeline = Timeline(event=[0, 5, 9], total_bytes=[10, 60, 20], reserved_bytes=[20, 100, 100])
     failed = FailedRequest(
         event=7, request_bytes=500, device_free_bytes=2, allocator_free_bytes=40, usable_free_bytes=40,
         largest_free_bytes=10, free_blocks=4, allocated_bytes=60, reserved_bytes=100, site="t.py:9",
@@ -240,7 +242,7 @@ def make_snapshot() -> SnapshotReport:
         releases=[CacheRelease(event=9, reason="empty_cache", released_bytes=MIB, segments=1)],
     )  # fmt: skip
     return SnapshotReport(
-        path="oom.pickle", device=1, peak_bytes=60, timeline=shown, at_peak=PLACES[:1], at_end=PLACES[3:4],
+        path="oom.pickle", device=1, peak_bytes=60, timeline=timeline, at_peak=PLACES[:1], at_end=PLACES[3:4],
         oom=[failed], fragmentation=PeakFragmentation(at_peak=fragmentation(5, 100), at_oom=[fragmentation(7, 120)]),
         devices=[DeviceReport(device=0, events=3, peak_bytes=30), main, DeviceReport(device=2, events=0, peak_bytes=0)],
     )  # fmt: skip

@@ -47,32 +47,32 @@ def only(found) -> OperatorTables:
 
 
 def test_attachments_give_all_rows(document, trace):
-    found = only(blocks(document, Attachments(tables=[tables_of(trace)])))
-    assert len(found.tables.operators.name) == 30
-    assert found.notice is None
-    assert found.tables.gaps.num_listed == 0  # they are the idle page's
-    assert found.notes["kernels"].startswith("30 kernels, 30 different; running for 465 µs")
+    tables = only(blocks(document, Attachments(tables=[tables_of(trace)])))
+    assert len(tables.tables.operators.name) == 30
+    assert tables.notice is None
+    assert tables.tables.gaps.num_listed == 0  # they are the idle page's
+    assert tables.notes["kernels"].startswith("30 kernels, 30 different; running for 465 µs")
 
 
 def test_a_cut_table_says_so(document, trace):
-    found = only(blocks(document, Attachments(tables=[tables_of(trace, max_rows=25)])))
-    assert found.notice == (
+    tables = only(blocks(document, Attachments(tables=[tables_of(trace, max_rows=25)])))
+    assert tables.notice == (
         "Of 30 operators, 30 shapes, 30 kernels the largest are listed, and the others summed in the row (other)."
     )
 
 
 def test_a_document_alone_gives_its_largest_rows(document, trace):
-    found = only(blocks(document, Attachments()))
+    tables = only(blocks(document, Attachments()))
     whole = tables_of(trace)
-    assert found.notice is not None
-    assert found.notice.startswith("The 20 largest of each are listed")
+    assert tables.notice is not None
+    assert tables.notice.startswith("The 20 largest of each are listed")
     for table in ("operators", "kernels", "shapes"):
-        kept, full = getattr(found.tables, table), getattr(whole, table)
+        kept, full = getattr(tables.tables, table), getattr(whole, table)
         assert kept.name == full.name[:20]
         assert kept.calls == full.calls[:20]
-    assert found.tables.operators.device_self_ns == whole.operators.device_self_ns[:20]
-    assert found.tables.kernels.op == whole.kernels.op[:20]
-    assert found.tables.has_device
+    assert tables.tables.operators.device_self_ns == whole.operators.device_self_ns[:20]
+    assert tables.tables.kernels.op == whole.kernels.op[:20]
+    assert tables.tables.has_device
 
 
 def test_one_block_per_rank(document, trace):

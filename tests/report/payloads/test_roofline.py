@@ -71,7 +71,7 @@ def make_report(bare):
 def test_the_ceilings_are_those_of_the_arithmetic_that_operators_do(make_report):
     points = [point("aten::add", 0.1, 0.5), point("aten::mm", 900.0, 0.6)]
     view = roofline_view(make_report(points))
-    assert [one.name for one in view.slopes] == ["memory", "cache"]
+    assert [slope.name for slope in view.slopes] == ["memory", "cache"]
     assert view.ceilings == [MACHINE[2]]
     assert (
         roofline_view(make_report([*points, point("aten::mm", 9.0, 0.3, "c10::BFloat16")])).ceilings

@@ -16,12 +16,16 @@ from pyrometer.report.payloads.verdict import blocks, verdict_view
 def test_a_row_says_what_the_verdict_says(documents, outcome):
     v = documents[f"verdict_{outcome}"].verdict
     view = verdict_view([v])
-    (one,) = view.comparisons
-    assert one.outcome == one.rows[0].reads == outcome
-    assert (one.rows[0].ratio, one.rows[0].low, one.rows[0].high) == (v.ratio, v.ci_low, v.ci_high)
-    assert one.blocks == pytest.approx([math.exp(value) for value in v.log_ratios], rel=1e-5)
-    assert one.running[-1] == pytest.approx(statistics.median(one.blocks), rel=1e-5)
-    assert one.noun == "block"
+    (comparison,) = view.comparisons
+    assert comparison.outcome == comparison.rows[0].reads == outcome
+    assert (comparison.rows[0].ratio, comparison.rows[0].low, comparison.rows[0].high) == (
+        v.ratio,
+        v.ci_low,
+        v.ci_high,
+    )
+    assert comparison.blocks == pytest.approx([math.exp(value) for value in v.log_ratios], rel=1e-5)
+    assert comparison.running[-1] == pytest.approx(statistics.median(comparison.blocks), rel=1e-5)
+    assert comparison.noun == "block"
     assert view.axis.low < min(v.ci_low, 1 - v.margin)
     assert view.axis.high > max(v.ci_high, 1 + v.margin)
     assert view.axis.log
@@ -43,23 +47,23 @@ def test_a_verdict_without_blocks_or_bounds(documents):
     v = msgspec.structs.replace(
         documents["verdict_undecided"].verdict, ci_low=None, ci_high=None, log_ratios=[]
     )
-    (one,) = verdict_view([v]).comparisons
-    assert one.blocks == one.running == []
-    assert one.rows[0].low is None
-    assert "not bounded" in one.rows[0].words
+    (comparison,) = verdict_view([v]).comparisons
+    assert comparison.blocks == comparison.running == []
+    assert comparison.rows[0].low is None
+    assert "not bounded" in comparison.rows[0].words
 
 
 def test_several_verdicts_share_an_axis(documents):
     verdicts = [documents[f"verdict_{outcome}"].verdict for outcome in ("faster", "slower")]
     view = verdict_view(verdicts)
-    assert view.axis.low == min(one.axis.low for one in view.comparisons)
-    assert view.axis.high == max(one.axis.high for one in view.comparisons)
+    assert view.axis.low == min(comparison.axis.low for comparison in view.comparisons)
+    assert view.axis.high == max(comparison.axis.high for comparison in view.comparisons)
 
 
 def test_cells_of_a_matrix_are_compared_by_their_settings(documents):
     (block,) = blocks(documents["matrix"], Attachments())
-    found = msgspec.json.decode(block.content)["comparisons"]
-    assert [one["candidate"] for one in found] == [
+    comparisons = msgspec.json.decode(block.content)["comparisons"]
+    assert [comparison["candidate"] for comparison in comparisons] == [
         cell.label for cell in documents["matrix"].matrix.cells if cell.verdict is not None
     ]
     assert list(blocks(documents["steady"], Attachments())) == []

@@ -137,7 +137,7 @@ def test_items_about_devices_are_judged_with_a_device(on_device: Case) -> None:
 def test_a_finding_fails_the_items_of_its_rule_and_no_other(code: str, on_device: Case) -> None:
     quiet, told = items_of(audit(on_device, [])), items_of(audit(on_device, [finding(code)]))
     changed = {item for item in told if told[item].status != quiet[item].status}
-    named = {item.code for items in GROUPS.values() for item in items if code in item.rules}
-    assert changed <= named
-    assert all(told[item].status in {"fail", "not applicable"} for item in named)
+    codes = {item.code for items in GROUPS.values() for item in items if code in item.rules}
+    assert changed <= codes
+    assert all(told[item].status in {"fail", "not applicable"} for item in codes)
     assert items_of(audit(on_device, [finding(code, "info")])) == quiet

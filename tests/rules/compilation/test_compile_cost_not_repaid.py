@@ -49,33 +49,33 @@ def timed(tiny) -> Callable[..., Case]:
 
 
 def test_a_tiny_program_is_slower_compiled_and_running_it_eagerly_is_the_gain(tiny, findings):
-    (found,) = findings("PYR405", Case(target="", compiled=tiny))
+    (finding,) = findings("PYR405", Case(target="", compiled=tiny))
 
     assert tiny.cost.outcome == "slower"
-    assert "times as long as eager ones" in found.message
-    assert found.advice.lever == "compile"
-    assert found.advice.gain.method == "measured"
-    assert found.advice.gain.ratio_low <= 1 - found.cost.share <= found.advice.gain.ratio_high < 1
-    assert found.confidence == "high"
+    assert "times as long as eager ones" in finding.message
+    assert finding.advice.lever == "compile"
+    assert finding.advice.gain.method == "measured"
+    assert finding.advice.gain.ratio_low <= 1 - finding.cost.share <= finding.advice.gain.ratio_high < 1
+    assert finding.confidence == "high"
 
 
 def test_a_run_that_is_too_short_says_how_many_steps_repay(timed, findings):
-    (found,) = findings("PYR405", timed())
+    (finding,) = findings("PYR405", timed())
 
-    assert found.message == "Compiling for 9.90 s is repaid after 199 steps; the run has 100 steps"
+    assert finding.message == "Compiling for 9.90 s is repaid after 199 steps; the run has 100 steps"
     compiled_s, eager_s = 10.0 + 99 * 0.05, 100 * 0.1
-    assert found.cost.share == pytest.approx(1 - eager_s / compiled_s)
-    assert found.cost.seconds_per_step == pytest.approx((compiled_s - eager_s) / 100)
-    assert found.advice.gain.ratio_low == pytest.approx(100 * 0.05 / 0.55 / compiled_s)
-    assert found.advice.gain.ratio_high == pytest.approx(100 * 0.05 / 0.45 / compiled_s)
-    assert found.evidence["break_even_steps"] == 199
-    assert "longer than 199 steps" in found.advice.text
+    assert finding.cost.share == pytest.approx(1 - eager_s / compiled_s)
+    assert finding.cost.seconds_per_step == pytest.approx((compiled_s - eager_s) / 100)
+    assert finding.advice.gain.ratio_low == pytest.approx(100 * 0.05 / 0.55 / compiled_s)
+    assert finding.advice.gain.ratio_high == pytest.approx(100 * 0.05 / 0.45 / compiled_s)
+    assert finding.evidence["break_even_steps"] == 199
+    assert "longer than 199 steps" in finding.advice.text
 
 
 def test_compiled_steps_that_are_no_faster_are_never_repaid(timed, findings):
     evidence = timed(outcome="same", ratio=1.0, ci_low=0.99, ci_high=1.01, break_even_steps=None)
-    (found,) = findings("PYR405", evidence)
-    assert "no faster than eager ones" in found.message
+    (finding,) = findings("PYR405", evidence)
+    assert "no faster than eager ones" in finding.message
 
 
 @pytest.mark.parametrize(

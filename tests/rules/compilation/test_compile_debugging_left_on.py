@@ -67,15 +67,15 @@ def test_fixes_take_the_setting_out_and_keep_the_rest(matches):
         "torch._logging.set_logs(graph_breaks=True)\nmodel = torch.compile(model)\n"
     )
     found = matches("PYR408", source)
-    assert {one.fix.fix_class for one in found} == {"exact"}
-    fixed = apply_edits(source, [edit for one in found for edit in one.fix.edits])
+    assert {match.fix.fix_class for match in found} == {"exact"}
+    fixed = apply_edits(source, [edit for match in found for edit in match.fix.edits])
     assert fixed == "import os\nimport torch\nmodel = torch.compile(model)\n"
 
 
 def test_taking_out_what_switches_the_compiler_off_is_no_exact_fix(matches):
     source = "import torch._dynamo\ntorch._dynamo.config.disable = True\nmodel = torch.compile(model)\n"
-    (found,) = matches("PYR408", source)
-    assert found.fix.fix_class == "tolerance"
+    (match,) = matches("PYR408", source)
+    assert match.fix.fix_class == "tolerance"
 
 
 def test_without_anomaly_detection_gradients_are_the_same(matches):
@@ -83,12 +83,12 @@ def test_without_anomaly_detection_gradients_are_the_same(matches):
         "import torch\ntorch.autograd.set_detect_anomaly(True)\nx = torch.ones(3, requires_grad=True)\n"
         "(x * x).sum().backward()\ngradient = x.grad\n"
     )
-    (found,) = matches("PYR408", source)
-    assert found.fix.fix_class == "semantic"
+    (match,) = matches("PYR408", source)
+    assert match.fix.fix_class == "semantic"
     before, after = {}, {}
     was = torch.is_anomaly_enabled()
     try:
-        exec(apply_edits(source, found.fix.edits), after)
+        exec(apply_edits(source, match.fix.edits), after)
         assert not torch.is_anomaly_enabled()
         exec(source, before)
     finally:
@@ -97,20 +97,20 @@ def test_without_anomaly_detection_gradients_are_the_same(matches):
 
 
 def test_a_backend_for_debugging_fuses_nothing(matches):
-    (found,) = matches("PYR408", FIRING[-3])
-    assert "nothing is fused" in found.message
+    (match,) = matches("PYR408", FIRING[-3])
+    assert "nothing is fused" in match.message
     assert matches("PYR408", FIRING[-3], "benchmarks/compile_overhead.py") == []
-    assert found.fix is None
+    assert match.fix is None
 
 
 def test_variables_are_told_by_name_and_never_with_their_value(findings):
     environment = read_environment()
     settings = {**environment.settings, "TORCH_LOGS": "+secret", "TORCH_COMPILE_DEBUG": "0"}
     evidence = Case(target="", environment=msgspec.structs.replace(environment, settings=settings))
-    (found,) = findings("PYR408", evidence)
+    (finding,) = findings("PYR408", evidence)
 
-    assert found.message == "The environment sets TORCH_LOGS, which has the compiler write logs"
-    assert "secret" not in str(msgspec.to_builtins(found))
+    assert finding.message == "The environment sets TORCH_LOGS, which has the compiler write logs"
+    assert "secret" not in str(msgspec.to_builtins(finding))
     assert findings("PYR408", Case(target="", environment=environment)) == []
 
 

@@ -20,9 +20,9 @@ def run():
 
 
 def test_a_result_that_is_thrown_away_is_told_and_the_fix_compiles(matches, marked, ran):
-    (found,) = matches("PYR416", PROGRAM)
-    assert [found.line] == marked(PROGRAM)
-    assert found.fix.fix_class == "tolerance"
+    (match,) = matches("PYR416", PROGRAM)
+    assert [match.line] == marked(PROGRAM)
+    assert match.fix.fix_class == "tolerance"
 
     program = ran(PROGRAM)
     fixed = ran(apply_edits(program.source, matches("PYR416", program.source)[0].fix.edits))

@@ -167,10 +167,10 @@ def test_compiled_once_before_the_loop_there_is_one_compilation(ran, lines):
 
 
 def test_a_lambda_that_closes_over_the_step_is_advised_to_take_an_argument(matches):
-    (found,) = matches("PYR411", FIRING[1])
-    assert found.message.startswith("torch.compile of a new function")
-    assert "has to become an argument" in found.advice
-    assert found.hot is not None
+    (match,) = matches("PYR411", FIRING[1])
+    assert match.message.startswith("torch.compile of a new function")
+    assert "has to become an argument" in match.advice
+    assert match.hot is not None
 
 
 def test_a_step_that_is_called_from_the_loop_is_told_so(matches):
@@ -185,5 +185,5 @@ def test_a_step_that_is_called_from_the_loop_is_told_so(matches):
             step(model, x).sum().backward()
             optimizer.step()
     """
-    (one,) = matches("PYR411", source)
-    assert "is called anew each time, called from the loop over loader" in one.message
+    (match,) = matches("PYR411", source)
+    assert "is called anew each time, called from the loop over loader" in match.message

@@ -39,14 +39,14 @@ def drifting() -> CompileReport:
 
 
 def test_a_backend_that_computes_something_else_is_an_error_with_the_tolerance(drifting, findings):
-    (found,) = findings("PYR409", Case(target="", compiled=drifting))
+    (finding,) = findings("PYR409", Case(target="", compiled=drifting))
 
-    assert found.severity == "error"
-    assert "by 0.0100 of the largest value" in found.message
-    assert "0.0001 is allowed (float32: another order of summation" in found.message
-    assert found.evidence["max_rel"] == pytest.approx(0.01, rel=0.01)
-    assert found.links == ["/compiled/error"]
-    assert "aot_eager" in found.advice.text
+    assert finding.severity == "error"
+    assert "by 0.0100 of the largest value" in finding.message
+    assert "0.0001 is allowed (float32: another order of summation" in finding.message
+    assert finding.evidence["max_rel"] == pytest.approx(0.01, rel=0.01)
+    assert finding.links == ["/compiled/error"]
+    assert "aot_eager" in finding.advice.text
 
 
 def test_another_backend_says_which_part_it_is(drifting, findings):
@@ -70,9 +70,9 @@ def test_in_half_precision_the_casts_are_looked_at_first(drifting, findings):
     import torch._inductor.config as inductor
 
     error = replace(drifting.error, tolerance=TOLERANCES["bfloat16"], max_rel=0.1)
-    (found,) = findings("PYR409", Case(target="", compiled=replace(drifting, error=error)))
-    assert "bfloat16" in found.message
-    assert found.advice.rewrite == "torch._inductor.config.emulate_precision_casts = True"
+    (finding,) = findings("PYR409", Case(target="", compiled=replace(drifting, error=error)))
+    assert "bfloat16" in finding.message
+    assert finding.advice.rewrite == "torch._inductor.config.emulate_precision_casts = True"
     assert hasattr(inductor, "emulate_precision_casts")
 
 
@@ -82,14 +82,14 @@ def test_every_tolerance_has_its_reason():
 
 def test_nan_is_told_as_a_mismatch(drifting, findings):
     error = replace(drifting.error, mismatch="NaN at other places")
-    (found,) = findings("PYR409", Case(target="", compiled=replace(drifting, error=error)))
-    assert found.message == "Compiled outputs differ from eager ones: NaN at other places"
+    (finding,) = findings("PYR409", Case(target="", compiled=replace(drifting, error=error)))
+    assert finding.message == "Compiled outputs differ from eager ones: NaN at other places"
 
 
 def test_a_program_that_compiles_nothing_is_only_warned(drifting, findings):
     report = replace(drifting, as_written=False)
-    (found,) = findings("PYR409", Case(target="", compiled=report))
-    assert found.severity == "warning"
+    (finding,) = findings("PYR409", Case(target="", compiled=report))
+    assert finding.severity == "warning"
 
 
 def test_modes_that_drift_are_told_and_modes_that_failed_are_not(drifting, findings):
@@ -99,6 +99,6 @@ def test_modes_that_drift_are_told_and_modes_that_failed_are_not(drifting, findi
         ModeResult(mode="default", outcome="failed", failure="no compiler"),
     ]
     report = replace(drifting, error=None, evaluation=Evaluation(modes=modes, best="eager", sentence="eager"))
-    (found,) = findings("PYR409", Case(target="", compiled=report))
-    assert "max-autotune" in found.message
-    assert found.links == ["/compiled/evaluation/modes/1"]
+    (finding,) = findings("PYR409", Case(target="", compiled=report))
+    assert "max-autotune" in finding.message
+    assert finding.links == ["/compiled/evaluation/modes/1"]

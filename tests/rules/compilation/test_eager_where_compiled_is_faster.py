@@ -57,15 +57,16 @@ def test_an_inspection_says_that_the_program_compiles_nothing(tried):
 
 
 def test_what_was_measured_faster_is_the_gain(timed, findings):
-    (found,) = findings("PYR414", timed())
+    (finding,) = findings("PYR414", timed())
 
     assert (
-        found.message == "Compiled the step is 2.00× faster (1.92–2.08); compiling is repaid after 300 steps"
+        finding.message
+        == "Compiled the step is 2.00× faster (1.92–2.08); compiling is repaid after 300 steps"
     )
-    assert (found.advice.gain.ratio_low, found.advice.gain.ratio_high) == (0.48, 0.52)
-    assert found.advice.gain.method == "measured"
-    assert found.advice.lever == "compile"
-    assert found.advice.rewrite == "model = torch.compile(model)"
+    assert (finding.advice.gain.ratio_low, finding.advice.gain.ratio_high) == (0.48, 0.52)
+    assert finding.advice.gain.method == "measured"
+    assert finding.advice.lever == "compile"
+    assert finding.advice.rewrite == "model = torch.compile(model)"
 
 
 def test_the_best_evaluated_mode_is_named(timed, findings):
@@ -76,10 +77,10 @@ def test_the_best_evaluated_mode_is_named(timed, findings):
         ),
     ]
     evaluation = Evaluation(modes=modes, best="max-autotune", sentence="")
-    (found,) = findings("PYR414", timed(evaluation=evaluation))
-    assert found.advice.gain.ratio_high == 0.41
-    assert found.advice.rewrite == 'model = torch.compile(model, mode="max-autotune")'
-    assert found.links == ["/compiled/evaluation/modes/1"]
+    (finding,) = findings("PYR414", timed(evaluation=evaluation))
+    assert finding.advice.gain.ratio_high == 0.41
+    assert finding.advice.rewrite == 'model = torch.compile(model, mode="max-autotune")'
+    assert finding.links == ["/compiled/evaluation/modes/1"]
 
 
 @pytest.mark.parametrize(
@@ -118,8 +119,8 @@ def one_thread() -> Iterator[None]:
 def test_a_chain_of_elementwise_operators_is_faster_compiled(findings):
     x = torch.ones(256, 512)
     report = inspect_compile(Inference(Chain(), x), budget_s=10.0, run_steps=1_000_000)
-    (found,) = findings("PYR414", Case(target="", compiled=report))
-    assert found.advice.gain.ratio_high < 0.95
+    (finding,) = findings("PYR414", Case(target="", compiled=report))
+    assert finding.advice.gain.ratio_high < 0.95
 
     followed = inspect_compile(Inference(torch.compile(Chain()), x), budget_s=10.0, run_steps=1_000_000)
     assert followed.cost.ratio < 0.95

@@ -86,13 +86,13 @@ def measured() -> Case:
 
 
 def test_a_first_call_that_compiles_past_the_deadline(measured, findings):
-    (found,) = findings("PYR406", measured)
+    (finding,) = findings("PYR406", measured)
     first_s = measured.measurement.first_call_s
 
-    assert found.evidence["first_call_s"] == first_s > 0.01
-    assert "times the deadline of 10.0 ms" in found.message
-    assert found.links == ["/measurement/first_call_s"]
-    assert found.cost is None
+    assert finding.evidence["first_call_s"] == first_s > 0.01
+    assert "times the deadline of 10.0 ms" in finding.message
+    assert finding.links == ["/measurement/first_call_s"]
+    assert finding.cost is None
 
 
 def test_warmed_up_the_first_call_keeps_the_deadline(findings):

@@ -60,18 +60,21 @@ def run():
 
 def test_a_function_given_up_for_a_break_in_a_loop(ran, findings):
     program = ran(LOOP)
-    (found,) = findings("PYR412", program.evidence)
+    (finding,) = findings("PYR412", program.evidence)
 
-    assert found.where.line in {program.line_of("def f"), program.line_of("@torch.compile")}
-    assert f"gave it up at line {program.line_of('print')}" in found.message
-    assert "runs eagerly" in found.message
-    assert found.links == ["/compiled/skips/0"]
+    assert finding.where.line in {program.line_of("def f"), program.line_of("@torch.compile")}
+    assert f"gave it up at line {program.line_of('print')}" in finding.message
+    assert "runs eagerly" in finding.message
+    assert finding.links == ["/compiled/skips/0"]
 
 
 def test_it_counts_the_same_as_the_break(ran):
     evidence = ran(LOOP).evidence
-    found = ranked(findings_of(evidence, [find_rule("PYR401"), find_rule("PYR412")]))
-    assert [(one.code, one.overlaps) for one in found] == [("PYR401", []), ("PYR412", ["PYR401"])]
+    findings = ranked(findings_of(evidence, [find_rule("PYR401"), find_rule("PYR412")]))
+    assert [(finding.code, finding.overlaps) for finding in findings] == [
+        ("PYR401", []),
+        ("PYR412", ["PYR401"]),
+    ]
 
 
 def test_with_the_break_out_of_the_loop_the_function_is_compiled(ran, findings):
@@ -84,10 +87,10 @@ def test_with_the_break_out_of_the_loop_the_function_is_compiled(ran, findings):
 
 
 def test_a_suppressed_failure_of_the_compiler(ran, findings):
-    (found,) = findings("PYR412", ran(FAILING).evidence)
-    assert "no compiler" in found.message
-    assert found.evidence["kind"] == "error"
-    assert "suppress_errors = False" in found.advice.text
+    (finding,) = findings("PYR412", ran(FAILING).evidence)
+    assert "no compiler" in finding.message
+    assert finding.evidence["kind"] == "error"
+    assert "suppress_errors = False" in finding.advice.text
 
 
 def test_near_misses(ran, findings):

@@ -35,24 +35,24 @@ BROKEN = PROGRAM.replace("    return x.sin()", '    x = x.cos()\n    print(end="
 @pytest.mark.parametrize("source", [PROGRAM, CALLED])
 def test_a_whole_graph_is_told_at_the_call_that_could_guard_it(ran, findings, source):
     program = ran(source)
-    (found,) = findings("PYR410", program.evidence)
+    (finding,) = findings("PYR410", program.evidence)
 
-    assert found.where.line == program.line_of("torch.compile(")
-    assert found.severity == "info"
-    assert found.advice.rewrite.endswith("fullgraph=True)")
-    assert found.message == "1 graph without a break, and fullgraph=True does not guard that"
+    assert finding.where.line == program.line_of("torch.compile(")
+    assert finding.severity == "info"
+    assert finding.advice.rewrite.endswith("fullgraph=True)")
+    assert finding.message == "1 graph without a break, and fullgraph=True does not guard that"
 
 
 def test_the_rewrite_changes_no_result_and_makes_a_break_an_error(ran, findings):
     program = ran(PROGRAM)
-    (found,) = findings("PYR410", program.evidence)
+    (finding,) = findings("PYR410", program.evidence)
     given = '@torch.compile(backend="eager")'
-    fixed = ran(program.source.replace(given, f"@{found.advice.rewrite}"))
+    fixed = ran(program.source.replace(given, f"@{finding.advice.rewrite}"))
 
     assert torch.equal(fixed.output, program.output)
     assert findings("PYR410", fixed.evidence) == []
     with pytest.raises(Exception, match="Failed to trace builtin operator"):
-        ran(BROKEN.replace(given, f"@{found.advice.rewrite}"))
+        ran(BROKEN.replace(given, f"@{finding.advice.rewrite}"))
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_near_misses(ran, findings, source):
 def test_of_several_calls_only_those_that_were_seen_are_told(ran, findings):
     unseen = '\n\n@torch.compile(backend="eager")\ndef other(x):\n    return x\n'
     program = ran(PROGRAM + unseen)
-    (found,) = findings("PYR410", program.evidence)
-    assert found.where.line == program.line_of("@torch.compile")
+    (finding,) = findings("PYR410", program.evidence)
+    assert finding.where.line == program.line_of("@torch.compile")
 
 
 def test_what_was_compiled_before_or_for_the_report_only_is_not_told(ran, findings):

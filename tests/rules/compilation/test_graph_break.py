@@ -90,7 +90,7 @@ def test_what_the_text_calls_a_break_is_told_and_breaks(lines, ran, body):
     source = _function(body)
     assert lines("PYR401", source) == [14]
     report = ran(source).report
-    assert {one.line for one in report.breaks} == {14}
+    assert {graph_break.line for graph_break in report.breaks} == {14}
 
 
 @pytest.mark.filterwarnings("ignore:step", "ignore:Dynamo does not know how to trace")
@@ -102,7 +102,7 @@ def test_every_function_that_is_known_to_break_does(lines, ran, monkeypatch, tmp
     call = CALLS.get(name) or CALLS.get(name.partition(".")[0], "{name}()").format(name=name)
     source = _function(call).replace("path", repr(str(tmp_path / "saved.pt")))
     assert lines("PYR401", source) == [14]
-    assert 14 in {one.line for one in ran(source).report.breaks}
+    assert 14 in {graph_break.line for graph_break in ran(source).report.breaks}
 
 
 @pytest.mark.parametrize("body", FINE)
@@ -170,9 +170,9 @@ def test_methods_of_a_module_that_the_file_compiles_are_looked_at(lines, marked)
 
 def test_a_call_left_in_can_be_taken_out_and_the_graph_is_whole(matches, ran):
     source = _function("torch._dynamo.graph_break()")
-    (found,) = matches("PYR401", source)
-    assert found.fix.fix_class == "tolerance"
-    fixed = apply_edits(source, found.fix.edits)
+    (match,) = matches("PYR401", source)
+    assert match.fix.fix_class == "tolerance"
+    fixed = apply_edits(source, match.fix.edits)
     assert ran(fixed).report.graphs == 1
     assert torch.allclose(ran(fixed).output, ran(source).output)
 
@@ -187,8 +187,8 @@ def test_only_what_every_call_meets_is_certain(matches):
             return x * x.sum().item()
         return x
     """)
-    (found,) = matches("PYR401", source)
-    assert found.confidence == "medium"
+    (match,) = matches("PYR401", source)
+    assert match.confidence == "medium"
 
 
 def test_each_site_is_a_finding_with_reason_and_rewrite(ran, findings):
@@ -231,8 +231,8 @@ def test_chained_breaks_and_those_inside_torch_are_left_out(ran, findings):
 def test_of_a_program_that_does_not_compile_breaks_are_worth_knowing_only(ran, findings):
     report = msgspec.structs.replace(ran(PROGRAM).report, as_written=False)
     found = findings("PYR401", Case(target="", compiled=report))
-    assert {one.severity for one in found} == {"info"}
-    assert all("would" in one.message and one.cost is None for one in found)
+    assert {finding.severity for finding in found} == {"info"}
+    assert all("would" in finding.message and finding.cost is None for finding in found)
 
 
 def test_entering_one_more_graph_is_a_cost_where_steps_were_profiled(findings):
@@ -243,12 +243,12 @@ def test_entering_one_more_graph_is_a_cost_where_steps_were_profiled(findings):
 
     work = Call(torch.compile(breaks, backend="eager"), torch.ones(8))
     report = inspect_compile(work, budget_s=0.2, steps=2)
-    (found,) = findings("PYR401", Case(target="", compiled=report))
+    (finding,) = findings("PYR401", Case(target="", compiled=report))
 
-    assert 0 < found.cost.share <= 1
-    assert found.cost.seconds_per_step == pytest.approx(found.cost.share * report.cost.steady_s)
+    assert 0 < finding.cost.share <= 1
+    assert finding.cost.seconds_per_step == pytest.approx(finding.cost.share * report.cost.steady_s)
     runtime = report.runtime
-    assert found.cost.share == pytest.approx(runtime.dispatch_s / 2 / runtime.profiled_step_s)
+    assert finding.cost.share == pytest.approx(runtime.dispatch_s / 2 / runtime.profiled_step_s)
 
 
 def test_the_documented_rewrite_is_one_graph_with_the_results_and_gradients_of_the_original():

@@ -51,12 +51,12 @@ def _program(first: str, second: str) -> str:
 def test_each_property_is_named_and_its_rewrite_leaves_one_graph(ran, findings, kind):
     first, second, rewrite = CASES[kind]
     program = ran(_program(first, second))
-    (found,) = findings("PYR403", program.evidence)
+    (finding,) = findings("PYR403", program.evidence)
 
-    assert found.evidence["property"] == kind
-    assert found.where.line == program.line_of("def f(x)")
-    assert found.advice.rewrite == rewrite
-    assert found.severity == "warning"
+    assert finding.evidence["property"] == kind
+    assert finding.where.line == program.line_of("def f(x)")
+    assert finding.advice.rewrite == rewrite
+    assert finding.severity == "warning"
 
     fixed = ran(
         program.source.replace("        outputs.append", f"        {rewrite}\n        outputs.append")
@@ -69,24 +69,24 @@ def test_each_property_is_named_and_its_rewrite_leaves_one_graph(ran, findings, 
 
 
 def test_a_parameter_where_a_tensor_was(ran, findings):
-    (found,) = findings(
+    (finding,) = findings(
         "PYR403", ran(_program("torch.ones(4)", "torch.nn.Parameter(torch.ones(4))")).evidence
     )
-    assert found.evidence["property"] in {"type", "requires_grad"}
-    assert found.advice.rewrite == "x = x.detach()"
+    assert finding.evidence["property"] in {"type", "requires_grad"}
+    assert finding.advice.rewrite == "x = x.detach()"
 
 
 def test_autocast_around_one_call_is_a_change_of_mode(ran, findings):
-    (found,) = findings("PYR403", ran(MODE.format(mode='autocast("cpu")')).evidence)
-    assert found.evidence["property"] in {"global_state", "dispatch"}
-    assert "one autocast setting" in found.advice.text
-    assert found.advice.rewrite is None
+    (finding,) = findings("PYR403", ran(MODE.format(mode='autocast("cpu")')).evidence)
+    assert finding.evidence["property"] in {"global_state", "dispatch"}
+    assert "one autocast setting" in finding.advice.text
+    assert finding.advice.rewrite is None
 
 
 def test_one_graph_with_and_one_without_gradients_is_only_worth_knowing(ran, findings):
-    (found,) = findings("PYR403", ran(MODE.format(mode="no_grad()")).evidence)
-    assert found.severity == "info"
-    assert "grad mode: true → false" in found.message
+    (finding,) = findings("PYR403", ran(MODE.format(mode="no_grad()")).evidence)
+    assert finding.severity == "info"
+    assert "grad mode: true → false" in finding.message
 
 
 @pytest.mark.parametrize(

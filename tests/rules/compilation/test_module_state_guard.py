@@ -33,20 +33,20 @@ BUFFER = COUNTER.replace(
 
 def test_a_counter_is_told_once_with_its_values(ran, findings):
     program = ran(COUNTER)
-    (found,) = findings("PYR413", program.evidence)
+    (finding,) = findings("PYR413", program.evidence)
 
-    assert found.where.line == program.line_of("self.step += 1")
-    assert found.evidence["attribute"] == "self.step"
-    assert found.evidence["values"] == ["0", "1", "2", "3"]
-    assert found.evidence["recompiles"] == 3
-    assert found.advice.rewrite == "torch._dynamo.config.allow_unspec_int_on_nn_module = True"
+    assert finding.where.line == program.line_of("self.step += 1")
+    assert finding.evidence["attribute"] == "self.step"
+    assert finding.evidence["values"] == ["0", "1", "2", "3"]
+    assert finding.evidence["recompiles"] == 3
+    assert finding.advice.rewrite == "torch._dynamo.config.allow_unspec_int_on_nn_module = True"
     assert findings("PYR402", program.evidence) == []
 
 
 def test_without_the_text_the_function_is_the_place(ran, findings):
     program = ran(COUNTER)
-    (found,) = findings("PYR413", Case(target="", compiled=program.report))
-    assert found.where.line == program.line_of("def forward")
+    (finding,) = findings("PYR413", Case(target="", compiled=program.report))
+    assert finding.where.line == program.line_of("def forward")
 
 
 def test_a_buffer_leaves_one_graph_with_the_same_results(ran, findings, lines):

@@ -68,24 +68,24 @@ def run():
 
 def test_a_size_that_was_opened_names_the_input_the_values_and_the_mark(ran, findings):
     program = ran(SIZES)
-    (found,) = findings("PYR402", program.evidence)
+    (finding,) = findings("PYR402", program.evidence)
 
-    assert found.message.startswith("f was compiled 1 more time in ")
-    assert found.message.endswith("x, dimension 0: 4 → 5; torch now compiles for any value of it")
-    assert found.where.line == program.line_of("def f(x)")
-    assert found.evidence["guard"] == "tensor 'x' size mismatch at index 0. expected 4, actual 5"
-    assert found.advice.rewrite == "torch._dynamo.mark_dynamic(x, 0)"
-    assert (found.advice.lever, found.severity) == ("mark_dynamic", "info")
-    assert found.advice.gain is None
+    assert finding.message.startswith("f was compiled 1 more time in ")
+    assert finding.message.endswith("x, dimension 0: 4 → 5; torch now compiles for any value of it")
+    assert finding.where.line == program.line_of("def f(x)")
+    assert finding.evidence["guard"] == "tensor 'x' size mismatch at index 0. expected 4, actual 5"
+    assert finding.advice.rewrite == "torch._dynamo.mark_dynamic(x, 0)"
+    assert (finding.advice.lever, finding.severity) == ("mark_dynamic", "info")
+    assert finding.advice.gain is None
 
 
 def test_the_mark_spares_the_compilation_and_changes_no_result(ran, findings):
     program = ran(SIZES)
-    (found,) = findings("PYR402", program.evidence)
+    (finding,) = findings("PYR402", program.evidence)
     fixed = ran(
         program.source.replace(
             "return [g(torch.ones(n, 4)) for n in (4, 5, 6)]",
-            f"outputs = []\n    for n in (4, 5, 6):\n        x = torch.ones(n, 4)\n        {found.advice.rewrite}\n"
+            f"outputs = []\n    for n in (4, 5, 6):\n        x = torch.ones(n, 4)\n        {finding.advice.rewrite}\n"
             "        outputs.append(g(x))\n    return outputs",
         )
     )
@@ -96,12 +96,12 @@ def test_the_mark_spares_the_compilation_and_changes_no_result(ran, findings):
 
 
 def test_sizes_that_stay_fixed_are_one_finding_with_all_values(ran, findings):
-    (found,) = findings("PYR402", ran(STATIC).evidence)
+    (finding,) = findings("PYR402", ran(STATIC).evidence)
 
-    assert found.evidence["recompiles"] == 2
-    assert found.evidence["values"] == ["4", "5", "6"]
-    assert (found.advice.lever, found.severity) == ("shape_buckets", "warning")
-    assert found.links == ["/compiled/recompiles/0", "/compiled/recompiles/1"]
+    assert finding.evidence["recompiles"] == 2
+    assert finding.evidence["values"] == ["4", "5", "6"]
+    assert (finding.advice.lever, finding.severity) == ("shape_buckets", "warning")
+    assert finding.links == ["/compiled/recompiles/0", "/compiled/recompiles/1"]
 
 
 def test_padding_to_one_size_leaves_one_graph(ran, findings):
@@ -111,11 +111,11 @@ def test_padding_to_one_size_leaves_one_graph(ran, findings):
 
 
 def test_a_text_that_changes_is_told_with_what_the_report_says_about_it(ran, findings):
-    (found,) = findings("PYR402", ran(NUMBERS).evidence)
+    (finding,) = findings("PYR402", ran(NUMBERS).evidence)
 
-    assert "text: 'a' → 'bb'" in found.message
-    assert "every other text compiles anew" in found.advice.text
-    assert found.advice.lever is None
+    assert "text: 'a' → 'bb'" in finding.message
+    assert "every other text compiles anew" in finding.advice.text
+    assert finding.advice.lever is None
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_near_misses(ran, findings, source):
 
 def test_the_time_is_spread_over_the_run_that_the_report_assumes(ran, findings):
     report = msgspec.structs.replace(ran(STATIC).report, runtime=Runtime(run_steps=100))
-    (found,) = findings("PYR402", Case(target="", compiled=report))
-    seconds = sum(one.compile_s for one in report.recompiles)
-    assert found.cost.seconds_per_step == pytest.approx(seconds / 100)
-    assert "over a run of 100 steps" in found.cost.method
+    (finding,) = findings("PYR402", Case(target="", compiled=report))
+    seconds = sum(recompile.compile_s for recompile in report.recompiles)
+    assert finding.cost.seconds_per_step == pytest.approx(seconds / 100)
+    assert "over a run of 100 steps" in finding.cost.method

@@ -35,15 +35,15 @@ def run():
 
 def test_a_function_with_too_many_sizes_is_told_with_the_calls_in_silence(ran, findings):
     program = ran(SIZES)
-    (found,) = findings("PYR404", program.evidence)
+    (finding,) = findings("PYR404", program.evidence)
 
     assert program.report.limit_reached
-    assert found.where.line == program.line_of("def f(x)")
-    assert found.evidence["limit"] == 8
-    assert found.evidence["silent_calls"] == 3
-    assert found.message.endswith("3 calls ran eagerly")
-    assert found.advice.lever == "shape_buckets"
-    assert found.links == ["/compiled/limits/0"]
+    assert finding.where.line == program.line_of("def f(x)")
+    assert finding.evidence["limit"] == 8
+    assert finding.evidence["silent_calls"] == 3
+    assert finding.message.endswith("3 calls ran eagerly")
+    assert finding.advice.lever == "shape_buckets"
+    assert finding.links == ["/compiled/limits/0"]
 
 
 def test_padding_to_few_sizes_stays_below_the_limit_with_the_same_results(ran, findings):
@@ -59,9 +59,9 @@ def test_padding_to_few_sizes_stays_below_the_limit_with_the_same_results(ran, f
 
 
 def test_without_varying_sizes_the_advice_is_about_values(ran, findings):
-    (found,) = findings("PYR404", ran(VALUES).evidence)
-    assert found.advice.lever is None
-    assert "pass it as a tensor" in found.advice.text
+    (finding,) = findings("PYR404", ran(VALUES).evidence)
+    assert finding.advice.lever is None
+    assert "pass it as a tensor" in finding.advice.text
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,11 @@ def run():
 
 def test_it_is_told_and_what_failed_in_silence_then_raises(matches, marked, ran):
     program = ran(PROGRAM)
-    (found,) = matches("PYR415", PROGRAM)
-    assert [found.line] == marked(PROGRAM)
+    (match,) = matches("PYR415", PROGRAM)
+    assert [match.line] == marked(PROGRAM)
     assert (program.report.graphs, program.report.skips[0].kind) == (0, "error")
 
-    assert found.fix.fix_class == "semantic"
+    assert match.fix.fix_class == "semantic"
     fixed = apply_edits(program.source, matches("PYR415", program.source)[0].fix.edits)
     with pytest.raises(Exception, match="no compiler"):
         ran(fixed)

@@ -60,10 +60,10 @@ def fixed(matches: Callable[..., list[Match]]) -> Callable[[str, str], str]:
     """`fixed("PYR304", text)`: the text after the one fix that a rule offers; the rule is silent about it."""
 
     def apply(which: str, text: str) -> str:
-        (found,) = matches(which, text)
-        assert found.fix is not None
-        assert found.fix.fix_class == "semantic"
-        after = apply_edits(text, found.fix.edits)
+        (match,) = matches(which, text)
+        assert match.fix is not None
+        assert match.fix.fix_class == "semantic"
+        after = apply_edits(text, match.fix.edits)
         assert not matches(which, after)
         return after
 

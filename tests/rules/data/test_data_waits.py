@@ -132,22 +132,24 @@ def test_the_example_of_a_slow_loader_is_told_and_its_fixed_variant_waits_less(
     assert fast.loading is not None
     assert_decoding_is_on_top(slow, path)
     assert fast.loading.wait_s < slow.loading.wait_s / 2
-    assert not [one for one in findings_of(fast, select(["PYR3"])) if one.where.function == "decode"]
+    assert not [
+        finding for finding in findings_of(fast, select(["PYR3"])) if finding.where.function == "decode"
+    ]
 
 
 def test_all_findings_about_the_same_wait_overlap(seen: Callable[[str], Case]) -> None:
     _, *others = ranked(findings_of(seen("workload"), select(["PYR3"])))
     assert others
-    assert all("PYR301" in one.overlaps for one in others if one.resource == "data")
+    assert all("PYR301" in finding.overlaps for finding in others if finding.resource == "data")
 
 
 def test_where_the_loader_knows_nothing_better_only_a_step_that_is_mostly_loading_is_told(
     loading: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     assert findings("PYR301", Case(target="a", loading=loading(data_share=0.5, advice=[]))) == []
-    (found,) = findings("PYR301", Case(target="a", loading=loading(data_share=0.9, advice=[])))
-    assert found.advice.lever == "num_workers"
-    assert found.advice.text == "Make batches while the step runs."
+    (finding,) = findings("PYR301", Case(target="a", loading=loading(data_share=0.9, advice=[])))
+    assert finding.advice.lever == "num_workers"
+    assert finding.advice.text == "Make batches while the step runs."
 
 
 def test_faster_decoding_leaves_no_word_of_the_slow_function(seen: Callable[[str], Case]) -> None:
@@ -155,8 +157,8 @@ def test_faster_decoding_leaves_no_word_of_the_slow_function(seen: Callable[[str
     assert slow is not None
     assert fast is not None
     assert fast.wait_s < slow.wait_s / 2
-    found = findings_of(seen("fixed"), select(["PYR301"]))
-    assert not [one for one in found if one.where.function == "decode"]
+    findings = findings_of(seen("fixed"), select(["PYR301"]))
+    assert not [finding for finding in findings if finding.where.function == "decode"]
 
 
 def test_a_healthy_loader_is_left_alone(
@@ -187,23 +189,23 @@ def test_the_measured_share_is_told_and_trusted_less_where_the_watched_steps_wer
     )
     report = loading(data_share=0.3, advice=[advice("more-workers", 0.01)], num_steps=12)
     evidence = Case(target="a", loading=report, measurement=measured)
-    (found,) = findings_of(evidence, select(["PYR301"]))
-    assert found.confidence == confidence
-    assert found.message.startswith("13.3 % of a step, ")
-    assert found.evidence["data_share"] == 0.133
-    assert found.cost is not None
-    assert found.cost.share == 0.133
-    assert "of the steps whose phases were timed" in found.cost.method
+    (finding,) = findings_of(evidence, select(["PYR301"]))
+    assert finding.confidence == confidence
+    assert finding.message.startswith("13.3 % of a step, ")
+    assert finding.evidence["data_share"] == 0.133
+    assert finding.cost is not None
+    assert finding.cost.share == 0.133
+    assert "of the steps whose phases were timed" in finding.cost.method
 
 
 def test_without_measured_phases_the_share_is_that_of_the_watched_steps(
     loading: Callable[..., Any], advice: Callable[..., Any]
 ) -> None:
     report = loading(data_share=0.3, advice=[advice("more-workers", 0.01)], num_steps=12)
-    (found,) = findings_of(Case(target="a", loading=report), select(["PYR301"]))
-    assert found.message.startswith("30.0 % of a step, 30.0 ms of 100 ms")
-    assert found.cost is not None
-    assert "of the 12 steps that watched the loader" in found.cost.method
+    (finding,) = findings_of(Case(target="a", loading=report), select(["PYR301"]))
+    assert finding.message.startswith("30.0 % of a step, 30.0 ms of 100 ms")
+    assert finding.cost is not None
+    assert "of the 12 steps that watched the loader" in finding.cost.method
 
 
 LEVERS = [
@@ -223,30 +225,30 @@ def test_the_lever_is_that_of_the_advice(
 ) -> None:
     verdict, slug, lever = case
     report = loading(verdict=verdict, advice=[advice(slug, 0.02, lever)])
-    (found,) = findings("PYR301", Case(target="a", loading=report))
-    assert found.advice.lever == lever
-    assert found.advice.text.startswith(f"Do {slug}, which should save 20.0 ms per step")
+    (finding,) = findings("PYR301", Case(target="a", loading=report))
+    assert finding.advice.lever == lever
+    assert finding.advice.text.startswith(f"Do {slug}, which should save 20.0 ms per step")
 
 
 def test_batches_from_no_loader_are_told_what_one_would_bring(
     loading: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
-    (found,) = findings("PYR301", Case(target="a", loading=loading(verdict="no-loader")))
-    assert "DataLoader with workers" in found.advice.text
-    assert found.advice.gain is not None
-    assert found.advice.gain.ratio_high == 1.0
+    (finding,) = findings("PYR301", Case(target="a", loading=loading(verdict="no-loader")))
+    assert "DataLoader with workers" in finding.advice.text
+    assert finding.advice.gain is not None
+    assert finding.advice.gain.ratio_high == 1.0
 
 
 def test_a_trace_alone_tells_it_as_a_bound(
     seen: Callable[[str], Case], findings: Callable[..., list[Finding]]
 ) -> None:
-    (found,) = findings("PYR301", Case(target="a", trace=seen("workload").trace))
-    assert found.confidence == "medium"
-    assert found.where.function == "decode"
-    assert found.advice.gain is not None
-    assert found.advice.gain.ratio_low is not None
-    assert found.advice.gain.ratio_low < 0.6
-    assert found.advice.gain.ratio_high == 1.0
+    (finding,) = findings("PYR301", Case(target="a", trace=seen("workload").trace))
+    assert finding.confidence == "medium"
+    assert finding.where.function == "decode"
+    assert finding.advice.gain is not None
+    assert finding.advice.gain.ratio_low is not None
+    assert finding.advice.gain.ratio_low < 0.6
+    assert finding.advice.gain.ratio_high == 1.0
 
 
 @pytest.mark.parametrize("name", ["item_each_step", "inefficient_op"])

@@ -17,10 +17,10 @@ def test_the_loaders_advice_is_carried_with_its_gain(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(verdict="starved-steady", advice=[advice("cheaper-samples", 0.03)])
-    (found,) = findings("PYR314", Case(target="a", loading=report))
-    assert found.advice.lever is None
-    assert found.advice.gain is not None
-    assert found.advice.gain.ratio_low == pytest.approx(1 - 1.25 * 0.3)  # the model may be a quarter off
+    (finding,) = findings("PYR314", Case(target="a", loading=report))
+    assert finding.advice.lever is None
+    assert finding.advice.gain is not None
+    assert finding.advice.gain.ratio_low == pytest.approx(1 - 1.25 * 0.3)  # the model may be a quarter off
 
 
 @pytest.mark.parametrize("slug", ["more-workers", "deeper-queue"])

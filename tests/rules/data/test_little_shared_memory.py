@@ -21,10 +21,10 @@ def test_a_queue_that_may_not_fit_is_told(
     findings: Callable[..., list[Finding]],
 ) -> None:
     report = loading(shm_needed_bytes=1000, shm_free_bytes=free, advice=[advice("shared-memory")])
-    (found,) = findings("PYR316", Case(target="a", loading=report))
-    assert found.severity == severity
-    assert found.cost is not None
-    assert found.cost.bytes == 1000
+    (finding,) = findings("PYR316", Case(target="a", loading=report))
+    assert finding.severity == severity
+    assert finding.cost is not None
+    assert finding.cost.bytes == 1000
 
 
 @pytest.mark.parametrize("free", [None, 10_000])

@@ -25,9 +25,9 @@ def program(count: int, num_bytes: int, device: str = "cuda") -> Program:
 
 
 def test_many_small_inputs_of_a_device_are_told(findings: Callable[..., list[Finding]]) -> None:
-    (found,) = findings("PYR309", Case(target="a", program=program(40, 512)))
-    assert "a step is given 40 tensors, the median one of 512 B" in found.message
-    assert found.links == ["/program/inputs"]
+    (finding,) = findings("PYR309", Case(target="a", program=program(40, 512)))
+    assert "a step is given 40 tensors, the median one of 512 B" in finding.message
+    assert finding.links == ["/program/inputs"]
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_the_loaders_advice_replaces_the_rules_own(
     findings: Callable[..., list[Finding]],
 ) -> None:
     evidence = Case(target="a", program=program(40, 512), loading=loading(advice=[advice(slug)]))
-    (found,) = findings("PYR309", evidence)
-    assert found.message == f"why {slug}"
+    (finding,) = findings("PYR309", evidence)
+    assert finding.message == f"why {slug}"
 
 
 def test_the_replacement_is_one_copy_with_the_same_values(documented: Callable[..., str]) -> None:

@@ -108,11 +108,13 @@ def test_the_loaders_advice_is_carried_and_takes_the_wait_away(
     observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
     before = observe(work(), "loading")
-    (found,) = findings("PYR302", before)
-    assert found.advice.lever == "num_workers"
-    assert found.resource == "data"
-    assert found.advice.rewrite is not None
-    settings = dict(one.split("=") for one in found.advice.rewrite[len("DataLoader(..., ") : -1].split(", "))
+    (finding,) = findings("PYR302", before)
+    assert finding.advice.lever == "num_workers"
+    assert finding.resource == "data"
+    assert finding.advice.rewrite is not None
+    settings = dict(
+        part.split("=") for part in finding.advice.rewrite[len("DataLoader(..., ") : -1].split(", ")
+    )
     after = observe(work(**{name: eval(value) for name, value in settings.items()}), "loading")
     assert before.loading is not None
     assert after.loading is not None

@@ -85,11 +85,11 @@ def inference(lengths: list[int]) -> Any:
 def test_measured_padding_is_told_with_a_bound_of_the_gain(
     observe: Callable[..., Case], findings: Callable[..., list[Finding]]
 ) -> None:
-    (found,) = findings("PYR310", observe(inference([100, 10, 10, 40]), "measurement"))
-    assert found.evidence["padding_ratio"] == pytest.approx(0.6)
-    assert found.advice.gain is not None
-    assert found.advice.gain.ratio_low == pytest.approx(0.4 / 0.9)
-    assert found.advice.lever == "shape_buckets"
+    (finding,) = findings("PYR310", observe(inference([100, 10, 10, 40]), "measurement"))
+    assert finding.evidence["padding_ratio"] == pytest.approx(0.6)
+    assert finding.advice.gain is not None
+    assert finding.advice.gain.ratio_low == pytest.approx(0.4 / 0.9)
+    assert finding.advice.lever == "shape_buckets"
 
 
 def test_samples_of_like_length_are_left_alone(
@@ -120,5 +120,5 @@ def test_the_advice_of_the_sample_profile_is_carried_where_nothing_was_measured(
     findings: Callable[..., list[Finding]],
 ) -> None:
     report = loading(advice=[advice("bucket-by-length")])
-    (found,) = findings("PYR310", Case(target="a", loading=report))
-    assert found.resource == "padding"
+    (finding,) = findings("PYR310", Case(target="a", loading=report))
+    assert finding.resource == "padding"

@@ -108,6 +108,6 @@ def test_the_advice_of_a_real_sample_profile_is_carried(
             return torch.tensor([float(sum(range(20_000 + index)))])
 
     profile = pm.profile_samples(torch.utils.data.DataLoader(Sums(), batch_size=4), budget_s=1.0)
-    (found,) = findings("PYR308", Case(target="a", loading=loading(advice=profile.advice)))
-    assert found.severity == "warning"
-    assert found.advice.gain is not None
+    (finding,) = findings("PYR308", Case(target="a", loading=loading(advice=profile.advice)))
+    assert finding.severity == "warning"
+    assert finding.advice.gain is not None

@@ -94,11 +94,11 @@ def test_a_collate_function_that_the_step_waits_for_is_told(
 ) -> None:
     module = Module.parse("train.py", HEAD + FIRES["two indices"] + TAIL)
     evidence = Case(target="a", loading=loading(stages=stages(0.02, 0.04)), modules=(module,))
-    found = findings("PYR307", evidence)[0]
-    assert "67 % of making a batch, 40.0 ms per step" in found.message
-    assert (found.where.line, found.where.function) == (4, "collate")
-    assert found.advice.gain is not None
-    assert found.advice.gain.ratio_low == pytest.approx(1 - 0.6 * 2 / 3)
+    finding = findings("PYR307", evidence)[0]
+    assert "67 % of making a batch, 40.0 ms per step" in finding.message
+    assert (finding.where.line, finding.where.function) == (4, "collate")
+    assert finding.advice.gain is not None
+    assert finding.advice.gain.ratio_low == pytest.approx(1 - 0.6 * 2 / 3)
 
 
 def test_a_collate_function_that_nobody_waits_for_is_left_alone(
@@ -115,5 +115,5 @@ def test_the_advice_of_the_sample_profile_replaces_the_rules_own(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(stages=stages(0.02, 0.04), advice=[advice("default-collate", 0.03)])
-    (found,) = findings("PYR307", Case(target="a", loading=report))
-    assert found.message == "why default-collate"
+    (finding,) = findings("PYR307", Case(target="a", loading=report))
+    assert finding.message == "why default-collate"

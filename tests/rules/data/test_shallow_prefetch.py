@@ -44,8 +44,12 @@ def test_the_loaders_advice_is_carried(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(verdict="bursty", advice=[advice("deeper-queue", lever="prefetch_factor")])
-    (found,) = findings("PYR306", Case(target="a", loading=report))
-    assert (found.severity, found.advice.lever, found.advice.gain) == ("warning", "prefetch_factor", None)
+    (finding,) = findings("PYR306", Case(target="a", loading=report))
+    assert (finding.severity, finding.advice.lever, finding.advice.gain) == (
+        "warning",
+        "prefetch_factor",
+        None,
+    )
     assert findings("PYR306", Case(target="a", loading=loading(verdict="bursty"))) == []
 
 

@@ -17,8 +17,8 @@ def test_the_loaders_advice_is_carried(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(verdict="starved-steady", advice=[advice("one-thread-per-worker")])
-    (found,) = findings("PYR315", Case(target="a", loading=report))
-    assert (found.severity, found.confidence, found.advice.gain) == ("warning", "high", None)
+    (finding,) = findings("PYR315", Case(target="a", loading=report))
+    assert (finding.severity, finding.confidence, finding.advice.gain) == ("warning", "high", None)
 
 
 @pytest.mark.parametrize("slug", ["more-workers", "fewer-workers"])

@@ -56,8 +56,8 @@ def test_idle_workers_are_worth_knowing(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
     report = loading(verdict="healthy", data_share=0.01, advice=[advice("fewer-workers")])
-    (found,) = findings("PYR303", Case(target="a", loading=report))
-    assert (found.severity, found.cost, found.advice.gain) == ("info", None, None)
+    (finding,) = findings("PYR303", Case(target="a", loading=report))
+    assert (finding.severity, finding.cost, finding.advice.gain) == ("info", None, None)
 
 
 def test_workers_that_cost_more_than_they_bring_are_a_fault(
@@ -74,9 +74,9 @@ def test_workers_that_cost_more_than_they_bring_are_a_fault(
         return observe(pm.Training(model, torch.nn.functional.mse_loss, optimizer, loader), "loading")
 
     with_worker, without = evidence(1), evidence(0)
-    (found,) = findings("PYR303", with_worker)
-    assert found.severity == "warning"
-    assert found.advice.rewrite == "DataLoader(..., num_workers=0)"
+    (finding,) = findings("PYR303", with_worker)
+    assert finding.severity == "warning"
+    assert finding.advice.rewrite == "DataLoader(..., num_workers=0)"
     assert with_worker.loading is not None
     assert without.loading is not None
     assert without.loading.measured_step_s < with_worker.loading.measured_step_s

@@ -97,8 +97,8 @@ def test_the_fix_adds_the_argument(call: str, expected: str, fixed: Callable[[st
 
 
 def test_a_comment_after_the_last_argument_is_left_to_a_person(matches: Callable[..., Any]) -> None:
-    (found,) = matches("PYR304", HEAD + "loader = DataLoader(\n    data,  # all of it\n)" + LOOP)
-    assert found.fix is None
+    (match,) = matches("PYR304", HEAD + "loader = DataLoader(\n    data,  # all of it\n)" + LOOP)
+    assert match.fix is None
 
 
 @pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning")
@@ -114,7 +114,7 @@ def test_pinning_changes_no_value() -> None:
 def test_the_loaders_advice_is_carried(
     loading: Callable[..., Any], advice: Callable[..., Any], findings: Callable[..., list[Finding]]
 ) -> None:
-    (found,) = findings(
+    (finding,) = findings(
         "PYR304", Case(target="a", loading=loading(advice=[advice("pin-memory", lever="pin_memory")]))
     )
-    assert (found.advice.lever, found.resource) == ("pin_memory", "copy:h2d")
+    assert (finding.advice.lever, finding.resource) == ("pin_memory", "copy:h2d")

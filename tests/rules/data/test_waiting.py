@@ -24,8 +24,8 @@ def test_every_advice_of_the_loader_becomes_a_finding(
     slug: str, loading: Callable[..., Any], advice: Callable[..., Any]
 ) -> None:
     report = loading(advice=[advice(slug, 0.02)], shm_free_bytes=10, shm_needed_bytes=8)
-    found = findings_of(Case(target="a", loading=report), select(["PYR3"]))
-    carried = [one for one in found if "/loading/advice/0" in one.links]
+    findings = findings_of(Case(target="a", loading=report), select(["PYR3"]))
+    carried = [finding for finding in findings if "/loading/advice/0" in finding.links]
     assert len(carried) == 1
     assert carried[0].advice.rewrite == "DataLoader(...)"
 

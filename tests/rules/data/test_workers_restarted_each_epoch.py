@@ -116,5 +116,5 @@ def test_the_loaders_advice_is_carried(
         data_share=0.02,
         advice=[advice("persistent-workers", 0.01, "persistent_workers")],
     )
-    (found,) = findings("PYR305", Case(target="a", loading=report))
-    assert (found.severity, found.advice.lever) == ("warning", "persistent_workers")
+    (finding,) = findings("PYR305", Case(target="a", loading=report))
+    assert (finding.severity, finding.advice.lever) == ("warning", "persistent_workers")

@@ -13,7 +13,7 @@ SIZE = 64 << 20
 def job_with(evidence, *, rate, best, host=None, devices=(), calls=50):
     """The job of some traces with one collective of a known bandwidth."""
     duration = sum(row.span_ns for row in evidence.job.ranks) // 2
-    one = JobCollective(
+    collective = JobCollective(
         name="all_reduce",
         group="0",
         group_size=4,
@@ -42,21 +42,21 @@ def job_with(evidence, *, rate, best, host=None, devices=(), calls=50):
     )
     replace = msgspec.structs.replace
     ranks = [replace(row, host=host) for row in evidence.job.ranks]
-    reports = tuple(replace(one, collectives=[group], devices=list(devices)) for one in evidence.ranks)
-    job = replace(evidence.job, collectives=[one], ranks=ranks)
+    reports = tuple(replace(rank, collectives=[group], devices=list(devices)) for rank in evidence.ranks)
+    job = replace(evidence.job, collectives=[collective], ranks=ranks)
     return Case(target="test", job=job, ranks=reports, trace=reports[0])
 
 
 def test_collectives_far_below_their_fastest_call_are_found(findings, synthetic):
-    (found,) = findings("PYR610", job_with(synthetic(), rate=40e9, best=200e9))
-    assert "20.0 % of its fastest call" in found.message
-    assert found.cost.share == pytest.approx(0.5 * 0.8, rel=0.01)
+    (finding,) = findings("PYR610", job_with(synthetic(), rate=40e9, best=200e9))
+    assert "20.0 % of its fastest call" in finding.message
+    assert finding.cost.share == pytest.approx(0.5 * 0.8, rel=0.01)
 
 
 def test_links_that_are_known_set_the_mark(findings, synthetic):
     a100 = ["NVIDIA A100-SXM4-80GB"]
-    (found,) = findings("PYR610", job_with(synthetic(), rate=20e9, best=22e9, host="a", devices=a100))
-    assert "of NVLink's bandwidth" in found.message
+    (finding,) = findings("PYR610", job_with(synthetic(), rate=20e9, best=22e9, host="a", devices=a100))
+    assert "of NVLink's bandwidth" in finding.message
     assert findings("PYR610", job_with(synthetic(), rate=240e9, best=250e9, host="a", devices=a100)) == []
 
 
@@ -90,11 +90,11 @@ def of_sizes(fast, slow):
 def test_calls_in_files_that_are_slower_than_the_fastest_of_them_are_found(findings, synthetic):
     """Five calls of 100 µs, of which the first carries 256 MiB and the others 32 MiB each."""
     case = synthetic(elements=of_sizes(64 << 20, 8 << 20))
-    (found,) = findings("PYR610", case)
-    assert "all_reduce of 32.0 MiB" in found.message
-    assert "30.0 % of its fastest call" in found.message
+    (finding,) = findings("PYR610", case)
+    assert "all_reduce of 32.0 MiB" in finding.message
+    assert "30.0 % of its fastest call" in finding.message
     moving = 4 * 5 * 100_000 / sum(row.span_ns for row in case.job.ranks)
-    assert found.cost.share == pytest.approx(0.7 * moving, rel=0.01)
+    assert finding.cost.share == pytest.approx(0.7 * moving, rel=0.01)
 
 
 def test_calls_in_files_that_are_all_alike_are_silent(findings, synthetic):

@@ -38,7 +38,7 @@ def test_it_is_found_in_a_program_and_the_model_without_it_computes_the_same(fin
     model = nn.Linear(4, 2)
     x = torch.randn(3, 4)
     wrapped = nn.DataParallel(model)
-    (found,) = findings("PYR612", observe(pm.Inference(wrapped, x), "program"))
-    assert "copies it to every device" in found.message
+    (finding,) = findings("PYR612", observe(pm.Inference(wrapped, x), "program"))
+    assert "copies it to every device" in finding.message
     assert findings("PYR612", observe(pm.Inference(model, x), "program")) == []
     assert torch.equal(wrapped(x), model(x))

@@ -62,8 +62,8 @@ def observed(observe, use, **settings):
 @pytest.mark.usefixtures("group")
 @pytest.mark.filterwarnings("ignore:find_unused_parameters")
 def test_the_setting_is_needless_where_all_parameters_are_used(findings, observe):
-    (found,) = findings("PYR604", observed(observe, [True] * 20, find_unused_parameters=True))
-    assert "all were used in each of 4 steps" in found.message
+    (finding,) = findings("PYR604", observed(observe, [True] * 20, find_unused_parameters=True))
+    assert "all were used in each of 4 steps" in finding.message
     assert findings("PYR604", observed(observe, [True] * 20)) == []
 
 

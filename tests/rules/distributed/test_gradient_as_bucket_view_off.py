@@ -19,10 +19,10 @@ def observed(observe, width=1024, **settings):
 @pytest.mark.usefixtures("group")
 def test_the_setting_off_costs_the_gradients_once_more(findings, observe):
     evidence, model = observed(observe)
-    (found,) = findings("PYR605", evidence)
+    (finding,) = findings("PYR605", evidence)
     size = sum(parameter.numel() * 4 for parameter in model.parameters())
-    assert found.cost.bytes == found.advice.gain.saves_bytes == size
-    assert found.severity == "info"
+    assert finding.cost.bytes == finding.advice.gain.saves_bytes == size
+    assert finding.severity == "info"
 
 
 @pytest.mark.usefixtures("group")

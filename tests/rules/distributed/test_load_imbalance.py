@@ -4,11 +4,11 @@ import pytest
 
 
 def test_the_rank_that_computes_most_is_found(findings, synthetic):
-    (found,) = findings("PYR608", synthetic(slow_us={1: 300, 3: 100}))
-    assert found.where.rank == 1
+    (finding,) = findings("PYR608", synthetic(slow_us={1: 300, 3: 100}))
+    assert finding.where.rank == 1
     mean = (300 * 4 + 400) / 4
-    assert found.evidence["compute_imbalance"] == pytest.approx(600 / mean, rel=0.15)
-    assert "ranks do on average" in found.message
+    assert finding.evidence["compute_imbalance"] == pytest.approx(600 / mean, rel=0.15)
+    assert "ranks do on average" in finding.message
 
 
 def test_even_work_brings_what_is_predicted(findings, synthetic):

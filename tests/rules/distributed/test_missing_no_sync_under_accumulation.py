@@ -99,18 +99,20 @@ def program(parameters, **settings):
 
 def test_steps_that_reduce_four_times_their_gradients_are_found_in_a_trace(findings, reducing):
     evidence = reducing(calls=4, elements=1_000_000, each_us=100, program=program(1_000_000))
-    (found,) = findings("PYR603", evidence)
-    assert "4.00 times what the model has in gradients" in found.message
-    assert found.cost.share == pytest.approx(300 / 1440, rel=0.05)
+    (finding,) = findings("PYR603", evidence)
+    assert "4.00 times what the model has in gradients" in finding.message
+    assert finding.cost.share == pytest.approx(300 / 1440, rel=0.05)
 
 
 def test_the_advice_brings_what_is_predicted(findings, reducing, builder):
     before = reducing(calls=4, elements=1_000_000, each_us=100, program=program(1_000_000))
-    (found,) = findings("PYR603", before)
+    (finding,) = findings("PYR603", before)
     builder.events.clear()
     after = reducing(calls=1, elements=1_000_000, each_us=100, program=program(1_000_000))
     assert findings("PYR603", after) == []
-    assert found.advice.gain.ratio_low == pytest.approx(after.trace.span_ns / before.trace.span_ns, abs=0.02)
+    assert finding.advice.gain.ratio_low == pytest.approx(
+        after.trace.span_ns / before.trace.span_ns, abs=0.02
+    )
 
 
 def test_several_buckets_of_one_reduction_are_silent(findings, reducing):

@@ -22,20 +22,20 @@ def gpipe(load, trace_tests, tmp_path_factory):
 
 
 def test_too_few_micro_batches_are_found(findings, gpipe):
-    (found,) = findings("PYR609", gpipe(4, 4))
-    assert found.cost.share == pytest.approx(3 / 7)
-    assert "the stages stand still 42.9 % of a step" in found.message
-    assert "27 micro-batches instead of 4" in found.advice.text
-    assert found.where.rank is None  # no stage is slower than the others
+    (finding,) = findings("PYR609", gpipe(4, 4))
+    assert finding.cost.share == pytest.approx(3 / 7)
+    assert "the stages stand still 42.9 % of a step" in finding.message
+    assert "27 micro-batches instead of 4" in finding.advice.text
+    assert finding.where.rank is None  # no stage is slower than the others
 
 
 def test_the_advice_brings_what_is_predicted(findings, gpipe):
     before, after = gpipe(4, 4), gpipe(4, 27)
-    (found,) = findings("PYR609", before)
+    (finding,) = findings("PYR609", before)
     assert findings("PYR609", after) == []
     old, new = (one.job.pipelines[0] for one in (before, after))
     per_micro_batch = (new.step_ns / new.num_microbatches) / (old.step_ns / old.num_microbatches)
-    assert found.advice.gain.ratio_low == pytest.approx(per_micro_batch, rel=0.02)
+    assert finding.advice.gain.ratio_low == pytest.approx(per_micro_batch, rel=0.02)
 
 
 def test_the_wanted_number_reaches_the_wanted_bubble():

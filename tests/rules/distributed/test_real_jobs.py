@@ -71,7 +71,7 @@ def test_reductions_of_every_micro_batch_are_found(findings, job):
 def test_the_rank_that_sleeps_is_found(findings, job):
     name, evidence = job
     if name == "late":
-        (found,) = findings("PYR607", evidence)
-        assert found.where.rank == 1
-        assert found.cost.share > 0.5
+        (finding,) = findings("PYR607", evidence)
+        assert finding.where.rank == 1
+        assert finding.cost.share > 0.5
         assert findings("PYR601", evidence) == []  # all of it is waiting

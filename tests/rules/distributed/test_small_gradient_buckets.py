@@ -39,24 +39,24 @@ def test_it_is_silent(lines, text):
 
 
 def test_many_small_messages_are_found_in_a_trace(findings, reducing):
-    (found,) = findings("PYR602", reducing(calls=40, elements=10_000, each_us=10))
-    assert found.message.startswith(
+    (finding,) = findings("PYR602", reducing(calls=40, elements=10_000, each_us=10))
+    assert finding.message.startswith(
         "40 all-reduces of 39.1 KiB per step take 400 µs (800 µs in 2 steps), all of it in the open"
     )
-    assert found.cost.share == pytest.approx(400 / 1440, rel=0.05)
+    assert finding.cost.share == pytest.approx(400 / 1440, rel=0.05)
 
 
 def test_time_between_messages_that_the_host_issues_one_by_one_counts(findings, reducing):
     """Without sizes, as a trace without shapes has them: 20 × (5 µs + 30 µs idle before) after 1 ms of computing."""
-    (found,) = findings("PYR602", reducing(calls=20, elements=None, each_us=5, between_us=30))
-    assert "20 all-reduces per step take 100 µs" in found.message
-    assert "the device waits 570 µs for the next ones" in found.message
-    assert found.evidence["idle_between_ns"] == 2 * 19 * 30_000
-    assert found.evidence["exposed_ns"] == 2 * 20 * 5_000
-    assert found.cost.share == pytest.approx(
+    (finding,) = findings("PYR602", reducing(calls=20, elements=None, each_us=5, between_us=30))
+    assert "20 all-reduces per step take 100 µs" in finding.message
+    assert "the device waits 570 µs for the next ones" in finding.message
+    assert finding.evidence["idle_between_ns"] == 2 * 19 * 30_000
+    assert finding.evidence["exposed_ns"] == 2 * 20 * 5_000
+    assert finding.cost.share == pytest.approx(
         (2 * 19 * 30 + 2 * 20 * 5) / (2 * (1000 + 30 + 20 * 35) + 20), rel=0.02
     )
-    assert found.advice.gain.ratio_low == pytest.approx(1 - found.cost.share)
+    assert finding.advice.gain.ratio_low == pytest.approx(1 - finding.cost.share)
 
 
 def test_what_idles_between_messages_is_not_waiting_for_launches_too(reducing):
@@ -75,12 +75,12 @@ def test_long_messages_without_a_size_are_silent(findings, reducing):
 
 def test_one_bucket_with_the_same_bytes_is_silent_and_lies_within_the_prediction(findings, reducing, builder):
     many = reducing(calls=40, elements=10_000, each_us=10)
-    (found,) = findings("PYR602", many)
+    (finding,) = findings("PYR602", many)
     builder.events.clear()
     one = reducing(calls=1, elements=400_000, each_us=12)
     assert findings("PYR602", one) == []
     ratio = one.trace.span_ns / many.trace.span_ns
-    assert found.advice.gain.ratio_low - 0.03 <= ratio <= found.advice.gain.ratio_high
+    assert finding.advice.gain.ratio_low - 0.03 <= ratio <= finding.advice.gain.ratio_high
 
 
 def test_large_messages_are_silent(findings, reducing):

@@ -7,12 +7,12 @@ from pyrometer.rules.ranking import ranked
 
 
 def test_the_rank_whose_data_comes_late_is_named_with_its_cause(findings, example_jobs):
-    (found,) = findings("PYR607", example_jobs["late"])
-    assert found.where.rank == 2
-    assert "the others wait for rank 2 in 100 % of the steps" in found.message
-    assert "DataLoader" in found.where.op
-    assert "more workers" in found.advice.text
-    assert found.cost.share > 0.2
+    (finding,) = findings("PYR607", example_jobs["late"])
+    assert finding.where.rank == 2
+    assert "the others wait for rank 2 in 100 % of the steps" in finding.message
+    assert "DataLoader" in finding.where.op
+    assert "more workers" in finding.advice.text
+    assert finding.cost.share > 0.2
 
 
 def test_seen_from_the_late_rank_its_waiting_for_data_is_the_same_cost(findings, example_jobs):
@@ -31,15 +31,15 @@ def test_seen_from_the_late_rank_its_waiting_for_data_is_the_same_cost(findings,
 def test_the_fixed_job_is_silent_and_as_fast_as_predicted(findings, example_jobs):
     late, fixed = example_jobs["late"], example_jobs["fixed"]
     assert findings("PYR607", fixed) == []
-    (found,) = findings("PYR607", late)
+    (finding,) = findings("PYR607", late)
     ratio = fixed.trace.span_ns / late.trace.span_ns
-    assert found.advice.gain.ratio_low == pytest.approx(ratio, abs=0.05)
+    assert finding.advice.gain.ratio_low == pytest.approx(ratio, abs=0.05)
 
 
 def test_a_device_that_computes_longer_is_told_as_such(findings, synthetic):
-    (found,) = findings("PYR607", synthetic(slow_us={1: 500}))
-    assert found.where.rank == 1
-    assert "on its device" in found.advice.text
+    (finding,) = findings("PYR607", synthetic(slow_us={1: 500}))
+    assert finding.where.rank == 1
+    assert "on its device" in finding.advice.text
 
 
 def test_jitter_below_the_limit_is_silent(findings, synthetic):

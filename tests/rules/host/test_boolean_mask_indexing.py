@@ -54,8 +54,8 @@ def test_is_silent_about_other_indexing(silent: Any, body: str) -> None:
 def test_the_rewrite_gives_the_same_without_selecting(
     matches: Any, in_loop: Any, ops_of: Any, text: str, rewritten: str
 ) -> None:
-    (found,) = matches(CODE, in_loop(f"errors = scores.abs()\nmask = errors > 0.5\nx = {text}"))
-    assert f"`{rewritten}`" in found.advice
+    (match,) = matches(CODE, in_loop(f"errors = scores.abs()\nmask = errors > 0.5\nx = {text}"))
+    assert f"`{rewritten}`" in match.advice
     torch.manual_seed(0)
     names = {"errors": torch.rand(6, 5), "torch": torch}
     names["mask"] = names["errors"] > 0.5

@@ -63,9 +63,9 @@ def test_is_silent_where_nothing_is_moved_or_more_is_changed(silent: Any, body: 
 )
 def test_the_fix_puts_the_device_into_the_call(matches: Any, in_loop: Any, before: str, after: str) -> None:
     text = in_loop(f"mask = {before}")
-    (found,) = matches(CODE, text)
-    assert found.fix.fix_class == "exact"
-    fixed = apply_edits(text, found.fix.edits)
+    (match,) = matches(CODE, text)
+    assert match.fix.fix_class == "exact"
+    fixed = apply_edits(text, match.fix.edits)
     ast.parse(fixed)
     assert after in fixed
     assert matches(CODE, fixed) == []
@@ -81,9 +81,9 @@ def test_the_fix_puts_the_device_into_the_call(matches: Any, in_loop: Any, befor
     ],
 )
 def test_no_fix_where_it_is_not_right_by_construction(matches: Any, in_loop: Any, call: str) -> None:
-    (found,) = matches(CODE, in_loop(f"mask = {call}"))
-    assert found.fix is None
-    assert "device=device" in found.advice
+    (match,) = matches(CODE, in_loop(f"mask = {call}"))
+    assert match.fix is None
+    assert "device=device" in match.advice
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def test_an_optimizer_that_counts_its_steps_on_the_host_is_left_alone(
     work = Training(model, torch.nn.functional.mse_loss, optimizer, batches)
     evidence = observe(work, "trace")
     assert evidence.trace is not None
-    assert [one for one in evidence.trace.synchronisation.points if one.name == "aten::item"] == []
+    assert [point for point in evidence.trace.synchronisation.points if point.name == "aten::item"] == []
     assert findings(CODE, evidence) == []
 
 

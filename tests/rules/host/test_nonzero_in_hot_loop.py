@@ -47,8 +47,8 @@ def test_is_silent_where_the_size_is_known_or_it_is_seldom(silent: Any, body: st
 
 
 def test_advice_names_the_call_that_knows_its_size(matches: Any, in_loop: Any) -> None:
-    (found,) = matches(CODE, in_loop("rows = scores.repeat_interleave(targets, dim=0)"))
-    assert "output_size" in found.advice
+    (match,) = matches(CODE, in_loop("rows = scores.repeat_interleave(targets, dim=0)"))
+    assert "output_size" in match.advice
     (found,) = matches(CODE, in_loop("hits = torch.nonzero(scores > 0.5)"))
     assert "nonzero_static" in found.advice
 

@@ -83,4 +83,4 @@ def test_a_copy_whose_direction_is_not_known_is_told_by_the_source(
     assert len(findings(CODE, evidence_of(builder))) == 1
     evidence = evidence_of(builder, "train.py", "def step(x):\n    return float(x.cpu().mean())\n")
     assert findings(CODE, evidence) == []
-    assert [one.where.line for one in findings("PYR102", evidence)] == [2]
+    assert [finding.where.line for finding in findings("PYR102", evidence)] == [2]

@@ -55,7 +55,9 @@ def test_the_program_that_grows_its_history_is_told_the_line_and_the_price(
 
 
 def test_the_mended_program_spends_nothing_on_it(example: Callable[..., Any], findings: Any) -> None:
-    assert [one for one in findings(CODE, example("memory_churn", "fixed")) if one.cost is not None] == []
+    assert [
+        finding for finding in findings(CODE, example("memory_churn", "fixed")) if finding.cost is not None
+    ] == []
 
 
 def test_a_list_gives_the_same_and_copies_far_less() -> None:

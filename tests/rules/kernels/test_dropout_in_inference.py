@@ -69,10 +69,10 @@ def test_the_fix_switches_it_off_in_evaluation_and_leaves_training_alone(
     matches: Callable[..., list[Any]], run_both: Callable[..., tuple[Any, Any]], arguments: str
 ) -> None:
     text = TEXT.format(arguments=arguments)
-    (found,) = matches(CODE, text)
-    assert found.fix.fix_class == "semantic"
+    (match,) = matches(CODE, text)
+    assert match.fix.fix_class == "semantic"
     x = torch.rand(64, 64)
-    (evaluated, _), (fixed, trained) = run_both(text, apply_edits(text, found.fix.edits), "run", x)
+    (evaluated, _), (fixed, trained) = run_both(text, apply_edits(text, match.fix.edits), "run", x)
     assert (evaluated == 0).any()
     assert torch.equal(fixed, x)
     assert (trained == 0).any()

@@ -137,7 +137,7 @@ def test_a_real_program_is_told_what_its_processor_can_do(observe: Any, findings
     work = Inference(nn.Sequential(nn.Linear(768, 768), nn.Linear(768, 768)), torch.randn(512, 768))
     evidence = observe(work, "trace", "program")
     expected = [CODE] if evidence.program.settings["cpu_bf16"] else []
-    assert [one.code for one in findings(CODE, evidence)] == expected
+    assert [finding.code for finding in findings(CODE, evidence)] == expected
 
 
 def test_the_lower_precision_gives_the_same_within_its_digits() -> None:

@@ -96,7 +96,7 @@ def test_the_fix_gives_the_same_result(
     matches: Callable[..., list[Any]], run_both: Callable[..., tuple[Any, Any]], line: str
 ) -> None:
     text = TEXT.format(line=line)
-    found = [one for one in matches(CODE, text) if one.fix is not None]
+    found = [match for match in matches(CODE, text) if match.fix is not None]
     assert len(found) == 1
     fixed = apply_edits(text, found[0].fix.edits)
     torch.manual_seed(1)
@@ -125,9 +125,9 @@ def test_the_advice_gives_the_same_result(
     matches: Callable[..., list[Any]], run_both: Callable[..., tuple[Any, Any]], line: str, expected: str
 ) -> None:
     text = TEXT.format(line=line).replace("q, k, ids", "q: torch.Tensor, k: torch.Tensor, ids")
-    (found,) = matches(CODE, text)
-    assert found.fix is None
-    assert f"`{expected}`" in found.advice
+    (match,) = matches(CODE, text)
+    assert match.fix is None
+    assert f"`{expected}`" in match.advice
     ending = "\nrun = lambda *a: Net()(*a)\n"
     args = (torch.randn(12, 12), torch.randn(12, 12), None)
     old, new = run_both(text + ending, TEXT.format(line=f"return {expected}") + ending, "run", *args)
@@ -175,7 +175,9 @@ def test_the_program_that_sorts_to_keep_ten_has_this_as_its_top_finding(
 
 def test_the_mended_program_spends_nothing_on_it(example: Callable[..., Any], findings: Any) -> None:
     # The text still holds the other branch, which only the text can tell.
-    assert [one for one in findings(CODE, example("inefficient_op", "fixed")) if one.cost is not None] == []
+    assert [
+        finding for finding in findings(CODE, example("inefficient_op", "fixed")) if finding.cost is not None
+    ] == []
 
 
 @pytest.mark.parametrize("name", ["memory_churn", "tiny_ops"])

@@ -230,7 +230,7 @@ def test_the_operator_that_does_it_at_once_gives_the_same_in_fewer_operators() -
     torch.testing.assert_close(fused, written)
     with torch.profiler.profile() as many:
         WrittenOut()(x)
-    with torch.profiler.profile() as one:
+    with torch.profiler.profile() as profile:
         functional.gelu(x, approximate="tanh")
     assert len([e for e in many.events() if e.name.startswith("aten::")]) >= 7
-    assert len([e for e in one.events() if e.name.startswith("aten::")]) == 1
+    assert len([e for e in profile.events() if e.name.startswith("aten::")]) == 1

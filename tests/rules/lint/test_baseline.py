@@ -25,7 +25,7 @@ def look(project, slow_call, only):
 
 
 def files_of(result):
-    return sorted({one.file for one in result.findings})
+    return sorted({finding.file for finding in result.findings})
 
 
 def test_what_the_baseline_knows_is_not_told_and_stays_known_when_lines_move(look):
@@ -34,8 +34,8 @@ def test_what_the_baseline_knows_is_not_told_and_stays_known_when_lines_move(loo
     assert write_baseline(path, find(), ["src/a.py", "src/b.py"], Baseline()) == 4
     (root / "src/a.py").write_text("import torch\n\n# words\nif x:\n    slow()\nslow()\nslow(3)\n")
     left = without_known(find(), read_baseline(path), path)
-    assert [(one.file, one.line) for one in left.findings] == [("src/a.py", 7)]
-    assert {one.by for one in left.suppressed} == {"baseline"}
+    assert [(finding.file, finding.line) for finding in left.findings] == [("src/a.py", 7)]
+    assert {suppressed.by for suppressed in left.suppressed} == {"baseline"}
     assert left.suppressed[0].reason == "in known.json"
 
 
@@ -44,7 +44,7 @@ def test_one_more_of_the_same_is_new(look):
     path = root / "known.json"
     write_baseline(path, find(), ["src/a.py", "src/b.py"], Baseline())
     (root / "src/a.py").write_text(SLOW + "slow()\n")
-    assert [one.line for one in without_known(find(), read_baseline(path), path).findings] == [4]
+    assert [finding.line for finding in without_known(find(), read_baseline(path), path).findings] == [4]
 
 
 def test_findings_that_are_gone_are_counted_and_leave_at_the_next_writing(look):
@@ -71,7 +71,7 @@ def test_paths_count_from_the_baseline_wherever_one_stands(look, monkeypatch):
     (root / "config").mkdir()
     path = root / "config" / "known.json"
     write_baseline(path, find(), ["src/a.py", "src/b.py"], Baseline())
-    assert {one["file"] for one in json.loads(path.read_bytes())["findings"]} == {
+    assert {finding["file"] for finding in json.loads(path.read_bytes())["findings"]} == {
         "../src/a.py",
         "../src/b.py",
     }

@@ -13,15 +13,15 @@ def meta(text: str, *rules):
     """What is said about comments: line, code, message."""
     about = [find_rule("PYR090"), find_rule("PYR091")]
     checked = check_text("a.py", f"import torch\n{text}\n", [*about, *rules])
-    return [(one.match.line, one.rule.code, one.match.message) for one in checked.found]
+    return [(hit.match.line, hit.rule.code, hit.match.message) for hit in checked.found]
 
 
 def test_an_ignored_finding_is_kept_with_its_reason(slow_call):
     checked = check_text(
         "a.py", "import torch\nslow()\nslow()  # pyrometer: ignore[slow-call] rare\n", [slow_call]
     )
-    assert [(one.match.line, one.rule) for one in checked.found] == [(2, slow_call)]
-    assert [(one.match.line, ignore.reason) for one, ignore in checked.ignored] == [(3, "rare")]
+    assert [(hit.match.line, hit.rule) for hit in checked.found] == [(2, slow_call)]
+    assert [(hit.match.line, ignore.reason) for hit, ignore in checked.ignored] == [(3, "rare")]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_a_rule_that_breaks_off_is_told_and_the_others_go_on(slow_call, make_rul
     assert failure.startswith(
         "a.py: rule PYR892 broken-rule broke off: ZeroDivisionError: division by zero; "
     )
-    assert [(one.rule.code, one.match.line) for one in checked.found] == [("PYR890", 2), ("PYR890", 3)]
-    assert [one.rule.code for one, _ in checked.ignored] == ["PYR892"]
+    assert [(hit.rule.code, hit.match.line) for hit in checked.found] == [("PYR890", 2), ("PYR890", 3)]
+    assert [hit.rule.code for hit, _ in checked.ignored] == ["PYR892"]
 
 
 def test_the_same_match_twice_is_told_once(make_rule):
@@ -97,5 +97,5 @@ def test_columns_count_characters(make_rule):
         return [match(call, "called") for call in module.nodes(ast.Call)]
 
     rule = make_rule("PYR892", "called", calls)
-    (found,) = check_text("a.py", "import torch\nx = 'äöü', slow()\n", [rule]).found
-    assert (found.match.column, found.match.end_column) == (11, 17)
+    (hit,) = check_text("a.py", "import torch\nx = 'äöü', slow()\n", [rule]).found
+    assert (hit.match.column, hit.match.end_column) == (11, 17)

@@ -169,7 +169,7 @@ def test_one_file_that_fails_is_told_and_the_others_are_fixed(project, slow_call
     settings = only("PYR890", root=str(root))
     files = [*files_of(["a.py", "b.py"], settings), SourceFile(root / "gone.py", "gone.py")]
     changed = change_files(files, settings, fixes(EXACT), write=True)
-    assert [said.partition(":")[0] for said in changed.failures] == ["a.py", "gone.py"]
+    assert [failure.partition(":")[0] for failure in changed.failures] == ["a.py", "gone.py"]
     assert (root / "b.py").read_text() == "import torch\nfast()\n"
 
 

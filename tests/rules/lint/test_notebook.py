@@ -88,10 +88,12 @@ def test_findings_name_the_cell_and_fixes_change_only_it(
     )
     root = project({"a.ipynb": data})
     settings = only("PYR890", root=str(root))
-    found = lint_paths(["."], settings).findings
-    assert [(one.cell, one.line, one.column, one.place) for one in found] == [(3, 2, 5, "a.ipynb:cell 3:2:5")]
-    assert found[0].fix is not None
-    assert found[0].fix.edits[0].line == 2
+    findings = lint_paths(["."], settings).findings
+    assert [(finding.cell, finding.line, finding.column, finding.place) for finding in findings] == [
+        (3, 2, 5, "a.ipynb:cell 3:2:5")
+    ]
+    assert findings[0].fix is not None
+    assert findings[0].fix.edits[0].line == 2
     change_files(files_of(["."], settings), settings, fixes(EXACT), write=True)
     assert (root / "a.ipynb").read_bytes() == data.replace(b"x = slow()", b"x = fast()")
 

@@ -93,14 +93,14 @@ def test_the_full_form_shows_the_lines_and_underlines_the_place(result):
 
 
 def test_the_full_form_takes_wide_characters_and_markup_as_they_are():
-    one = finding(
+    lint_finding = finding(
         message="[red]x[/red]",
         column=6,
         end_column=8,
         excerpt=["'日本', [b]xy[/b]"],
         hot="the loop in line 1",
     )
-    lines = plain_text(LintResult(findings=[one])).splitlines()
+    lines = plain_text(LintResult(findings=[lint_finding])).splitlines()
     assert lines[0] == "PYR101 item-in-hot-loop: [red]x[/red]"
     assert lines[2:5] == ["3 | '日本', [b]xy[/b]", "  |        ^^", "  = hot because: the loop in line 1"]
 
@@ -149,8 +149,8 @@ def test_github_annotations(result):
 
 
 def test_github_annotations_cannot_be_broken_out_of():
-    one = finding(file="a,b:c\n::error::x.py", message="100%\r\n::error::y")
-    (line,) = github_of(LintResult(findings=[one])).splitlines()
+    lint_finding = finding(file="a,b:c\n::error::x.py", message="100%\r\n::error::y")
+    (line,) = github_of(LintResult(findings=[lint_finding])).splitlines()
     assert line == (
         "::error file=a%2Cb%3Ac%0A%3A%3Aerror%3A%3Ax.py,line=3,endLine=3,col=4,endColumn=9,"
         "title=PYR101 item-in-hot-loop::100%25%0D%0A::error::y"
@@ -158,8 +158,8 @@ def test_github_annotations_cannot_be_broken_out_of():
 
 
 def test_github_is_told_the_cell_in_words():
-    one = finding(file="a.ipynb", cell=2, severity="info")
-    assert github_of(LintResult(findings=[one])) == (
+    lint_finding = finding(file="a.ipynb", cell=2, severity="info")
+    assert github_of(LintResult(findings=[lint_finding])) == (
         "::notice file=a.ipynb,title=PYR101 item-in-hot-loop::cell 2, line 3: m\n"
     )
 
@@ -176,5 +176,5 @@ def test_forms_are_functions_of_the_result_alone(result, monkeypatch):
 
 def test_edits_of_a_notebook_count_within_the_cell():
     edit = Edit(line=1, column=0, end_line=1, end_column=2, text="x")
-    one = finding(file="a.ipynb", cell=2, fix=Fix(fix_class="exact", title="t", edits=[edit]))
-    assert json_of(LintResult(findings=[one]))[0]["fix"]["edits"][0]["column"] == 1
+    lint_finding = finding(file="a.ipynb", cell=2, fix=Fix(fix_class="exact", title="t", edits=[edit]))
+    assert json_of(LintResult(findings=[lint_finding]))[0]["fix"]["edits"][0]["column"] == 1

@@ -17,7 +17,7 @@ SLOW = "import torch\nslow()\n"
 
 
 def told(result: LintResult) -> list[tuple[str, int, str]]:
-    return [(one.file, one.line, one.code) for one in result.findings]
+    return [(finding.file, finding.line, finding.code) for finding in result.findings]
 
 
 def test_findings_stand_in_the_order_of_files_and_lines(project, slow_call, only):
@@ -100,11 +100,11 @@ def test_what_is_ignored_is_told_with_its_reason(lint, slow_call):
     ],
 )
 def test_what_cannot_be_read_is_a_finding(lint, content, line, message):
-    (one,) = lint(content, "PYR092").findings
-    assert (one.code, one.file) == ("PYR092", "train.py")
-    assert line is None or one.line == line
-    assert one.message.startswith(message)
-    assert "\n" not in one.message
+    (finding,) = lint(content, "PYR092").findings
+    assert (finding.code, finding.file) == ("PYR092", "train.py")
+    assert line is None or finding.line == line
+    assert finding.message.startswith(message)
+    assert "\n" not in finding.message
 
 
 def test_files_that_cannot_be_opened_are_findings(project, only):
@@ -112,7 +112,7 @@ def test_files_that_cannot_be_opened_are_findings(project, only):
     (root / "self.py").symlink_to("self.py")
     (root / "gone.py").symlink_to("nowhere.py")
     result = lint_paths([".", "gone.py"], only("PYR092", root=str(root)))
-    assert [(one.file, one.message.partition(":")[0]) for one in result.findings] == [
+    assert [(finding.file, finding.message.partition(":")[0]) for finding in result.findings] == [
         ("gone.py", "cannot be opened"),
         ("self.py", "cannot be opened"),
     ]
@@ -129,8 +129,8 @@ def test_odd_but_legal_files_are_read(lint, content):
 
 def test_a_file_in_another_encoding_is_read(lint, slow_call):
     text = "# coding: latin-1\nimport torch\nx = 'é', slow()\n"
-    (one,) = lint(text.encode("latin-1"), "PYR890").findings
-    assert (one.line, one.column) == (3, 10)
+    (finding,) = lint(text.encode("latin-1"), "PYR890").findings
+    assert (finding.line, finding.column) == (3, 10)
 
 
 def test_a_large_file_is_read(lint, slow_call):
@@ -139,8 +139,8 @@ def test_a_large_file_is_read(lint, slow_call):
         + "x = [1, 2, 3, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa']\n" * 20_000
         + "slow()\n"
     )
-    (one,) = lint(text, "PYR890").findings
-    assert one.line == 20_002
+    (finding,) = lint(text, "PYR890").findings
+    assert finding.line == 20_002
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_files_that_name_nothing_of_torch_are_not_parsed(content, worth):
 
 def test_a_fingerprint_survives_what_moves_the_line_and_nothing_else(lint, slow_call):
     def prints(text: str) -> list[str]:
-        return [one.fingerprint for one in lint(f"import torch\n{text}", "PYR890").findings]
+        return [finding.fingerprint for finding in lint(f"import torch\n{text}", "PYR890").findings]
 
     before = prints("def f():\n    slow(1)\n    slow(1)\n")
     assert len(set(before)) == 2

@@ -33,15 +33,15 @@ def lines_of(text: str) -> list[int]:
     ],
 )
 def test_a_comment_names_rules_and_the_reason(slow_call, risky_call, comment, codes, reason):
-    (found,) = ignores(f"x = slow()  {comment}\n")
-    assert sorted(code for some in found.selectors.values() for code in some) == codes
-    assert found.reason == reason
-    assert not found.whole_file
+    (ignore,) = ignores(f"x = slow()  {comment}\n")
+    assert sorted(code for some in ignore.selectors.values() for code in some) == codes
+    assert ignore.reason == reason
+    assert not ignore.whole_file
 
 
 def test_a_beginning_of_codes_names_all_of_them(slow_call, risky_call):
-    (found,) = ignores("x = 1  # pyrometer: ignore[PYR89] all slow ones\n")
-    assert found.selectors == {"PYR89": {"PYR890", "PYR891"}}
+    (ignore,) = ignores("x = 1  # pyrometer: ignore[PYR89] all slow ones\n")
+    assert ignore.selectors == {"PYR89": {"PYR890", "PYR891"}}
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_where_an_ignore_counts(slow_call, text, lines):
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_places_hold_with_every_line_end(slow_call, end):
     text = f"x = 1\né = slow()  {IGNORE}\n".replace("\n", end)
-    (found,) = ignores_in(Module.parse("a.py", text))
-    assert (found.line, found.column, found.end_column) == (2, 12, 12 + len(IGNORE))
+    (ignore,) = ignores_in(Module.parse("a.py", text))
+    assert (ignore.line, ignore.column, ignore.end_column) == (2, 12, 12 + len(IGNORE))
 
 
 def test_the_nearest_comment_is_the_one_that_ignores(slow_call):

@@ -12,7 +12,7 @@ HOT = "import torch\n\ndef train(model: torch.nn.Module, loader):\n    for batch
 
 def found(text: str, *codes: str):
     rules = [find_rule(code) for code in ("PYR091", *codes)]
-    return [one.match for one in check_text("train.py", text, rules).found if one.rule.code == "PYR091"]
+    return [hit.match for hit in check_text("train.py", text, rules).found if hit.rule.code == "PYR091"]
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def found(text: str, *codes: str):
 def test_it_fires_and_the_rule_is_ignored_all_the_same(comment):
     text = HOT.format(f"  {comment}")
     assert [one.line for one in found(text, "PYR101")] == [5]
-    codes = [one.rule.code for one in check_text("train.py", text, [find_rule("PYR101")]).found]
+    codes = [hit.rule.code for hit in check_text("train.py", text, [find_rule("PYR101")]).found]
     assert codes == []
 
 

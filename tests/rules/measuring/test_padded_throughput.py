@@ -71,11 +71,11 @@ def test_finds_its_example_and_not_the_replacement(speaks_as_documented: Callabl
 
 
 def test_tells_both_throughputs(findings: Callable[..., list[Finding]], measured: Callable[..., Any]) -> None:
-    (found,) = findings("PYR007", Case(target="a", measurement=measured(padding_ratio=0.36)))
-    assert found.evidence["throughput_by_shape"] == pytest.approx(5000)
+    (finding,) = findings("PYR007", Case(target="a", measurement=measured(padding_ratio=0.36)))
+    assert finding.evidence["throughput_by_shape"] == pytest.approx(5000)
     assert (
         "36 % of the places are padding: 5.00 k tokens/s by shape are 3.20 k tokens/s of data"
-        in found.message
+        in finding.message
     )
 
 
@@ -98,8 +98,8 @@ def test_a_workload_with_a_mask_is_told(
     mask = torch.zeros(4, 10, dtype=torch.bool)
     mask[:, :4] = True
     work = pm.Inference(Masked(), (torch.randn(4, 10), mask), unit="tokens", mask=1)
-    (found,) = findings("PYR007", observe(work, "measurement"))
-    assert found.evidence["padding_ratio"] == pytest.approx(0.6)
+    (finding,) = findings("PYR007", observe(work, "measurement"))
+    assert finding.evidence["padding_ratio"] == pytest.approx(0.6)
 
 
 def test_the_replacement_counts_data_only(

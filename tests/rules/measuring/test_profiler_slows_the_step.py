@@ -65,11 +65,11 @@ def test_a_heavy_capture_is_told_with_its_dearest_option(
     findings: Callable[..., list[Finding]], report: Any
 ) -> None:
     capture = captured(2.0, with_stack=True, profile_memory=True)
-    (found,) = findings("PYR011", Case(target="a", trace=report, capture=capture))
-    assert (found.severity, found.confidence) == ("info", "high")
-    assert "2.00× as long (1.80–2.20)" in found.message
-    assert "50 %" in found.message
-    assert "without with_stack" in found.advice.text
+    (finding,) = findings("PYR011", Case(target="a", trace=report, capture=capture))
+    assert (finding.severity, finding.confidence) == ("info", "high")
+    assert "2.00× as long (1.80–2.20)" in finding.message
+    assert "50 %" in finding.message
+    assert "without with_stack" in finding.advice.text
 
 
 def test_a_step_of_long_operators_was_slowed_by_something_else(

@@ -51,10 +51,10 @@ def test_finds_its_example_and_not_the_replacement(speaks_as_documented: Callabl
 def test_the_edit_makes_the_replacement(
     documented: Callable[..., str], matches: Callable[..., list[Match]]
 ) -> None:
-    (found,) = matches("PYR009", documented("PYR009", "Example"))
-    assert found.fix is not None
-    assert found.fix.fix_class == "semantic"
-    assert apply_edits(documented("PYR009", "Example"), found.fix.edits) == documented(
+    (match,) = matches("PYR009", documented("PYR009", "Example"))
+    assert match.fix is not None
+    assert match.fix.fix_class == "semantic"
+    assert apply_edits(documented("PYR009", "Example"), match.fix.edits) == documented(
         "PYR009", "Use instead"
     )
 
@@ -63,10 +63,10 @@ def test_totals_count_nested_time_again_and_self_times_do_not() -> None:
     with torch.profiler.profile() as prof:
         torch.nn.Linear(8, 8)(torch.randn(2, 8))
     averages = prof.key_averages()
-    linear = next(one for one in averages if one.key == "aten::linear")
-    nested = next(one for one in averages if one.key == "aten::addmm")
+    linear = next(average for average in averages if average.key == "aten::linear")
+    nested = next(average for average in averages if average.key == "aten::addmm")
     assert linear.cpu_time_total >= nested.cpu_time_total
     assert linear.self_cpu_time_total < linear.cpu_time_total
-    whole = sum(one.self_cpu_time_total for one in averages)
-    assert sum(one.cpu_time_total for one in averages) > whole
+    whole = sum(average.self_cpu_time_total for average in averages)
+    assert sum(average.cpu_time_total for average in averages) > whole
     assert "Self CPU" in averages.table(sort_by="self_cpu_time_total")

@@ -9,7 +9,9 @@ from pyrometer.rules.registry import find_rule, rules
 
 
 def places(data: bytes) -> list[int]:
-    return [one.line for one in lint_bytes("a.py", data, rules()).findings if one.code == "PYR092"]
+    return [
+        finding.line for finding in lint_bytes("a.py", data, rules()).findings if finding.code == "PYR092"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,7 @@ def test_it_stays_silent(data):
 
 
 def test_its_advice_ends_it():
-    (one,) = lint_bytes("a.py", b"import torch\n(\n", [find_rule("PYR092")]).findings
-    assert one.advice == "Mend the file, or name it under exclude."
+    (finding,) = lint_bytes("a.py", b"import torch\n(\n", [find_rule("PYR092")]).findings
+    assert finding.advice == "Mend the file, or name it under exclude."
     assert places(b"import torch\n()\n") == []
     assert lint_bytes("a.py", b"import torch\n(\n", []).findings == []

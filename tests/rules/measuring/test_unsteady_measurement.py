@@ -36,12 +36,12 @@ def test_one_finding_tells_all_reservations_the_gravest_first(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
     measurement = measured(steady=False, warnings=[BUSY, TAIL, NOT_STEADY])
-    (found,) = findings("PYR010", Case(target="a", measurement=measurement))
-    assert found.severity == "warning"
-    assert found.message.startswith("no steady state within 30 steps (1 more reservation); ")
-    assert found.links == ["/measurement/warnings/2", "/measurement/warnings/0"]
+    (finding,) = findings("PYR010", Case(target="a", measurement=measurement))
+    assert finding.severity == "warning"
+    assert finding.message.startswith("no steady state within 30 steps (1 more reservation); ")
+    assert finding.links == ["/measurement/warnings/2", "/measurement/warnings/0"]
     assert (
-        found.advice.text == "Run with a larger budget; other processes kept 1.5 of 2 CPUs busy: stop them."
+        finding.advice.text == "Run with a larger budget; other processes kept 1.5 of 2 CPUs busy: stop them."
     )
 
 
@@ -55,8 +55,8 @@ def test_of_several_budgets_the_largest_is_asked_for_once(
         CaveatCode.FEW_SAMPLES, "2 steady samples", "run `pyrometer check net5.py:work --budget 71s`", 71.0
     )
     measurement = measured(steady=False, num_samples=2, warnings=[short, shorter])
-    (found,) = findings("PYR010", Case(target="a", measurement=measurement))
-    assert found.advice.text == "Run `pyrometer check net5.py:work --budget 71s`."
+    (finding,) = findings("PYR010", Case(target="a", measurement=measurement))
+    assert finding.advice.text == "Run `pyrometer check net5.py:work --budget 71s`."
 
 
 def test_how_well_the_median_is_known_is_said_once(
@@ -64,8 +64,8 @@ def test_how_well_the_median_is_known_is_said_once(
 ) -> None:
     wide = caveat(CaveatCode.WIDE_INTERVAL, "the median is known to ±20 % only", "measure longer", 60.0)
     measurement = measured(ci_low_s=0.008, ci_high_s=0.012, warnings=[wide])
-    (found,) = findings("PYR010", Case(target="a", measurement=measurement))
-    assert found.message == "the median is known to ±20 % only; smaller gains cannot be told from chance"
+    (finding,) = findings("PYR010", Case(target="a", measurement=measurement))
+    assert finding.message == "the median is known to ±20 % only; smaller gains cannot be told from chance"
 
 
 def first_call_only(measured: Callable[..., Any]) -> Any:
@@ -79,25 +79,25 @@ def first_call_only(measured: Callable[..., Any]) -> Any:
 def test_a_single_step_claims_no_precision(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
-    (found,) = findings("PYR010", Case(target="a", measurement=first_call_only(measured)))
-    assert "±" not in found.message
-    assert found.evidence["half_width"] is None
-    assert found.advice.text == "Pass budget_s=682."
+    (finding,) = findings("PYR010", Case(target="a", measurement=first_call_only(measured)))
+    assert "±" not in finding.message
+    assert finding.evidence["half_width"] is None
+    assert finding.advice.text == "Pass budget_s=682."
 
 
 def test_a_busy_machine_alone_is_worth_knowing(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
-    (found,) = findings("PYR010", Case(target="a", measurement=measured(warnings=[BUSY])))
-    assert found.severity == "info"
+    (finding,) = findings("PYR010", Case(target="a", measurement=measured(warnings=[BUSY])))
+    assert finding.severity == "info"
 
 
 def test_a_wide_interval_is_told_without_a_reservation(
     findings: Callable[..., list[Finding]], measured: Callable[..., Any]
 ) -> None:
     measurement = measured(ci_low_s=0.008, ci_high_s=0.012)
-    (found,) = findings("PYR010", Case(target="a", measurement=measurement))
-    assert "known to ±20 %" in found.message
+    (finding,) = findings("PYR010", Case(target="a", measurement=measurement))
+    assert "known to ±20 %" in finding.message
     own = Case(target="a", measurement=measurement, limits={"PYR010.max_half_width": 0.3})
     assert findings("PYR010", own) == []
 
@@ -109,9 +109,9 @@ def test_a_program_that_is_stopped_after_one_step_is_told_and_a_longer_run_mends
 
     work = pm.Inference(torch.nn.Linear(64, 64), (torch.randn(8, 64),))
     short = pm.measure(work, budget_s=1e-6)
-    (found,) = findings("PYR010", Case(target="a", measurement=short))
-    assert found.severity == "warning"
+    (finding,) = findings("PYR010", Case(target="a", measurement=short))
+    assert finding.severity == "warning"
     longer = pm.measure(work, budget_s=0.5)
-    doubts = {one.code for one in longer.warnings}
+    doubts = {warning.code for warning in longer.warnings}
     assert longer.num_samples > short.num_samples
     assert CaveatCode.FIRST_CALL_ONLY.value not in doubts

@@ -14,7 +14,7 @@ HOT = "import torch\n\ndef train(model: torch.nn.Module, loader):\n    for batch
 
 
 def found(text: str):
-    return [one.match for one in check_text("train.py", text, rules()).found if one.rule.code == "PYR090"]
+    return [hit.match for hit in check_text("train.py", text, rules()).found if hit.rule.code == "PYR090"]
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_its_fix_takes_the_comment_out_and_nothing_else():
 
 
 def _codes(text: str) -> set[str]:
-    return {one.rule.code for one in check_text("train.py", text, rules()).found if one.match.line == 6}
+    return {hit.rule.code for hit in check_text("train.py", text, rules()).found if hit.match.line == 6}

@@ -40,8 +40,8 @@ def one_thread() -> Iterator[None]:
 def fixed() -> Callable[[str, list[Match]], str]:
     """A text with the fixes of all matches made."""
 
-    def apply(text: str, found: list[Match]) -> str:
-        edits = [edit for one in found if one.fix is not None for edit in one.fix.edits]
+    def apply(text: str, matches: list[Match]) -> str:
+        edits = [edit for match in matches if match.fix is not None for edit in match.fix.edits]
         return apply_edits(textwrap.dedent(text), edits)
 
     return apply

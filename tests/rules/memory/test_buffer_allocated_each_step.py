@@ -106,9 +106,9 @@ def churn(example, source, rehearsed, observe):
 
 
 def test_the_example_has_just_this_fault_at_its_line_with_time_and_memory(churn):
-    found = ranked(findings_of(churn, select(["PYR2"])), peak_bytes=churn.memory.peak_bytes)
-    assert [one.code for one in found] == [CODE]
-    (told,) = found
+    findings = ranked(findings_of(churn, select(["PYR2"])), peak_bytes=churn.memory.peak_bytes)
+    assert [finding.code for finding in findings] == [CODE]
+    (told,) = findings
     assert "torch.cat([history" in churn.modules[0].lines[told.where.line - 1]
     assert told.confidence == "high"
     assert told.cost.share > 0.2
@@ -123,9 +123,9 @@ def test_its_fixed_variant_allocates_a_small_part_and_is_told_nothing_that_a_rec
 ):
     after = observe(example(CHURN).fixed(), "trace")
     evidence = Case(target=CHURN, trace=after.trace, modules=(source(CHURN),))
-    found = findings_of(evidence, select([CODE]))
-    assert [one.severity for one in found if one.cost is not None] == []
-    assert {one.severity for one in found} <= {"info"}
+    findings = findings_of(evidence, select([CODE]))
+    assert [finding.severity for finding in findings if finding.cost is not None] == []
+    assert {finding.severity for finding in findings} <= {"info"}
     before, now = (one.trace.memory.devices[0].allocated_bytes_per_step for one in (churn, after))
     assert now < before / 5
 
@@ -134,10 +134,10 @@ def test_without_a_trace_the_peak_tells_it_where_it_is_large(churn, findings):
     memory = Case(
         target=CHURN, memory=churn.memory, modules=churn.modules, limits={f"{CODE}.min_peak_bytes": 0}
     )
-    (told,) = (one for one in findings(CODE, memory) if one.cost is not None)
+    (told,) = (finding for finding in findings(CODE, memory) if finding.cost is not None)
     assert told.advice.gain.saves_bytes == churn.memory.advice[0].saves_bytes
     small = Case(target=CHURN, memory=churn.memory, modules=churn.modules)
-    assert [one for one in findings(CODE, small) if one.cost is not None] == []
+    assert [finding for finding in findings(CODE, small) if finding.cost is not None] == []
 
 
 class Gathering(nn.Module):

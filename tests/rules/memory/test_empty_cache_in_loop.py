@@ -62,7 +62,7 @@ def test_it_is_silent_between_phases_after_errors_and_about_other_caches(silent,
 def test_the_fix_deletes_the_call_and_is_not_made_without_asking(matches, fixed):
     text = loop("torch.cuda.empty_cache()")
     found = matches(CODE, text)
-    assert [one.fix.fix_class for one in found] == ["semantic"]
+    assert [match.fix.fix_class for match in found] == ["semantic"]
     changed = fixed(text, found)
     assert "empty_cache" not in changed
     compile(changed, "train.py", "exec")
@@ -83,7 +83,7 @@ def traced(builder, took_us: float):
 def test_the_time_of_the_calls_in_a_trace_is_told_at_their_line(builder, findings):
     module = Module.parse("train.py", loop("torch.cuda.empty_cache()"))
     found = findings(CODE, Case(target="t", trace=traced(builder, 300.0), modules=(module,)))
-    assert [(one.where.file, one.where.line) for one in found] == [("train.py", 11)]
+    assert [(finding.where.file, finding.where.line) for finding in found] == [("train.py", 11)]
     assert found[0].cost.share == pytest.approx(0.3, abs=0.02)
     assert found[0].advice.gain.ratio_low == pytest.approx(0.7, abs=0.02)
     assert found[0].evidence["calls_per_step"] == 1

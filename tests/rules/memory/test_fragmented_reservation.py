@@ -22,12 +22,12 @@ def levels(reserved: float, allocated: float) -> ProcessLevels:
 
 def test_a_large_gap_is_told_with_the_setting(profile, findings):
     memory = profile({"parameters": 4}, levels=levels(10, 6), device="cuda:0")
-    (found,) = findings(CODE, Case(target="t", memory=memory))
-    assert found.cost.bytes == 4 * GIB
-    assert found.evidence["unused_share"] == pytest.approx(0.4)
-    assert found.advice.rewrite.endswith("expandable_segments:True")
-    assert found.advice.lever == "expandable_segments"
-    assert found.confidence == "medium"
+    (finding,) = findings(CODE, Case(target="t", memory=memory))
+    assert finding.cost.bytes == 4 * GIB
+    assert finding.evidence["unused_share"] == pytest.approx(0.4)
+    assert finding.advice.rewrite.endswith("expandable_segments:True")
+    assert finding.advice.lever == "expandable_segments"
+    assert finding.confidence == "medium"
 
 
 @pytest.mark.parametrize(("reserved", "allocated"), [(10, 9), (0.5, 0.1), (6, 6)])
@@ -45,10 +45,10 @@ def test_a_setting_that_is_on_already_is_not_advised_again(profile, findings):
         read_environment(), settings={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
     )
     memory = profile({"parameters": 4}, levels=levels(10, 6), device="cuda:0")
-    (found,) = findings(CODE, Case(target="t", memory=memory, environment=environment))
-    assert found.advice.rewrite is None
-    assert found.advice.lever is None
-    assert "on already" in found.advice.text
+    (finding,) = findings(CODE, Case(target="t", memory=memory, environment=environment))
+    assert finding.advice.rewrite is None
+    assert finding.advice.lever is None
+    assert "on already" in finding.advice.text
 
 
 def in_trace(builder, reserved: float | None):
@@ -74,8 +74,8 @@ def in_trace(builder, reserved: float | None):
 
 def test_a_trace_tells_it_where_the_profile_does_not(builder, profile, findings):
     trace = in_trace(builder, 4.0)
-    (found,) = findings(CODE, Case(target="t", trace=trace, memory=profile({"parameters": 1})))
-    assert found.links == ["/trace/memory/devices/0"]
+    (finding,) = findings(CODE, Case(target="t", trace=trace, memory=profile({"parameters": 1})))
+    assert finding.links == ["/trace/memory/devices/0"]
     told = profile({"parameters": 4}, levels=levels(10, 9.9), device="cuda:0")
     assert findings(CODE, Case(target="t", trace=trace, memory=told)) == []
 

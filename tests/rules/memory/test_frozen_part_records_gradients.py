@@ -36,10 +36,10 @@ def training(frozen: bool) -> pm.Training:
 @pytest.mark.slow
 def test_freezing_what_is_not_trained_lowers_a_real_peak_by_what_was_rehearsed(findings, recorded, rehearsed):
     profile = rehearsed(training(frozen=False), untrained_parameters)
-    found = next(iter(findings(CODE, Case(target="t", memory=profile))))
+    finding = next(iter(findings(CODE, Case(target="t", memory=profile))))
     after = recorded(training(frozen=True))
-    assert profile.peak_bytes - after.peak_bytes == pytest.approx(found.advice.gain.saves_bytes, rel=0.2)
-    assert "requires_grad_" in found.advice.rewrite
+    assert profile.peak_bytes - after.peak_bytes == pytest.approx(finding.advice.gain.saves_bytes, rel=0.2)
+    assert "requires_grad_" in finding.advice.rewrite
     frozen = rehearsed(training(frozen=True), untrained_parameters)
     assert findings(CODE, Case(target="t", memory=frozen)) == []
 
@@ -51,5 +51,5 @@ def test_it_is_silent_about_small_savings(findings, profile):
 
 def test_a_batch_that_wants_gradients_is_told(findings, profile):
     memory = profile({"activations": 100}, advice={"no-grad-trunk": 40})
-    (found,) = findings(CODE, Case(target="t", memory=memory))
-    assert found.advice.gain.saves_bytes == 40 * 2**20
+    (finding,) = findings(CODE, Case(target="t", memory=memory))
+    assert finding.advice.gain.saves_bytes == 40 * 2**20

@@ -44,8 +44,8 @@ class Net(nn.Module):
 )
 def test_it_finds_copies_that_are_needless_by_their_text(matches, fires, line, instead):
     fires(CODE, NET.format(line=line))
-    (found,) = matches(CODE, NET.format(line=line))
-    assert f"`{instead}`" in found.advice
+    (match,) = matches(CODE, NET.format(line=line))
+    assert f"`{instead}`" in match.advice
     x = torch.randn(6, 8)
     written = line.removeprefix("y = ").partition("  #")[0]
     scope = {"torch": torch, "y": x}
@@ -126,10 +126,10 @@ def test_a_needless_copy_at_the_peak_is_told_with_its_line_and_leaving_it_out_br
 ):
     x = torch.randn(20_000)
     profile = rehearsed(pm.Call(step_with_a_copy, x), copies)
-    (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
-    assert "x.clone()" in Path(__file__).read_text(encoding="utf-8").splitlines()[found.where.line - 1]
-    assert (found.advice.fix_class, found.confidence) == ("semantic", "high")
+    (finding,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
+    assert "x.clone()" in Path(__file__).read_text(encoding="utf-8").splitlines()[finding.where.line - 1]
+    assert (finding.advice.fix_class, finding.confidence) == ("semantic", "high")
     after = recorded(pm.Call(step_with_a_view, x))
-    assert profile.peak_bytes - after.peak_bytes == found.advice.gain.saves_bytes
+    assert profile.peak_bytes - after.peak_bytes == finding.advice.gain.saves_bytes
     assert torch.equal(step_with_a_copy(x), step_with_a_view(x))
     assert findings(CODE, Case(target="t", memory=profile)) == []  # a small peak

@@ -72,8 +72,8 @@ def test_the_fix_decorates_the_function_and_nothing_is_recorded_any_more(matches
         HEAD
         + "def evaluate(model, loader):\n    model.eval()\n    for x in loader:\n        out = model(x)\n    return out\n"
     )
-    (found,) = matches(CODE, text)
-    changed = fixed(text, [found])
+    (match,) = matches(CODE, text)
+    changed = fixed(text, [match])
     assert matches(CODE, changed) == []
     names: dict[str, object] = {}
     exec(changed, names)
@@ -85,8 +85,8 @@ def test_the_fix_decorates_the_function_and_nothing_is_recorded_any_more(matches
 
 def test_it_is_no_fix_for_a_decorated_function_or_without_the_name_torch(matches):
     text = "import functools\nfrom torch import nn\n\n@functools.cache\ndef evaluate(loader):\n    net = nn.Linear(2, 2)\n    for x in loader:\n        net(x)\n"
-    (found,) = matches(CODE, text)
-    assert found.fix is None
+    (match,) = matches(CODE, text)
+    assert match.fix is None
 
 
 def forward(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -102,12 +102,12 @@ def test_what_a_real_run_recorded_is_told_and_goes_under_no_grad(findings, recor
     model = nn.Sequential(*[nn.Sequential(nn.Linear(32, 32), nn.Tanh()) for _ in range(6)])
     x = torch.randn(256, 32)
     profile = rehearsed(pm.Call(forward, model, x), no_grad)
-    (found,) = findings(CODE, Case(target="t", memory=profile))
-    assert found.advice.lever == "inference_mode"
-    assert found.confidence == "high"
-    assert found.evidence["activations_bytes"] == profile.ledger_bytes["activations"] > 0
+    (finding,) = findings(CODE, Case(target="t", memory=profile))
+    assert finding.advice.lever == "inference_mode"
+    assert finding.confidence == "high"
+    assert finding.evidence["activations_bytes"] == profile.ledger_bytes["activations"] > 0
     after = recorded(pm.Call(forward_without, model, x))
-    assert profile.peak_bytes - after.peak_bytes == found.advice.gain.saves_bytes > 0
+    assert profile.peak_bytes - after.peak_bytes == finding.advice.gain.saves_bytes > 0
     assert findings(CODE, Case(target="t", memory=after)) == []
     assert torch.equal(forward(model, x), forward_without(model, x))
 
@@ -119,10 +119,10 @@ def program(**fields: str) -> Program:
 def test_a_program_in_grad_mode_with_activations_is_told_without_a_rehearsal(findings, profile):
     memory = profile({"activations": 30, "parameters": 30})
     described = program(model_file="/home/user/model.py", model_line=3)
-    (found,) = findings(CODE, Case(target="t", memory=memory, program=described))
-    assert (found.where.file, found.where.line) == ("/home/user/model.py", 3)
-    assert found.advice.gain is None
-    assert found.cost.bytes == 30 * 2**20
+    (finding,) = findings(CODE, Case(target="t", memory=memory, program=described))
+    assert (finding.where.file, finding.where.line) == ("/home/user/model.py", 3)
+    assert finding.advice.gain is None
+    assert finding.cost.bytes == 30 * 2**20
 
 
 @pytest.mark.parametrize(

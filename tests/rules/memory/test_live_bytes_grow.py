@@ -15,20 +15,20 @@ CODE = "PYR217"
 
 
 def test_the_robot_that_never_forgets_is_an_error_with_line_holder_and_rate(robot, findings):
-    (found,) = findings(CODE, robot)
-    assert found.severity == "error"
-    assert "history_buffer" in found.evidence["holder"]
-    assert "planner(perception)" in robot.modules[0].lines[found.where.line - 1]
-    assert found.evidence["bytes_per_step"] == 16 * (128 + 6) * 4
-    assert found.evidence["steps_until_full"] > 0
-    assert "detach()" in found.advice.rewrite
+    (finding,) = findings(CODE, robot)
+    assert finding.severity == "error"
+    assert "history_buffer" in finding.evidence["holder"]
+    assert "planner(perception)" in robot.modules[0].lines[finding.where.line - 1]
+    assert finding.evidence["bytes_per_step"] == 16 * (128 + 6) * 4
+    assert finding.evidence["steps_until_full"] > 0
+    assert "detach()" in finding.advice.rewrite
 
 
 def test_it_comes_first_and_its_cause_is_told_to_overlap(robot):
-    found = ranked(findings_of(robot, select(["PYR2"])), peak_bytes=robot.memory.peak_bytes)
-    assert [one.code for one in found][:2] == [CODE, "PYR202"]
-    assert found[0].resource == found[1].resource
-    assert found[1].overlaps == [CODE]
+    findings = ranked(findings_of(robot, select(["PYR2"])), peak_bytes=robot.memory.peak_bytes)
+    assert [finding.code for finding in findings][:2] == [CODE, "PYR202"]
+    assert findings[0].resource == findings[1].resource
+    assert findings[1].overlaps == [CODE]
 
 
 def test_the_robot_that_forgets_is_silent(example, findings, leaking, robot):
@@ -51,8 +51,8 @@ SITE = LeakSite(file="a.py", line=3, holder="losses[…]", container="list of 40
     ],
 )
 def test_it_is_an_error_only_where_it_ends_in_one(findings, leaking, fields, severity):
-    (found,) = findings(CODE, Case(target="t", memory=leaking(SITE, **fields)))
-    assert found.severity == severity
+    (finding,) = findings(CODE, Case(target="t", memory=leaking(SITE, **fields)))
+    assert finding.severity == severity
 
 
 @pytest.mark.parametrize("verdict", ["stable", "allocator warm-up", "undecided"])
@@ -63,7 +63,7 @@ def test_other_verdicts_are_silent(findings, leaking, profile, verdict):
 
 def test_growth_that_no_tensor_explains_has_no_place(findings, leaking):
     memory = leaking(sentence="leak: 3 KiB per step of the process stay, in no tensor that Python sees")
-    (found,) = findings(CODE, Case(target="t", memory=memory))
-    assert found.where.file is None
-    assert found.resource == "leak"
-    assert "native code" in found.advice.text
+    (finding,) = findings(CODE, Case(target="t", memory=memory))
+    assert finding.where.file is None
+    assert finding.resource == "leak"
+    assert "native code" in finding.advice.text

@@ -168,10 +168,10 @@ def test_it_is_silent_where_something_goes_backwards_through_what_the_function_k
 
 def test_what_a_function_keeps_is_detached_where_it_is_handed_over(matches, fixed):
     text = handed("meter = Meter()", "meter.update(loss)")
-    (found,) = matches(CODE, text)
-    assert found.fix.fix_class == "semantic"
-    assert found.message.startswith("`loss` is kept in the sum in line ")
-    changed = fixed(text, [found])
+    (match,) = matches(CODE, text)
+    assert match.fix.fix_class == "semantic"
+    assert match.message.startswith("`loss` is kept in the sum in line ")
+    changed = fixed(text, [match])
     assert "meter.update(loss.detach())" in changed
     kept = []
     for version in (text, changed):
@@ -375,18 +375,18 @@ def test_a_watched_sum_of_graphs_is_named_and_detached_it_grows_no_more(findings
         sums["let go"] = sums["let go"] + model(torch.randn(4, 16)).pow(2).mean().detach()
 
     profile = pm.profile_memory(pm.Call(keeping), predict=False, leak_steps=25)
-    (found,) = findings(CODE, Case(target="t", memory=profile))
-    assert found.evidence["nodes_per_step"] > 0
-    assert found.resource.startswith("leak:")
-    assert found.advice.rewrite is not None
+    (finding,) = findings(CODE, Case(target="t", memory=profile))
+    assert finding.evidence["nodes_per_step"] > 0
+    assert finding.resource.startswith("leak:")
+    assert finding.advice.rewrite is not None
     assert watch_memory(pm.Call(letting_go), steps=25).verdict == "stable"
 
 
 def test_the_robot_is_told_at_the_line_that_appends(robot, findings):
-    (found,) = findings(CODE, robot)
-    line = robot.modules[0].lines[found.where.line - 1]
+    (finding,) = findings(CODE, robot)
+    line = robot.modules[0].lines[finding.where.line - 1]
     assert "self.history_buffer.append(" in line
-    assert "detach()" in found.advice.rewrite
+    assert "detach()" in finding.advice.rewrite
 
 
 def test_sites_without_a_graph_are_of_no_interest(findings, leaking):

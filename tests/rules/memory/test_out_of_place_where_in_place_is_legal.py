@@ -49,10 +49,10 @@ def loops(matches):
 )
 def test_it_finds_activations_of_new_products_and_the_fix_gives_the_same_bits(loops, fixed, call):
     text = run(call).replace("def run(loader, weight)", "def run(loader, weight: torch.Tensor)")
-    (found,) = loops(run(call))
-    assert found.line == 10
-    assert found.fix.fix_class == "exact"
-    changed = fixed(text, [found])
+    (loop,) = loops(run(call))
+    assert loop.line == 10
+    assert loop.fix.fix_class == "exact"
+    changed = fixed(text, [loop])
     assert "inplace=True" in changed
     batches, weight = [torch.randn(3, 3)], torch.randn(3, 3)
     results = []
@@ -94,8 +94,8 @@ class Net(nn.Module):
 def test_a_dead_operand_at_a_real_peak_is_told_and_in_place_it_goes(findings, rehearsed, recorded):
     x = torch.randn(2048, 64)
     profile = rehearsed(pm.Inference(Net(inplace=False), x), in_place)
-    (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
-    assert found.where.file == __file__
+    (finding,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
+    assert finding.where.file == __file__
     after = recorded(pm.Inference(Net(inplace=True), x))
-    assert profile.peak_bytes - after.peak_bytes == found.advice.gain.saves_bytes
+    assert profile.peak_bytes - after.peak_bytes == finding.advice.gain.saves_bytes
     assert findings(CODE, Case(target="t", memory=profile)) == []  # a small peak

@@ -54,7 +54,7 @@ def test_programs_on_the_cpu_and_generating_loops_are_silent(silent):
 
 def test_the_advice_followed_is_silent(matches, silent):
     text = LOOP.format(line="outputs.append(model(x))")
-    (found,) = matches(CODE, text)
-    advised = found.advice.split("`")[1]
+    (match,) = matches(CODE, text)
+    advised = match.advice.split("`")[1]
     assert advised == "model(x).cpu()"
     silent(CODE, text.replace("model(x))", f"{advised})"))

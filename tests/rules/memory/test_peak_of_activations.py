@@ -48,18 +48,18 @@ def profiled(rehearsed) -> Any:
 
 
 def test_the_remedy_of_a_real_peak_is_told_with_its_rehearsed_saving(profiled, findings):
-    (found,) = findings(CODE, Case(target="t", memory=profiled, limits=ANY_SIZE))
-    assert found.evidence["dominates"]
-    assert found.evidence["share_of_peak"] > 0.5
+    (finding,) = findings(CODE, Case(target="t", memory=profiled, limits=ANY_SIZE))
+    assert finding.evidence["dominates"]
+    assert finding.evidence["share_of_peak"] > 0.5
     best = max(
-        (one for one in profiled.advice if one.slug in str(found.evidence["remedies"])),
+        (one for one in profiled.advice if one.slug in str(finding.evidence["remedies"])),
         key=lambda a: a.saves_bytes,
     )
-    assert found.advice.gain.saves_bytes == best.saves_bytes
-    assert found.advice.rewrite == best.rewrite
-    assert found.advice.lever in {"checkpointing", "accumulate", "autocast_bf16"}
-    assert found.severity == "info"
-    assert found.resource == "peak:activations"
+    assert finding.advice.gain.saves_bytes == best.saves_bytes
+    assert finding.advice.rewrite == best.rewrite
+    assert finding.advice.lever in {"checkpointing", "accumulate", "autocast_bf16"}
+    assert finding.severity == "info"
+    assert finding.resource == "peak:activations"
 
 
 def test_checkpointing_lowers_the_peak_by_what_was_rehearsed(profiled, recorded):
@@ -85,8 +85,8 @@ def test_it_is_silent_where_something_else_dominates_or_nothing_was_rehearsed(pr
 def test_it_is_a_warning_where_memory_is_short(profile, findings):
     free = read_environment()
     memory = profile({"activations": free.memory_bytes / 2**20}, advice={"activation-checkpointing": 2**20})
-    (found,) = findings(CODE, Case(target="t", memory=memory, environment=free))
-    assert found.severity == "warning"
+    (finding,) = findings(CODE, Case(target="t", memory=memory, environment=free))
+    assert finding.severity == "warning"
 
 
 def test_only_one_rule_says_that_its_part_dominates(profile):
@@ -98,6 +98,6 @@ def test_only_one_rule_says_that_its_part_dominates(profile):
         {"activations": 45, "optimizer": 25, "temporaries": 20, "parameters": 10},
         advice=dict.fromkeys(slugs, 15),
     )
-    found = findings_of(Case(target="t", memory=memory), select(["PYR2"]))
-    assert [one.code for one in found] == ["PYR208", "PYR210"]
-    assert [one.evidence["dominates"] for one in found] == [True, False]
+    findings = findings_of(Case(target="t", memory=memory), select(["PYR2"]))
+    assert [finding.code for finding in findings] == ["PYR208", "PYR210"]
+    assert [finding.evidence["dominates"] for finding in findings] == [True, False]

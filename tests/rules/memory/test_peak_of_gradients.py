@@ -39,14 +39,14 @@ def test_updating_within_the_backward_pass_keeps_fewer_gradients_and_the_same_we
     nn.functional.mse_loss(within(x), y).backward()
     assert max(alive) <= 2 < held
     assert all(torch.equal(p, q) for p, q in zip(at_end.parameters(), within.parameters(), strict=True))
-    assert all(one.advice.fix_class == "semantic" for one in found)
+    assert all(finding.advice.fix_class == "semantic" for finding in found)
 
 
 def test_it_speaks_where_gradients_are_the_largest_part(findings, profile):
     memory = profile({"gradients": 60, "parameters": 40}, advice={"step-in-backward": 40})
-    (found,) = findings(CODE, Case(target="t", memory=memory))
-    assert found.evidence["dominates"]
-    assert found.advice.gain.saves_bytes == 40 * 2**20
+    (finding,) = findings(CODE, Case(target="t", memory=memory))
+    assert finding.evidence["dominates"]
+    assert finding.advice.gain.saves_bytes == 40 * 2**20
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,12 @@ def test_a_variable_kept_for_a_figure_is_named_and_letting_it_go_brings_what_was
 ):
     x = torch.randn(10_000)
     profile = rehearsed(pm.Call(step_that_logs, x), lingering)
-    (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
-    assert "del wide" in found.advice.rewrite
-    assert found.advice.fix_class == "exact"
-    assert found.where.file == __file__
+    (finding,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
+    assert "del wide" in finding.advice.rewrite
+    assert finding.advice.fix_class == "exact"
+    assert finding.where.file == __file__
     after = recorded(pm.Call(step_that_lets_go, x))
-    assert profile.peak_bytes - after.peak_bytes == found.advice.gain.saves_bytes
+    assert profile.peak_bytes - after.peak_bytes == finding.advice.gain.saves_bytes
     assert torch.equal(step_that_logs(x), step_that_lets_go(x))
 
 

@@ -27,10 +27,10 @@ def test_another_optimizer_lowers_a_real_peak_by_what_was_rehearsed(findings, re
     adam = training(lambda tensors: torch.optim.AdamW(tensors, lr=1e-3, fused=True))
     profile = rehearsed(adam, less_state)
     evidence = Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0})
-    (found,) = findings(CODE, evidence)
-    assert found.evidence["dominates"]
-    assert found.advice.fix_class == "semantic"
-    name, saves = found.advice.rewrite, found.advice.gain.saves_bytes
+    (finding,) = findings(CODE, evidence)
+    assert finding.evidence["dominates"]
+    assert finding.advice.fix_class == "semantic"
+    name, saves = finding.advice.rewrite, finding.advice.gain.saves_bytes
     assert "Adafactor" in name or "SGD" in name
     advice = next(one for one in profile.advice if one.slug == "optimizer-sgd")
     after = recorded(training(lambda tensors: torch.optim.SGD(tensors, lr=0.1, momentum=0.9)))
@@ -40,9 +40,9 @@ def test_another_optimizer_lowers_a_real_peak_by_what_was_rehearsed(findings, re
 
 def test_stale_state_is_told_even_where_it_does_not_dominate(profile, findings):
     memory = profile({"activations": 80, "optimizer": 20}, advice={"stale-optimizer-state": 20})
-    (found,) = findings(CODE, Case(target="t", memory=memory))
-    assert not found.evidence["dominates"]
-    assert (found.where.file, found.where.line) == ("/home/user/train.py", 7)
+    (finding,) = findings(CODE, Case(target="t", memory=memory))
+    assert not finding.evidence["dominates"]
+    assert (finding.where.file, finding.where.line) == ("/home/user/train.py", 7)
 
 
 def test_it_is_silent_where_the_state_is_a_smaller_part_or_nothing_remembers_less(profile, findings):

@@ -22,13 +22,13 @@ def inference(dtype: torch.dtype) -> pm.Inference:
 @pytest.mark.slow
 def test_half_of_a_real_peak_goes_with_two_bytes_per_weight(findings, recorded, rehearsed):
     profile = rehearsed(inference(torch.float32), low_precision_parameters)
-    (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
-    assert found.evidence["dominates"]
+    (finding,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
+    assert finding.evidence["dominates"]
     after = recorded(inference(torch.bfloat16))
     scratch_bytes = 2 * 256 * 256  # a product in bfloat16 on the CPU may copy a weight
     saved = profile.peak_bytes - after.peak_bytes
-    assert saved == pytest.approx(found.advice.gain.saves_bytes, abs=scratch_bytes)
-    assert found.advice.fix_class == "semantic"
+    assert saved == pytest.approx(finding.advice.gain.saves_bytes, abs=scratch_bytes)
+    assert finding.advice.fix_class == "semantic"
 
 
 @pytest.mark.parametrize(

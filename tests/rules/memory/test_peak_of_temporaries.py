@@ -23,19 +23,19 @@ def training(**options: bool) -> pm.Training:
 @pytest.mark.slow
 def test_a_fused_optimizer_lowers_a_real_peak_by_what_was_rehearsed(findings, recorded, rehearsed):
     profile = rehearsed(training(foreach=True), implementation)
-    (found,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
-    assert found.advice.lever == "fused_optimizer"
-    assert "fused=True" in found.advice.rewrite
+    (finding,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
+    assert finding.advice.lever == "fused_optimizer"
+    assert "fused=True" in finding.advice.rewrite
     after = recorded(training(fused=True))
-    assert profile.peak_bytes - after.peak_bytes == pytest.approx(found.advice.gain.saves_bytes, rel=0.2)
+    assert profile.peak_bytes - after.peak_bytes == pytest.approx(finding.advice.gain.saves_bytes, rel=0.2)
 
 
 @pytest.mark.parametrize("slug", ["chunked-cross-entropy", "clone-scalar-loss"])
 def test_a_wasteful_loss_is_told_where_temporaries_do_not_dominate(profile, findings, slug):
     memory = profile({"activations": 80, "temporaries": 20}, advice={slug: 30})
-    (found,) = findings(CODE, Case(target="t", memory=memory))
-    assert found.advice.gain.saves_bytes == 30 * 2**20
-    assert found.links[-1] == "/memory/advice/0"
+    (finding,) = findings(CODE, Case(target="t", memory=memory))
+    assert finding.advice.gain.saves_bytes == 30 * 2**20
+    assert finding.links[-1] == "/memory/advice/0"
 
 
 def test_it_is_silent_about_smaller_parts_and_small_savings(profile, findings):

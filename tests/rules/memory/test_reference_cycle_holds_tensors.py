@@ -112,19 +112,19 @@ def test_a_cycle_that_a_leak_report_names_is_told(findings, leaking):
         graph_state="alive",
         fix="# for example: ctx.save_for_backward(y)",
     )
-    (found,) = findings(CODE, Case(target="t", memory=leaking(site)))
-    assert found.advice.rewrite == site.fix
-    assert found.resource == "leak:train.py:8"
+    (finding,) = findings(CODE, Case(target="t", memory=leaking(site)))
+    assert finding.advice.rewrite == site.fix
+    assert finding.resource == "leak:train.py:8"
     assert findings("PYR202", Case(target="t", memory=leaking(site))) == []
 
 
 def test_cycles_that_wait_for_the_collector_are_worth_a_remark(findings, leaking):
     note = "reference cycles: 3.91 KiB per step wait for Python's garbage collector; breaking the cycles (weakref) frees them at once"
     memory = leaking(verdict="stable", unbounded=False, notes=["something else", note])
-    (found,) = findings(CODE, Case(target="t", memory=memory))
-    assert found.severity == "info"
-    assert "3.91 KiB" in found.message
-    assert found.links == ["/memory/leak/notes/1"]
+    (finding,) = findings(CODE, Case(target="t", memory=memory))
+    assert finding.severity == "info"
+    assert "3.91 KiB" in finding.message
+    assert finding.links == ["/memory/leak/notes/1"]
 
 
 def test_other_leaks_and_stable_runs_are_silent(findings, leaking):

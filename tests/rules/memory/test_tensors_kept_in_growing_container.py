@@ -98,13 +98,13 @@ def test_a_watched_cache_is_named_and_with_a_bound_it_grows_no_more(findings):
         cache[len(cache)] = model(torch.randn(4, 16))
 
     profile = pm.profile_memory(pm.Call(remembering), predict=False, leak_steps=25)
-    (found,) = findings(CODE, Case(target="t", memory=profile))
-    assert "dict of" in found.evidence["container"]
-    assert found.cost.bytes == 4 * 16 * 4
+    (finding,) = findings(CODE, Case(target="t", memory=profile))
+    assert "dict of" in finding.evidence["container"]
+    assert finding.cost.bytes == 4 * 16 * 4
 
     def forgetting() -> None:
         remembering()
-        exec(found.advice.rewrite, {"cache": cache})
+        exec(finding.advice.rewrite, {"cache": cache})
 
     for _ in range(100):
         forgetting()

@@ -76,8 +76,8 @@ def test_it_is_silent_about_gradients_that_go(silent, line):
 def test_the_fix_is_exact_only_for_plain_descent_whose_gradients_nobody_reads(
     matches, make, middle, fix_class
 ):
-    (found,) = matches(CODE, train("optimizer.zero_grad(set_to_none=False)", make, middle))
-    assert found.fix.fix_class == fix_class
+    (match,) = matches(CODE, train("optimizer.zero_grad(set_to_none=False)", make, middle))
+    assert match.fix.fix_class == fix_class
 
 
 def test_the_exact_fix_trains_to_the_same_bits(matches, fixed):
@@ -110,10 +110,10 @@ def test_gradients_that_a_real_loop_keeps_are_told_and_letting_them_go_lowers_it
     findings, rehearsed, recorded
 ):
     profile = rehearsed(stepping(set_to_none=False), kept_gradients)
-    (found,) = findings(CODE, Case(target="t", memory=profile))
-    assert found.advice.lever == "set_to_none"
+    (finding,) = findings(CODE, Case(target="t", memory=profile))
+    assert finding.advice.lever == "set_to_none"
     after = recorded(stepping(set_to_none=True))
-    assert profile.peak_bytes - after.peak_bytes == pytest.approx(found.advice.gain.saves_bytes, rel=0.2)
+    assert profile.peak_bytes - after.peak_bytes == pytest.approx(finding.advice.gain.saves_bytes, rel=0.2)
     assert (
         findings(CODE, Case(target="t", memory=rehearsed(stepping(set_to_none=True), kept_gradients))) == []
     )

@@ -18,11 +18,11 @@ def regression(training, lr, **options):
 
 
 def test_a_norm_that_grows_in_every_step_is_found(findings, watched, training):
-    (found,) = findings("PYR703", watched(regression(training, lr=5.0)))
-    assert found.message.startswith("the gradient's norm grows ")
-    assert "and in each of them" in found.message
-    assert "clip_grad_norm_" in found.advice.rewrite
-    assert found.evidence["growth"] > 100
+    (finding,) = findings("PYR703", watched(regression(training, lr=5.0)))
+    assert finding.message.startswith("the gradient's norm grows ")
+    assert "and in each of them" in finding.message
+    assert "clip_grad_norm_" in finding.advice.rewrite
+    assert finding.evidence["growth"] > 100
 
 
 def test_the_advice_keeps_it_in_bounds(findings, watched, training):
@@ -42,16 +42,16 @@ def test_steep_layers_are_found_over_depth(findings, watched, training):
             return torch.sin(50 * self.layer(x))
 
     model = nn.Sequential(*[Steep() for _ in range(12)], nn.Linear(8, 4))
-    (found,) = findings("PYR703", watched(training(model, lr=0.0)))
-    assert "from the last layers to the first" in found.message
+    (finding,) = findings("PYR703", watched(training(model, lr=0.0)))
+    assert "from the last layers to the first" in finding.message
 
 
 def test_gradients_far_above_the_weights_are_found(findings, watched, training):
     def summed(output, _target):
         return output.sum() * 1e5
 
-    (found,) = findings("PYR703", watched(training(nn.Linear(8, 4), loss=summed, lr=0.0)))
-    assert "times that of the weights" in found.message
+    (finding,) = findings("PYR703", watched(training(nn.Linear(8, 4), loss=summed, lr=0.0)))
+    assert "times that of the weights" in finding.message
 
 
 def test_sound_training_is_silent(findings, watched, training):

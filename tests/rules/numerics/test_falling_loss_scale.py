@@ -21,10 +21,12 @@ def squared(output, _target):
 
 def test_a_scale_that_falls_in_every_step_is_found(findings, watched, training):
     scaler = torch.amp.GradScaler("cpu")
-    (found,) = findings("PYR705", watched(training(Overflows(), loss=squared, amp="float16", scaler=scaler)))
-    assert "the loss scale falls from 65536 to 2048: 5 of 5 steps are skipped" in found.message
-    assert found.advice.lever == "autocast_bf16"
-    assert found.cost.share == 1.0
+    (finding,) = findings(
+        "PYR705", watched(training(Overflows(), loss=squared, amp="float16", scaler=scaler))
+    )
+    assert "the loss scale falls from 65536 to 2048: 5 of 5 steps are skipped" in finding.message
+    assert finding.advice.lever == "autocast_bf16"
+    assert finding.cost.share == 1.0
 
 
 def test_the_advice_needs_no_scale(findings, watched, training):
@@ -49,8 +51,8 @@ def test_too_few_steps_tell_nothing(findings, watched, training):
 def test_a_scale_that_has_already_fallen_is_found_sooner(findings, watched, training):
     scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
     evidence = watched(training(Overflows(), loss=squared, amp="float16", scaler=scaler), steps=2)
-    (found,) = findings("PYR705", evidence)
-    assert found.confidence == "high"
+    (finding,) = findings("PYR705", evidence)
+    assert finding.confidence == "high"
 
 
 def test_training_without_a_scaler_is_silent(findings, watched, training):

@@ -55,9 +55,9 @@ class Positions(nn.Module):
 
 def test_values_that_change_are_counted_and_the_advice_keeps_them(findings, watched):
     ids = torch.arange(1000)[None]
-    (found,) = findings("PYR707", watched(pm.Inference(Positions(torch.bfloat16), ids), steps=1))
-    assert "494 of 1000 values of input 0 are other numbers" in found.message
-    assert found.where.line == Positions.forward.__code__.co_firstlineno + 1
+    (finding,) = findings("PYR707", watched(pm.Inference(Positions(torch.bfloat16), ids), steps=1))
+    assert "494 of 1000 values of input 0 are other numbers" in finding.message
+    assert finding.where.line == Positions.forward.__code__.co_firstlineno + 1
     assert findings("PYR707", watched(pm.Inference(Positions(torch.float32), ids), steps=1)) == []
 
 

@@ -73,9 +73,9 @@ class Norm(nn.Module):
 
 def test_a_norm_in_float16_is_observed_and_float32_mends_it(findings, watched):
     x = torch.full((2, 8), 300.0, dtype=torch.float16)
-    (found,) = findings("PYR706", watched(pm.Inference(Norm(torch.float16), x), steps=1))
-    assert "a normalisation written by hand squares and sums in float16" in found.message
-    assert found.where.line == Norm.forward.__code__.co_firstlineno + 2
+    (finding,) = findings("PYR706", watched(pm.Inference(Norm(torch.float16), x), steps=1))
+    assert "a normalisation written by hand squares and sums in float16" in finding.message
+    assert finding.where.line == Norm.forward.__code__.co_firstlineno + 2
     assert findings("PYR706", watched(pm.Inference(Norm(torch.float32), x), steps=1)) == []
     assert torch.equal(Norm(torch.float16)(x), torch.zeros_like(x))  # its squares are infinite
     assert torch.allclose(Norm(torch.float32)(x), torch.ones_like(x))
@@ -102,5 +102,5 @@ def test_a_loss_in_bfloat16_is_observed(findings, watched, training):
         def forward(self, x):
             return self.layer(x.bfloat16())
 
-    (found,) = findings("PYR706", watched(training(Low()), steps=1))
-    assert "a loss is computed in bfloat16" in found.message
+    (finding,) = findings("PYR706", watched(training(Low()), steps=1))
+    assert "a loss is computed in bfloat16" in finding.message

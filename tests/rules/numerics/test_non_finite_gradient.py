@@ -22,11 +22,11 @@ def mean(output, _target):
 
 
 def test_the_root_at_zero_is_found_and_the_advice_mends_it(findings, watched, training):
-    (found,) = findings("PYR702", watched(training(Distance(sound=False), loss=mean), steps=1))
-    assert found.severity == "error"
-    assert "SqrtBackward0" in found.message
-    assert found.where.line == Distance.forward.__code__.co_firstlineno + 5
-    assert "root" in found.advice.text
+    (finding,) = findings("PYR702", watched(training(Distance(sound=False), loss=mean), steps=1))
+    assert finding.severity == "error"
+    assert "SqrtBackward0" in finding.message
+    assert finding.where.line == Distance.forward.__code__.co_firstlineno + 5
+    assert "root" in finding.advice.text
     assert findings("PYR702", watched(training(Distance(sound=True), loss=mean), steps=1)) == []
 
 
@@ -57,9 +57,9 @@ def test_nan_that_no_scale_mends_is_told(findings, watched, training):
             return self.head(torch.sqrt(h - h.detach()) + x)
 
     scaler = torch.amp.GradScaler("cpu")
-    (found,) = findings("PYR702", watched(training(Bad(), scaler=scaler), steps=2))
-    assert found.evidence["skipped_by_scaler"] is True
-    assert found.confidence == "medium"
+    (finding,) = findings("PYR702", watched(training(Bad(), scaler=scaler), steps=2))
+    assert finding.evidence["skipped_by_scaler"] is True
+    assert finding.confidence == "medium"
 
 
 def test_sound_training_is_silent(findings, watched, training):

@@ -40,40 +40,40 @@ class Inverse(nn.Module):
 
 def test_an_overflow_is_told_with_its_line_and_the_advice_mends_it(findings, watched):
     x = torch.full((4, 8), 200.0)
-    (found,) = findings("PYR701", watched(pm.Inference(OwnSoftmax(), x)))
-    assert found.severity == "error"
-    assert found.message.startswith(
+    (finding,) = findings("PYR701", watched(pm.Inference(OwnSoftmax(), x)))
+    assert finding.severity == "error"
+    assert finding.message.startswith(
         "the output is NaN in 5 of 5 steps: aten::exp (test_non_finite_output.py:"
     )
-    assert found.where.file == __file__
-    assert found.where.line == OwnSoftmax.forward.__code__.co_firstlineno + 1
-    assert "maximum" in found.advice.text
+    assert finding.where.file == __file__
+    assert finding.where.line == OwnSoftmax.forward.__code__.co_firstlineno + 1
+    assert "maximum" in finding.advice.text
     assert findings("PYR701", watched(pm.Inference(Advised(), x))) == []
 
 
 def test_a_broken_input_is_named(findings, watched):
     x = torch.randn(4, 8)
     x[0, 0] = math.nan
-    (found,) = findings("PYR701", watched(pm.Inference(nn.Linear(8, 4), x)))
-    assert "input 0 holds it already" in found.message
-    assert "clean the data" in found.advice.text
+    (finding,) = findings("PYR701", watched(pm.Inference(nn.Linear(8, 4), x)))
+    assert "input 0 holds it already" in finding.message
+    assert "clean the data" in finding.advice.text
 
 
 def test_a_broken_parameter_is_named(findings, watched, training):
     model = nn.Linear(8, 4)
     with torch.no_grad():
         model.weight.fill_(math.nan)
-    (found,) = findings("PYR701", watched(training(model), steps=2))
-    assert "the loss is NaN in 2 of 2 steps: parameter weight" in found.message
-    assert "checkpoint" in found.advice.text
+    (finding,) = findings("PYR701", watched(training(model), steps=2))
+    assert "the loss is NaN in 2 of 2 steps: parameter weight" in finding.message
+    assert "checkpoint" in finding.advice.text
 
 
 def test_values_that_the_result_does_not_hold_are_worth_a_warning_in_training_only(
     findings, watched, training
 ):
-    (found,) = findings("PYR701", watched(training(Hidden(), lr=0.0), steps=1))
-    assert found.severity == "warning"
-    assert "that its result does not" in found.message
+    (finding,) = findings("PYR701", watched(training(Hidden(), lr=0.0), steps=1))
+    assert finding.severity == "warning"
+    assert "that its result does not" in finding.message
     (found,) = findings("PYR701", watched(pm.Inference(Hidden(), torch.randn(2, 8)), steps=1))
     assert found.severity == "info"
 

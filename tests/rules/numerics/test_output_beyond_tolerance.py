@@ -34,16 +34,16 @@ EMPTY = {int: 0, float: 0.0, bool: False, str: "", dict[str, int]: {}, dict[str,
 
 def test_a_compiled_output_beyond_the_tolerance_is_an_error(findings):
     error = numeric_error(torch.tensor([1.0, 2.2]), torch.tensor([1.0, 2.0]), tolerance=1e-4)
-    (found,) = findings("PYR708", compiled(error))
-    assert found.severity == "error"
-    assert "by 0.100 of the largest value, where 0.000100 is legal" in found.message
-    assert found.links == ["/compiled/error"]
+    (finding,) = findings("PYR708", compiled(error))
+    assert finding.severity == "error"
+    assert "by 0.100 of the largest value, where 0.000100 is legal" in finding.message
+    assert finding.links == ["/compiled/error"]
 
 
 def test_another_shape_is_told_in_words(findings):
     error = numeric_error(torch.ones(3), torch.ones(2), tolerance=1e-4)
-    (found,) = findings("PYR708", compiled(error))
-    assert "shape (3,) for (2,)" in found.message
+    (finding,) = findings("PYR708", compiled(error))
+    assert "shape (3,) for (2,)" in finding.message
 
 
 def test_rounding_and_what_was_not_compared_are_silent(findings):
@@ -67,9 +67,9 @@ class Sensitive(nn.Module):
 
 def test_a_model_that_low_precision_breaks_is_found_and_float32_mends_it(findings, watched):
     x = torch.randn(16, 8, dtype=torch.bfloat16)
-    (found,) = findings("PYR708", watched(pm.Inference(Sensitive(wide=False).bfloat16(), x), steps=1))
-    assert found.severity == "warning"
-    assert "the output in bfloat16 differs from the same in float32" in found.message
+    (finding,) = findings("PYR708", watched(pm.Inference(Sensitive(wide=False).bfloat16(), x), steps=1))
+    assert finding.severity == "warning"
+    assert "the output in bfloat16 differs from the same in float32" in finding.message
     assert findings("PYR708", watched(pm.Inference(Sensitive(wide=True).bfloat16(), x), steps=1)) == []
 
 

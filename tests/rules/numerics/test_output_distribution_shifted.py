@@ -24,9 +24,9 @@ class Rounded(nn.Module):
 
 def test_a_drift_is_found_and_float32_in_that_place_mends_it(findings, watched):
     x = torch.randn(64, 8, dtype=torch.bfloat16)
-    (found,) = findings("PYR709", watched(pm.Inference(Rounded(wide=False).bfloat16(), x), steps=1))
-    assert "a quantile is off by" in found.message
-    assert found.evidence["quantile_shift_in_std"] > 0.05
+    (finding,) = findings("PYR709", watched(pm.Inference(Rounded(wide=False).bfloat16(), x), steps=1))
+    assert "a quantile is off by" in finding.message
+    assert finding.evidence["quantile_shift_in_std"] > 0.05
     assert findings("PYR709", watched(pm.Inference(Rounded(wide=True).bfloat16(), x), steps=1)) == []
 
 

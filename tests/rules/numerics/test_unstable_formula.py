@@ -116,9 +116,9 @@ def test_it_is_silent(lines, text):
 )
 def test_the_fix_computes_the_same_and_stays_in_range(matches, line, expected):
     text = f"import torch\nfrom torch.nn import functional\n{line}\n"
-    (found,) = matches("PYR710", text)
-    assert found.fix.fix_class == "tolerance"
-    fixed = apply_edits(text, found.fix.edits)
+    (match,) = matches("PYR710", text)
+    assert match.fix.fix_class == "tolerance"
+    fixed = apply_edits(text, match.fix.edits)
     assert fixed.splitlines()[-1] == expected
     results = {}
     for name, code in {"before": line, "after": expected}.items():

@@ -24,25 +24,25 @@ def sigmoids(scale=1.0):
 
 
 def test_sigmoids_one_after_the_other_are_found_and_the_advice_mends_it(findings, watched, training):
-    (found,) = findings("PYR704", watched(training(sigmoids())))
-    assert "times smaller than the last ones" in found.message
-    assert found.evidence["last_over_first_layers"] > 1e4
-    assert found.where.module == "0"
+    (finding,) = findings("PYR704", watched(training(sigmoids())))
+    assert "times smaller than the last ones" in finding.message
+    assert finding.evidence["last_over_first_layers"] > 1e4
+    assert finding.where.module == "0"
     model = nn.Sequential(*[Block() for _ in range(12)], nn.Linear(8, 4))
     assert findings("PYR704", watched(training(model))) == []
 
 
 def test_saturated_activations_are_named(findings, watched, training):
-    (found,) = findings("PYR704", watched(training(sigmoids(scale=200.0))))
-    assert "of the values of sigmoid in " in found.message
+    (finding,) = findings("PYR704", watched(training(sigmoids(scale=200.0))))
+    assert "of the values of sigmoid in " in finding.message
 
 
 def test_layers_behind_units_that_are_never_active_are_found(findings, watched, training):
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))
     nn.init.constant_(model[0].bias, -1000.0)
-    (found,) = findings("PYR704", watched(training(model)))
-    assert "exactly zero in every step, first of 0" in found.message
-    assert "units of relu in 1 are never active" in found.message
+    (finding,) = findings("PYR704", watched(training(model)))
+    assert "exactly zero in every step, first of 0" in finding.message
+    assert "units of relu in 1 are never active" in finding.message
 
 
 def test_adapters_that_start_at_zero_are_silent(findings, watched, training):

@@ -93,7 +93,7 @@ def test_a_time_of_all_threads_or_no_steps(process, tmp_path, count):
     trace = attach(running.pid, tmp_path / "trace.json", duration_s=0.2)
     assert count(trace, "aten::linear") > 3
     assert trace.capture.asked_steps is None
-    assert [each.name for each in tmp_path.iterdir()] == ["trace.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.json"]
 
 
 def test_a_process_that_does_not_listen(runtime, tmp_path):

@@ -50,7 +50,7 @@ def test_too_few_steps_for_any(script, tmp_path):
     done = trace_script([script("for _ in range(3): step()")], path=tmp_path / "trace.json")
     assert done.trace is None
     assert any("skip fewer steps" in note for note in done.observed.notes)
-    assert [each.name for each in tmp_path.iterdir()] == ["script.py"]
+    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
 
 
 @pytest.mark.slow

@@ -119,6 +119,6 @@ def test_without_a_stride_there_is_no_figure():
 
 def test_old_backward_needs_no_stride():
     dims = "[[32,64,56,56],[32,256,56,56],[256,64,1,1],[],[]]"
-    found = cost_of(parse_call("aten::cudnn_convolution_backward", dims, '["float","float","float","",""]'))
-    assert found.flop == 2 * (2 * 32 * 56 * 56 * 256 * 64)
-    assert found.assumption
+    cost = cost_of(parse_call("aten::cudnn_convolution_backward", dims, '["float","float","float","",""]'))
+    assert cost.flop == 2 * (2 * 32 * 56 * 56 * 256 * 64)
+    assert cost.assumption

@@ -69,17 +69,17 @@ def test_an_expanded_operand_is_read_once(cost):
 
 def test_scaled_products_state_what_they_suppose():
     text = '["c10::Float8_e4m3fn","c10::Float8_e4m3fn","float","float"]'
-    found = cost_of(parse_call("aten::_scaled_mm", "[[64,32],[32,16],[],[]]", text))
-    assert found.flop == 2 * 64 * 32 * 16
-    assert found.dtype == "float8"
-    assert found.bytes_written == 64 * 16 * 2
-    assert "bfloat16" in (found.assumption or "")
+    cost = cost_of(parse_call("aten::_scaled_mm", "[[64,32],[32,16],[],[]]", text))
+    assert cost.flop == 2 * 64 * 32 * 16
+    assert cost.dtype == "float8"
+    assert cost.bytes_written == 64 * 16 * 2
+    assert "bfloat16" in (cost.assumption or "")
 
 
 def test_grouped_rows_meet_one_group_each():
     text = '["c10::BFloat16","c10::BFloat16","int"]'
-    found = cost_of(parse_call("aten::_grouped_mm", "[[100,32],[8,32,16],[8]]", text))
-    assert found.flop == 2 * 100 * 32 * 16
+    cost = cost_of(parse_call("aten::_grouped_mm", "[[100,32],[8,32,16],[8]]", text))
+    assert cost.flop == 2 * 100 * 32 * 16
 
 
 @pytest.mark.parametrize(

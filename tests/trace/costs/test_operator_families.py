@@ -138,10 +138,10 @@ def test_a_transform_costs_n_log_n(cost):
 
 def test_generated_kernels_move_their_arguments():
     dims, types = "[[10,10],[10,10],[10,10],[]]", '["float","float","float","Scalar"]'
-    found = cost_of(parse_call("triton_poi_fused_add_cos_sin_0", dims, types))
-    assert found.num_bytes == 3 * 400
-    assert found.flop == 3 * 100
-    assert found.assumption
+    cost = cost_of(parse_call("triton_poi_fused_add_cos_sin_0", dims, types))
+    assert cost.num_bytes == 3 * 400
+    assert cost.flop == 3 * 100
+    assert cost.assumption
 
 
 @pytest.mark.parametrize("name", ["aten::sum", "aten::relu", "aten::embedding", "triton_poi_fused_add_0"])

@@ -21,9 +21,9 @@ def shown(trace: Any) -> list[tuple[str | None, int, int]]:
     """Name, start and end in µs of each segment."""
     events = trace.events
     low, high = int(events["start_ns"].min()), int(events["end_ns"].max())
-    found = segments_of(trace, low, high)
-    names = [events["name"][row] if row >= 0 else None for row in found.event.tolist()]
-    return list(zip(names, (found.start // 1000).tolist(), (found.end // 1000).tolist(), strict=True))
+    segments = segments_of(trace, low, high)
+    names = [events["name"][row] if row >= 0 else None for row in segments.event.tolist()]
+    return list(zip(names, (segments.start // 1000).tolist(), (segments.end // 1000).tolist(), strict=True))
 
 
 def test_nested_events_share_the_time_of_their_thread(builder: Any) -> None:
@@ -58,9 +58,9 @@ def test_segments_can_be_cut_anywhere(builder: Any) -> None:
     builder.op("one", 0, 100)
     builder.op("other", 0, 100, tid=5)
     trace = builder.read()
-    found = segments_of(trace, 0, 100_000)
-    track = int(found.lane[0])
-    cut = split(found, np.array([track, track, 999]), np.array([30_000, 100_000, 50_000]))
+    segments = segments_of(trace, 0, 100_000)
+    track = int(segments.lane[0])
+    cut = split(segments, np.array([track, track, 999]), np.array([30_000, 100_000, 50_000]))
     assert cut.start.tolist() == [0, 30_000, 0]
     assert cut.end.tolist() == [30_000, 100_000, 100_000]
 
@@ -71,10 +71,10 @@ def test_the_segments_of_an_event_are_its_own_time(real_trace: Path) -> None:
     host = events.filter(events["kind"].cast(str).is_in([kind.value for kind in HOST]))
     if not host.height:
         return
-    found = segments_of(trace, int(host["start_ns"].min()), int(host["end_ns"].max()))
-    known = found.event >= 0
+    segments = segments_of(trace, int(host["start_ns"].min()), int(host["end_ns"].max()))
+    known = segments.event >= 0
     own = np.zeros(events.height, np.int64)
-    np.add.at(own, found.event[known], (found.end - found.start)[known])
+    np.add.at(own, segments.event[known], (segments.end - segments.start)[known])
     rows = host["event"].to_numpy()
     self_ns = events["self_ns"].to_numpy()[rows]
     assert (own[rows] == self_ns).all()

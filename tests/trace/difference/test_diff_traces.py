@@ -17,83 +17,83 @@ OTHER = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}]}
 
 
 def test_one_slower_operator_is_found_at_its_node_with_its_figure(record):
-    found = diff_traces(record("a.json"), record("b.json", times={"aten::linear": 40}))
-    assert [node.path[-1] for node in found.nodes] == ["aten::linear", "aten::linear_kernel"]
-    slower = found.nodes[1]
+    diff = diff_traces(record("a.json"), record("b.json", times={"aten::linear": 40}))
+    assert [node.path[-1] for node in diff.nodes] == ["aten::linear", "aten::linear_kernel"]
+    slower = diff.nodes[1]
     assert slower.path == ["nn.Module: Net_0", "aten::linear", "aten::linear_kernel"]
     assert slower.device.ratio == pytest.approx(2, rel=0.01)
     assert slower.device.delta_ns == pytest.approx(20_000)
     assert slower.device.ci_low < 2 < slower.device.ci_high
-    assert found.outcome == "slower"
-    assert found.sentence.startswith("1.14× slower (1.1")
-    assert found.kernels[0].name == "aten::linear_kernel"
-    assert found.operators[0].name == "aten::linear"
+    assert diff.outcome == "slower"
+    assert diff.sentence.startswith("1.14× slower (1.1")
+    assert diff.kernels[0].name == "aten::linear_kernel"
+    assert diff.operators[0].name == "aten::linear"
 
 
 def test_the_changes_of_all_nodes_add_up_to_the_change_of_the_whole(record):
     a, b = record("a.json"), record("b.json", times={"aten::linear": 40, "aten::softmax": 10})
-    found = diff_traces(a, b, top=1000)
+    diff = diff_traces(a, b, top=1000)
     work = [one.of_kind("kernel")["dur_ns"].sum() / 6 for one in (a, b)]
-    assert sum(node.device.delta_ns for node in found.nodes) == pytest.approx(work[1] - work[0])
-    parts = [sum(getattr(part, side) for part in found.parts) for side in ("a_ns", "b_ns")]
-    assert parts == pytest.approx([found.step.a_ns, found.step.b_ns])
+    assert sum(node.device.delta_ns for node in diff.nodes) == pytest.approx(work[1] - work[0])
+    parts = [sum(getattr(part, side) for part in diff.parts) for side in ("a_ns", "b_ns")]
+    assert parts == pytest.approx([diff.step.a_ns, diff.step.b_ns])
 
 
 def test_the_same_program_has_not_changed(record):
-    found = diff_traces(record("a.json"), record("b.json"))
-    assert (found.outcome, found.sentence) == ("same", SAME_TRACE)
-    assert found.nodes == []
-    assert "bench A --vs B" in found.note
+    diff = diff_traces(record("a.json"), record("b.json"))
+    assert (diff.outcome, diff.sentence) == ("same", SAME_TRACE)
+    assert diff.nodes == []
+    assert "bench A --vs B" in diff.note
 
 
 def test_faster_reads_as_old_over_new(record):
-    found = diff_traces(record("a.json", times={"aten::conv2d": 200}), record("b.json"))
-    assert found.outcome == "faster"
-    assert found.sentence.startswith("2.")
-    assert "× faster (" in found.sentence
+    diff = diff_traces(record("a.json", times={"aten::conv2d": 200}), record("b.json"))
+    assert diff.outcome == "faster"
+    assert diff.sentence.startswith("2.")
+    assert "× faster (" in diff.sentence
 
 
 def test_below_three_steps_there_is_no_interval_and_it_says_so(record):
-    found = diff_traces(record("a.json", steps=2), record("b.json", steps=6, times={"aten::linear": 90}))
-    assert found.outcome == "undecided"
-    assert found.step.ci_low is None
-    assert "from 2 and 6 steps" in found.sentence
+    diff = diff_traces(record("a.json", steps=2), record("b.json", steps=6, times={"aten::linear": 90}))
+    assert diff.outcome == "undecided"
+    assert diff.step.ci_low is None
+    assert "from 2 and 6 steps" in diff.sentence
 
 
 def test_an_operator_that_took_anothers_place_is_added_and_removed_below_their_caller(record):
-    found = diff_traces(
+    diff = diff_traces(
         record("a.json"),
         record("b.json", rename={"aten::softmax": "aten::gelu"}, times={"aten::softmax": 60}),
     )
-    at = next(node for node in found.nodes if node.added)
+    at = next(node for node in diff.nodes if node.added)
     assert at.path == ["nn.Module: Net_0"]
     assert (at.added, at.removed) == (["aten::gelu"], ["aten::softmax"])
     assert at.device.delta_ns == pytest.approx(40_000)
 
 
 def test_devices_that_differ_leave_a_description_and_no_verdict(record):
-    found = diff_traces(
+    diff = diff_traces(
         record("a.json", head=MACHINE), record("b.json", head=OTHER, times={"aten::linear": 90})
     )
-    assert found.outcome == "undecided"
-    assert "NVIDIA A100 against NVIDIA H100" in found.sentence
-    assert found.nodes[0].path[-1] == "aten::linear"
+    assert diff.outcome == "undecided"
+    assert "NVIDIA A100 against NVIDIA H100" in diff.sentence
+    assert diff.nodes[0].path[-1] == "aten::linear"
 
 
 def test_other_shapes_are_other_work(record):
-    found = diff_traces(record("a.json", dims=[[8, 3]]), record("b.json", dims=[[16, 3]]))
-    assert [one.field for one in found.differences] == ["shapes"]
-    assert found.outcome == "undecided"
+    diff = diff_traces(record("a.json", dims=[[8, 3]]), record("b.json", dims=[[16, 3]]))
+    assert [difference.field for difference in diff.differences] == ["shapes"]
+    assert diff.outcome == "undecided"
 
 
 def test_options_that_slow_the_host_down_are_named(record):
-    found = diff_traces(record("a.json"), record("b.json", module=False))
-    assert {one.field for one in found.differences} == {"with_stack"}
-    assert found.outcome == "undecided"
+    diff = diff_traces(record("a.json"), record("b.json", module=False))
+    assert {difference.field for difference in diff.differences} == {"with_stack"}
+    assert diff.outcome == "undecided"
 
 
 def test_versions_and_ranks_are_told_and_do_not_hinder(record):
-    found = diff_traces(
+    diff = diff_traces(
         record(
             "a.json", head={"cuda_runtime_version": "12.4", "distributedInfo": {"rank": 0, "world_size": 2}}
         ),
@@ -101,16 +101,16 @@ def test_versions_and_ranks_are_told_and_do_not_hinder(record):
             "b.json", head={"cuda_runtime_version": "12.8", "distributedInfo": {"rank": 1, "world_size": 2}}
         ),
     )
-    assert {one.field for one in found.differences} == {"cuda_runtime_version", "rank"}
-    assert found.outcome == "same"
+    assert {difference.field for difference in diff.differences} == {"cuda_runtime_version", "rank"}
+    assert diff.outcome == "same"
 
 
 def test_jobs_of_other_sizes_get_no_verdict(record):
-    found = diff_traces(
+    diff = diff_traces(
         record("a.json", head={"distributedInfo": {"rank": 0, "world_size": 2}}),
         record("b.json", head={"distributedInfo": {"rank": 0, "world_size": 8}}),
     )
-    assert found.outcome == "undecided"
+    assert diff.outcome == "undecided"
 
 
 def test_different_programs_are_refused(record):
@@ -131,11 +131,11 @@ def test_an_empty_trace_is_refused(record, builder):
 
 
 def test_on_the_cpu_operators_show_the_change(record):
-    found = diff_traces(
+    diff = diff_traces(
         record("a.json", device=False), record("b.json", device=False, times={"aten::batch_norm": 70})
     )
-    assert found.nodes[0].path[-1] == "aten::batch_norm"
-    assert found.nodes[0].host.delta_ns == pytest.approx(50_000)
+    assert diff.nodes[0].path[-1] == "aten::batch_norm"
+    assert diff.nodes[0].host.delta_ns == pytest.approx(50_000)
 
 
 def test_eager_against_compiled_compares_phases_and_kernels(new_builder, tmp_path):
@@ -153,16 +153,16 @@ def test_eager_against_compiled_compares_phases_and_kernels(new_builder, tmp_pat
                     builder.launch(f"{op}_kernel", at + 20 + k * 50, at + 40 + k * 50, 45)
         return builder.read(name)
 
-    found = diff_traces(trace("eager.json", compiled=False), trace("compiled.json", compiled=True))
-    assert [one.field for one in found.differences] == ["compilation"]
-    forward = next(group for group in found.groups if group.name == "forward")
+    diff = diff_traces(trace("eager.json", compiled=False), trace("compiled.json", compiled=True))
+    assert [difference.field for difference in diff.differences] == ["compilation"]
+    forward = next(group for group in diff.groups if group.name == "forward")
     assert (forward.device.a_ns, forward.device.b_ns) == (135_000, 100_000)
-    assert {one.name: one.status for one in found.kernels}["triton_poi_fused_relu_0"] == "added"
+    assert {kernel.name: kernel.status for kernel in diff.kernels}["triton_poi_fused_relu_0"] == "added"
 
 
 def test_it_survives_json(record):
-    found = diff_traces(record("a.json"), record("b.json", times={"aten::linear": 40}))
-    assert from_json(TraceDiff, to_json(found)) == found
+    diff = diff_traces(record("a.json"), record("b.json", times={"aten::linear": 40}))
+    assert from_json(TraceDiff, to_json(diff)) == diff
 
 
 def test_traces_without_steps_or_devices_are_compared_as_a_whole(new_builder, tmp_path):
@@ -172,9 +172,9 @@ def test_traces_without_steps_or_devices_are_compared_as_a_whole(new_builder, tm
         builder.op("aten::add", dur, 10)
         return builder.read(name)
 
-    found = diff_traces(trace("a.json", 10), trace("b.json", 30))
-    assert found.step.ratio == pytest.approx(2)
-    assert found.outcome == "undecided"
+    diff = diff_traces(trace("a.json", 10), trace("b.json", 30))
+    assert diff.step.ratio == pytest.approx(2)
+    assert diff.outcome == "undecided"
 
 
 @pytest.mark.parametrize(("between", "within"), [(0.014, 0.03), (0.02, 0.08), (0.1, 0.2)])
@@ -209,36 +209,36 @@ def test_the_interval_covers_the_truth():
     for _ in range(2000):
         a = np.exp(generator.normal(16, 0.1, size=6)).astype(np.int64)
         b = np.exp(generator.normal(16 + np.log(1.5), 0.2, size=5)).astype(np.int64)
-        found = change(a, b)
-        held += found.ci_low <= 1.5 <= found.ci_high
+        time_change = change(a, b)
+        held += time_change.ci_low <= 1.5 <= time_change.ci_high
     assert 0.93 < held / 2000 < 0.98
 
 
 def test_workers_made_the_loader_fast(real_traces):
     a, b = (read_trace(real_traces / f"legacy_resnet50_workers{n}.json.gz").ranks[0] for n in (0, 4))
-    found = diff_traces(a, b)
-    assert found.nodes[0].path == ["enumerate(DataLoader)#__next__"]
-    assert found.nodes[0].host.ratio < 0.05
-    data = next(part for part in found.parts if part.name == "data")
+    diff = diff_traces(a, b)
+    assert diff.nodes[0].path == ["enumerate(DataLoader)#__next__"]
+    assert diff.nodes[0].host.ratio < 0.05
+    data = next(part for part in diff.parts if part.name == "data")
     assert data.b_ns < 0.05 * data.a_ns
-    assert found.step.ratio == pytest.approx(0.79, abs=0.02)
+    assert diff.step.ratio == pytest.approx(0.79, abs=0.02)
 
 
 def test_two_vendors_run_the_same_model_with_other_kernels(real_traces):
     a, b = (read_trace(real_traces / f"{name}_bert_small.json.gz").ranks[0] for name in ("h100", "mi300"))
-    found = diff_traces(a, b)
-    assert "H100" in found.sentence
-    assert "MI300X" in found.sentence
-    attention = [node for node in found.nodes if node.replaced_by == "attn_fwd"]
+    diff = diff_traces(a, b)
+    assert "H100" in diff.sentence
+    assert "MI300X" in diff.sentence
+    attention = [node for node in diff.nodes if node.replaced_by == "attn_fwd"]
     assert attention
     assert all(node.status == "replaced" for node in attention)
 
 
 def test_added_operators_of_a_small_trace_are_named(real_traces):
     a, b = (read_trace(real_traces / f"tiny_diff_{name}.json.gz").ranks[0] for name in ("base", "test"))
-    found = diff_traces(a, b)
-    assert {"All2All_Pooled_Req", "CatBackward0", "AddmmBackward0"} <= set(found.nodes[0].added)
-    lost = next(kernel for kernel in found.kernels if kernel.calls_b < kernel.calls_a)
+    diff = diff_traces(a, b)
+    assert {"All2All_Pooled_Req", "CatBackward0", "AddmmBackward0"} <= set(diff.nodes[0].added)
+    lost = next(kernel for kernel in diff.kernels if kernel.calls_b < kernel.calls_a)
     assert (lost.calls_a, lost.calls_b) == (1.5, 1.0)
 
 

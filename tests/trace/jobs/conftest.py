@@ -56,10 +56,10 @@ class SyntheticJob:
 
     def _write(self, rank: int) -> Path:
         info = {"backend": "nccl", "rank": rank, "world_size": self.num_ranks}
-        one = self.builder(self.folder, distributedInfo=info)
+        builder = self.builder(self.folder, distributedInfo=info)
         for step in range(self.first_step.get(rank, 0), self.num_steps):
-            self._step(one, rank, step)
-        path: Path = one.write(f"rank{rank}.json")
+            self._step(builder, rank, step)
+        path: Path = builder.write(f"rank{rank}.json")
         return path
 
     def _late(self, rank: int) -> float:

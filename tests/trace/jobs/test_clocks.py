@@ -23,17 +23,19 @@ UNIX_NS = 1_700_000_000_000_000_000
 def test_offsets_are_found_and_change_no_other_figure(synthetic_job: Any) -> None:
     true = read_job(synthetic_job(slow_us={2: 200}).write(), workers=1)
     skewed = read_job(synthetic_job(slow_us={2: 200}, clock_us={1: 350, 3: 120.5}).write(), workers=1)
-    assert [one.offset_ns for one in skewed.clocks] == [0, 350 * US, 0, 120_500]
-    assert [one.residual_ns for one in skewed.clocks] == [0, 0, 0, 0]
+    assert [clock.offset_ns for clock in skewed.clocks] == [0, 350 * US, 0, 120_500]
+    assert [clock.residual_ns for clock in skewed.clocks] == [0, 0, 0, 0]
     assert (skewed.stragglers, skewed.collectives) == (true.stragglers, true.collectives)
 
 
 def test_ranks_of_one_host_share_a_clock_which_is_not_corrected(synthetic_job: Any) -> None:
     paths = synthetic_job(clock_us={1: 350}).write()
-    summaries = [msgspec.structs.replace(reduce_rank(one), host="a") for one in read_trace(paths).ranks]
+    summaries = [msgspec.structs.replace(reduce_rank(rank), host="a") for rank in read_trace(paths).ranks]
     job = merge_ranks(summaries)
     assert (job.clocks[1].offset_ns, job.clocks[1].applied_ns) == (350 * US, 0)
-    elsewhere = merge_ranks([msgspec.structs.replace(one, host=str(one.rank)) for one in summaries])
+    elsewhere = merge_ranks(
+        [msgspec.structs.replace(summary, host=str(summary.rank)) for summary in summaries]
+    )
     assert elsewhere.clocks[1].applied_ns == 350 * US
 
 
@@ -72,7 +74,7 @@ def test_any_offset_is_recovered_to_the_nanosecond_despite_wrong_matches(
     for match in range(wrong):
         ends["g", match, 1] += 10**12
     clocks = estimate_clocks(calls(ends), [RankSummary(rank=rank) for rank in range(len(offsets))])
-    assert [one.offset_ns for one in clocks] == [offset - offsets[0] for offset in offsets]
+    assert [clock.offset_ns for clock in clocks] == [offset - offsets[0] for offset in offsets]
     aligned = align(calls(ends), clocks).filter(pl.col("match") >= wrong)
     assert aligned.group_by("match").agg(pl.col("end_ns").n_unique())["end_ns"].to_list() == [1] * (
         len(gaps) - wrong
@@ -89,7 +91,7 @@ def test_ranks_that_share_no_group_are_tied_through_others() -> None:
         for rank in members
     }
     clocks = estimate_clocks(calls(ends), [RankSummary(rank=rank) for rank in offset])
-    assert {one.rank: one.offset_ns for one in clocks} == offset
+    assert {clock.rank: clock.offset_ns for clock in clocks} == offset
 
 
 def test_a_drift_is_told() -> None:
@@ -106,4 +108,6 @@ def test_a_drift_is_told() -> None:
 def test_without_shared_collectives_the_base_times_stand() -> None:
     summaries = [RankSummary(rank=0), RankSummary(rank=7)]
     clocks = estimate_clocks(match_calls(summaries).calls, summaries)
-    assert [(one.offset_ns, one.residual_ns, one.num_collectives) for one in clocks] == [(0, None, 0)] * 2
+    assert [(clock.offset_ns, clock.residual_ns, clock.num_collectives) for clock in clocks] == [
+        (0, None, 0)
+    ] * 2

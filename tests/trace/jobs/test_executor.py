@@ -29,10 +29,10 @@ def test_a_missing_and_a_damaged_rank_are_named_and_the_rest_is_compared(synthet
     paths[1].write_bytes(b"\x1f\x8b broken")
     paths[3] = paths[3].with_name("absent.json")
     job = read_job(paths, workers=1)
-    assert [one.rank for one in job.ranks] == [0, 2]
+    assert [rank.rank for rank in job.ranks] == [0, 2]
     assert job.missing_ranks == [1, 3]
-    assert [Path(one.path).name for one in job.failures] == ["absent.json", "rank1.json"]
-    assert all(one.message and "\n" not in one.message for one in job.failures)
+    assert [Path(failure.path).name for failure in job.failures] == ["absent.json", "rank1.json"]
+    assert all(failure.message and "\n" not in failure.message for failure in job.failures)
     assert job.stragglers[0].rank == 2
 
 
@@ -50,8 +50,8 @@ def test_of_two_files_of_the_same_rank_one_is_left_out_and_named(synthetic_job: 
     copy = paths[1].with_name("zz_copy.json")
     copy.write_bytes(paths[1].read_bytes())
     job = read_job([*paths, copy], workers=1)
-    assert [one.rank for one in job.ranks] == [0, 1]
-    assert [(Path(one.path).name, one.rank) for one in job.failures] == [("zz_copy.json", 1)]
+    assert [rank.rank for rank in job.ranks] == [0, 1]
+    assert [(Path(failure.path).name, failure.rank) for failure in job.failures] == [("zz_copy.json", 1)]
 
 
 def test_files_that_do_not_tell_their_rank_are_numbered_in_order(tmp_path: Path, new_builder: Any) -> None:
@@ -60,7 +60,7 @@ def test_files_that_do_not_tell_their_rank_are_numbered_in_order(tmp_path: Path,
         one = new_builder(tmp_path)
         one.op("aten::add", 0, 10)
         paths.append(one.write(f"{name}.json"))
-    assert [one.rank for one in read_job(paths, workers=1).ranks] == [0, 1]
+    assert [rank.rank for rank in read_job(paths, workers=1).ranks] == [0, 1]
 
 
 def test_a_worker_that_dies_takes_only_its_own_file_along(
@@ -75,9 +75,9 @@ def test_a_worker_that_dies_takes_only_its_own_file_along(
 
     paths = synthetic_job(num_ranks=3).write()
     outcomes = list(ProcessExecutor(2).map_ranks(paths, reduce))
-    failed = [one for one in outcomes if isinstance(one, RankFailure)]
-    assert sorted(one.rank for one in outcomes if isinstance(one, RankSummary)) == [0, 2]
-    assert [Path(one.path).name for one in failed] == ["rank1.json"]
+    failed = [outcome for outcome in outcomes if isinstance(outcome, RankFailure)]
+    assert sorted(outcome.rank for outcome in outcomes if isinstance(outcome, RankSummary)) == [0, 2]
+    assert [Path(failure.path).name for failure in failed] == ["rank1.json"]
     assert "died" in failed[0].message
 
 
@@ -95,8 +95,8 @@ def test_a_summary_does_not_grow_with_the_events(tmp_path: Path, new_builder: An
 
 def test_summaries_and_jobs_survive_json(synthetic_job: Any) -> None:
     paths = synthetic_job(slow_us={2: 200}).write()
-    summaries = [reduce_rank(one) for one in read_trace(paths).ranks]
-    again = [from_json(RankSummary, to_json(one)) for one in summaries]
+    summaries = [reduce_rank(rank) for rank in read_trace(paths).ranks]
+    again = [from_json(RankSummary, to_json(summary)) for summary in summaries]
     assert again == summaries
     job = merge_ranks(again)
     assert from_json(Job, to_json(job)) == job
@@ -109,7 +109,7 @@ def test_beyond_the_limit_collectives_are_left_out_and_counted(
     job = read_job(synthetic_job().write(), executor=SerialExecutor())
     assert job.num_matched == 3
     assert job.num_calls_left_out == 4 * 2
-    assert [one.num_collectives for one in job.ranks] == [5] * 4
+    assert [rank.num_collectives for rank in job.ranks] == [5] * 4
 
 
 def test_any_trace_can_be_reduced(real_traces: Path) -> None:

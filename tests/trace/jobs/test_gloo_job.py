@@ -62,7 +62,7 @@ def test_the_rank_that_sleeps_is_the_straggler(job: Job) -> None:
 
 
 def test_every_collective_of_both_ranks_is_matched(job: Job) -> None:
-    names = {one.name: one for one in job.collectives}
+    names = {collective.name: collective for collective in job.collectives}
     assert set(names) == {"all_reduce", "barrier"}
     assert names["barrier"].num_matched == 3
     assert names["all_reduce"].num_matched >= 3
@@ -73,7 +73,7 @@ def test_every_collective_of_both_ranks_is_matched(job: Job) -> None:
 
 def test_runs_of_the_worker_threads_are_paired_with_their_operators(traces: list[Path]) -> None:
     trace = read_trace(traces[0]).ranks[0]
-    (reduces,) = (one for one in collectives(trace).groups if one.name == "all_reduce")
+    (reduces,) = (group for group in collectives(trace).groups if group.name == "all_reduce")
     parameters = 64 * 64 + 64 + 64 * 8 + 8
     assert reduces.op == "c10d::allreduce_"
     assert reduces.bytes == 3 * parameters * 4

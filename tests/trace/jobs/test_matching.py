@@ -21,9 +21,14 @@ from pyrometer.trace.reading.read import read_trace
 def test_a_rank_that_left_a_call_out_is_named(synthetic_job: Any) -> None:
     job = read_job(synthetic_job(skip={(1, 2)}).write(), workers=1)
     assert job.num_mismatches == {"missing": 1}
-    (one,) = job.mismatches
-    assert (one.kind, one.sequence, one.step, one.ranks) == ("missing", 3, "ProfilerStep#2", [1])
-    assert "ranks 0, 2, 3 have it, ranks 1 do not" in one.message
+    (mismatch,) = job.mismatches
+    assert (mismatch.kind, mismatch.sequence, mismatch.step, mismatch.ranks) == (
+        "missing",
+        3,
+        "ProfilerStep#2",
+        [1],
+    )
+    assert "ranks 0, 2, 3 have it, ranks 1 do not" in mismatch.message
     assert job.num_matched == 5
 
 
@@ -58,7 +63,7 @@ def test_many_mismatches_are_all_counted_and_few_are_listed(synthetic_job: Any) 
 
 
 def test_the_order_in_which_summaries_come_does_not_matter(synthetic_job: Any) -> None:
-    summaries = [reduce_rank(one) for one in read_trace(synthetic_job(slow_us={2: 200}).write()).ranks]
+    summaries = [reduce_rank(rank) for rank in read_trace(synthetic_job(slow_us={2: 200}).write()).ranks]
     shuffled = summaries.copy()
     random.Random(3).shuffle(shuffled)
     assert merge_ranks(shuffled) == merge_ranks(summaries)
@@ -67,7 +72,7 @@ def test_the_order_in_which_summaries_come_does_not_matter(synthetic_job: Any) -
 def test_collectives_that_cannot_be_one_are_taken_out(synthetic_job: Any) -> None:
     # One all-reduce of rank 1 seems to have run a second later than on all others: a wrong match.
     traces = read_trace(synthetic_job(numbered=False).write()).ranks
-    summaries = [reduce_rank(one) for one in traces]
+    summaries = [reduce_rank(trace) for trace in traces]
     calls = summaries[1].calls.frame()
     moved = calls.with_columns(start_ns=calls["start_ns"].scatter(4, calls["start_ns"][4] + 10**9))
     changed = msgspec.structs.replace(summaries[1], calls=pack(moved))
@@ -81,7 +86,7 @@ def test_a_member_of_the_group_that_never_calls_is_named(synthetic_job: Any) -> 
     paths = synthetic_job(num_ranks=3, num_steps=2, skip={(2, 0), (2, 1)}).write()
     job = read_job(paths, workers=1)
     assert job.num_mismatches == {}  # rank 2 shows no collective at all, of any group
-    assert [one.num_collectives for one in job.ranks] == [2, 2, 0]
+    assert [rank.num_collectives for rank in job.ranks] == [2, 2, 0]
 
 
 @settings(max_examples=20)
@@ -147,9 +152,9 @@ def test_any_mixture_of_events_is_compared_without_an_error(events: list[Any]) -
                 json.dumps({"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": told})
             )
             paths.append(path)
-        summaries = [reduce_rank(one) for one in read_trace(paths).ranks]
+        summaries = [reduce_rank(trace) for trace in read_trace(paths).ranks]
         job = merge_ranks(summaries)
     assert len(job.ranks) == 2
-    for one in job.ranks:
-        assert 0 <= one.exposed_communication_ns <= one.communication_ns
-        assert 0 <= one.waited_ns <= max(1, one.num_collectives) * 40_000
+    for row in job.ranks:
+        assert 0 <= row.exposed_communication_ns <= row.communication_ns
+        assert 0 <= row.waited_ns <= max(1, row.num_collectives) * 40_000

@@ -59,17 +59,19 @@ def test_the_bubble_of_an_even_pipeline_is_the_theoretical_one(
     tmp_path: Path, new_builder: Any, stages: int, batches: int
 ) -> None:
     job = read_job(gpipe(tmp_path, new_builder, stages, batches, 3), workers=1)
-    (one,) = job.pipelines
-    assert (one.ranks, one.num_stages, one.num_microbatches, one.num_steps) == (
+    (pipeline,) = job.pipelines
+    assert (pipeline.ranks, pipeline.num_stages, pipeline.num_microbatches, pipeline.num_steps) == (
         list(range(stages)),
         stages,
         batches,
         3,
     )
-    assert one.theoretical_bubble == pytest.approx((stages - 1) / (batches + stages - 1))
-    assert one.step_ns == 2 * (batches + stages - 1) * UNIT_US * 1000
-    assert [stage.bubble for stage in one.stages] == pytest.approx([one.theoretical_bubble] * stages)
-    assert all(stage.compute_ns == 2 * batches * UNIT_US * 1000 for stage in one.stages)
+    assert pipeline.theoretical_bubble == pytest.approx((stages - 1) / (batches + stages - 1))
+    assert pipeline.step_ns == 2 * (batches + stages - 1) * UNIT_US * 1000
+    assert [stage.bubble for stage in pipeline.stages] == pytest.approx(
+        [pipeline.theoretical_bubble] * stages
+    )
+    assert all(stage.compute_ns == 2 * batches * UNIT_US * 1000 for stage in pipeline.stages)
     assert job.stragglers == []  # waiting for a neighbour is the schedule
     assert job.num_mismatches == {}
 
@@ -86,6 +88,6 @@ def test_the_share_of_gathering_that_computing_hides(tmp_path: Path, new_builder
         one.device("kernel", "ncclDevKernel_AllGather", at, 40, stream=20, **gather)
         if hidden:
             one.device("kernel", "gemm", at, hidden)
-    (found,) = read_job([one.write()], workers=1).prefetch
-    assert (found.num_gathers, found.gather_ns, found.num_exposed) == (4, 160_000, 2)
-    assert found.efficiency == pytest.approx(80 / 160)
+    (prefetch,) = read_job([one.write()], workers=1).prefetch
+    assert (prefetch.num_gathers, prefetch.gather_ns, prefetch.num_exposed) == (4, 160_000, 2)
+    assert prefetch.efficiency == pytest.approx(80 / 160)

@@ -15,19 +15,19 @@ US = 1000
 
 def test_a_rank_with_slow_kernels_is_named_with_the_waiting_it_causes(synthetic_job: Any) -> None:
     job = read_job(synthetic_job(slow_us={2: 200}).write(), workers=1)
-    assert [one.rank for one in job.stragglers] == [2]
+    assert [straggler.rank for straggler in job.stragglers] == [2]
     slow = job.stragglers[0]
     assert slow.caused_wait_ns == job.wait_ns == 3 * 5 * 200 * US
     assert slow.delay_ns == 5 * 200 * US
     assert (slow.num_last, slow.num_steps, slow.persistence, slow.share) == (5, 5, 1.0, 1.0)
     suspect = slow.suspects[0]
     assert (suspect.name, suspect.side, suspect.excess_ns) == ("aten::mm", "device", 5 * 200 * US)
-    assert [one.waited_ns for one in job.ranks] == [5 * 200 * US, 5 * 200 * US, 0, 5 * 200 * US]
+    assert [rank.waited_ns for rank in job.ranks] == [5 * 200 * US, 5 * 200 * US, 0, 5 * 200 * US]
 
 
 def test_a_rank_that_waits_for_data_is_blamed_on_the_host(synthetic_job: Any) -> None:
     job = read_job(synthetic_job(loading_us={1: 400}).write(), workers=1)
-    assert [one.rank for one in job.stragglers] == [1]
+    assert [straggler.rank for straggler in job.stragglers] == [1]
     suspect = job.stragglers[0].suspects[0]
     assert suspect.side == "host"
     assert "DataLoader" in suspect.name
@@ -36,7 +36,7 @@ def test_a_rank_that_waits_for_data_is_blamed_on_the_host(synthetic_job: Any) ->
 
 def test_of_two_late_ranks_only_the_last_delays_and_by_its_lead(synthetic_job: Any) -> None:
     job = read_job(synthetic_job(slow_us={1: 150, 3: 200}).write(), workers=1)
-    assert [one.rank for one in job.stragglers] == [3]
+    assert [straggler.rank for straggler in job.stragglers] == [3]
     assert job.stragglers[0].delay_ns == 5 * 50 * US
     assert job.stragglers[0].caused_wait_ns == 5 * (200 + 50 + 200) * US
 
@@ -50,25 +50,35 @@ def test_an_even_job_has_no_straggler(synthetic_job: Any) -> None:
 
 def test_latency_skew_and_bandwidth_leave_the_waiting_out(synthetic_job: Any) -> None:
     job = read_job(synthetic_job(slow_us={2: 200}).write(), workers=1)
-    (one,) = job.collectives
-    assert (one.name, one.group, one.group_size, one.dtype, one.num_matched) == (
+    (collective,) = job.collectives
+    assert (
+        collective.name,
+        collective.group,
+        collective.group_size,
+        collective.dtype,
+        collective.num_matched,
+    ) == (
         "all_reduce",
         "0",
         4,
         "float",
         5,
     )
-    assert (one.latency_ns, one.skew_ns, one.max_skew_ns) == (100 * US, 200 * US, 200 * US)
-    assert one.bus_bandwidth == pytest.approx(4_000_000 / 100e-6 * 1.5)
-    assert (one.latest_rank, one.latest_share) == (2, 1.0)
+    assert (collective.latency_ns, collective.skew_ns, collective.max_skew_ns) == (
+        100 * US,
+        200 * US,
+        200 * US,
+    )
+    assert collective.bus_bandwidth == pytest.approx(4_000_000 / 100e-6 * 1.5)
+    assert (collective.latest_rank, collective.latest_share) == (2, 1.0)
 
 
 def test_exposed_communication_and_imbalance_per_rank(synthetic_job: Any) -> None:
     job = read_job(synthetic_job(slow_us={2: 200}).write(), workers=1)
-    exposed = [one.exposed_communication_ns for one in job.ranks]
+    exposed = [rank.exposed_communication_ns for rank in job.ranks]
     assert exposed == [5 * (300 - 30) * US] * 2 + [5 * (100 - 30) * US] + [5 * (300 - 30) * US]
-    assert [one.parts["exposed_comm"] for one in job.ranks] == exposed
-    assert all(sum(one.parts.values()) == one.span_ns for one in job.ranks)
+    assert [rank.parts["exposed_comm"] for rank in job.ranks] == exposed
+    assert all(sum(rank.parts.values()) == rank.span_ns for rank in job.ranks)
     computes = [330, 330, 530, 330]
     assert job.compute_imbalance == pytest.approx(530 / (sum(computes) / 4))
 

@@ -63,16 +63,16 @@ def test_rank_reaches_every_table(text, tmp_path):
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_bytes(good)
     trace = read_trace([tmp_path / "a.json", tmp_path / "b.json"])
-    assert [one.rank for one in trace.ranks] == [0, 1]
-    for one in trace.ranks:
-        for table in one.tables.values():
+    assert [rank.rank for rank in trace.ranks] == [0, 1]
+    for rank in trace.ranks:
+        for table in rank.tables.values():
             if "rank" in table.columns and table.height:
-                assert table["rank"].unique().to_list() == [one.rank]
+                assert table["rank"].unique().to_list() == [rank.rank]
 
 
 def test_ranks_of_one_real_job(real_traces):
     trace = read_trace([real_traces / "sampled_rank1.json.gz", real_traces / "sampled_rank0.json.gz"])
-    assert [(one.rank, one.info.world_size, one.info.rank_from) for one in trace.ranks] == [
+    assert [(rank.rank, rank.info.world_size, rank.info.rank_from) for rank in trace.ranks] == [
         (1, 128, "distributedInfo"),
         (0, 128, "distributedInfo"),
     ]

@@ -132,10 +132,10 @@ def test_oldest_entries_make_room(text, folder, tmp_path, path):
     for age, key in ((300, "a"), (200, "b"), (100, "c")):
         store.put(key, loaded[1])
         os.utime(folder / f"{key}{SUFFIX}", (1e9 - age, 1e9 - age))
-    assert {one.stem for one in entries(folder)} == {"b", "c"}
+    assert {entry.stem for entry in entries(folder)} == {"b", "c"}
     assert store.get("b")[0] is not None  # used: now younger than c
     store.put("d", loaded[3])
-    assert {one.stem for one in entries(folder)} == {"b", "d"}
+    assert {entry.stem for entry in entries(folder)} == {"b", "d"}
     assert [p for p in folder.iterdir() if p.suffix == ".tmp"] == []
 
 

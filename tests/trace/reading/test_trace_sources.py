@@ -171,15 +171,15 @@ def test_folders_and_patterns_lead_to_their_files(text, tmp_path):
     good = text.good().replace(b'"rank": 2, ', b"")
     for name in ("rank0.json", "rank1.json", "config.json", "notes.txt"):
         (tmp_path / name).write_bytes(good)
-    assert [one.rank for one in read_trace(tmp_path).ranks] == [0, 1]
-    assert [one.rank for one in read_trace(str(tmp_path / "rank*.json")).ranks] == [0, 1]
+    assert [rank.rank for rank in read_trace(tmp_path).ranks] == [0, 1]
+    assert [rank.rank for rank in read_trace(str(tmp_path / "rank*.json")).ranks] == [0, 1]
     assert [
-        one.rank for one in read_trace([tmp_path / "rank1.json", str(tmp_path / "rank*.json")]).ranks
+        rank.rank for rank in read_trace([tmp_path / "rank1.json", str(tmp_path / "rank*.json")]).ranks
     ] == [1, 0]
     for i in range(2):
         (tmp_path / "deep" / f"rank-{i}").mkdir(parents=True)
         (tmp_path / "deep" / f"rank-{i}" / "trace.json").write_bytes(good)
-    assert [one.rank for one in read_trace(tmp_path / "deep").ranks] == [0, 1]
+    assert [rank.rank for rank in read_trace(tmp_path / "deep").ranks] == [0, 1]
 
 
 def test_a_name_with_brackets_is_a_name_first(text, tmp_path):

@@ -69,8 +69,8 @@ def trace(builder: Any) -> RankTrace:
     builder.launch("ncclDevKernel_AllReduce", 320, 460, 40, stream=20)
     builder.launch("Memcpy HtoD (Pageable -> Device)", 330, 500, 7.5, cat="gpu_memcpy")
     builder.op("aten::index", 600, 30, tid=200)
-    found: RankTrace = builder.read()
-    return found
+    rank_trace: RankTrace = builder.read()
+    return rank_trace
 
 
 def test_tracks_are_streams_then_threads(trace: RankTrace) -> None:
@@ -167,8 +167,8 @@ def test_launches_lead_to_merged_calls(builder: Any) -> None:
 
     kernels = [one for one in slices if one["name"] == "gemm"]
     assert len(kernels) == 40
-    assert {slices[one["source"]]["name"] for one in kernels} == {"cudaLaunchKernel"}
-    assert {slices[one["source"]]["num_events"] for one in kernels} == {40}
+    assert {slices[kernel["source"]]["name"] for kernel in kernels} == {"cudaLaunchKernel"}
+    assert {slices[kernel["source"]]["num_events"] for kernel in kernels} == {40}
 
 
 @pytest.mark.parametrize("text", ["", "</script><img onerror=alert(1)>", "名" * 1000, "a" * 5000])
@@ -199,11 +199,11 @@ def test_small_calls_are_put_together_with_exact_sums(builder: Any) -> None:
     for i in range(300):
         builder.op(f"aten::op{i}", 100 * i, 1 + i % 90)
     trace = builder.read()
-    found = find_calls(trace, most=50)
+    rows = find_calls(trace, most=50)
 
-    assert 10 < found.height <= 50
-    assert found["self_ns"].sum() == call_tree(trace)["self_ns"].sum()
-    assert found["total_ns"][0] == call_tree(trace)["total_ns"][0]
+    assert 10 < rows.height <= 50
+    assert rows["self_ns"].sum() == call_tree(trace)["self_ns"].sum()
+    assert rows["total_ns"][0] == call_tree(trace)["total_ns"][0]
 
 
 @given(data=st.data(), limit=st.integers(1, 60))

@@ -104,11 +104,11 @@ def peak(work):
 
 def test_a_training_fits_at_the_answer_and_not_at_the_next_size():
     work, limit = training(), 2 << 20
-    found = largest_batch(work, memory_bytes=limit)
-    assert found.verified
-    assert found.limited_by == "memory"
-    assert peak(training(found.batch)) <= limit < peak(training(found.batch + 1))
-    assert found.measured_bytes == peak(training(found.batch))
+    batch = largest_batch(work, memory_bytes=limit)
+    assert batch.verified
+    assert batch.limited_by == "memory"
+    assert peak(training(batch.batch)) <= limit < peak(training(batch.batch + 1))
+    assert batch.measured_bytes == peak(training(batch.batch))
 
 
 def test_the_programs_state_is_as_before():
@@ -123,11 +123,11 @@ def test_the_programs_state_is_as_before():
 def test_the_latency_limit_is_found_to_a_few_per_cent():
     clock = SteppedClock()
     work = Inference(Timed(clock), torch.randn(8, 64))
-    found = largest_batch(work, latency_s=10e-3, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
-    assert 88 <= found.batch <= 90
-    assert found.limited_by == "latency"
-    assert found.latency_high_s <= 10e-3
-    assert len(found.tried) <= 4
+    batch = largest_batch(work, latency_s=10e-3, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
+    assert 88 <= batch.batch <= 90
+    assert batch.limited_by == "latency"
+    assert batch.latency_high_s <= 10e-3
+    assert len(batch.tried) <= 4
 
 
 def test_the_latency_of_a_training_is_limited_too():
@@ -135,16 +135,16 @@ def test_the_latency_of_a_training_is_limited_too():
     model = Timed(clock)
     batches = [(torch.randn(8, 64), torch.randn(8, 64))]
     work = Training(model, functional.mse_loss, torch.optim.SGD(model.parameters(), lr=0.1), batches)
-    found = largest_batch(work, latency_s=5e-3, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
-    assert 38 <= found.batch <= 40
+    batch = largest_batch(work, latency_s=5e-3, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
+    assert 38 <= batch.batch <= 40
 
 
 def test_a_batch_that_is_already_too_slow_is_made_smaller():
     clock = SteppedClock()
     work = Inference(Timed(clock), torch.randn(512, 64))
-    found = largest_batch(work, latency_s=10e-3, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
-    assert 85 <= found.batch <= 90
-    assert found.tried[0].outcome == "too slow"
+    batch = largest_batch(work, latency_s=10e-3, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
+    assert 85 <= batch.batch <= 90
+    assert batch.tried[0].outcome == "too slow"
 
 
 def test_the_tighter_of_two_limits_holds():
@@ -160,32 +160,32 @@ def test_the_tighter_of_two_limits_holds():
 
 
 def test_nothing_fits_into_too_little_memory():
-    found = largest_batch(training(), memory_bytes=1000)
-    assert found.batch is None
-    assert found.tried == []
-    assert found.sentence == "not even a batch of 1 keeps within 1000 B: limited by memory"
+    batch = largest_batch(training(), memory_bytes=1000)
+    assert batch.batch is None
+    assert batch.tried == []
+    assert batch.sentence == "not even a batch of 1 keeps within 1000 B: limited by memory"
 
 
 def test_nothing_is_fast_enough():
     clock = SteppedClock()
     work = Inference(Timed(clock), torch.randn(8, 64))
-    found = largest_batch(work, latency_s=5e-4, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
-    assert found.batch is None
-    assert found.limited_by == "latency"
+    batch = largest_batch(work, latency_s=5e-4, memory_bytes=1 << 30, clock=clock, budget_s=0.4)
+    assert batch.batch is None
+    assert batch.limited_by == "latency"
 
 
 def test_without_a_limit_in_reach_the_search_ends_at_the_most():
-    found = largest_batch(training(), memory_bytes=1 << 30, most=64)
-    assert (found.batch, found.limited_by, found.verified) == (64, "nothing", True)
-    assert "no limit was reached up to 64 samples" in found.sentence
+    batch = largest_batch(training(), memory_bytes=1 << 30, most=64)
+    assert (batch.batch, batch.limited_by, batch.verified) == (64, "nothing", True)
+    assert "no limit was reached up to 64 samples" in batch.sentence
 
 
 def test_without_trials_memory_is_predicted():
-    found = largest_batch(training(), memory_bytes=2 << 20, trials=0)
-    assert not found.verified
-    assert found.tried == []
-    assert found.batch == largest_batch(training(), memory_bytes=2 << 20).batch
-    assert "was not run" in found.sentence
+    batch = largest_batch(training(), memory_bytes=2 << 20, trials=0)
+    assert not batch.verified
+    assert batch.tried == []
+    assert batch.batch == largest_batch(training(), memory_bytes=2 << 20).batch
+    assert "was not run" in batch.sentence
 
 
 def test_batches_are_made_by_the_users_function():
@@ -195,9 +195,9 @@ def test_batches_are_made_by_the_users_function():
         asked.append(size)
         return torch.randn(size, 64), torch.randn(size, 16)
 
-    found = largest_batch(training(), memory_bytes=2 << 20, make_batch=make_batch)
-    assert found.batch in asked
-    assert found.batch == largest_batch(training(), memory_bytes=2 << 20).batch
+    batch = largest_batch(training(), memory_bytes=2 << 20, make_batch=make_batch)
+    assert batch.batch in asked
+    assert batch.batch == largest_batch(training(), memory_bytes=2 << 20).batch
 
 
 def test_a_users_function_that_fails_is_told():
@@ -210,12 +210,12 @@ def test_a_users_function_that_fails_is_told():
 
 def test_a_program_that_cannot_be_predicted_is_measured():
     work = Inference(Selecting(), torch.randn(8, 64))
-    found = largest_batch(work, memory_bytes=256 << 10, trials=6)
-    assert found.verified
-    assert found.measured_bytes <= 256 << 10
-    assert found.measured_bytes >= 0.9 * (256 << 10)
-    assert all(one.predicted_bytes is None for one in found.tried)
-    assert any("needs the value" in note or "depends on values" in note for note in found.notes)
+    batch = largest_batch(work, memory_bytes=256 << 10, trials=6)
+    assert batch.verified
+    assert batch.measured_bytes <= 256 << 10
+    assert batch.measured_bytes >= 0.9 * (256 << 10)
+    assert all(trial.predicted_bytes is None for trial in batch.tried)
+    assert any("needs the value" in note or "depends on values" in note for note in batch.notes)
 
 
 @pytest.mark.parametrize(
@@ -227,18 +227,18 @@ def test_a_program_that_cannot_be_predicted_is_measured():
 )
 def test_a_size_that_runs_out_of_memory_is_stepped_back_from(error):
     work = Inference(Refusing(error, 100), torch.randn(8, 64))
-    found = largest_batch(work, memory_bytes=1 << 30, most=128, trials=6)
-    assert found.tried[0].outcome == "out of memory"
-    assert 90 <= found.batch <= 100
-    assert found.limited_by == "memory"
+    batch = largest_batch(work, memory_bytes=1 << 30, most=128, trials=6)
+    assert batch.tried[0].outcome == "out of memory"
+    assert 90 <= batch.batch <= 100
+    assert batch.limited_by == "memory"
 
 
 def test_a_size_that_fails_otherwise_is_stepped_back_from():
     work = Inference(Refusing(ValueError("at most 50"), 50), torch.randn(8, 64))
-    found = largest_batch(work, memory_bytes=1 << 30, most=64, trials=6)
-    assert found.tried[0].outcome.startswith("failed: the step raised ValueError: at most 50")
-    assert 40 <= found.batch <= 50
-    assert found.limited_by == "failure"
+    batch = largest_batch(work, memory_bytes=1 << 30, most=64, trials=6)
+    assert batch.tried[0].outcome.startswith("failed: the step raised ValueError: at most 50")
+    assert 40 <= batch.batch <= 50
+    assert batch.limited_by == "failure"
 
 
 def test_the_present_batch_failing_is_the_users_error():
@@ -248,22 +248,22 @@ def test_the_present_batch_failing_is_the_users_error():
 
 def test_no_size_is_run_that_is_not_expected_to_fit_into_the_machine(monkeypatch):
     monkeypatch.setattr(search, "host_available", lambda: 1 << 20)
-    found = largest_batch(training(), memory_bytes=64 << 20)
-    assert [one.outcome for one in found.tried] == ["not run"]
-    assert not found.verified
-    assert found.predicted_bytes <= 64 << 20
-    assert any("are available" in note for note in found.notes)
+    batch = largest_batch(training(), memory_bytes=64 << 20)
+    assert [trial.outcome for trial in batch.tried] == ["not run"]
+    assert not batch.verified
+    assert batch.predicted_bytes <= 64 << 20
+    assert any("are available" in note for note in batch.notes)
 
 
 def test_by_default_the_machine_is_the_limit():
-    found = largest_batch(Inference(nn.Linear(64, 64), torch.randn(8, 64)), most=32)
-    assert found.batch == 32
-    assert found.memory_limit_bytes > 1 << 20
+    batch = largest_batch(Inference(nn.Linear(64, 64), torch.randn(8, 64)), most=32)
+    assert batch.batch == 32
+    assert batch.memory_limit_bytes > 1 << 20
 
 
 def test_the_record_survives_json():
-    found = largest_batch(training(), memory_bytes=1 << 20)
-    assert from_json(type(found), to_json(found)) == found
+    batch = largest_batch(training(), memory_bytes=1 << 20)
+    assert from_json(type(batch), to_json(batch)) == batch
 
 
 @pytest.mark.parametrize(

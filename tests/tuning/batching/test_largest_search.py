@@ -53,9 +53,9 @@ def test_the_answer_always_keeps_within_the_limits(memory, latency, limits, pres
     search.run()
     assert len(search.tried) <= trials
     assert 0 <= search.best <= search.truth()
-    assert len({one.batch for one in search.tried}) == len(search.tried)
+    assert len({trial.batch for trial in search.tried}) == len(search.tried)
     if search.best:
-        assert any(one.batch == search.best and one.outcome == "fits" for one in search.tried)
+        assert any(trial.batch == search.best and trial.outcome == "fits" for trial in search.tried)
 
 
 @given(lines, times, limited, st.integers(1, 512))
@@ -71,5 +71,5 @@ def test_a_larger_size_is_never_run_beyond_the_memory_limit(memory, memory_bytes
     search = Simulated(memory, (0.0, 1e-3), Limits(memory_bytes, None, 4096), present, trials=8)
     search.run()
     assert all(
-        memory[0] + memory[1] * one.batch <= memory_bytes for one in search.tried if one.batch > present
+        memory[0] + memory[1] * trial.batch <= memory_bytes for trial in search.tried if trial.batch > present
     )

@@ -175,7 +175,7 @@ def test_what_must_not_run_twice_is_excluded_and_said_why(works, kind, why):
     work = works.training(Model(), nn.L1Loss(), (x, x))
     candidates, excluded = choose_candidates(work.parts.model, observe_step(work), ["body"])
     assert candidates == []
-    assert [one.module for one in excluded] == ["body"]
+    assert [module.module for module in excluded] == ["body"]
     assert why in excluded[0].why
 
 
@@ -200,7 +200,7 @@ def test_a_module_whose_recomputation_differs_is_found_and_left_out(works):
     plan = plan_checkpoints(work, granularity=["0", "1", "2"], policies=["full"], budget_s=QUICK_S)
     assert "1" not in plan.modules
     assert plan.equal.equal
-    assert any(one.module == "1" and "other gradients" in one.why for one in plan.excluded)
+    assert any(module.module == "1" and "other gradients" in module.why for module in plan.excluded)
 
 
 @pytest.mark.slow
@@ -217,7 +217,7 @@ def test_a_module_whose_recomputation_fails_is_found_and_left_out(works):
     work = works.training(nn.Sequential(Body(), Changing(), Body()), nn.L1Loss(), (x, x))
     plan = plan_checkpoints(work, granularity=["0", "1", "2"], policies=["full"], budget_s=QUICK_S)
     assert "1" not in plan.modules
-    assert any(one.module == "1" for one in plan.excluded)
+    assert any(module.module == "1" for module in plan.excluded)
 
 
 @pytest.mark.parametrize(

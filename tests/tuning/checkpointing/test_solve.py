@@ -86,12 +86,12 @@ def least_peak(model):
 def test_the_cheapest_choice_is_that_of_trying_everything(model, share):
     least = least_peak(model)
     limit = int(least + (model.peak() - least) * share)
-    found, best = cheapest(model, limit), exhaustive(model, limit)
-    assert found is not None
-    assert model.allowed(found.options)
-    assert found.peak_bytes <= limit
-    assert found.proven
-    assert found.seconds == pytest.approx(best.seconds)
+    choice, best = cheapest(model, limit), exhaustive(model, limit)
+    assert choice is not None
+    assert model.allowed(choice.options)
+    assert choice.peak_bytes <= limit
+    assert choice.proven
+    assert choice.seconds == pytest.approx(best.seconds)
 
 
 @given(models)
@@ -104,10 +104,10 @@ def test_the_least_peak_is_that_of_trying_everything_and_nothing_is_below(model)
 @settings(max_examples=30)
 @given(models, st.floats(0, 2))
 def test_a_limit_of_time_is_kept(model, limit_s):
-    found = lowest(model, limit_s)
-    assert found.seconds <= limit_s + 1e-6
+    choice = lowest(model, limit_s)
+    assert choice.seconds <= limit_s + 1e-6
     quick = [c for c in allowed_sets(model) if model.seconds(c) <= limit_s]
-    assert found.peak_bytes == min(model.peak(chosen) for chosen in quick)
+    assert choice.peak_bytes == min(model.peak(chosen) for chosen in quick)
 
 
 @settings(max_examples=30)

@@ -140,5 +140,5 @@ def test_kept_workers_are_tried_where_the_start_of_workers_is_all_that_is_agains
         return Turn(settings, rounds, start_s, epoch_batches=8, by_epoch=by_epoch)
 
     turns = [turn(0, 0.010, 0.010), turn(1, 0.012, 0.02), turn(2, 0.014, 0.08)]
-    found = next_candidate(turns, Space(before=NONE, max_workers=2, refused=lambda _: None))
-    assert found == LoaderSettings(num_workers=2, prefetch_factor=2, persistent_workers=True)
+    loader_settings = next_candidate(turns, Space(before=NONE, max_workers=2, refused=lambda _: None))
+    assert loader_settings == LoaderSettings(num_workers=2, prefetch_factor=2, persistent_workers=True)

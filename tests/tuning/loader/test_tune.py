@@ -75,17 +75,17 @@ def test_a_loader_that_is_best_already_is_said_to_be(make):
     assert tuning.best == tuning.before == LoaderSettings()
     assert tuning.gain is None
     assert "already best" in tuning.sentence
-    assert {one.num_workers for one in tuning.tried} >= {0, 1}
+    assert {settings.num_workers for settings in tuning.tried} >= {0, 1}
 
 
 @pytest.mark.slow
 def test_memory_is_kept_to_and_what_is_beyond_is_listed_with_the_reason():
     tuning = tune_loader(Hungry(), batch_size=2, step_s=0.004, max_memory_bytes=170 * MIB, budget_s=20)
-    refused = [one for one in tuning.tried if one.refused]
+    refused = [settings for settings in tuning.tried if settings.refused]
     assert tuning.best.num_workers == 2
-    assert all(one.batch_s is None and "170 MiB are allowed" in one.refused for one in refused)
+    assert all(settings.batch_s is None and "170 MiB are allowed" in settings.refused for settings in refused)
     assert refused[-1].num_workers > 2
-    assert all(one.memory_bytes <= 170 * MIB for one in tuning.tried if not one.refused)
+    assert all(settings.memory_bytes <= 170 * MIB for settings in tuning.tried if not settings.refused)
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_a_loader_beyond_the_limit_is_not_kept():
 def test_short_epochs_are_not_called_best_before_kept_workers_were_tried(make):
     loader = DataLoader(make.Slow(0.0005, size=128), batch_size=16, shuffle=True)
     tuning = tune_loader(loader, max_workers=2, budget_s=4)
-    tried = [one for one in tuning.tried if one.persistent_workers]
+    tried = [settings for settings in tuning.tried if settings.persistent_workers]
     assert tried or "already best" not in tuning.sentence
     assert tried or any("no time" in text for text in (tuning.sentence, *tuning.notes))
 
@@ -127,7 +127,7 @@ def test_three_samples_are_enough(make):
 )
 def test_every_way_to_batch_can_be_tuned(make, arguments):
     tuning = tune_loader(make.Slow(size=200), max_workers=1, budget_s=2, **arguments)
-    assert [one.num_workers for one in tuning.tried[:2]] == [0, 1]
+    assert [settings.num_workers for settings in tuning.tried[:2]] == [0, 1]
 
 
 @pytest.mark.slow
@@ -152,7 +152,9 @@ def test_an_iterable_dataset_that_repeats_itself_gets_one_worker_at_most(make):
 
     tuning = tune_loader(Slowly(4000, shares=False), batch_size=4, step_s=0.01, budget_s=6)
     assert tuning.best.num_workers <= 1
-    assert any(one.num_workers > 1 and "get_worker_info" in one.refused for one in tuning.tried)
+    assert any(
+        settings.num_workers > 1 and "get_worker_info" in settings.refused for settings in tuning.tried
+    )
 
 
 def test_what_cannot_be_pickled_is_tuned_without_workers(make):
@@ -163,7 +165,9 @@ def test_what_cannot_be_pickled_is_tuned_without_workers(make):
     loader._DataLoader__multiprocessing_context = multiprocessing.get_context("spawn")
     tuning = tune_loader(loader, budget_s=2)
     assert tuning.best.num_workers == 0
-    assert any(one.refused and "cannot be started by spawn" in one.refused for one in tuning.tried)
+    assert any(
+        settings.refused and "cannot be started by spawn" in settings.refused for settings in tuning.tried
+    )
 
 
 @pytest.mark.slow

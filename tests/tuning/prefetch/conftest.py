@@ -69,12 +69,12 @@ class SimulatedStreams:
     def copy(self, tensor):
         assert self.current == "copies"
         block = self._allocate(tensor.numel() * tensor.element_size())
-        made = torch.from_numpy(block.memory).view(tensor.dtype).reshape(tensor.shape)
-        self.blocks[made.data_ptr()] = block
-        weakref.finalize(made, self._drop, made.data_ptr(), block).atexit = False
+        reshape = torch.from_numpy(block.memory).view(tensor.dtype).reshape(tensor.shape)
+        self.blocks[reshape.data_ptr()] = block
+        weakref.finalize(reshape, self._drop, reshape.data_ptr(), block).atexit = False
         source = weakref.ref(tensor)
         self.queues["copies"].append(lambda: self._transfer(source, block))
-        return made
+        return reshape
 
     def record(self):
         event = Event()

@@ -47,9 +47,9 @@ class Elsewhere(torch.Tensor):
 
     def to(self, device, non_blocking=False):
         self.log.append(("to", str(device), non_blocking))
-        made = self.as_subclass(Here)
-        made.log = self.log
-        return made
+        subclass = self.as_subclass(Here)
+        subclass.log = self.log
+        return subclass
 
 
 class Here(torch.Tensor):

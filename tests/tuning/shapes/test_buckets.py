@@ -435,9 +435,9 @@ def test_gradients_are_those_of_the_model(models, buckets):
     runner = buckets(model, sample=[{"x": (2, size, 8)} for size in range(5, 41)], backend="aot_eager")
     for size in (5, 12, 39):
         x = torch.randn(2, size, 8, requires_grad=True)
-        found = torch.autograd.grad(runner(x).square().sum(), [x, *model.parameters()])
+        grad = torch.autograd.grad(runner(x).square().sum(), [x, *model.parameters()])
         wanted = torch.autograd.grad(model(x).square().sum(), [x, *model.parameters()])
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(grad, wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_a_graph_is_kept_for_each_mode(buckets):

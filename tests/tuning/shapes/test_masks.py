@@ -128,8 +128,8 @@ def test_rows_that_are_padding_attend_to_something_so_that_no_gradient_is_nan(ow
     x = torch.randn(3, 5, 8, requires_grad=True)
     loss = runner(x, own_mask).square().sum()
     wanted = torch.autograd.grad(model(x, own_mask).square().sum(), [x, *model.parameters()])
-    found = torch.autograd.grad(loss, [x, *model.parameters()])
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+    grad = torch.autograd.grad(loss, [x, *model.parameters()])
+    torch.testing.assert_close(grad, wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_models_of_the_library_of_torch_are_masked(models):

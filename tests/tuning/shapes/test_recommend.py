@@ -33,23 +33,27 @@ def test_every_way_is_measured_and_the_cheapest_recommended(models, tmp_path):
     advice = recommend_shapes(
         model, path, inputs=torch.randn(2, 30, 4), backend="eager", budget_s=60.0, expected_calls=5000
     )
-    found = {result.name: result for result in advice.strategies}
-    assert set(found) == {"eager", "dynamic", "buckets", "mark_dynamic", "static"}
-    assert all(result.failure is None for result in found.values())
-    for result in found.values():
+    strategy_results = {result.name: result for result in advice.strategies}
+    assert set(strategy_results) == {"eager", "dynamic", "buckets", "mark_dynamic", "static"}
+    assert all(result.failure is None for result in strategy_results.values())
+    for result in strategy_results.values():
         assert result.total_s == pytest.approx(result.compile_s + 5000 * result.step_s)
-    best = min(result.total_s for result in found.values())
-    assert found[advice.recommended].total_s <= 1.03 * best
+    best = min(result.total_s for result in strategy_results.values())
+    assert strategy_results[advice.recommended].total_s <= 1.03 * best
     assert advice.recommended in advice.advice.text
     assert advice.advice.slug == f"shapes-{advice.recommended.replace('_', '-')}"
-    assert found["eager"].num_graphs == 0
-    assert found["eager"].verdict is None
-    assert found["static"].num_graphs == len({shapes["x"][1] for shapes in SAMPLE}) == advice.num_sizes
-    assert found["static"].compile_estimated
-    assert found["dynamic"].num_graphs >= 1
-    assert found["mark_dynamic"].num_graphs == 1
-    assert found["buckets"].num_graphs == len(advice.plan.cells)
-    assert 0 <= found["buckets"].padding_share < 0.5
+    assert strategy_results["eager"].num_graphs == 0
+    assert strategy_results["eager"].verdict is None
+    assert (
+        strategy_results["static"].num_graphs
+        == len({shapes["x"][1] for shapes in SAMPLE})
+        == advice.num_sizes
+    )
+    assert strategy_results["static"].compile_estimated
+    assert strategy_results["dynamic"].num_graphs >= 1
+    assert strategy_results["mark_dynamic"].num_graphs == 1
+    assert strategy_results["buckets"].num_graphs == len(advice.plan.cells)
+    assert 0 <= strategy_results["buckets"].padding_share < 0.5
     assert len(advice.measured_sizes) == 6
     assert model.training
     assert from_json(ShapeStrategies, to_json(advice)) == advice
@@ -139,11 +143,11 @@ def test_no_way_finds_in_the_cache_what_another_left(tmp_path, monkeypatch):
         strategies=["dynamic", "mark_dynamic"],
         budget_s=90.0,
     )
-    found = {result.name: result for result in advice.strategies}
-    assert [result.failure for result in found.values()] == [None] * 3
+    strategy_results = {result.name: result for result in advice.strategies}
+    assert [result.failure for result in strategy_results.values()] == [None] * 3
     assert "empty cache of its own" in advice.compiled_how
-    assert not any("entries were found" in result.note for result in found.values())
-    dynamic, marked = found["dynamic"], found["mark_dynamic"]
+    assert not any("entries were found" in result.note for result in strategy_results.values())
+    dynamic, marked = strategy_results["dynamic"], strategy_results["mark_dynamic"]
     assert marked.compile_s / marked.num_graphs > 0.2 * dynamic.compile_s / dynamic.num_graphs
     assert not any("fxgraph" in path.name for path in tmp_path.rglob("*"))
 

@@ -87,24 +87,24 @@ def test_what_varies_together_has_one_name():
     ],
 )
 def test_values_stay_within_those_of_the_example(example):
-    made = drawn_like(example, (3, 40), torch.Generator().manual_seed(0))
-    assert made.shape == (3, 40)
-    assert (made.dtype, made.device) == (example.dtype, example.device)
+    tensor = drawn_like(example, (3, 40), torch.Generator().manual_seed(0))
+    assert tensor.shape == (3, 40)
+    assert (tensor.dtype, tensor.device) == (example.dtype, example.device)
     if example.numel():
-        assert set(made.flatten().tolist()) <= set(example.flatten().tolist())
+        assert set(tensor.flatten().tolist()) <= set(example.flatten().tolist())
 
 
 def test_gradients_are_wanted_where_the_example_wants_them():
     example = torch.randn(2, 3, requires_grad=True)
-    made = drawn_like(example, (2, 9), torch.Generator())
-    assert made.requires_grad
-    assert made.is_leaf
+    tensor = drawn_like(example, (2, 9), torch.Generator())
+    assert tensor.requires_grad
+    assert tensor.is_leaf
 
 
 def test_other_inputs_stay_and_unknown_ones_are_told():
     example = {"x": torch.zeros(2, 3), "scale": 2.0}
-    made = inputs_like(example, {"x": (2, 5)}, torch.Generator())
-    assert made["scale"] == 2.0
+    inputs = inputs_like(example, {"x": (2, 5)}, torch.Generator())
+    assert inputs["scale"] == 2.0
     assert example["x"].shape == (2, 3)
     with pytest.raises(InputError, match=r"shapes for 'z', which is no tensor.*those are x"):
         inputs_like(example, {"z": (1,)}, torch.Generator())

@@ -124,7 +124,9 @@ def test_a_length_that_is_no_whole_number_is_named_with_its_place(bad, given):
         BucketBatchSampler(given([3, 4, bad, 9]), batch_size=2)
 
 
-@pytest.mark.parametrize("given", [torch.tensor, np.array, lambda values: [np.int32(one) for one in values]])
+@pytest.mark.parametrize(
+    "given", [torch.tensor, np.array, lambda values: [np.int32(value) for value in values]]
+)
 def test_lengths_of_any_kind_of_whole_number_are_taken(given):
     assert sorted(map(sorted, BucketBatchSampler(given([3, 9, 3, 9]), batch_size=2, num_buckets=2))) == [
         [0, 2],

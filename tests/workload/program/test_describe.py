@@ -49,7 +49,7 @@ class Net(nn.Module):
 
 
 def fact(program: Program, path: str) -> ModuleFact:
-    return next(one for one in program.modules if one.path == path)
+    return next(module for module in program.modules if module.path == path)
 
 
 def test_modules_settings_and_the_order_of_calls_are_told() -> None:
@@ -65,7 +65,7 @@ def test_modules_settings_and_the_order_of_calls_are_told() -> None:
     assert fact(program, "side_norm").follows is None
     assert fact(program, "unused").calls == 0
     assert fact(program, "unused").settings["bias"] is False
-    assert sum(one.num_parameters for one in program.modules) == sum(program.parameter_dtypes.values())
+    assert sum(module.num_parameters for module in program.modules) == sum(program.parameter_dtypes.values())
     assert program.model_file == __file__
     assert program.model_line == inspect.getsourcelines(Net)[1]
     assert from_json(Program, to_json(program)) == program
@@ -93,7 +93,7 @@ def test_a_training_tells_optimizer_loss_scaler_and_what_the_loader_gave(
     assert program.optimizer.type_name == "AdamW"
     assert program.optimizer.state_bytes is not None
     assert program.optimizer.state_bytes > 2 * 4 * program.optimizer.num_parameters
-    assert [(one.name, one.shape) for one in program.inputs] == [("0", [4, 6]), ("1", [4, 6])]
+    assert [(tensor.name, tensor.shape) for tensor in program.inputs] == [("0", [4, 6]), ("1", [4, 6])]
 
 
 def test_weights_are_judged_as_they_were_before_the_step(make_training: Callable[..., Training]) -> None:
@@ -122,7 +122,7 @@ def test_nothing_is_changed_not_even_when_the_step_raises(
 def test_a_step_that_raises_is_a_note_and_the_objects_are_read_all_the_same() -> None:
     program = describe(Inference(nn.Linear(4, 2), torch.randn(2, 3)))
     assert "raised RuntimeError" in program.notes[0]
-    assert [one.path for one in program.modules] == [""]
+    assert [module.path for module in program.modules] == [""]
     assert program.calls == {}
     assert program.active_dropouts is None
     assert program.modules[0].calls is None
@@ -152,7 +152,7 @@ def test_an_exception_that_a_model_catches_does_not_upset_the_account() -> None:
                 return self.right(x)
 
     program = describe(Inference(Tries(), torch.randn(2, 4)))
-    assert [one.calls for one in program.modules] == [1, 1]
+    assert [module.calls for module in program.modules] == [1, 1]
     assert program.observed
 
 
@@ -177,9 +177,9 @@ def test_the_model_of_a_function_is_found_by_its_call() -> None:
     assert program.kind == "script"
     assert program.grad_mode == "no_grad"
     assert program.autocast_dtype == "bfloat16"
-    assert [one.type_name for one in program.modules] == ["Linear", "GELU"]
+    assert [module.type_name for module in program.modules] == ["Linear", "GELU"]
     assert program.activations == {"GELU": 1}
-    assert [one.shape for one in program.inputs] == [[2, 4]]
+    assert [tensor.shape for tensor in program.inputs] == [[2, 4]]
 
 
 def test_a_function_without_a_model_has_calls_only() -> None:
@@ -197,7 +197,7 @@ def test_attention_stands_for_its_projection() -> None:
             return self.attend(x, x, x, need_weights=False)[0]
 
     program = describe(Inference(SelfAttention(), torch.randn(2, 5, 8)))
-    assert [one.path for one in program.modules] == ["", "attend"]
+    assert [module.path for module in program.modules] == ["", "attend"]
     assert program.modules[1].num_parameters == sum(program.parameter_dtypes.values())
     assert program.modules[1].settings["num_heads"] == 2
 
@@ -249,7 +249,7 @@ class Sample:
     ],
 )
 def test_tensors_are_named_by_where_they_stand(value: Any, names: list[str]) -> None:
-    assert [one.name for one in input_tensors(value)] == names
+    assert [tensor.name for tensor in input_tensors(value)] == names
 
 
 @pytest.mark.parametrize(
@@ -300,11 +300,11 @@ def test_settings_are_those_in_force() -> None:
 
 
 def test_settings_of_the_optimizer_are_told(make_training: Callable[..., Training]) -> None:
-    found = describe(make_training(torch.optim.SGD, lr=0.5)).optimizer
-    assert found is not None
-    assert found.settings["lr"] == 0.5
-    assert found.settings["momentum"] == 0
-    assert (found.fused, found.foreach, found.state_bytes) == (None, None, None)
+    optimizer_fact = describe(make_training(torch.optim.SGD, lr=0.5)).optimizer
+    assert optimizer_fact is not None
+    assert optimizer_fact.settings["lr"] == 0.5
+    assert optimizer_fact.settings["momentum"] == 0
+    assert (optimizer_fact.fused, optimizer_fact.foreach, optimizer_fact.state_bytes) == (None, None, None)
 
 
 def test_wrappers_are_told_with_their_settings(tmp_path: Path) -> None:
@@ -328,5 +328,5 @@ def test_wrappers_are_told_with_their_settings(tmp_path: Path) -> None:
     assert wrapper.settings["find_unused_parameters"] is True
     assert wrapper.settings["static_graph"] is False
     assert wrapper.settings["bucket_bytes_cap"] == 7 * 2**20
-    assert [one.path for one in program.modules] == ["module.0"]
+    assert [module.path for module in program.modules] == ["module.0"]
     assert program.observed

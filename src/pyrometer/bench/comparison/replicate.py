@@ -305,10 +305,10 @@ class _Replication:
         return None
 
     def _caveats(self) -> list[Caveat]:
-        found: list[Caveat] = []
+        caveats: list[Caveat] = []
         num_cold = sum(not blocks.warm for blocks in self.done)
         if num_cold:
             message = f"a side was still warming up when the blocks began, in {num_cold} of {len(self.done)} processes"
             hint = f"the warm-up ends after {format_seconds(WARMUP_S)}; make the factory warm the program up"
-            found.append(caveat(CaveatCode.NOT_STEADY, message, hint))
-        return found
+            caveats.append(caveat(CaveatCode.NOT_STEADY, message, hint))
+        return caveats

@@ -31,15 +31,18 @@ def with_advice(breaks: Sequence[Break]) -> list[Break]:
     ['remove the call']
     """
     return [
-        found if found.chained else msgspec.structs.replace(found, advice=_advice(found)) for found in breaks
+        graph_break
+        if graph_break.chained
+        else msgspec.structs.replace(graph_break, advice=_advice(graph_break))
+        for graph_break in breaks
     ]
 
 
-def _advice(found: Break) -> list[Advice]:
-    site = Site(found)
-    own = [kind for kind in kinds() if not kind.ids or found.id in kind.ids]
+def _advice(graph_break: Break) -> list[Advice]:
+    site = Site(graph_break)
+    own = [kind for kind in kinds() if not kind.ids or graph_break.id in kind.ids]
     advice = [rewrite for kind in own for rewrite in kind.advise(site)]
-    if not advice and found.id is not None:
+    if not advice and graph_break.id is not None:
         advice = [GENERAL]
     unique = {(each.title, each.replaces, each.rewrite): each for each in advice}
     return sorted(unique.values(), key=_order)

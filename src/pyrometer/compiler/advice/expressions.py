@@ -139,28 +139,28 @@ def elementwise(site: Site, node: ast.AST) -> Form | None:
     >>> sorted(elementwise(*_example("x * 2 - x.sum()")).names), elementwise(*_example("x.log()"))
     (['x'], None)
     """
-    found: Form | None = None
+    form: Form | None = None
     match node:
         case ast.Constant(value=value) if is_number(node):
-            found = Form(frozenset(), isinstance(value, float))
+            form = Form(frozenset(), isinstance(value, float))
         case ast.Name(id=name) if (number := site.constant(name)) is not None:
-            found = Form(frozenset(), isinstance(number, float))
+            form = Form(frozenset(), isinstance(number, float))
         case ast.Name() | ast.Attribute():
             dotted = ast.unparse(node)
             if dotted.replace(".", "").isidentifier():
-                found = Form(frozenset({dotted}), floating=False)
+                form = Form(frozenset({dotted}), floating=False)
         case (
             ast.UnaryOp(op=ast.USub(), operand=inner)
             | ast.BinOp(left=inner, op=ast.Pow(), right=ast.Constant(value=2))
         ):
-            found = elementwise(site, inner)
+            form = elementwise(site, inner)
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult(), right=right):
-            found = _joined(elementwise(site, left), elementwise(site, right))
+            form = _joined(elementwise(site, left), elementwise(site, right))
         case ast.BinOp(left=left, op=ast.Div(), right=right) if is_number(right) and ast.literal_eval(right):
-            found = _joined(elementwise(site, left), Form(frozenset(), floating=True))
+            form = _joined(elementwise(site, left), Form(frozenset(), floating=True))
         case ast.Call():
-            found = _called(site, node)
-    return found
+            form = _called(site, node)
+    return form
 
 
 def pointwise_of(site: Site, node: ast.AST) -> Form | None:

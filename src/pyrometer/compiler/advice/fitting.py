@@ -35,7 +35,11 @@ def fitting_levers(report: CompileReport) -> list[Advice]:
         (share_regions(), is_long and _repeats_blocks(report)),
         (
             mark_dynamic(),
-            any(change.kind == "size" for one in report.recompiles for change in one.changed_inputs),
+            any(
+                change.kind == "size"
+                for recompile in report.recompiles
+                for change in recompile.changed_inputs
+            ),
         ),
         (set_stance(), bool(report.recompiles)),
         (preload_cache(), is_long and report.cache.state in {"warm", "cold", "mixed"}),
@@ -48,9 +52,9 @@ def _repeats_blocks(report: CompileReport) -> bool:
     for graph in report.graph_records:
         numbers = defaultdict[str, set[str]](set)
         for node in graph.nodes:
-            found = _NUMBERED.match(node.module)
-            if found is not None:
-                numbers[found["stem"]].add(found["number"])
-        if any(len(each) >= MANY_BLOCKS for each in numbers.values()):
+            match = _NUMBERED.match(node.module)
+            if match is not None:
+                numbers[match["stem"]].add(match["number"])
+        if any(len(number) >= MANY_BLOCKS for number in numbers.values()):
             return True
     return False

@@ -71,7 +71,7 @@ class Flow:
                 found = self.holds_tensor(name) or self._name_absorbed(name, seen)
             case ast.Call():
                 called = operation(self.site, above)
-                others = [each for each in called[1] if each is not node] if called else []
+                others = [inner for inner in called[1] if inner is not node] if called else []
                 found = called is not None and called[0] in ABSORBING and any(map(self.is_tensor, others))
         return found
 

@@ -56,14 +56,14 @@ class Site:
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """The nodes of the statement itself, without the statements inside of it."""
-        found: list[ast.AST] = [self.statement] if self.statement is not None else []
-        for node in found:
-            found += [
+        nodes: list[ast.AST] = [self.statement] if self.statement is not None else []
+        for node in nodes:
+            nodes += [
                 child
                 for child in ast.iter_child_nodes(node)
                 if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case)
             ]
-        return found
+        return nodes
 
     @property
     def calls(self) -> list[ast.Call]:
@@ -190,14 +190,17 @@ class Site:
         )
 
 
-def _text(found: Break) -> tuple[str, int]:
+def _text(graph_break: Break) -> tuple[str, int]:
     """The file, or the one line that is known; and the break's line in it."""
-    if not found.source:
+    if not graph_break.source:
         return "", 0
-    lines = linecache.getlines(found.file)
-    if 0 < found.line <= len(lines) and lines[found.line - 1].strip() == found.source.strip():
-        return "".join(lines), found.line
-    return found.source.strip(), 1
+    lines = linecache.getlines(graph_break.file)
+    if (
+        0 < graph_break.line <= len(lines)
+        and lines[graph_break.line - 1].strip() == graph_break.source.strip()
+    ):
+        return "".join(lines), graph_break.line
+    return graph_break.source.strip(), 1
 
 
 @lru_cache(maxsize=16)
@@ -234,7 +237,7 @@ def _holds(node: ast.stmt | ast.ExceptHandler, line: int) -> bool:
 
 def _first_line(node: ast.AST) -> int:
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min(int(each.lineno) for each in (node, *decorators))  # type: ignore[attr-defined]
+    return min(int(decorator.lineno) for decorator in (node, *decorators))  # type: ignore[attr-defined]
 
 
 def _dotted(node: ast.AST) -> str:

@@ -44,16 +44,16 @@ class Swap:
     @property
     def functions(self) -> set[tuple[str, str]]:
         """File and name of what is exchanged."""
-        return {(one.old.co_filename, one.old.co_name) for one in self._exchanges}
+        return {(exchange.old.co_filename, exchange.old.co_name) for exchange in self._exchanges}
 
     def __enter__(self) -> Self:
-        for one in self._exchanges:
-            one.function.__code__ = one.new
+        for exchange in self._exchanges:
+            exchange.function.__code__ = exchange.new
         return self
 
     def __exit__(self, *_: object) -> None:
-        for one in self._exchanges:
-            one.function.__code__ = one.old
+        for exchange in self._exchanges:
+            exchange.function.__code__ = exchange.old
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,12 @@ def prepare_rewrites(breaks: Iterable[Break]) -> Prepared:
     """
     tried, skipped, exchanges = list[Advice](), list[str](), list[_Exchange]()
     by_file: dict[str, list[tuple[Break, Advice]]] = {}
-    for one in breaks:
-        rewrite = next((each for each in one.advice if each.replaces and each.fix_class in TRIED), None)
-        if rewrite is not None and not one.chained:
-            by_file.setdefault(one.file, []).append((one, rewrite))
+    for graph_break in breaks:
+        rewrite = next(
+            (advice for advice in graph_break.advice if advice.replaces and advice.fix_class in TRIED), None
+        )
+        if rewrite is not None and not graph_break.chained:
+            by_file.setdefault(graph_break.file, []).append((graph_break, rewrite))
     for file, pairs in by_file.items():
         source, done = _rewritten(file, pairs, skipped)
         found = (
@@ -93,13 +95,13 @@ def prepare_rewrites(breaks: Iterable[Break]) -> Prepared:
 def _rewritten(file: str, pairs: list[tuple[Break, Advice]], skipped: list[str]) -> tuple[str, list[Advice]]:
     """The source with the rewrites, from the last line up so that earlier lines stay where they are."""
     source, done = "".join(linecache.getlines(file)), list[Advice]()
-    for one, rewrite in sorted(pairs, key=lambda pair: -pair[0].line):
+    for graph_break, rewrite in sorted(pairs, key=lambda pair: -pair[0].line):
         try:
-            source = apply_rewrite(source, rewrite, one.line)
+            source = apply_rewrite(source, rewrite, graph_break.line)
         except InputError as error:
             skipped.append(str(error))
             continue
-        done.append(replace(rewrite, where=Place(file=file, line=one.line)))
+        done.append(replace(rewrite, where=Place(file=file, line=graph_break.line)))
     return source, done[::-1]
 
 
@@ -109,7 +111,7 @@ def _exchanges(file: str, source: str, lines: list[int], skipped: list[str]) -> 
     except SyntaxError as error:
         skipped.append(f"{file}: with the rewrites it is no Python any more: {error.msg}")
         return []
-    found = []
+    exchanges = []
     for function in _living(file):
         old = function.__code__
         if not any(_holds(old, line) for line in lines):
@@ -118,18 +120,18 @@ def _exchanges(file: str, source: str, lines: list[int], skipped: list[str]) -> 
         if code is None or code.co_freevars != old.co_freevars:
             skipped.append(f"{file}:{old.co_firstlineno} {old.co_name}: its code could not be found again")
             continue
-        found.append(_Exchange(function, old, code))
-    return found
+        exchanges.append(_Exchange(function, old, code))
+    return exchanges
 
 
 def _living(file: str) -> list[FunctionType]:
     """Every function of a file that is alive; the rests behind breaks are Dynamo's, and made anew from the function."""
     return [
-        one
-        for one in gc.get_objects()
-        if type(one) is FunctionType  # isinstance would wake lazy objects
-        and one.__code__.co_filename == file
-        and own_name(one.__code__.co_name) == one.__code__.co_name
+        function
+        for function in gc.get_objects()
+        if type(function) is FunctionType  # isinstance would wake lazy objects
+        and function.__code__.co_filename == file
+        and own_name(function.__code__.co_name) == function.__code__.co_name
     ]
 
 

@@ -18,31 +18,37 @@ from pyrometer.source.ownership import owner_of
 CONTEXT_MANAGER = "Unsupported context manager"
 
 
-def roots(met: Iterable[Occurrence]) -> list[Occurrence | None]:
+def roots(occurrences: Iterable[Occurrence]) -> list[Occurrence | None]:
     """For each break the one that it follows from; `None` for root causes."""
     of_compilation: dict[CompileId, list[Occurrence]] = defaultdict(list)
     at_line: dict[tuple[object, ...], Occurrence] = {}
     calls: dict[tuple[object, ...], Occurrence] = {}
     found: list[Occurrence | None] = []
-    for one in met:
-        before = of_compilation[one.compiled.compile_id]
-        if one.position > 0:
-            found.append(_of_text(one, before))
+    for occurrence in occurrences:
+        before = of_compilation[occurrence.compiled.compile_id]
+        if occurrence.position > 0:
+            found.append(_of_text(occurrence, before))
             continue
         called = (
-            calls.get(_called(one)) if owner_of(one.compiled.code.file) not in {"user", "torch"} else None
+            calls.get(_called(occurrence))
+            if owner_of(occurrence.compiled.code.file) not in {"user", "torch"}
+            else None
         )
-        found.append(_while_compiling(one, before) or _made_here(one, at_line.get(_line(one))) or called)
-        if one.is_direct and one.place == one.inside:
-            calls[_called(one)] = one
-        before.append(one)
-        at_line[_line(one)] = one
+        found.append(
+            _while_compiling(occurrence, before)
+            or _made_here(occurrence, at_line.get(_line(occurrence)))
+            or called
+        )
+        if occurrence.is_direct and occurrence.place == occurrence.inside:
+            calls[_called(occurrence)] = occurrence
+        before.append(occurrence)
+        at_line[_line(occurrence)] = occurrence
     return found
 
 
-def _of_text(one: Occurrence, before: Sequence[Occurrence]) -> Occurrence | None:
+def _of_text(occurrence: Occurrence, before: Sequence[Occurrence]) -> Occurrence | None:
     root = before[-1] if before else None
-    return root if root is not None and root.key != one.key else None
+    return root if root is not None and root.key != occurrence.key else None
 
 
 def _while_compiling(one: Occurrence, before: Sequence[Occurrence]) -> Occurrence | None:
@@ -53,16 +59,23 @@ def _while_compiling(one: Occurrence, before: Sequence[Occurrence]) -> Occurrenc
     return None
 
 
-def _made_here(one: Occurrence, earlier: Occurrence | None) -> Occurrence | None:
-    is_manager = one.cause.reason == CONTEXT_MANAGER and one.compiled.code.resumes_at == one.place.line
-    return earlier if is_manager and earlier is not None and earlier.key != one.key else None
+def _made_here(occurrence: Occurrence, earlier: Occurrence | None) -> Occurrence | None:
+    is_manager = (
+        occurrence.cause.reason == CONTEXT_MANAGER
+        and occurrence.compiled.code.resumes_at == occurrence.place.line
+    )
+    return earlier if is_manager and earlier is not None and earlier.key != occurrence.key else None
 
 
-def _called(met: Occurrence) -> tuple[object, ...]:
+def _called(occurrence: Occurrence) -> tuple[object, ...]:
     """The user's line, and what broke there."""
-    return met.compiled.compile_id.epoch, met.place.text, met.cause.id or met.cause.reason
+    return (
+        occurrence.compiled.compile_id.epoch,
+        occurrence.place.text,
+        occurrence.cause.id or occurrence.cause.reason,
+    )
 
 
-def _line(met: Occurrence) -> tuple[object, ...]:
-    code = met.compiled.code
-    return met.compiled.compile_id.epoch, code.file, code.function, met.place.text
+def _line(occurrence: Occurrence) -> tuple[object, ...]:
+    code = occurrence.compiled.code
+    return occurrence.compiled.compile_id.epoch, code.file, code.function, occurrence.place.text

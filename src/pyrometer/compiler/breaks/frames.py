@@ -84,9 +84,9 @@ class Functions:
         starts = self._starts.get((file, function), ())
         return file, function, max((start for start in starts if start <= line), default=0)
 
-    def of_frame(self, made: Compiled) -> tuple[str, str, int]:
+    def of_frame(self, compiled: Compiled) -> tuple[str, str, int]:
         """The function that a frame is, or is the rest of."""
-        return self.of(made.code.file, made.code.function, made.code.line)
+        return self.of(compiled.code.file, compiled.code.function, compiled.code.line)
 
 
 def compiled_frames(log: CompileLog) -> dict[CompileId, Compiled]:
@@ -97,7 +97,8 @@ def compiled_frames(log: CompileLog) -> dict[CompileId, Compiled]:
             entries[entry.compile_id].append(entry)
     codes = frame_codes(log)
     return {
-        compile_id: _compiled(compile_id, codes[compile_id], made) for compile_id, made in entries.items()
+        compile_id: _compiled(compile_id, codes[compile_id], log_entries)
+        for compile_id, log_entries in entries.items()
     }
 
 

@@ -41,9 +41,9 @@ _MODULES = re.compile(r"/torch/nn/")
 _BUILTIN = re.compile(r"^builtin (\w+) ")
 
 
-def num_sites(met: Iterable[Occurrence]) -> int:
+def num_sites(occurrences: Iterable[Occurrence]) -> int:
     """How many breaks of one kind stand on one line: behind each, the rest of the function is a frame that meets the next."""
-    frames = {one.compiled.compile_id.of_frame for one in met if one.is_direct}
+    frames = {occurrence.compiled.compile_id.of_frame for occurrence in occurrences if occurrence.is_direct}
     return max([1, *Counter(frame.epoch for frame in frames).values()])
 
 
@@ -54,14 +54,14 @@ def lost_at(met: Sequence[Occurrence], passed: Sequence[Place]) -> int | None:
         met: one break, as met in one or more compilations.
         passed: functions of torch's own around it that run eagerly.
     """
-    found = [_lost_at(one) for one in met]
+    found = [_lost_at(occurrence) for occurrence in met]
     known = [count for count in found if count is not None]
     if not met or len(known) < len(found):
         return None
-    if all(_fails(one) for one in met):
+    if all(_fails(occurrence) for occurrence in met):
         return max(known)
     # What a break is by nature holds where the function that breaks was a frame of its own, and nothing of torch's around it.
-    is_seen = any(one.is_direct for one in met) and not passed
+    is_seen = any(occurrence.is_direct for occurrence in met) and not passed
     return max(known) * num_sites(met) if is_seen else None
 
 
@@ -76,16 +76,18 @@ def lost_in(made: Compiled, compiled: Mapping[CompileId, Compiled]) -> int | Non
     return earlier[-1].num_ops if earlier else None
 
 
-def passed_by(met: Iterable[Occurrence], functions: Functions) -> list[Place]:
+def passed_by(occurrences: Iterable[Occurrence], functions: Functions) -> list[Place]:
     """Functions of torch's own that ran eagerly between two frames which met the same break.
 
     Compilations of the outer frame do not show them: Dynamo goes through modules without a trace of it. They are
     on the stack when the function that it had inlined is compiled by itself.
     """
-    outer = {functions.of_frame(one.compiled) for one in met if not one.is_direct}
-    found: dict[tuple[str, str], Place] = {}
-    for one in met:
-        stack = one.compiled.called_from
+    outer = {
+        functions.of_frame(occurrence.compiled) for occurrence in occurrences if not occurrence.is_direct
+    }
+    places: dict[tuple[str, str], Place] = {}
+    for occurrence in occurrences:
+        stack = occurrence.compiled.called_from
         frames = [
             number
             for number, place in enumerate(stack)
@@ -93,8 +95,8 @@ def passed_by(met: Iterable[Occurrence], functions: Functions) -> list[Place]:
         ]
         for place in stack[frames[-1] + 1 :] if frames else ():
             if owner_of(place.path) == "torch" and not _PLUMBING.search(_path(place)):
-                found.setdefault((place.path, place.function_name), place)
-    return list(found.values())
+                places.setdefault((place.path, place.function_name), place)
+    return list(places.values())
 
 
 def modules(passed: Iterable[Place]) -> list[Place]:
@@ -102,19 +104,19 @@ def modules(passed: Iterable[Place]) -> list[Place]:
     return [place for place in passed if _MODULES.search(_path(place))]
 
 
-def _lost_at(one: Occurrence) -> int | None:
-    if _fails(one):
-        return one.compiled.num_ops if one.compiled.graphs else None
-    if one.gives_up_rest or one.position:
+def _lost_at(occurrence: Occurrence) -> int | None:
+    if _fails(occurrence):
+        return occurrence.compiled.num_ops if occurrence.compiled.graphs else None
+    if occurrence.gives_up_rest or occurrence.position:
         return None
-    if one.cause.id == BUILTIN:
-        builtin = _BUILTIN.match(one.cause.context)
+    if occurrence.cause.id == BUILTIN:
+        builtin = _BUILTIN.match(occurrence.cause.context)
         return 0 if builtin is not None and builtin[1] in WITHOUT_TENSORS else None
-    return BY_NATURE.get(one.cause.id or "")
+    return BY_NATURE.get(occurrence.cause.id or "")
 
 
-def _fails(one: Occurrence) -> bool:
-    return one.gives_up or one.compiled.failure in SOFT_FAILURES
+def _fails(occurrence: Occurrence) -> bool:
+    return occurrence.gives_up or occurrence.compiled.failure in SOFT_FAILURES
 
 
 def _path(place: Place) -> str:

@@ -63,16 +63,18 @@ def occurrences_of(log: CompileLog, compiled: Mapping[CompileId, Compiled]) -> l
     is_live = log.is_live
     functions = Functions(compiled.values())
     texts = _texts(log)
-    found: list[Occurrence] = []
+    occurrences: list[Occurrence] = []
     for compile_id, attempt, text in texts:
         made = compiled.get(compile_id, Compiled(compile_id))
-        found += _met(made, attempt, text, functions, is_live=is_live)
-    told = {compile_id for compile_id, _, _ in texts}
+        occurrences += _met(made, attempt, text, functions, is_live=is_live)
+    compile_ids = {compile_id for compile_id, _, _ in texts}
     for compile_id, made in compiled.items():
-        if made.failure in SOFT_FAILURES and compile_id not in told and made.limit is None:
-            found += _met(made, 0, _failure(made), functions, is_live=is_live)
-    given_up = {one.compiled.compile_id for one in found if one.gives_up}
-    return [replace(one, gives_up=one.compiled.compile_id in given_up) for one in found]
+        if made.failure in SOFT_FAILURES and compile_id not in compile_ids and made.limit is None:
+            occurrences += _met(made, 0, _failure(made), functions, is_live=is_live)
+    given_up = {occurrence.compiled.compile_id for occurrence in occurrences if occurrence.gives_up}
+    return [
+        replace(occurrence, gives_up=occurrence.compiled.compile_id in given_up) for occurrence in occurrences
+    ]
 
 
 def _texts(log: CompileLog) -> list[tuple[CompileId, int, BreakText]]:
@@ -90,32 +92,34 @@ def _texts(log: CompileLog) -> list[tuple[CompileId, int, BreakText]]:
     ]
 
 
-def _failure(made: Compiled) -> BreakText:
+def _failure(compiled: Compiled) -> BreakText:
     """What a text would have said of a break that ended in an error."""
-    stack = user_stack(made.error_text)
-    if not stack and made.failure_place is not None:
-        stack = (made.failure_place,)
-    lines = made.failure_text.strip().split("\n")
+    stack = user_stack(compiled.error_text)
+    if not stack and compiled.failure_place is not None:
+        stack = (compiled.failure_place,)
+    lines = compiled.failure_text.strip().split("\n")
     return BreakText(
-        causes=parse_causes(made.failure_text) or (Cause(lines[0] or "unknown"),),
-        stack=(*made.called_from, *stack),
-        place=made.failure_place,
+        causes=parse_causes(compiled.failure_text) or (Cause(lines[0] or "unknown"),),
+        stack=(*compiled.called_from, *stack),
+        place=compiled.failure_place,
         gives_up=False,
         gives_up_rest=False,
     )
 
 
 def _met(
-    made: Compiled, attempt: int, text: BreakText, functions: Functions, *, is_live: bool
+    compiled: Compiled, attempt: int, text: BreakText, functions: Functions, *, is_live: bool
 ) -> Iterator[Occurrence]:
-    way = _way(made, text, functions)
-    whole = _whole_stack(made, text)
+    way = _way(compiled, text, functions)
+    whole = _whole_stack(compiled, text)
     stack = tuple(with_source(place, is_live=is_live) for place in own_stack(whole))
-    place = own_place(stack) or Place(file=made.code.file, line=made.code.line, function=made.code.function)
+    place = own_place(stack) or Place(
+        file=compiled.code.file, line=compiled.code.line, function=compiled.code.function
+    )
     inside = stack[-1] if stack and owner_of(stack[-1].file) != "torch" else place
     for position, cause in enumerate(text.causes):
         yield Occurrence(
-            compiled=made,
+            compiled=compiled,
             attempt=attempt,
             position=position,
             cause=cause,
@@ -129,23 +133,23 @@ def _met(
         )
 
 
-def _whole_stack(made: Compiled, text: BreakText) -> tuple[Place, ...]:
+def _whole_stack(compiled: Compiled, text: BreakText) -> tuple[Place, ...]:
     """The stack, down to where torch says that the break is: while a graph is built, the frame itself is not on it."""
     last, stated = text.stack[-1] if text.stack else None, text.place
     if stated is None or (last is not None and last.text == stated.text):
         return text.stack
-    in_frame = stated.file == made.code.file
+    in_frame = stated.file == compiled.code.file
     return (
         *text.stack,
-        Place(file=stated.file, line=stated.line, function=made.code.function if in_frame else None),
+        Place(file=stated.file, line=stated.line, function=compiled.code.function if in_frame else None),
     )
 
 
-def _way(made: Compiled, text: BreakText, functions: Functions) -> tuple[Place, ...]:
-    own = functions.of_frame(made)
+def _way(compiled: Compiled, text: BreakText, functions: Functions) -> tuple[Place, ...]:
+    own = functions.of_frame(compiled)
     frames = [
         number
         for number, place in enumerate(text.stack)
-        if made.code.file and functions.of(place.path, place.function_name, place.line_number) == own
+        if compiled.code.file and functions.of(place.path, place.function_name, place.line_number) == own
     ]
     return text.stack[frames[-1] :] if frames else ()

@@ -28,8 +28,8 @@ def read_breaks(log: CompileLog) -> list[Break]:
     compiled = compiled_frames(log)
     met, functions = occurrences_of(log, compiled), Functions(compiled.values())
     found: dict[tuple[str, str, str], list[tuple[Occurrence, Occurrence | None]]] = {}
-    for one, root in zip(met, roots(met), strict=True):
-        found.setdefault(one.key, []).append((one, root))
+    for occurrence, root in zip(met, roots(met), strict=True):
+        found.setdefault(occurrence.key, []).append((occurrence, root))
     return [_break(same, functions) for same in found.values()]
 
 
@@ -54,14 +54,16 @@ def count_frames(log: CompileLog) -> FrameCounts:
 
 
 def _break(same: Sequence[tuple[Occurrence, Occurrence | None]], functions: Functions) -> Break:
-    met = [one for one, _ in same]
-    first = met[0]
-    cause, passed = first.cause, passed_by(met, functions)
+    occurrences = [occurrence for occurrence, _ in same]
+    first = occurrences[0]
+    cause, passed = first.cause, passed_by(occurrences, functions)
     known = break_registry.by_id(cause.id) if cause.id is not None else None
-    stack = max((one.stack for one in met), key=len)  # methods of one name may be missing from the others
+    stack = max(
+        (occurrence.stack for occurrence in occurrences), key=len
+    )  # methods of one name may be missing from the others
     chained_to = [root for _, root in same if root is not None]
     is_chained = len(chained_to) == len(same)
-    compile_ids = list(dict.fromkeys(one.compiled.compile_id.text for one in met))
+    compile_ids = list(dict.fromkeys(occurrence.compiled.compile_id.text for occurrence in occurrences))
     return Break(
         id=cause.id,
         reason=cause.reason,
@@ -73,14 +75,14 @@ def _break(same: Sequence[tuple[Occurrence, Occurrence | None]], functions: Func
         source=first.place.source or "",
         user_stack=list(stack),
         count=len(compile_ids),
-        sites=num_sites(met),
-        inside_torch=all(one.inside_torch for one in met),
+        sites=num_sites(occurrences),
+        inside_torch=all(occurrence.inside_torch for occurrence in occurrences),
         chained=is_chained,
         chained_to=chained_to[0].place.text if is_chained else None,
-        skips_frame=any(one.gives_up for one in met),
-        skips_rest=any(one.gives_up_rest for one in met),
+        skips_frame=any(occurrence.gives_up for occurrence in occurrences),
+        skips_rest=any(occurrence.gives_up_rest for occurrence in occurrences),
         compile_ids=compile_ids,
-        lost_ops=lost_at(met, passed),
+        lost_ops=lost_at(occurrences, passed),
         left_eager=modules(passed),
         context=cause.context,
     )

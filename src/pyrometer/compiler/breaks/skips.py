@@ -28,11 +28,11 @@ LONGEST_REASON = 300
 
 
 def skipped_frames(
-    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Occurrence]
+    log: CompileLog, compiled: Mapping[CompileId, Compiled], occurrences: Sequence[Occurrence]
 ) -> dict[CompileId, list[SkippedFrame]]:
     """By frame (see `CompileId.of_frame`), in the order in which they were given up; the same reason once, with a count."""
     found: dict[CompileId, dict[tuple[str, str], SkippedFrame]] = defaultdict(dict)
-    for key, skip in _given_up(log, compiled, met):
+    for key, skip in _given_up(log, compiled, occurrences):
         same = (skip.kind, skip.reason)
         known = found[key].get(same)
         found[key][same] = skip if known is None else msgspec.structs.replace(known, count=known.count + 1)
@@ -40,11 +40,11 @@ def skipped_frames(
 
 
 def _given_up(
-    log: CompileLog, compiled: Mapping[CompileId, Compiled], met: Sequence[Occurrence]
+    log: CompileLog, compiled: Mapping[CompileId, Compiled], occurrences: Sequence[Occurrence]
 ) -> Iterator[tuple[CompileId, SkippedFrame]]:
     breaks: dict[CompileId, list[Occurrence]] = defaultdict(list)
-    for one in met:
-        breaks[one.compiled.compile_id].append(one)
+    for occurrence in occurrences:
+        breaks[occurrence.compiled.compile_id].append(occurrence)
     for compile_id, made in compiled.items():
         if made.failure is not None or made.declined:
             yield compile_id.of_frame, _skip(made, breaks[compile_id], lost_in(made, compiled))
@@ -59,53 +59,53 @@ def _given_up(
             )
 
 
-def _skip(made: Compiled, breaks: Sequence[Occurrence], lost: int | None) -> SkippedFrame:
-    kind, raised = _kind(made, breaks)
-    reason = breaks[0].cause.reason if kind in {"break", "rule"} and breaks else _reason(made)
-    skip = _record(made, kind, reason, raised=raised)
-    num_breaks = len({one.key for one in breaks}) if kind in {"break", "rule"} else 0
+def _skip(compiled: Compiled, breaks: Sequence[Occurrence], lost: int | None) -> SkippedFrame:
+    kind, raised = _kind(compiled, breaks)
+    reason = breaks[0].cause.reason if kind in {"break", "rule"} and breaks else _reason(compiled)
+    skip = _record(compiled, kind, reason, raised=raised)
+    num_breaks = len({graph_break.key for graph_break in breaks}) if kind in {"break", "rule"} else 0
     return msgspec.structs.replace(skip, num_breaks=num_breaks, lost_ops=lost)
 
 
-def _record(made: Compiled, kind: str, reason: str, *, raised: bool | None) -> SkippedFrame:
+def _record(compiled: Compiled, kind: str, reason: str, *, raised: bool | None) -> SkippedFrame:
     return SkippedFrame(
-        compile_id=made.compile_id.text,
-        function=made.code.function,
-        file=made.code.file,
-        line=made.code.line,
+        compile_id=compiled.compile_id.text,
+        function=compiled.code.function,
+        file=compiled.code.file,
+        line=compiled.code.line,
         reason=reason,
         kind="raised" if raised else kind,
-        called_from=list(own_stack(made.called_from)),
+        called_from=list(own_stack(compiled.called_from)),
         raised=raised,
     )
 
 
-def _kind(made: Compiled, breaks: Sequence[Occurrence]) -> tuple[str, bool | None]:
+def _kind(compiled: Compiled, breaks: Sequence[Occurrence]) -> tuple[str, bool | None]:
     """What ended it, and whether that was raised to the caller."""
-    if made.declined:
+    if compiled.declined:
         return "rule", False
-    if made.limit is not None:
-        return "recompile_limit", made.failure == RAISED_LIMIT
-    if made.failure in SOFT_FAILURES:
-        kind = "rule" if any(one.cause.id in RULES for one in breaks) else "break"
-        return kind, _is_raised(made, breaks)
-    return "error", None if made.suppresses_errors is None else not made.suppresses_errors
+    if compiled.limit is not None:
+        return "recompile_limit", compiled.failure == RAISED_LIMIT
+    if compiled.failure in SOFT_FAILURES:
+        kind = "rule" if any(graph_break.cause.id in RULES for graph_break in breaks) else "break"
+        return kind, _is_raised(compiled, breaks)
+    return "error", None if compiled.suppresses_errors is None else not compiled.suppresses_errors
 
 
-def _is_raised(made: Compiled, breaks: Sequence[Occurrence]) -> bool | None:
+def _is_raised(compiled: Compiled, breaks: Sequence[Occurrence]) -> bool | None:
     """A break without a text of its own was raised; before texts held links, not every function given up had one."""
-    if any(one.gives_up for one in breaks):
+    if any(graph_break.gives_up for graph_break in breaks):
         return False
-    return True if _LINK in made.failure_text else None
+    return True if _LINK in compiled.failure_text else None
 
 
-def _reason(made: Compiled) -> str:
-    if made.declined:
+def _reason(compiled: Compiled) -> str:
+    if compiled.declined:
         return "the backend asked to leave the frame alone"
-    limit = made.limit
+    limit = compiled.limit
     if limit is not None and limit.name and limit.value is not None:
         return f"{limit.name} of {limit.value} exceeded"
-    causes = parse_causes(made.failure_text)
+    causes = parse_causes(compiled.failure_text)
     if causes:
         return one_line(f"{causes[0].reason}: {causes[0].explanation}", LONGEST_REASON)
-    return one_line(f"{made.failure}: {made.failure_text}", LONGEST_REASON)
+    return one_line(f"{compiled.failure}: {compiled.failure_text}", LONGEST_REASON)

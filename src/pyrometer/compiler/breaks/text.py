@@ -90,14 +90,14 @@ def parse_break(text: str) -> BreakText:
     """
     head, separator, tail = _split(text, _STACK)
     told = head.partition(_ATTRIBUTION)[0]
-    found = _PLACE.search(told)
-    body = told[found.end() :] if found else told
+    match = _PLACE.search(told)
+    body = told[match.end() :] if match else told
     raised = _split(tail, _RAISED, last=True)[2]
     is_backend = told.startswith("WON'T CONVERT")
     return BreakText(
         causes=parse_causes(body) or parse_causes(raised) or (_bare(body.strip() or raised, is_backend),),
         stack=printed_stack(tail),
-        place=Place(file=found["file"], line=int(found["line"])) if found else None,
+        place=Place(file=match["file"], line=int(match["line"])) if match else None,
         gives_up=any(words in head + separator for words in GIVES_UP),
         gives_up_rest=GIVES_UP_REST in told,
         is_backend=is_backend,

@@ -64,19 +64,19 @@ def trace_lines(log: CompileLog) -> Iterator[str]:
 def _metadata(entry: LogEntry, names: dict[str, int]) -> dict[str, Any]:
     content = _numbered(entry.metadata, names)
     is_artifact = isinstance(content, dict) and content.get("name") == entry.kind and "encoding" in content
-    found: dict[str, Any] = {"artifact" if is_artifact else entry.kind: content}
+    metadata: dict[str, Any] = {"artifact" if is_artifact else entry.kind: content}
     if entry.rank is not None:
-        found["rank"] = entry.rank
+        metadata["rank"] = entry.rank
     own = entry.compile_id
     if own is not None:
         ids = {"compiled_autograd_id": own.autograd, "frame_id": own.frame, "frame_compile_id": own.compile}
-        found |= {key: value for key, value in ids.items() if value is not None}
-        found["attempt"] = entry.attempt
+        metadata |= {key: value for key, value in ids.items() if value is not None}
+        metadata["attempt"] = entry.attempt
     if entry.stack:
-        found["stack"] = _numbered(list(entry.stack), names)
+        metadata["stack"] = _numbered(list(entry.stack), names)
     if entry.payload:
-        found["has_payload"] = hashlib.md5(entry.payload.encode(), usedforsecurity=False).hexdigest()
-    return found
+        metadata["has_payload"] = hashlib.md5(entry.payload.encode(), usedforsecurity=False).hexdigest()
+    return metadata
 
 
 def _numbered(content: Any, names: dict[str, int]) -> Any:

@@ -117,14 +117,14 @@ def _records(stream: IO[str]) -> Iterator[tuple[re.Match[str] | None, str]]:
         if text.startswith("\t"):
             payload.append(text[1:])
             continue
-        found = _HEAD.match(text)
-        if found is None:
+        match = _HEAD.match(text)
+        if match is None:
             if text.strip() and not strange:
                 strange = True
                 yield None, ""
             continue
         if head is not None:
             yield head, "\n".join(payload)
-        head, payload, strange = found, [], False
+        head, payload, strange = match, [], False
     if head is not None:
         yield head, "\n".join(payload)

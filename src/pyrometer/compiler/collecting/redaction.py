@@ -60,7 +60,7 @@ def _walk(value: Any) -> Any:
             **{name: _blank(value, name) if name in blanked else _walk(one) for name, one in kept.items()},
         )
     if isinstance(value, list):
-        return [_walk(one) for one in value]
+        return [_walk(item) for item in value]
     if isinstance(value, dict):
-        return {_walk(key): _walk(one) for key, one in value.items()}
+        return {_walk(key): _walk(item) for key, item in value.items()}
     return _FOLDERS.sub("", value) if isinstance(value, str) else value

@@ -44,12 +44,12 @@ def read_compilations(log: CompileLog) -> list[Compilation]:
         if entry.compile_id is not None:
             by_id[entry.compile_id].append(entry)
     codes = frame_codes(log)
-    found = []
+    compilations = []
     for compile_id, entries in by_id.items():
         code = FrameCode(COMPILED_AUTOGRAD) if compile_id.frame is None else codes[compile_id]
         began_ns = times.began.get(compile_id, entries[0].time_ns)
-        found.append(_compilation(compile_id, entries, code, times, max(began_ns - zero_ns, 0) / 1e9))
-    return found
+        compilations.append(_compilation(compile_id, entries, code, times, max(began_ns - zero_ns, 0) / 1e9))
+    return compilations
 
 
 def _compilation(

@@ -57,7 +57,7 @@ class _Event(NamedTuple):
 
 def read_flat_spans(log: CompileLog) -> list[Span]:
     """All spans of a log in the order in which they began, each for itself, without children."""
-    found: list[Span] = []
+    spans: list[Span] = []
     open_spans: dict[Lane, list[Span]] = defaultdict(list)
     last_ns: dict[tuple[Lane, CompileId | None], int] = {}
     epoch = 0
@@ -70,14 +70,14 @@ def read_flat_spans(log: CompileLog) -> list[Span]:
         if event.begins:
             span = Span(event.name, event.compile_id, event.lane, event.time_ns, -1)
             open_spans[event.lane].append(span)
-            found.append(span)
+            spans.append(span)
         else:
             _end(event, open_spans)
-    for span in found:
+    for span in spans:
         if span.end_ns < 0:
             span.end_ns = last_ns[span.lane, span.compile_id]
         span.end_ns = max(span.end_ns, span.start_ns)  # the clock may have been set back
-    return found
+    return spans
 
 
 def nanoseconds(time_us: float) -> int:
@@ -111,7 +111,7 @@ def _event(entry: LogEntry, epoch: int) -> _Event | None:
     name, time_us, args = event.get("name"), event.get("ts"), event.get("args")
     if not isinstance(name, str) or not isinstance(time_us, (int, float)) or not abs(time_us) < 1e16:
         return None
-    told = str(args.get("compile_id")) if isinstance(args, dict) else ""
-    own = entry.compile_id or parse_compile_id(told, epoch)
+    text = str(args.get("compile_id")) if isinstance(args, dict) else ""
+    own = entry.compile_id or parse_compile_id(text, epoch)
     lane = Lane(entry.thread, own is None and name in ON_WORKERS)
     return _Event(name, event["ph"] == "B", nanoseconds(time_us), lane, own)

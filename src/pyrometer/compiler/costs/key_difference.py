@@ -89,7 +89,7 @@ def _change(before: str | None, after: str | None) -> str:
 
 def _inputs(here: Sequence[Component], there: Sequence[Component]) -> list[str]:
     """Differing inputs; one that was put in between does not make all behind it differ."""
-    found: list[str] = []
+    inputs: list[str] = []
     for start, end, own_start, own_end in _unequal(
         [part.hash for part in there], [part.hash for part in here]
     ):
@@ -98,15 +98,15 @@ def _inputs(here: Sequence[Component], there: Sequence[Component]) -> list[str]:
             old, new = (
                 [part for part in parts if _is_tensor(part) == is_tensor] for parts in (before, after)
             )
-            found += [
+            inputs += [
                 f"input {part.item} {_input_change(past.value, part.value)}"
                 for past, part in zip(old, new, strict=False)
             ]
-            found += [f"input {part.item} is new" for part in new[len(old) :]]
-            found += [f"input {part.item} is gone" for part in old[len(new) :]]
-    if len(found) > MOST_INPUTS:
-        found[MOST_INPUTS:] = [f"{len(found) - MOST_INPUTS} more inputs"]
-    return found
+            inputs += [f"input {part.item} is new" for part in new[len(old) :]]
+            inputs += [f"input {part.item} is gone" for part in old[len(new) :]]
+    if len(inputs) > MOST_INPUTS:
+        inputs[MOST_INPUTS:] = [f"{len(inputs) - MOST_INPUTS} more inputs"]
+    return inputs
 
 
 def _unequal(before: list[str], after: list[str]) -> list[tuple[int, int, int, int]]:
@@ -151,8 +151,8 @@ def _tensor_fields(text: str) -> dict[str, str]:
     >>> _tensor_fields("TensorMetadata(dtype=torch.float32, shape=torch.Size([2, s0]), device=device(type='cpu'))")
     {'dtype': 'float32', 'shape': '[2, s0]', 'device': "device(type='cpu')"}
     """
-    found: dict[str, str] = {}
+    tensor_fields: dict[str, str] = {}
     for name, value in _TENSOR_FIELD.findall(text.partition("(")[2][:-1]):
         sizes = _SIZES.match(value)
-        found[name] = sizes[1] if sizes else value.removeprefix("torch.")
-    return found
+        tensor_fields[name] = sizes[1] if sizes else value.removeprefix("torch.")
+    return tensor_fields

@@ -32,8 +32,8 @@ class Key:
         for text in components:
             match = _COMPONENT.match(text)
             if match is not None:
-                found = Component(match["group"], match["item"] or "", match["hash"], match["value"])
-                self._groups[found.group].append(found)
+                component = Component(match["group"], match["item"] or "", match["hash"], match["value"])
+                self._groups[component.group].append(component)
 
     def __bool__(self) -> bool:
         return bool(self._groups)
@@ -63,6 +63,6 @@ class Key:
                 found.add((group, seen[part.hash] if group == INPUTS else part.item, part.hash))
         return frozenset(found)
 
-    def distance(self, other: Key) -> int:
+    def distance(self, key: Key) -> int:
         """How many parts two keys do not share, wherever inputs stand."""
-        return len(self._contents ^ other._contents)
+        return len(self._contents ^ key._contents)

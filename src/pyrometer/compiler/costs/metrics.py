@@ -31,8 +31,8 @@ _INSIDE = (
 
 def spans_of_metrics(entry: LogEntry) -> list[Span]:
     """The compilation of one entry as spans, the outermost first; how long is told, when inside of it is not."""
-    told = entry.fields
-    start_us, end_us = _interval_us(told)
+    fields = entry.fields
+    start_us, end_us = _interval_us(fields)
     if start_us is None or end_us is None:
         return []
     lane = Lane(entry.thread, is_worker=False)
@@ -41,7 +41,7 @@ def spans_of_metrics(entry: LogEntry) -> list[Span]:
     )
     made, filled = {"": outermost}, {"": outermost.start_ns}
     for key, name, surrounding in _INSIDE:
-        length_us = number(told, key)
+        length_us = number(fields, key)
         parent = next((found for found in surrounding if found in made), "")
         start_ns = filled[parent]
         end_ns = min(start_ns + nanoseconds(length_us or 0), made[parent].end_ns)
@@ -61,14 +61,14 @@ def observing_s(log: CompileLog) -> float | None:
     before: dict[tuple[int | None, int | None], float] = {}
     found = None
     for entry in log.of(FORWARD, BACKWARD):
-        told = entry.fields
-        sum_us = number(told, "structured_logging_overhead_us")
+        fields = entry.fields
+        sum_us = number(fields, "structured_logging_overhead_us")
         if sum_us is None or entry.compile_id is None:
             continue
         key = entry.compile_id.frame, entry.compile_id.compile
         grown_us = sum_us - before.get(key, 0.0)
         before[key] = sum_us
-        start_us, end_us = _interval_us(told)
+        start_us, end_us = _interval_us(fields)
         most_us = math.inf if start_us is None or end_us is None else end_us - start_us
         found = (found or 0.0) + min(max(grown_us, 0.0), most_us) / 1e6
     return found

@@ -37,9 +37,9 @@ def read_passes(log: CompileLog) -> list[PassEffect]:
     """
     counts: dict[_Pass, list[Mapping[str, Any]]] = defaultdict(list)
     for entry in log.of(PROBE):
-        if told := entry.fields:
-            found = _Pass(entry.id_text, str(told.get("subsystem") or ""), str(told.get("name") or ""))
-            counts[found].append(told)
+        if fields := entry.fields:
+            found = _Pass(entry.id_text, str(fields.get("subsystem") or ""), str(fields.get("name") or ""))
+            counts[found].append(fields)
     timed = [
         (_named(span.name, span.compile_id.text if span.compile_id else ""), span.duration_ns / 1e9)
         for span in sorted(inside(read_spans(log)), key=lambda span: span.start_ns)

@@ -27,15 +27,15 @@ def phases_of_compilations(spans: Iterable[Span]) -> dict[CompileId | None, Coun
 
     What a compilation inside another one takes is its own, so that nothing counts twice.
     """
-    found: dict[CompileId | None, Counter[str]] = {}
+    counts: dict[CompileId | None, Counter[str]] = {}
     left = [(span, span.compile_id, phase_named(span.name)) for span in spans]
     while left:
         span, compile_id, phase = left.pop()
-        found.setdefault(compile_id, Counter())[phase] += span.own_ns
+        counts.setdefault(compile_id, Counter())[phase] += span.own_ns
         for child in span.children:
             own_id = child.compile_id if child.name in COMPILATIONS else compile_id
             left.append((child, own_id, phase_inside(child.name, phase)))
-    return found
+    return counts
 
 
 def in_seconds(phases_ns: Mapping[str, int]) -> dict[str, float]:

@@ -27,8 +27,8 @@ def apart(compile_id: str, graph: ProbedGraph) -> Iterator[NotFused]:
         graph: what a probe told of it.
     """
     ops = {group.name: group.ops for group in graph.groups}
-    told = [pair for pair in graph.not_fused if pair.shared_bytes]
-    for pair in (*told, *_ready_made(graph)):
+    pairs = [pair for pair in graph.not_fused if pair.shared_bytes]
+    for pair in (*pairs, *_ready_made(graph)):
         first_ops, second_ops = ops.get(pair.first, []), ops.get(pair.second, [])
         meaning, advice = _explained(pair.reason, first_ops, second_ops)
         yield NotFused(
@@ -46,11 +46,11 @@ def apart(compile_id: str, graph: ProbedGraph) -> Iterator[NotFused]:
 
 
 def _explained(reason: str, first_ops: Sequence[str], second_ops: Sequence[str]) -> Explanation:
-    found = explain_reason(OTHER_ORDER if reason == NOTHING_SHARED else reason)
+    explanation = explain_reason(OTHER_ORDER if reason == NOTHING_SHARED else reason)
     ready_made = {FIRST_IS_READY_MADE: first_ops, SECOND_IS_READY_MADE: second_ops}.get(reason)
     if ready_made is None or any(_has_template(op) for op in ready_made):
-        return found
-    return found._replace(advice="")
+        return explanation
+    return explanation._replace(advice="")
 
 
 def _has_template(op: str) -> bool:

@@ -33,7 +33,10 @@ def read_fusion(log: CompileLog) -> FusionReport:
     Groups come with the most traffic spared first, pairs that stayed apart with the most bytes in common first.
     """
     # Of graphs that bear the same name the last one counts.
-    probed = {(own, one.is_backward, one.graph): one for own, one in read_probed(log, ProbedGraph)}
+    probed = {
+        (own, probed_graph.is_backward, probed_graph.graph): probed_graph
+        for own, probed_graph in read_probed(log, ProbedGraph)
+    }
     # Code that was written again counts as it was written last.
     written = (entry for entry in log.of("inductor_output_code") if entry.payload)
     read = ((entry.id_text, read_generated(entry.payload)) for entry in written)
@@ -43,7 +46,7 @@ def read_fusion(log: CompileLog) -> FusionReport:
     refusals, layouts = Counter[str](), Counter[str]()
     for graph in probed.values():
         refusals.update(graph.reasons)
-        layouts.update(layout_name(one.layout, one.size, one.stride) for one in graph.buffers)
+        layouts.update(layout_name(buffer.layout, buffer.size, buffer.stride) for buffer in graph.buffers)
     return FusionReport(
         groups=sorted(groups, key=lambda group: -(group.saved_bytes or 0)),
         not_fused=sorted(pairs, key=lambda pair: -(pair.shared_bytes or 0)),
@@ -114,7 +117,9 @@ def _group_of_code(key: tuple[str, bool], name: str, kind: str, is_vectorized: b
 
 def _memory(probed: _Probed, codes: _Codes) -> list[MemoryPlan]:
     # The parts of a graph, such as branches, have names; the graph itself, which comes last here, has none.
-    whole = {key[:2]: graph for key, graph in sorted(probed.items(), key=lambda one: one[0][2], reverse=True)}
+    whole = {
+        key[:2]: graph for key, graph in sorted(probed.items(), key=lambda item: item[0][2], reverse=True)
+    }
     plans = []
     for key in dict.fromkeys([*(key[:2] for key in probed), *codes]):
         graph, code = whole.get(key, ProbedGraph()), codes.get(key)
@@ -133,16 +138,16 @@ def _memory(probed: _Probed, codes: _Codes) -> list[MemoryPlan]:
 
 def _folded(log: CompileLog) -> list[Folding]:
     """Foldings, those of one name in one compilation together; in the order in which they were met."""
-    found: dict[tuple[str, str, str], Folding] = {}
-    for one in (*_taken_away(log), *_patterns(log)):
-        key = (one.compile_id, one.kind, one.name)
-        before = found.get(key)
-        found[key] = one if before is None else _together(before, one)
-    return list(found.values())
+    foldings: dict[tuple[str, str, str], Folding] = {}
+    for folding in (*_taken_away(log), *_patterns(log)):
+        key = (folding.compile_id, folding.kind, folding.name)
+        before = foldings.get(key)
+        foldings[key] = folding if before is None else _together(before, folding)
+    return list(foldings.values())
 
 
 def _together(first: Folding, second: Folding) -> Folding:
-    known = [one.seconds for one in (first, second) if one.seconds is not None]
+    known = [folding.seconds for folding in (first, second) if folding.seconds is not None]
     return Folding(
         compile_id=first.compile_id,
         name=first.name,
@@ -169,6 +174,8 @@ def _taken_away(log: CompileLog) -> Iterator[Folding]:
 
 def _patterns(log: CompileLog) -> Iterator[Folding]:
     return (
-        Folding(compile_id=own, name=one.pattern, kind="pattern", count=one.count, nodes=one.nodes)
-        for own, one in read_probed(log, ProbedPattern)
+        Folding(
+            compile_id=own, name=pattern.pattern, kind="pattern", count=pattern.count, nodes=pattern.nodes
+        )
+        for own, pattern in read_probed(log, ProbedPattern)
     )

@@ -169,10 +169,10 @@ class _Nodes:
 
     def _input_keys(self, by: str) -> dict[int, Hashable]:
         """Inputs stay apart unless there are many; nothing leads to them, so that one box for all is no cycle."""
-        shown = [place for place, node in enumerate(self.nodes) if node.op == "input"]
-        if by == "none" or len(shown) <= _MANY_INPUTS:
-            return dict.fromkeys(shown)
-        return {place: ("inputs", self.nodes[place].role) for place in shown}
+        places = [place for place, node in enumerate(self.nodes) if node.op == "input"]
+        if by == "none" or len(places) <= _MANY_INPUTS:
+            return dict.fromkeys(places)
+        return {place: ("inputs", self.nodes[place].role) for place in places}
 
     def _edges(self, box_of: dict[int, int]) -> dict[tuple[int, int], list[int]]:
         """What passes between the boxes that there are so far."""

@@ -44,13 +44,13 @@ def order_rows(rows: Rows) -> list[list[int]]:
 def _sweep(rows: Rows, current: Sequence[list[int]], *, down: bool) -> list[list[int]]:
     """Sort each row by the medians of its neighbours in the row before it."""
     neighbours = rows.above if down else rows.below
-    found = [list(row) for row in current]
-    places = range(1, len(found)) if down else range(len(found) - 2, -1, -1)
+    sweep = [list(row) for row in current]
+    places = range(1, len(sweep)) if down else range(len(sweep) - 2, -1, -1)
     for place in places:
-        before = found[place - 1 if down else place + 1]
+        before = sweep[place - 1 if down else place + 1]
         position = {vertex: index for index, vertex in enumerate(before)}
-        found[place] = _sorted_by_median(found[place], neighbours, position)
-    return found
+        sweep[place] = _sorted_by_median(sweep[place], neighbours, position)
+    return sweep
 
 
 def _sorted_by_median(

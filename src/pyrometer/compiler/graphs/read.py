@@ -141,13 +141,13 @@ def _dynamo_input(node: GraphNode) -> Tensor:
 
 def _lifted(mains: Iterable[Body], by_dynamo: Sequence[Tensor]) -> dict[str, Tensor]:
     """AOTAutograd's inputs by name, as far as it says which of Dynamo's they are; its later stages keep the names."""
-    found = dict[str, Tensor]()
+    tensors = dict[str, Tensor]()
     for body in mains:
         for name, remark in body.remarks.items():
             match = _INDEX.match(remark)
             if match is not None and int(match[1]) < len(by_dynamo):
-                found[name] = by_dynamo[int(match[1])]
-    return found
+                tensors[name] = by_dynamo[int(match[1])]
+    return tensors
 
 
 def _tensors(stage: str, bodies: Sequence[Body], lifted: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -216,10 +216,10 @@ def _box(box: LayoutBox, colour: str, notes: Sequence[str]) -> str:
             f'<text class="fx-detail" x="{middle:.1f}" y="{box.y + 32:.1f}" text-anchor="middle">{_text(box.detail)}</text>'
         )
     if box.num_results:
-        said = f"{counted(box.num_results, 'result')} of the graph"
+        text = f"{counted(box.num_results, 'result')} of the graph"
         side, level = box.x + box.width, box.y + box.height / 2
         lines.append(
-            f'<g class="fx-result"><title>{said}</title><path d="M{side:.1f} {level:.1f}h5"/>'
+            f'<g class="fx-result"><title>{text}</title><path d="M{side:.1f} {level:.1f}h5"/>'
             f'<circle cx="{side + 8:.1f}" cy="{level:.1f}" r="3"/></g>'
         )
     if notes:

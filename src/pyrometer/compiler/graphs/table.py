@@ -50,11 +50,11 @@ def graph_text(graph: Graph) -> str:
 
 def _rows(nodes: Sequence[GraphNode]) -> Iterator[tuple[str, list[str]]]:
     """A heading where the user's line changes, then the cells of each operation, its parts with it."""
-    named = {node.name: node for node in nodes}
+    graph_nodes = {node.name: node for node in nodes}
     unpacked = unpackings(nodes)
     parts: dict[str, list[GraphNode]] = {}
     for name, source in unpacked.items():
-        parts.setdefault(source, []).append(named[name])
+        parts.setdefault(source, []).append(graph_nodes[name])
     before: tuple[str, int] | None = None
     for node in (node for node in nodes if node.op == "call" and node.name not in unpacked):
         if (node.file, node.line) != before:
@@ -69,7 +69,7 @@ def _rows(nodes: Sequence[GraphNode]) -> Iterator[tuple[str, list[str]]]:
             )
         names = ", ".join(part.name for part in parts.get(node.name, ())) or node.name
         made = _made(parts.get(node.name, [node]))
-        yield "", [shortened(names, _NAME_LENGTH), _call(node, named), made, node.module]
+        yield "", [shortened(names, _NAME_LENGTH), _call(node, graph_nodes), made, node.module]
 
 
 def _made(results: Sequence[GraphNode]) -> str:
@@ -79,13 +79,13 @@ def _made(results: Sequence[GraphNode]) -> str:
     return "  ".join(part for part in (shape_text(results[0]), size) if part)
 
 
-def _call(node: GraphNode, named: Mapping[str, GraphNode]) -> str:
+def _call(node: GraphNode, nodes: Mapping[str, GraphNode]) -> str:
     target = node.target
     for prefix, short in _NARROW.items():
         if target.startswith(prefix):
             target = short + target[len(prefix) :]
             break
-    read = ", ".join(_argument(node, named[name]) if name in named else name for name in node.inputs)
+    read = ", ".join(_argument(node, nodes[name]) if name in nodes else name for name in node.inputs)
     return f"{target}({shortened(read, max(_CALL_LENGTH - len(target), 16))})"
 
 
@@ -105,8 +105,8 @@ def _inputs(inputs: Sequence[GraphNode]) -> Iterator[str]:
             owner, _, name = node.parameter.rpartition(".")
             owned.setdefault(owner or "(model)", []).append(f"{name} {shape_text(node)}")
         else:
-            said = "  ".join(part for part in (node.name, shape_text(node), node.role) if part)
-            yield f"  in  {said}"
+            text = "  ".join(part for part in (node.name, shape_text(node), node.role) if part)
+            yield f"  in  {text}"
     for module, shapes in owned.items():
         yield f"  of  {module}: {', '.join(shapes)}"
 

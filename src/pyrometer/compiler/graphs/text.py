@@ -53,21 +53,21 @@ def read_bodies(text: str) -> list[Body]:
     >>> [(node.name, node.op, node.target, node.inputs, node.line) for node in read_bodies(text)[0].nodes]
     [('l_x_', 'input', 'L_x_', [], 0), ('sin', 'call', 'Tensor.sin', ['l_x_'], 3), ('output', 'output', '', ['sin'], 0)]
     """
-    found, open_bodies = list[_BodyReader](), list[tuple[int, _BodyReader]]()
+    readers, open_bodies = list[_BodyReader](), list[tuple[int, _BodyReader]]()
     for statement in _statements(text):
         while open_bodies and open_bodies[-1][0] >= statement.indent:
             open_bodies.pop()
         if statement.code.startswith("class "):
             name = statement.code[6:].partition("(")[0].strip()
             reader = _BodyReader(".".join([*(outer.name for _, outer in open_bodies[1:]), name]))
-            found.append(reader)
+            readers.append(reader)
             open_bodies.append((statement.indent, reader))
             continue
         if not open_bodies:
-            found.append(_BodyReader(""))
-            open_bodies.append((-1, found[-1]))
+            readers.append(_BodyReader(""))
+            open_bodies.append((-1, readers[-1]))
         open_bodies[-1][1].take(statement)
-    return [reader.body() for reader in found]
+    return [reader.body() for reader in readers]
 
 
 class _BodyReader:

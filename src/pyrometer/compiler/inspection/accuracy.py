@@ -56,10 +56,10 @@ def _with_each_shape(work: Workload) -> list[Workload]:
     """The work with one shape each: which graph runs depends on it."""
     if not isinstance(work, Inference) or not is_shape_list(work.inputs):
         return [work]
-    each = [copy.copy(work) for _ in work.inputs[:MOST_SHAPES]]
-    for other, shape in zip(each, work.inputs, strict=False):
-        other.inputs = [shape]
-    return [*each]
+    inferences = [copy.copy(work) for _ in work.inputs[:MOST_SHAPES]]
+    for inference, shape in zip(inferences, work.inputs, strict=False):
+        inference.inputs = [shape]
+    return [*inferences]
 
 
 def _badness(error: OutputError) -> tuple[bool, float]:

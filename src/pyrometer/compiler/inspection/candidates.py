@@ -43,8 +43,8 @@ def shows_compiled(work: Workload) -> bool:
 def model_of(work: Workload) -> nn.Module | None:
     """The model that a workload runs, where it is known to run one."""
     found: Any = getattr(work, "model", getattr(getattr(work, "parts", None), "model", None))
-    found = found if found is not None else getattr(work, "function", None)
-    return found if isinstance(found, nn.Module) else None
+    module = found if found is not None else getattr(work, "function", None)
+    return module if isinstance(module, nn.Module) else None
 
 
 def input_cycle(work: Workload) -> int:

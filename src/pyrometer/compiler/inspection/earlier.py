@@ -82,7 +82,7 @@ class EarlierCode:
             compile_ids: as torch writes them.
             log: of the recording.
         """
-        recorded = {each._replace(epoch=0).text for each in log.compile_ids()}
+        recorded = {compile_id._replace(epoch=0).text for compile_id in log.compile_ids()}
         for name in compile_ids:
             if name in self._by_compile_id and name not in recorded:
                 function = self._by_compile_id[name]

@@ -162,10 +162,10 @@ def _require_plain(work: Workload) -> None:
     """
     with work.open() as session:
         session.activate()
-        found = entry_points(session)
-    if found is not None and found.functions:
+        points = entry_points(session)
+    if points is not None and points.functions:
         raise InputError(
-            f"work: each eager step makes {counted(found.functions, 'call')} through torch.compile, so that there is nothing to compare "
+            f"work: each eager step makes {counted(points.functions, 'call')} through torch.compile, so that there is nothing to compare "
             "modes with; give the program without torch.compile, the modes compile it"
         )
 

@@ -189,7 +189,7 @@ def _with_steady_steps(
     )
     guards = with_eval_seconds(report.guards, watch.guard_s, watch.slowest)
     report = with_runtime(msgspec.structs.replace(report, guards=guards), runtime)
-    again_s = sum(each.compile_s or 0.0 for each in report.recompiles)
+    again_s = sum(recompile.compile_s or 0.0 for recompile in report.recompiles)
     if report.cost.break_even_steps is None or not again_s:
         return report
     note = (

@@ -70,7 +70,7 @@ def plain_output(value: Any, around: frozenset[int] = frozenset()) -> Any:
         return None
     inside = around | {id(value)}
     if isinstance(value, (list, tuple)):
-        return [plain_output(each, inside) for each in value]
+        return [plain_output(item, inside) for item in value]
     content = _content(value)
     if content is None:
         return value

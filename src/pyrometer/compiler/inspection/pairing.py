@@ -40,7 +40,8 @@ def compare_sessions(
         UserProgramError: a step raised; says on which side.
     """
     sides = [
-        Side(name, each, clock_for(each.device)) for name, each in ((EAGER, eager), (COMPILED, compiled))
+        Side(name, session, clock_for(session.device))
+        for name, session in ((EAGER, eager), (COMPILED, compiled))
     ]
     trial = Trial(sides, DecisionRule(), budget_s, 0, progress)
     trial.run()

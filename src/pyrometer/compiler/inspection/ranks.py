@@ -37,7 +37,7 @@ def compare_ranks(logs: Sequence[CompileLog]) -> list[str]:
         logs: one per rank.
     """
     ranks = [_decisions(log, number) for number, log in enumerate(logs)]
-    return [line for other in ranks[1:] for line in _differences(ranks[0], other)]
+    return [line for rank in ranks[1:] for line in _differences(ranks[0], rank)]
 
 
 def rank_of(log: CompileLog) -> int | None:
@@ -51,21 +51,24 @@ def _decisions(log: CompileLog, number: int) -> Decisions:
     return Decisions(
         name=f"rank {number if rank is None else rank}",
         graphs=tuple(
-            f"{each.compile_id} {each.function} ({each.file}:{each.line}), {each.outcome}"
-            + ("" if each.num_ops is None else f", {each.num_ops} operations")
-            for each in compilations
+            f"{compilation.compile_id} {compilation.function} ({compilation.file}:{compilation.line}), {compilation.outcome}"
+            + ("" if compilation.num_ops is None else f", {compilation.num_ops} operations")
+            for compilation in compilations
         ),
-        breaks=tuple(f"{each.reason} at {each.file}:{each.line}" for each in read_breaks(log)),
+        breaks=tuple(
+            f"{graph_break.reason} at {graph_break.file}:{graph_break.line}"
+            for graph_break in read_breaks(log)
+        ),
         recompiles=tuple(
-            f"{each.compile_id} {each.function}: {'; '.join(cause.guard for cause in each.causes) or 'unknown'}"
-            for each in read_recompiles(log)
+            f"{recompile.compile_id} {recompile.function}: {'; '.join(cause.guard for cause in recompile.causes) or 'unknown'}"
+            for recompile in read_recompiles(log)
         ),
-        caches=tuple(f"{each.compile_id} {each.cache} {each.outcome}" for each in read_cache(log).events),
-        compile_s=sum(each.total_s or 0.0 for each in compilations),
+        caches=tuple(f"{event.compile_id} {event.cache} {event.outcome}" for event in read_cache(log).events),
+        compile_s=sum(compilation.total_s or 0.0 for compilation in compilations),
     )
 
 
-def _differences(first: Decisions, other: Decisions) -> Iterator[str]:
+def _differences(first: Decisions, decisions: Decisions) -> Iterator[str]:
     fields: dict[str, Callable[[Decisions], tuple[str, ...]]] = {
         "compilations": lambda rank: rank.graphs,
         "graph breaks": lambda rank: rank.breaks,
@@ -73,10 +76,10 @@ def _differences(first: Decisions, other: Decisions) -> Iterator[str]:
         "cache look-ups": lambda rank: rank.caches,
     }
     for what, get in fields.items():
-        line = _first_difference(what, (first.name, get(first)), (other.name, get(other)))
+        line = _first_difference(what, (first.name, get(first)), (decisions.name, get(decisions)))
         if line is not None:
             yield line
-    shorter, longer = sorted((first, other), key=lambda rank: rank.compile_s)
+    shorter, longer = sorted((first, decisions), key=lambda rank: rank.compile_s)
     if longer.compile_s - shorter.compile_s >= LONG_S and longer.compile_s >= FAR * shorter.compile_s:
         yield (
             f"{longer.name} compiles for {format_seconds(longer.compile_s)}, {shorter.name} for "

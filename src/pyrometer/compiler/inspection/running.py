@@ -199,18 +199,18 @@ class CompiledRun:
         """The comparison, undecided where forcing the eager steps takes too much of them."""
         if not forcing_s or paired.eager_steady_s is None:
             return paired
-        told = (
+        text = (
             f"eager steps run through wrappers of torch.compile under the stance force_eager, which takes about "
             f"{format_seconds(forcing_s)} of the {format_seconds(paired.eager_steady_s)} of a step"
         )
         if forcing_s <= MOST_FORCING * paired.eager_steady_s:
-            self.seen.notes.append(told)
+            self.seen.notes.append(text)
             return paired
         self.seen.notes.append(
-            f"not compared with eager: {told}; give the program without torch.compile as a workload of its own to compare"
+            f"not compared with eager: {text}; give the program without torch.compile as a workload of its own to compare"
         )
         self.seen.unavailable.append("eager step time: the program cannot be uncompiled from outside")
-        return undecided(paired, told)
+        return undecided(paired, text)
 
     @contextlib.contextmanager
     def _user_steps(self, count: int = 1) -> Iterator[None]:

@@ -78,7 +78,7 @@ def profile_steps(session: Session, num_steps: int) -> Profiled:
 
 def middle_recording(recordings: Sequence[Profiled]) -> Profiled:
     """Of several recordings the one whose step is the median: a machine that was busy for a moment spoils no more than one."""
-    ordered = sorted(recordings, key=lambda one: one.step_s or 0.0)
+    ordered = sorted(recordings, key=lambda recording: recording.step_s or 0.0)
     return replace(ordered[(len(ordered) - 1) // 2], num_recordings=len(ordered))
 
 
@@ -129,10 +129,10 @@ def read_runtime(
     """
     keys = graph_keys(log)
     found = _used(profiled.regions, log, keys)
-    for each in compilations:
-        if each.outcome == "compiled":
-            found.setdefault(each.compile_id, _Used(each.compile_id))
-    took = {each.compile_id: each.total_s for each in compilations}
+    for compilation in compilations:
+        if compilation.outcome == "compiled":
+            found.setdefault(compilation.compile_id, _Used(compilation.compile_id))
+    took = {compilation.compile_id: compilation.total_s for compilation in compilations}
     total_s = sum(each.total_s for each in found.values())
     sharing = _Sharing(profiled.num_steps, total_s, savings or Savings())
     graphs = [_graph(each, took.get(each.compile_id), keys, sharing) for each in found.values()]
@@ -173,8 +173,8 @@ def _used(regions: Regions, log: CompileLog, keys: Mapping[str, str]) -> dict[st
 
 def _latest_ids(log: CompileLog) -> dict[str, str]:
     """Ids with their epoch by ids as torch writes them: after a reset they are given anew, and the last one is in use."""
-    found = sorted(log.compile_ids(), key=lambda compile_id: compile_id.epoch)
-    return {compile_id._replace(epoch=0).text: compile_id.text for compile_id in found}
+    ids = sorted(log.compile_ids(), key=lambda compile_id: compile_id.epoch)
+    return {compile_id._replace(epoch=0).text: compile_id.text for compile_id in ids}
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,8 @@ def report_script(script: ObservedScript, folder: TraceFolder, *, strict: bool =
 
 def _compiled(logs: list[CompileLog]) -> list[CompileLog]:
     """The logs in which something was compiled, by rank, then by their first entry."""
-    told = [log for log in logs if log.compile_ids()]
-    return sorted(told, key=lambda log: (_rank_order(log), log.entries[0].time_ns))
+    compile_logs = [log for log in logs if log.compile_ids()]
+    return sorted(compile_logs, key=lambda log: (_rank_order(log), log.entries[0].time_ns))
 
 
 def _rank_order(log: CompileLog) -> float:

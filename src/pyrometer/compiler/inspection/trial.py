@@ -42,7 +42,7 @@ def try_rewrites(
         mode: of torch.compile, as for the report.
         budget_s: time for the comparison; compiling does not count.
     """
-    roots = [one for one in report.breaks if not one.chained]
+    roots = [graph_break for graph_break in report.breaks if not graph_break.chained]
     prepared = prepare_rewrites(roots)
     trial = RewriteTrial(rewrites=prepared.tried, breaks_before=len(roots), skipped=prepared.skipped)
     if not prepared.tried:
@@ -54,7 +54,7 @@ def try_rewrites(
         verdict = compare(compiled, with_code(compiled, prepared.swap), budget_s=budget_s)
     except PyrometerError as failure:
         return replace(trial, failure=str(failure))
-    untouched = [one for one in roots if (one.file, one.function) not in prepared.swap.functions]
+    untouched = [root for root in roots if (root.file, root.function) not in prepared.swap.functions]
     return replace(trial, breaks_after=len(_places(after) | _places(untouched)), error=error, verdict=verdict)
 
 
@@ -69,7 +69,7 @@ def _compiled_anew(work: Workload, mode: str | None, swap: Swap) -> tuple[Worklo
         with collect() as collector, rewritten.open() as session, user_code("the rewritten program"):
             session.activate()
             session.step(session.prepare())
-        breaks = [one for one in read_breaks(collector.log()) if not one.chained]
+        breaks = [graph_break for graph_break in read_breaks(collector.log()) if not graph_break.chained]
         if collector.log().compile_ids():
             break
     return candidate, breaks
@@ -96,4 +96,7 @@ def with_code(work: W, swap: Swap) -> W:
 
 
 def _places(breaks: list[Break]) -> set[tuple[str, str, str]]:
-    return {(one.file, one.function, one.source or str(one.line)) for one in breaks}
+    return {
+        (graph_break.file, graph_break.function, graph_break.source or str(graph_break.line))
+        for graph_break in breaks
+    }

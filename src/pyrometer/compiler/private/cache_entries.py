@@ -64,8 +64,8 @@ def compiled_codes() -> list[CodeType]:
     if tracker is None:
         return []
     with getattr(converter, "compile_lock", contextlib.nullcontext()):
-        found = [reference() for reference in list(tracker.seen)]
-    return [code for code in found if isinstance(code, CodeType)]
+        references = [reference() for reference in list(tracker.seen)]
+    return [code for code in references if isinstance(code, CodeType)]
 
 
 class FailingLeaf(NamedTuple):
@@ -85,15 +85,15 @@ def failing_leaves(entry: CacheEntry, f_locals: Mapping[str, Any]) -> list[Faili
     Each guard is asked by itself, on its own value. Guards on how objects relate to one another are left out: they keep state
     while all are evaluated in turn.
     """
-    found: list[FailingLeaf] = []
+    leaves: list[FailingLeaf] = []
     scope = _scope(entry.guards, f_locals)
     for holder, leaf, value in _leaves(entry.guards.root, f_locals, scope):
         with contextlib.suppress(Exception):  # a guard that cannot be asked by itself tells nothing
             if not leaf(value):
                 parts = [str(part) for part in leaf.verbose_code_parts()]
                 failing = [part for part in parts if _holds(part, scope) is False]
-                found.append(FailingLeaf(type(leaf).__name__, failing or parts, holder.get_source(), value))
-    return found
+                leaves.append(FailingLeaf(type(leaf).__name__, failing or parts, holder.get_source(), value))
+    return leaves
 
 
 def guard_eval_seconds(entry: CacheEntry, f_locals: Mapping[str, Any]) -> float:

@@ -33,10 +33,10 @@ class _Hits:
     places: dict[str, list[str]] = field(default_factory=dict)
     """Of nodes that were put in their place and bear no line: the lines of those that they replace."""
 
-    def add(self, other: _Hits) -> None:
-        self.count += other.count
-        self.nodes = (self.nodes + other.nodes)[:MAX_NODES]
-        self.places.update(other.places)
+    def add(self, hits: _Hits) -> None:
+        self.count += hits.count
+        self.nodes = (self.nodes + hits.nodes)[:MAX_NODES]
+        self.places.update(hits.places)
 
 
 class _Open:
@@ -117,12 +117,16 @@ class PassProbe:
         def apply(entry: Any, match: Any, graph: Any, node: Any) -> Any:
             name, hits, before = "", _Hits(), set[str]()
             with self._hits():
-                name, before = _pattern_name(entry, node), {one.name for one in graph.nodes}
-                hits, places = _Hits(1, [one.name for one in match.nodes]), _places(match.nodes)
+                name, before = _pattern_name(entry, node), {inner.name for inner in graph.nodes}
+                hits, places = _Hits(1, [inner.name for inner in match.nodes]), _places(match.nodes)
             found = original(entry, match, graph, node)
             with self._hits():
                 if self._open and name:
-                    new = (one.name for one in graph.nodes if one.name not in before and _is_unplaced(one))
+                    new = (
+                        inner.name
+                        for inner in graph.nodes
+                        if inner.name not in before and _is_unplaced(inner)
+                    )
                     hits.places = dict.fromkeys(new, places)
                     self._open[-1].hits.setdefault(name, _Hits()).add(hits)
             return found

@@ -130,8 +130,8 @@ def read_regions(ranges: Iterable[Range]) -> Regions:
     {'0/0': 6, '1/0': 3}
     """
     gathering = _Gathering()
-    for each, around in _nested(ranges):
-        gathering.take(each, around)
+    for span, around in _nested(ranges):
+        gathering.take(span, around)
     lookups, wrappers = gathering.lookups, gathering.wrappers
     return Regions(
         gathering.regions(),
@@ -150,7 +150,7 @@ def capped_sum(durations: Sequence[Seconds]) -> Seconds:
     if not durations:
         return 0.0
     most = HICCUP * median(durations)
-    return sum(min(each, most) for each in durations)
+    return sum(min(duration, most) for duration in durations)
 
 
 def missing() -> list[str]:
@@ -174,36 +174,36 @@ class _Gathering:
 
     def regions(self) -> dict[str, Region]:
         """By compile id; to be asked for at the end."""
-        for each, own_s in self._own.items():
-            self._by_id[_id_of(each) or ""].own.append(own_s)
+        for span, own_s in self._own.items():
+            self._by_id[_id_of(span) or ""].own.append(own_s)
         return dict(self._by_id)
 
-    def take(self, each: Range, around: list[Range]) -> None:
+    def take(self, span: Range, around: list[Range]) -> None:
         """The next range with those around it."""
-        inner, graph = _innermost(around), GRAPH.match(each.name)
-        if _id_of(each) is not None:
-            self._own[each] = each.seconds
+        inner, graph = _innermost(around), GRAPH.match(span.name)
+        if _id_of(span) is not None:
+            self._own[span] = span.seconds
             if inner is not None:
-                self._own[inner] -= each.seconds
+                self._own[inner] -= span.seconds
         elif graph is not None:
-            self._take_graph(each, graph["key"], around)
-        elif each.name == FORWARD and inner is not None and each.sequence >= 0:
-            self._owners[each.sequence] = _id_of(inner) or ""
-        elif each.name == BACKWARD and each.sequence in self._owners:
-            self._by_id[self._owners[each.sequence]].backward.append(each.seconds)
-        elif each.name == LOOKUP:
-            self.lookups.append(each.seconds)
-        elif each.name in WRAPPERS:
-            self.wrappers[each.name].append(each.seconds)
+            self._take_graph(span, graph["key"], around)
+        elif span.name == FORWARD and inner is not None and span.sequence >= 0:
+            self._owners[span.sequence] = _id_of(inner) or ""
+        elif span.name == BACKWARD and span.sequence in self._owners:
+            self._by_id[self._owners[span.sequence]].backward.append(span.seconds)
+        elif span.name == LOOKUP:
+            self.lookups.append(span.seconds)
+        elif span.name in WRAPPERS:
+            self.wrappers[span.name].append(span.seconds)
 
-    def _take_graph(self, each: Range, key: str, around: list[Range]) -> None:
+    def _take_graph(self, span: Range, key: str, around: list[Range]) -> None:
         inner = _innermost(around)
         if inner is not None:
             keys = self._by_id[_id_of(inner) or ""].keys
             if key not in keys:
                 keys.append(key)
         elif not any(outer.name == BACKWARD and outer.sequence in self._owners for outer in around):
-            self.backward[key].append(each.seconds)
+            self.backward[key].append(span.seconds)
 
 
 def _is_told(name: str) -> bool:
@@ -215,12 +215,12 @@ def _is_told(name: str) -> bool:
 def _nested(ranges: Iterable[Range]) -> Iterator[tuple[Range, list[Range]]]:
     """Every range with those around it on its thread, the outermost first; by start."""
     open_by_thread = defaultdict[int, list[Range]](list)
-    for each in sorted(ranges, key=lambda one: (one.start_us, -one.end_us)):
-        around = open_by_thread[each.thread]
-        while around and around[-1].end_us <= each.start_us:
+    for span in sorted(ranges, key=lambda one: (one.start_us, -one.end_us)):
+        around = open_by_thread[span.thread]
+        while around and around[-1].end_us <= span.start_us:
             around.pop()
-        yield each, around
-        around.append(each)
+        yield span, around
+        around.append(span)
 
 
 def _innermost(around: list[Range]) -> Range | None:
@@ -233,6 +233,6 @@ def _innermost(around: list[Range]) -> Range | None:
     return None
 
 
-def _id_of(each: Range) -> str | None:
-    match = REGION.match(each.name)
+def _id_of(span: Range) -> str | None:
+    match = REGION.match(span.name)
     return None if match is None else match["id"]

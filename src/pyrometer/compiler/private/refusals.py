@@ -114,8 +114,8 @@ def without_arguments(reason: str) -> str:
 
 def _first(name: str) -> str:
     """The first of the operations in a fused node's name; it stands for the node, since nodes are never taken apart."""
-    found = _FIRST.match(name)
-    return found.group() if found else name
+    match = _FIRST.match(name)
+    return match.group() if match else name
 
 
 def missing() -> list[str]:

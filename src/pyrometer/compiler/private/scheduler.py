@@ -49,17 +49,17 @@ class SchedulerProbe:
 
     def _around_codegen(self, original: Any) -> Any:
         def codegen(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-            found: dict[str, Any] = {}
+            description: dict[str, Any] = {}
             with self._groups():
-                found = self._describe(scheduler)
+                description = self._describe(scheduler)
             outer, self._kernels.by_op = getattr(self._kernels, "by_op", None), {}
             try:
                 return original(scheduler, *args, **kwargs)
             finally:
                 kernels, self._kernels.by_op = self._kernels.by_op, outer
                 with self._groups():
-                    if found:
-                        self._emit(found, kernels)
+                    if description:
+                        self._emit(description, kernels)
 
         return codegen
 
@@ -78,19 +78,19 @@ class SchedulerProbe:
 
         graph = V.graph
         groups = _groups(scheduler.nodes, graph.module.graph)
-        found = {
+        description = {
             "graph": str(getattr(graph, "name", None) or ""),
             "is_backward": bool(getattr(graph, "is_backward", False)),
             "groups": groups,
         }
         with self._plan():
-            found["num_buffers"] = len(scheduler.name_to_buf)
-            found["buffers"] = _buffers(list(scheduler.name_to_buf.values())[:MAX_BUFFERS], graph)
+            description["num_buffers"] = len(scheduler.name_to_buf)
+            description["buffers"] = _buffers(list(scheduler.name_to_buf.values())[:MAX_BUFFERS], graph)
         with self._peak():
-            found["peak_bytes"] = _peak_bytes(scheduler, graph)
+            description["peak_bytes"] = _peak_bytes(scheduler, graph)
         with self._pairs():
-            found.update(self._refusals.taken(graph, groups))
-        return found
+            description.update(self._refusals.taken(graph, groups))
+        return description
 
     def _emit(self, found: dict[str, Any], kernels: Mapping[str, str]) -> None:
         for group in found["groups"]:
@@ -125,8 +125,8 @@ def _origins(node: Any, own_graph: Any) -> list[Any]:
     """Operators of the graph that a node of the scheduler computes, in the order of the graph."""
     parts = [part.node for part in node.get_nodes() if part.node is not None]
     exact = parts[0].get_origin_node() if node.is_extern() and len(parts) == 1 else None
-    met = {exact} if exact is not None else {origin for part in parts for origin in part.get_origins()}
-    found = [origin for origin in met if is_operator(origin)]
+    origins = {exact} if exact is not None else {origin for part in parts for origin in part.get_origins()}
+    found = [origin for origin in origins if is_operator(origin)]
     inside = [origin for origin in found if origin.graph is own_graph]  # not the branch that it is a part of
     computed = [origin for origin in inside if not is_view(origin)]
     return sorted(computed or inside or found)

@@ -58,7 +58,9 @@ def changed_inputs(
         nearest = min(different, key=lambda entry: len(different[entry]))
         new = different[nearest]
         failing = [failed for failed in failing if failed.entry == nearest]
-        earlier = [one for one in earlier if one.id.text == nearest]
+        earlier = [
+            logged_compilation for logged_compilation in earlier if logged_compilation.id.text == nearest
+        ]
     found: dict[str, ChangedInput] = {}
     for _, failure, reported in failing:
         for subject in failure.subjects:
@@ -97,7 +99,9 @@ def _differs(
     if len(failure.subjects) == 1:
         return True
     now = compilation.facts.get(subject)
-    return now is None or any(one.facts.get(subject) not in (None, now) for one in earlier)
+    return now is None or any(
+        logged_compilation.facts.get(subject) not in (None, now) for logged_compilation in earlier
+    )
 
 
 def _changed(
@@ -107,7 +111,9 @@ def _changed(
     earlier: Sequence[LoggedCompilation],
     reported: Reported | None,
 ) -> ChangedInput:
-    texts = [text for one in earlier if (text := one.facts.get(subject)) is not None]
+    texts = [
+        text for logged_compilation in earlier if (text := logged_compilation.facts.get(subject)) is not None
+    ]
     now = compilation.facts.get(subject)
     if reported is not None:
         texts = texts or ([reported.before] if reported.before is not None else [])
@@ -127,8 +133,8 @@ def _changed(
 def _of_type(subject: str, compilation: LoggedCompilation) -> str | None:
     """Of a value that no guard tells, its type."""
     source = subject.removeprefix("id(").removesuffix(")") if subject.startswith("id(") else subject
-    told = compilation.facts.get(f"type({source})")
-    return None if told is None else f"a value of type {_bare(told)}"
+    fact = compilation.facts.get(f"type({source})")
+    return None if fact is None else f"a value of type {_bare(fact)}"
 
 
 def _bare(type_text: str) -> str:

@@ -42,9 +42,9 @@ class LoggedCompilation:
     def seconds(self) -> float | None:
         """What the compilation took."""
         for name, scale in (("duration_us", 1e-6), ("entire_frame_compile_time_s", 1.0)):
-            told = self.metrics.get(name)
-            if isinstance(told, (int, float)):
-                return told * scale
+            metric = self.metrics.get(name)
+            if isinstance(metric, (int, float)):
+                return metric * scale
         return None
 
     @property
@@ -64,7 +64,7 @@ class FrameHistory:
     def before(self, compilation: LoggedCompilation) -> list[LoggedCompilation]:
         """The earlier ones that could have been used again."""
         earlier = self.compilations[: self.compilations.index(compilation)]
-        return [one for one in earlier if one.guards is not None]
+        return [logged_compilation for logged_compilation in earlier if logged_compilation.guards is not None]
 
 
 def frame_histories(log: CompileLog) -> list[FrameHistory]:
@@ -80,7 +80,7 @@ def frame_histories(log: CompileLog) -> list[FrameHistory]:
     frames: dict[CompileId, list[LoggedCompilation]] = {}
     for compile_id, compilation in compilations.items():
         frames.setdefault(compile_id.of_frame, []).append(compilation)
-    return [FrameHistory(found) for found in frames.values()]
+    return [FrameHistory(frame) for frame in frames.values()]
 
 
 def known_files(log: CompileLog) -> frozenset[str]:

@@ -59,12 +59,14 @@ def with_eval_seconds(
 
 
 def _in_use(histories: Sequence[FrameHistory]) -> list[LoggedCompilation]:
-    latest = max((one.id.epoch for history in histories for one in history.compilations), default=0)
+    latest = max(
+        (compilation.id.epoch for history in histories for compilation in history.compilations), default=0
+    )
     return [
-        one
+        compilation
         for history in histories
-        for one in history.compilations
-        if one.guards is not None and one.id.epoch == latest
+        for compilation in history.compilations
+        if compilation.guards is not None and compilation.id.epoch == latest
     ]
 
 

@@ -56,8 +56,8 @@ def in_short(texts: Iterable[str]) -> list[str]:
 
 def _listed(values: list[str]) -> str:
     unique = sorted(set(values), key=int)
-    shown = " or ".join(unique[:_SHOWN])
-    return shown if len(unique) <= _SHOWN else f"{shown} or {len(unique) - _SHOWN} more"
+    text = " or ".join(unique[:_SHOWN])
+    return text if len(unique) <= _SHOWN else f"{text} or {len(unique) - _SHOWN} more"
 
 
 def _words(leaf: FailingLeaf) -> list[str]:
@@ -73,8 +73,8 @@ def _words(leaf: FailingLeaf) -> list[str]:
     check = tensor_check(guard)
     if check is None:
         return [guard.words]
-    found = [failure.text for failure in tensor_failures(check, guard, _facts(check, leaf.value))]
-    return found or [guard.words]
+    texts = [failure.text for failure in tensor_failures(check, guard, _facts(check, leaf.value))]
+    return texts or [guard.words]
 
 
 def _facts(check: TensorCheck, tensor: torch.Tensor) -> Facts:

@@ -83,7 +83,9 @@ def _causes(
     history: FrameHistory, compilation: LoggedCompilation, files: frozenset[str]
 ) -> tuple[list[RecompileCause], list[Failed]]:
     """One cause per earlier compilation, in torch's order; and all that failed, for the inputs."""
-    earlier = {one.id.text: one for one in history.before(compilation)}
+    earlier = {
+        logged_compilation.id.text: logged_compilation for logged_compilation in history.before(compilation)
+    }
     reasons = {_entry(reason, compilation): reason for reason in compilation.reasons}
     causes, failing = list[RecompileCause](), list[Failed]()
     for entry in reasons or dict.fromkeys(reversed(earlier)):
@@ -103,11 +105,11 @@ def _others(guards: list[Guard], compilation: LoggedCompilation, reported: Repor
     if compilation.guards is None:
         return []
     held = {(guard.type, guard.text) for guard in compilation.guards}
-    told = "" if reported is None else reported.guard.strip()
+    text = "" if reported is None else reported.guard.strip()
     return [
         failure
         for failure in failures(guards, compilation.facts, held)
-        if failure.text.strip() != told and not (told and _same_guard(failure, told))
+        if failure.text.strip() != text and not (text and _same_guard(failure, text))
     ]
 
 
@@ -141,8 +143,8 @@ def _as_failure(reported: Reported) -> Failure:
 def _entry(reason: str, compilation: LoggedCompilation) -> str:
     """The compilation that a reason speaks of, told apart from those before a reset."""
     name = read_reason(reason).entry
-    found = parse_compile_id(name, compilation.id.epoch)
-    return name if found is None else found.text
+    compile_id = parse_compile_id(name, compilation.id.epoch)
+    return name if compile_id is None else compile_id.text
 
 
 def _callers(compilation: LoggedCompilation) -> list[Place]:

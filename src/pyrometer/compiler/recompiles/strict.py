@@ -62,13 +62,13 @@ def _handed_over(guard: Guard, line: int) -> str:
     name = in_words(guard.source)
     if check is not None:
         sizes = [check.parts.get(f"{check.name}.size()[{index}]", "any") for index in range(check.rank)]
-        told = f"{name} of size ({', '.join(sizes)}), {check.parts[f'{check.name}.dtype']}"
+        text = f"{name} of size ({', '.join(sizes)}), {check.parts[f'{check.name}.dtype']}"
     elif sides is not None:
-        told = f"{sides[1]} as {name}"
+        text = f"{sides[1]} as {name}"
     else:
-        told = f"{name} as it was"
+        text = f"{name} as it was"
     return (
-        f"The rest behind the break in line {line} holds only for {told}: code before the break hands it over, and another "
+        f"The rest behind the break in line {line} holds only for {text}: code before the break hands it over, and another "
         "one compiles the rest anew. Take the break away, and there is no rest to compile."
     )
 

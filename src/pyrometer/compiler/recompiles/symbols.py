@@ -27,23 +27,23 @@ def read_symbols(log: CompileLog) -> list[SymbolicSize]:
     for entry in log.entries:
         if entry.compile_id is not None:
             last[entry.compile_id] = max(entry.attempt, last.get(entry.compile_id, 0))
-    found: dict[tuple[CompileId, str], SymbolicSize] = {}
+    sizes: dict[tuple[CompileId, str], SymbolicSize] = {}
     for entry in log.of(*_KINDS):
         compile_id, content = entry.compile_id, entry.metadata
         if compile_id is not None and isinstance(content, dict) and entry.attempt == last[compile_id]:
-            _take(found, compile_id, entry, content)
-    return list(found.values())
+            _take(sizes, compile_id, entry, content)
+    return list(sizes.values())
 
 
 def _take(
-    found: dict[tuple[CompileId, str], SymbolicSize],
+    sizes: dict[tuple[CompileId, str], SymbolicSize],
     compile_id: CompileId,
     entry: LogEntry,
     content: dict[str, Any],
 ) -> None:
     if entry.kind.startswith("create_"):
         symbol = str(content.get("symbol", ""))
-        found.setdefault(
+        sizes.setdefault(
             (compile_id, symbol),
             SymbolicSize(
                 compile_id=compile_id.text,
@@ -55,9 +55,9 @@ def _take(
         )
         return
     for symbol in _symbols(content):
-        size = found.get((compile_id, symbol))
+        size = sizes.get((compile_id, symbol))
         if size is not None:
-            found[compile_id, symbol] = _constrained(size, entry.kind, content)
+            sizes[compile_id, symbol] = _constrained(size, entry.kind, content)
 
 
 def _symbols(content: dict[str, Any]) -> Iterator[str]:

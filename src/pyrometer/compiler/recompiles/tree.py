@@ -111,11 +111,11 @@ def origin(comment: str, files: Iterable[str] = ()) -> Place | None:
 
     Torch shortens the file's name in a way that may cut it in the middle; `files` are the names to complete it from.
     """
-    found = list(_ORIGIN.finditer(comment))
-    if not found:
+    matches = list(_ORIGIN.finditer(comment))
+    if not matches:
         return None
-    due = [match for match in found if not comment[match.end() :].lstrip().startswith(FIRST_USE)]
-    match = (due or found)[0]
+    due = [match for match in matches if not comment[match.end() :].lstrip().startswith(FIRST_USE)]
+    match = (due or matches)[0]
     short = match["file"].strip()
     whole = {name for name in files if name.endswith(short)}
     before = comment[: match.start()].removesuffix("# ").rpartition(") and ")[2]

@@ -31,8 +31,8 @@ def compiled_by_itself(log: CompileLog, measurement: Measurement | None) -> Comp
 
 def compiled_by_script(observed: ObservedScript, folder: TraceFolder) -> CompileReport | None:
     """What a script compiled; `None` when it compiled nothing."""
-    found = report_script(observed, folder)
-    return in_short(found.report) if found.log.compile_ids() else None
+    script = report_script(observed, folder)
+    return in_short(script.report) if script.log.compile_ids() else None
 
 
 def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed:

@@ -24,8 +24,8 @@ _MIN_PICKLED = 64 * 2**20
 
 def advise_on_samples(profile: SampleProfile) -> list[Advice]:
     """Everything worth changing, the largest predicted gain first, then what has no prediction."""
-    found = [one for advisor in _ADVISORS for one in advisor(profile)]
-    return sorted(found, key=lambda one: -one.saves_s)
+    advice = [one for advisor in _ADVISORS for one in advisor(profile)]
+    return sorted(advice, key=lambda one: -one.saves_s)
 
 
 def repeated_work(profile: SampleProfile) -> list[Advice]:
@@ -122,7 +122,7 @@ def number_lists(profile: SampleProfile) -> list[Advice]:
         return []
     if profile.batches.collate != "default_collate":
         return []
-    longest = max(contents.number_lists, key=lambda one: one.length)
+    longest = max(contents.number_lists, key=lambda number_list: number_list.length)
     place = f"sample{longest.path}"
     return [
         Advice(
@@ -166,28 +166,28 @@ def wide_types(profile: SampleProfile) -> list[Advice]:
         Advice(
             slug="narrower-dtype",
             fix_class="semantic",
-            title=f"Send {one.fits.removeprefix('torch.')} instead of {one.dtype.removeprefix('torch.')}",
-            why=f"batch{one.path} is {one.dtype}, {format_bytes(one.num_bytes)} per batch; "
-            + ("its values fit" if one.exact else "what it was made from fits")
-            + f" {one.fits}",
-            rewrite=_widening(one.path, one.dtype, one.fits, one.scale, exact=one.exact),
-            effect=f"{format_bytes(one.saved_bytes)} less per batch to put together, to share between processes and to copy; "
-            + ("the same values" if one.exact else "values differ by rounding"),
+            title=f"Send {kind.fits.removeprefix('torch.')} instead of {kind.dtype.removeprefix('torch.')}",
+            why=f"batch{kind.path} is {kind.dtype}, {format_bytes(kind.num_bytes)} per batch; "
+            + ("its values fit" if kind.exact else "what it was made from fits")
+            + f" {kind.fits}",
+            rewrite=_widening(kind.path, kind.dtype, kind.fits, kind.scale, exact=kind.exact),
+            effect=f"{format_bytes(kind.saved_bytes)} less per batch to put together, to share between processes and to copy; "
+            + ("the same values" if kind.exact else "values differ by rounding"),
         )
-        for one in contents.narrower
-        if one.saved_bytes >= max(_MIN_WASTE, _WORTH * contents.num_bytes)
+        for kind in contents.narrower
+        if kind.saved_bytes >= max(_MIN_WASTE, _WORTH * contents.num_bytes)
     ]
 
 
 def padding(profile: SampleProfile) -> list[Advice]:
     """Padding that another length or another order would leave out; one advice, on the tensor with most of it."""
-    found = []
+    advice = []
     worst = max(profile.padding, key=lambda one: one.share, default=None)
     if worst is None:
         return []
     known = f"{format_percent(worst.share)} of batch{worst.path} is padding (by {worst.source}, {counted(worst.num_samples, 'sample')})"
     if worst.share - worst.longest_share > 0.1:
-        found.append(
+        advice.append(
             Advice(
                 slug="pad-to-longest",
                 fix_class="semantic",
@@ -200,7 +200,7 @@ def padding(profile: SampleProfile) -> list[Advice]:
             )
         )
     if worst.longest_share - worst.sorted_share > 0.1:
-        found.append(
+        advice.append(
             Advice(
                 slug="bucket-by-length",
                 fix_class="semantic",
@@ -212,7 +212,7 @@ def padding(profile: SampleProfile) -> list[Advice]:
                 effect=f"about {format_percent(worst.sorted_share)} padding; every sample still once per epoch, in another order",
             )
         )
-    return found
+    return advice
 
 
 def held_objects(profile: SampleProfile) -> list[Advice]:

@@ -28,7 +28,7 @@ def batch_contents(batches: Sequence[MadeBatch]) -> BatchContents:
     """Bytes and tensors of the first batch, types that hold for the first three, lists of numbers in the first sample."""
     tensors = tensor_leaves(batches[0].batch)
     sizes = [num_bytes_of(tensor) for _, tensor in tensors]
-    samples = [sample for made in batches for sample in made.samples]
+    samples = [sample for batch in batches for sample in batch.samples]
     return BatchContents(
         num_tensors=len(tensors),
         num_bytes=sum(sizes),
@@ -36,7 +36,7 @@ def batch_contents(batches: Sequence[MadeBatch]) -> BatchContents:
         median_tensor_bytes=int(np.median(sizes)) if sizes else 0,
         transfer_s=transfer_time(sizes),
         packed_transfer_s=transfer_time([sum(sizes)]),
-        narrower=narrower_types([made.batch for made in batches[:_MOST_BATCHES]]),
+        narrower=narrower_types([batch.batch for batch in batches[:_MOST_BATCHES]]),
         number_lists=number_lists(batches[0].samples[0]),
     )
 
@@ -57,21 +57,21 @@ def transfer_time(
 
 def narrower_types(batches: Sequence[Any]) -> list[NarrowerType]:
     """Tensors whose values, in every batch given, fit a smaller dtype."""
-    found: list[NarrowerType] | None = None
+    kinds: list[NarrowerType] | None = None
     for batch in batches:
         here = [
-            one for path, tensor in tensor_leaves(batch) if (one := narrower_type(path, tensor)) is not None
+            kind for path, tensor in tensor_leaves(batch) if (kind := narrower_type(path, tensor)) is not None
         ]
         same = {(one.path, one.fits, one.scale): one for one in here}
-        if found is None:
-            found = here
+        if kinds is None:
+            kinds = here
         else:
-            found = [
+            kinds = [
                 min((one, same[key]), key=lambda each: each.exact)
-                for one in found
+                for one in kinds
                 if (key := (one.path, one.fits, one.scale)) in same
             ]
-    return found or []
+    return kinds or []
 
 
 def narrower_type(path: str, tensor: torch.Tensor) -> NarrowerType | None:

@@ -110,17 +110,17 @@ def fetch_samples(
         if number and not budget.allows(slowest):
             return
         seed_all(seed * 1_000_003 + number)
-        one = (
+        fetch = (
             fetch_one(source, key, number, clocks)
             if iterator is None
             else fetch_next(iterator, number, clocks)
         )
-        if one is None:
+        if fetch is None:
             if number == 0:
                 raise InputError("dataset: its iterator gave no sample; there must be at least one")
             return
-        slowest = max(slowest, one.wall_s)
-        yield one
+        slowest = max(slowest, fetch.wall_s)
+        yield fetch
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def _fetch_batch(
     try:
         if iterator is not None:
             taken = [fetch_next(iterator, place, clocks) for place in indices]
-            samples = [one.sample for one in taken if one is not None]
+            samples = [fetch.sample for fetch in taken if fetch is not None]
         elif source.batching and callable(getattr(source.dataset, "__getitems__", None)) and indices:
             with user_code(f"dataset.__getitems__ of {indices[0]} and {len(indices) - 1} more"):
                 samples = list(source.dataset.__getitems__(indices))

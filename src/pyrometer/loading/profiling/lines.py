@@ -59,7 +59,7 @@ class LineSampler:
     def shares(self, largest: int = 8) -> list[LineShare]:
         """The places that took most of the time."""
         total = sum(self.seconds.values())
-        ranked = sorted(self.seconds.items(), key=lambda one: one[1], reverse=True)
+        ranked = sorted(self.seconds.items(), key=lambda item: item[1], reverse=True)
         return [
             LineShare(
                 place=f"{shown_path(file)}:{line}",

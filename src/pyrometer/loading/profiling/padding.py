@@ -26,14 +26,14 @@ class PaddedBatch(NamedTuple):
 
 def padding_of(batches: Sequence[MadeBatch]) -> list[Padding]:
     """Padding of every tensor in which some is found, in all batches together."""
-    found: dict[str, list[PaddedBatch]] = {}
-    for made in batches:
-        for path, tensor in tensor_leaves(made.batch):
-            padded = padded_batch(path, tensor, made)
+    padded_batches: dict[str, list[PaddedBatch]] = {}
+    for batch in batches:
+        for path, tensor in tensor_leaves(batch.batch):
+            padded = padded_batch(path, tensor, batch)
             if padded is not None:
-                found.setdefault(path, []).append(padded)
-    measured = [padding_share(path, rows) for path, rows in found.items()]
-    return [one for one in measured if one.share > 0]
+                padded_batches.setdefault(path, []).append(padded)
+    measured = [padding_share(path, rows) for path, rows in padded_batches.items()]
+    return [padding for padding in measured if padding.share > 0]
 
 
 def padding_share(path: str, batches: Sequence[PaddedBatch]) -> Padding:
@@ -65,14 +65,14 @@ def padding_share(path: str, batches: Sequence[PaddedBatch]) -> Padding:
     )
 
 
-def padded_batch(path: str, tensor: torch.Tensor, made: MadeBatch) -> PaddedBatch | None:
+def padded_batch(path: str, tensor: torch.Tensor, batch: MadeBatch) -> PaddedBatch | None:
     """True lengths of the rows of a batch's tensor (row, position, …); `None` where nothing says that it is padded."""
     if tensor.ndim < 2 or tensor.shape[0] < 2 or tensor.shape[1] < MIN_LENGTH:
         return None
     for lengths, source in (
-        (_by_samples(path, tensor, made.samples), "lengths of the samples"),
-        (_by_mask(tensor, made.batch), "mask"),
-        (_by_lengths(tensor, made.batch), "lengths"),
+        (_by_samples(path, tensor, batch.samples), "lengths of the samples"),
+        (_by_mask(tensor, batch.batch), "mask"),
+        (_by_lengths(tensor, batch.batch), "lengths"),
         (_by_tails(tensor), "constant tails"),
     ):
         if lengths is not None:

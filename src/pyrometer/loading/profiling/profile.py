@@ -135,13 +135,13 @@ class _Run:
         fetched: list[Fetched] = []
         prints: list[bytes | None] = []
         kept_bytes = 0
-        for one in fetch_samples(self.source, keys, self.budget.part(_SAMPLES_SHARE), self.clocks):
+        for sample in fetch_samples(self.source, keys, self.budget.part(_SAMPLES_SHARE), self.clocks):
             if len(prints) < NUM_REPEATED:
-                prints.append(fingerprint(one.sample))
-            kept_bytes += num_bytes_of(one.sample)
+                prints.append(fingerprint(sample.sample))
+            kept_bytes += num_bytes_of(sample.sample)
             if len(self._kept) < (self.source.batch_size or 1) and kept_bytes <= _KEPT_BYTES:
-                self._kept.append(one.sample)
-            fetched.append(Fetched(one.index, None, one.wall_s, one.cpu_s))
+                self._kept.append(sample.sample)
+            fetched.append(Fetched(sample.index, None, sample.wall_s, sample.cpu_s))
         return fetched, prints
 
     def _repeated(self, keys: Sequence[Any], prints: Sequence[bytes | None]) -> RepeatedWork | None:
@@ -153,38 +153,40 @@ class _Run:
     def _batches(self, count: int, sample_s: Seconds, lines: LineSampler) -> list[MadeBatch]:
         source = self.source
         try:
-            made = list(
+            batches = list(
                 make_batches(source, count, self.budget.part(_BATCHES_SHARE), self.clocks, sample_s, lines)
             )
-            if not made and self._kept:
+            if not batches and self._kept:
                 self.notes.append("no time was left to fetch batches: one was made of samples fetched before")
                 fetch_s = sample_s * len(self._kept)
-                made = [collated(source, self._kept, fetch_s, self.clocks, lines)]
+                batches = [collated(source, self._kept, fetch_s, self.clocks, lines)]
         except UserProgramError as error:
             if source.is_loader or not str(error).startswith("collate_fn"):
                 raise
             self.notes.append(f"default_collate cannot put samples of this dataset together ({error})")
             return []
-        if made and source.batching and len(made[0].samples) < (source.batch_size or 1):
-            self.notes.append(f"batches have {len(made[0].samples)} samples instead of {source.batch_size}")
-        return made
+        if batches and source.batching and len(batches[0].samples) < (source.batch_size or 1):
+            self.notes.append(
+                f"batches have {len(batches[0].samples)} samples instead of {source.batch_size}"
+            )
+        return batches
 
-    def _batch_times(self, made: Sequence[MadeBatch], lines: LineSampler) -> BatchTimes | None:
-        if not made:
+    def _batch_times(self, batches: Sequence[MadeBatch], lines: LineSampler) -> BatchTimes | None:
+        if not batches:
             return None
-        fetch_s = float(np.median([one.fetch_s for one in made]))
-        collate_s = float(np.median([one.collate_s for one in made]))
-        total_s = sum(one.fetch_s + one.collate_s for one in made)
+        fetch_s = float(np.median([batch.fetch_s for batch in batches]))
+        collate_s = float(np.median([batch.collate_s for batch in batches]))
+        total_s = sum(batch.fetch_s + batch.collate_s for batch in batches)
         collate = self.source.collate
         return BatchTimes(
-            num_batches=len(made),
-            batch_size=float(np.mean([len(one.samples) for one in made])),
+            num_batches=len(batches),
+            batch_size=float(np.mean([len(batch.samples) for batch in batches])),
             fetch_s=fetch_s,
             collate_s=collate_s,
             collate_share=collate_s / (fetch_s + collate_s) if fetch_s + collate_s else 0.0,
             collate=getattr(collate, "__name__", type(collate).__name__),
-            default_s=_default_time(self.source, made[-1], self.clocks),
-            copy_s=_copy_time(num_bytes_of(made[-1].batch), self.clocks),
+            default_s=_default_time(self.source, batches[-1], self.clocks),
+            copy_s=_copy_time(num_bytes_of(batches[-1].batch), self.clocks),
             lines=lines.shares(),
             line_sampling_share=lines.cost_s / total_s if total_s else 0.0,
         )

@@ -64,7 +64,7 @@ def repeated_work(
     seen = [look for again in looks for look in again]
     stages = _stages(pipeline, looks)
     num_same = next((number for number, stage in enumerate(stages) if not stage.same), len(stages))
-    found = RepeatedWork(
+    work = RepeatedWork(
         num_comparisons=len(same),
         unseen_below=min(1.0, 3 / len(same)),
         same_share=float(np.mean(same)),
@@ -72,7 +72,7 @@ def repeated_work(
         stages=stages,
         num_same_stages=num_same,
     )
-    return _with_cache(found, source, int(np.mean([look.num_bytes for look in seen])))
+    return _with_cache(work, source, int(np.mean([look.num_bytes for look in seen])))
 
 
 def _round(  # noqa: PLR0917
@@ -94,7 +94,7 @@ def _look(fetched: Fetched, passages: Passages, num_steps: int, start: Seconds) 
     in_order = [passage.step for passage in passages.steps] == list(range(num_steps))
     if not num_steps or not in_order or passages.taken is None:
         return look
-    steps = [(one.given, one.seconds, one.num_bytes) for one in passages.steps]
+    steps = [(step.given, step.seconds, step.num_bytes) for step in passages.steps]
     given, num_bytes = passages.taken
     before = min(seconds, max(0.0, passages.steps[0].start_s - start))
     rest = max(0.0, seconds - before - sum(passage.seconds for passage in passages.steps))
@@ -132,22 +132,22 @@ def _alike(prints: Sequence[bytes | None]) -> bool:
     return not prints or (None not in prints and len(set(prints)) == 1)
 
 
-def _with_cache(found: RepeatedWork, source: Source, sample_bytes: Bytes) -> RepeatedWork:
+def _with_cache(work: RepeatedWork, source: Source, sample_bytes: Bytes) -> RepeatedWork:
     """The same with what a cache of the part that repeats would save and take."""
-    random_step = found.num_same_stages < len(found.stages)
-    if found.same_share == 1.0 and not random_step:
-        same_s, cached = found.sample_s, sample_bytes
-    elif found.num_same_stages:
-        kept = found.stages[: found.num_same_stages]
-        same_s = min(found.sample_s, sum(stage.median_s for stage in kept))
+    random_step = work.num_same_stages < len(work.stages)
+    if work.same_share == 1.0 and not random_step:
+        same_s, cached = work.sample_s, sample_bytes
+    elif work.num_same_stages:
+        kept = work.stages[: work.num_same_stages]
+        same_s = min(work.sample_s, sum(stage.median_s for stage in kept))
         cached = kept[-1].num_bytes or 0
-    elif found.stages:
+    elif work.stages:
         same_s, cached = 0.0, 0
     else:
-        return found
+        return work
     length = source.num_samples
     return msgspec.structs.replace(
-        found,
+        work,
         same_s=same_s,
         cached_bytes=cached,
         cached_total_bytes=None if length is None else cached * length,

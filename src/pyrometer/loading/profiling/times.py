@@ -29,10 +29,10 @@ def sample_times(fetched: Sequence[Fetched], *, by_index: bool) -> SampleTimes:
     start_s = None
     if not by_index and len(fetched) > 1:
         start_s, fetched = fetched[0].wall_s, fetched[1:]
-    wall = np.array([one.wall_s for one in fetched])
+    wall = np.array([fetch.wall_s for fetch in fetched])
     total = float(wall.sum())
-    share = min(1.0, sum(one.cpu_s for one in fetched) / total) if total else 1.0
-    slowest = sorted(fetched, key=lambda one: one.wall_s, reverse=True)[:NUM_SLOWEST]
+    share = min(1.0, sum(fetch.cpu_s for fetch in fetched) / total) if total else 1.0
+    slowest = sorted(fetched, key=lambda fetch: fetch.wall_s, reverse=True)[:NUM_SLOWEST]
     return SampleTimes(
         num_samples=len(fetched),
         mean_s=float(wall.mean()),
@@ -43,8 +43,8 @@ def sample_times(fetched: Sequence[Fetched], *, by_index: bool) -> SampleTimes:
         cpu_share=share,
         bound=bound_by(share),
         start_s=start_s,
-        slowest=[SlowSample(index=one.index, time_s=one.wall_s) for one in slowest],
-        trend=trend_of([one.index for one in fetched], wall.tolist()) if by_index else None,
+        slowest=[SlowSample(index=fetch.index, time_s=fetch.wall_s) for fetch in slowest],
+        trend=trend_of([fetch.index for fetch in fetched], wall.tolist()) if by_index else None,
     )
 
 

@@ -85,17 +85,17 @@ class Case:
     def base(self) -> PredictedMemory | None:
         """The program as written, predicted; `None` where that cannot be, or is not what was measured."""
         try:
-            found = self._timed(lambda: predict_memory(self.work))
+            memory = self._timed(lambda: predict_memory(self.work))
         except PyrometerError as error:
             self.notes.append(f"changes could not be predicted, so they have no figures: {error}")
             return None
-        if abs(found.peak_bytes / max(self.peak_bytes, 1) - 1) > TRUSTED_ERROR:
+        if abs(memory.peak_bytes / max(self.peak_bytes, 1) - 1) > TRUSTED_ERROR:
             self.notes.append(
-                f"changes have no figures, because the prediction of {format_bytes(found.peak_bytes)} is not what was "
+                f"changes have no figures, because the prediction of {format_bytes(memory.peak_bytes)} is not what was "
                 f"measured, {format_bytes(self.peak_bytes)}"
             )
             return None
-        return found
+        return memory
 
     @cached_property
     def observed(self) -> Observed | None:
@@ -182,16 +182,18 @@ class Case:
             self.notes.append(f"{what} was not tried: time was up")
             return None
         try:
-            found = self._timed(changed)
+            memory = self._timed(changed)
         except PyrometerError as error:
             if not silent:
                 self.notes.append(f"{what} could not be tried: {error}")
             return None
-        saves = self.base.peak_bytes - found.peak_bytes
+        saves = self.base.peak_bytes - memory.peak_bytes
         if saves < WORTH * self.base.peak_bytes:
-            self._no_help(what, f"{self.where}, and would be {format_bytes(found.peak_bytes)}", silent=silent)
+            self._no_help(
+                what, f"{self.where}, and would be {format_bytes(memory.peak_bytes)}", silent=silent
+            )
             return None
-        return Saving(saves, found.peak_bytes, found.peak_phase)
+        return Saving(saves, memory.peak_bytes, memory.peak_phase)
 
     def _timed(self, predict: Callable[[], PredictedMemory]) -> PredictedMemory:
         begin = self.clock()

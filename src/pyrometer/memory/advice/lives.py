@@ -35,8 +35,12 @@ class Lives:
     def __init__(self, log: AllocationLog) -> None:
         self._length = len(log.events) + 1
         self._lives = [
-            Life(one.born, self._length if one.died is None else one.died, one.nbytes)
-            for one in log.allocations
+            Life(
+                allocation.born,
+                self._length if allocation.died is None else allocation.died,
+                allocation.nbytes,
+            )
+            for allocation in log.allocations
         ]
 
     def __getitem__(self, index: int) -> Life:

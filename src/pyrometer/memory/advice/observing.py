@@ -64,15 +64,22 @@ class Observed:
         first: dict[int, int] = {}
         for use in self.uses:
             for index in (*use.arguments, *use.results):
-                one = self.log.allocations[index]
-                if one.saved and not one.preexisting and one.category is None and index not in first:
+                allocation = self.log.allocations[index]
+                if (
+                    allocation.saved
+                    and not allocation.preexisting
+                    and allocation.category is None
+                    and index not in first
+                ):
                     (first if use.backward else last)[index] = use.event
         return {index: (last[index], first[index] - 1) for index in first if index in last}
 
     def alive_at_peak(self) -> list[int]:
         """The allocations that hold the peak."""
         event = self.log.peak_event
-        return [index for index, one in enumerate(self.log.allocations) if one.alive_after(event)]
+        return [
+            index for index, allocation in enumerate(self.log.allocations) if allocation.alive_after(event)
+        ]
 
 
 class UseRecorder(AllocationRecorder):
@@ -94,7 +101,7 @@ class UseRecorder(AllocationRecorder):
     def saw(self, results: Any, arguments: Any, operator: Any) -> None:
         """An operator ran."""
         super().saw(results, arguments, operator)
-        made = [one for one in results if isinstance(one, torch.Tensor)]
+        tensors = [result for result in results if isinstance(result, torch.Tensor)]
         backward = current_node() is not None
         uses = self.observed.uses
         uses.append(
@@ -102,8 +109,8 @@ class UseRecorder(AllocationRecorder):
                 len(self.log.events),
                 str(operator),
                 self.numbers(arguments),
-                self.numbers(made),
-                sum(one.numel() * one.element_size() for one in made),
+                self.numbers(tensors),
+                sum(tensor.numel() * tensor.element_size() for tensor in tensors),
                 backward,
             )
         )
@@ -114,9 +121,9 @@ class UseRecorder(AllocationRecorder):
         """Numbers of the allocations behind tensors, each once."""
         found = [
             self._known.get(storage_key(storage))
-            for one in tensors
-            if isinstance(one, torch.Tensor) and one.device.type == self.device
-            for storage, _ in storages(one)
+            for tensor in tensors
+            if isinstance(tensor, torch.Tensor) and tensor.device.type == self.device
+            for storage, _ in storages(tensor)
         ]
         return tuple(dict.fromkeys(index for index in found if index is not None))
 

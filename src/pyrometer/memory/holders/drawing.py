@@ -23,7 +23,7 @@ def describe_cycle(owners: list[Any], ring: list[Any], tensor: Any) -> Holder:
         ring: the cycle, each holding the next and the last the first.
         tensor: what is held.
     """
-    start = max((index for index, one in enumerate(owners) if _has_name(one)), default=0)
+    start = max((index for index, owner in enumerate(owners) if _has_name(owner)), default=0)
     held = to_holder(read_path(_hops(owners[start:]), tensor, stop_at_graph=False), through_graph=False)
     text = cycle_text(ring)
     return msgspec.structs.replace(
@@ -82,4 +82,4 @@ def _hops(owners: list[Any]) -> list[Hop]:
     """A path that begins in the middle, at an object that goes by the name of its class."""
     label = type_text(owners[0])
     root = Root("reference cycle", label, items=[(label, owners[0])])
-    return [Hop(root, label), *(Hop(one, None) for one in owners)]
+    return [Hop(root, label), *(Hop(owner, None) for owner in owners)]

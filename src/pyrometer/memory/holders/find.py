@@ -62,18 +62,18 @@ def find_holders(
         try:
             _walk(search, roots, heap)
             best = [_best(search, search.hits.get(index, []), index) for index in range(targets.count)]
-            named = [None if one is None else _described(search, *one) for one in best]
-            missing = [index for index, holder in enumerate(named) if holder is None]
+            holders = [None if one is None else _described(search, *one) for one in best]
+            missing = [index for index, holder in enumerate(holders) if holder is None]
             if missing and not search.is_out_of_time:
                 garbage = islands.Garbage(islands.unreached(heap, search), search)
                 for index in missing:
-                    named[index] = _cycle(tensors[index], garbage, search, index)
+                    holders[index] = _cycle(tensors[index], garbage, search, index)
             elif missing:
-                named = [holder or _undecided(budget_s) for holder in named]
+                holders = [holder or _undecided(budget_s) for holder in holders]
         finally:
             search.forget()
             heap.clear()
-    return named
+    return holders
 
 
 def _walk(search: Search, roots: list[Root], heap: list[Any]) -> None:

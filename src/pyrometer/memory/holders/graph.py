@@ -95,15 +95,15 @@ class _Walk:
 
     def _nodes(self, root: Any) -> list[Any]:
         """Every node that backward would reach and that was not met before."""
-        found: list[Any] = []
+        nodes: list[Any] = []
         self._queue.push(root)
         while (popped := self._queue.pop()) is not None:
             node, depth = popped
             self._met[id(node)] = node
-            found.append(node)
+            nodes.append(node)
             for following in autograd_nodes.next_nodes(node):
                 self._queue.push(following, depth + 1)
-        return found
+        return nodes
 
     def _slots(self, node: Any) -> Iterable[autograd_nodes.Slot]:
         key = id(type(node))

@@ -159,12 +159,12 @@ def attributes_of(value: Any) -> dict[str, Any]:
 
 def slots_of(value: Any) -> list[tuple[str, Any]]:
     """Names and values of an object's `__slots__` that are set."""
-    found = []
+    slots = []
     for base in mro(type(value)):
         for name, member in list(namespace(base).items()):
             if type(member) is types.MemberDescriptorType:
                 try:
-                    found.append((name, member.__get__(value)))
+                    slots.append((name, member.__get__(value)))
                 except AttributeError:  # declared, and not set
                     continue
-    return found
+    return slots

@@ -399,7 +399,11 @@ def _place(function: Any) -> tuple[str | None, int | None]:
 
 def _class_place(cls: type) -> tuple[str | None, int | None]:
     """Where a class is defined, as near as its own methods tell."""
-    places = [_place(one) for one in list(kinds.namespace(cls).values()) if type(one) is types.FunctionType]
+    places = [
+        _place(function)
+        for function in list(kinds.namespace(cls).values())
+        if type(function) is types.FunctionType
+    ]
     real = [(file, line) for file, line in places if file and not file.startswith("<")]
     return min(real, key=lambda place: place[1] or 0, default=(None, None))
 

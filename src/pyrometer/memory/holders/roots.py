@@ -54,8 +54,8 @@ def all_roots() -> list[Root]:
     modules = _modules()
     known = {id(root.namespace) for root in modules}
     loose = [_loose(names) for names in globals_of if id(names) not in known]
-    found = [*modules, *frames, *loose, *_context(), *_handled()]
-    return sorted(found, key=lambda root: not root.is_user)
+    roots = [*modules, *frames, *loose, *_context(), *_handled()]
+    return sorted(roots, key=lambda root: not root.is_user)
 
 
 def own_values() -> list[Any]:
@@ -99,19 +99,19 @@ def is_user_file(path: Any) -> bool:
 
 def _modules() -> list[Root]:
     main = sys.modules.get("__main__")
-    found: list[Root] = []
+    roots: list[Root] = []
     for name, module in [("__main__", main), *list(sys.modules.items())]:
-        if type(name) is not str or kinds.is_own_module(name) or (name == "__main__" and found):
+        if type(name) is not str or kinds.is_own_module(name) or (name == "__main__" and roots):
             continue
         if not kinds.is_kind(module, types.ModuleType):
-            found.append(Root("module global", "sys.modules", is_user=False, items=[(name, module)]))
+            roots.append(Root("module global", "sys.modules", is_user=False, items=[(name, module)]))
             continue
         names = kinds.attributes_of(module)
         if not any(
-            root.namespace is names for root in found[:1]
+            root.namespace is names for root in roots[:1]
         ):  # __main__ has a second name in child processes
-            found.append(_of_module(name, names))
-    return found
+            roots.append(_of_module(name, names))
+    return roots
 
 
 def _of_module(name: str, names: dict[str, Any]) -> Root:
@@ -129,24 +129,24 @@ def _of_module(name: str, names: dict[str, Any]) -> Root:
 def _loose(names: dict[str, Any]) -> Root:
     """Globals of code that runs without a module: `exec`, `runpy`."""
     name, file = names.get("__name__"), names.get("__file__")
-    shown = name if type(name) is str else "exec"
+    text = name if type(name) is str else "exec"
     user = is_user_file(file) or file is None
-    return Root("module global", shown, file, is_user=user, items=list(names.items()), namespace=names)
+    return Root("module global", text, file, is_user=user, items=list(names.items()), namespace=names)
 
 
 def _frames() -> tuple[list[Root], list[dict[str, Any]]]:
     """The frames of all threads, and the globals that their code has."""
     names = {thread.ident: _thread_name(thread) for thread in threading.enumerate()}
     mine = threading.get_ident()
-    found: list[Root] = []
+    roots: list[Root] = []
     globals_of: dict[int, dict[str, Any]] = {}
     for ident, frame in _running():
         if not kinds.is_own_file(frame.f_code.co_filename):
             globals_of.setdefault(id(frame.f_globals), frame.f_globals)
             if frame.f_locals is not frame.f_globals:
                 thread = None if ident == mine else names.get(ident, "without a name")
-                found.append(_of_frame(frame, thread))
-    return found, list(globals_of.values())
+                roots.append(_of_frame(frame, thread))
+    return roots, list(globals_of.values())
 
 
 def _running() -> Iterator[tuple[int, types.FrameType]]:

@@ -23,7 +23,10 @@ def pinned_storage(tensor: torch.Tensor) -> PinnedStorage | None:
         storages = {
             dispatch.storage_key(storage): storage.nbytes() for storage, _ in dispatch.storages(tensor)
         }
-        needed = sum(one.numel() * one.element_size() for one in dispatch.plain_tensors(tensor))
+        needed = sum(
+            plain_tensor.numel() * plain_tensor.element_size()
+            for plain_tensor in dispatch.plain_tensors(tensor)
+        )
         held = sum(storages.values())
         if held <= needed:
             return None

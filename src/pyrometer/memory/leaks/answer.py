@@ -220,7 +220,7 @@ def decide(watched: WatchedSteps) -> Decision:
     garbage = [growth for growth in before if growth.site not in held]
     findings = findings_of(after, recorder.grown) if after else []
     if garbage and not collecting:
-        findings += [one for one in in_cycles if one.growths[0].site not in held]
+        findings += [cycle for cycle in in_cycles if cycle.growths[0].site not in held]
     nodes = _graph_finding(watched, findings)
     watched.recorder.scan(live_tensors(), first=True)  # for the level of now
     return Decision(
@@ -240,20 +240,24 @@ def _graph_finding(watched: WatchedSteps, findings: Sequence[Finding]) -> Findin
     if tensor is None:
         return None
     holder, graph = find_holders([tensor])[0], retained_graphs([tensor])[0]
-    said = next((one for one in findings if holder is None or _is_about(one, holder)), None)
-    if said is not None and (said.holder is None or holder is None or said.holder.name != holder.name):
-        said.nodes_per_step = growth
+    finding = next((one for one in findings if holder is None or _is_about(one, holder)), None)
+    if finding is not None and (
+        finding.holder is None or holder is None or finding.holder.name != holder.name
+    ):
+        finding.nodes_per_step = growth
         return None
     keys = {storage_key(storage) for storage, _ in storages(tensor)}
     made = [
-        one for one in watched.recorder.grown if (own := one.get()) is not None and storage_key(own) in keys
+        storage
+        for storage in watched.recorder.grown
+        if (own := storage.get()) is not None and storage_key(own) in keys
     ]
     site = made[-1].site if made else MadeUnseen(str(tensor.dtype).removeprefix("torch."), tensor.nbytes)
     nothing = Growth(site, "queued", (), 0.0, 0.0, 0.0, 1.0)
-    if said is not None:
-        said.nodes_per_step = growth
-        if line_of(said) is None:
-            said.growths.append(nothing)
+    if finding is not None:
+        finding.nodes_per_step = growth
+        if line_of(finding) is None:
+            finding.growths.append(nothing)
         return None
     return Finding(
         holder=holder,

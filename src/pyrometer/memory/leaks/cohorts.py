@@ -140,8 +140,10 @@ def find_growth(births: Iterable[Birth], span: Span) -> list[Growth]:
         sites[birth.site].append(birth)
     if len(span.judged) < enough(span):
         return []
-    found = [growth_of(group, span) for group in sites.values()]
-    return sorted((one for one in found if one is not None), key=lambda one: -one.bytes_per_step)
+    growths = [growth_of(group, span) for group in sites.values()]
+    return sorted(
+        (growth for growth in growths if growth is not None), key=lambda growth: -growth.bytes_per_step
+    )
 
 
 def enough(span: Span) -> int:

@@ -116,22 +116,22 @@ def findings_of(growths: Sequence[Growth], alive: Iterable[Storage]) -> list[Fin
         by_site[id(sample.growth)] = _better(by_site.get(id(sample.growth)), holder, sample)
     groups = _grouped(growths, by_site)
     tensors = _tensors_of(samples)
-    found = [_finding(group, by_site, tensors) for group in groups.values()]
-    return sorted(found, key=lambda one: -one.bytes_per_step)
+    findings = [_finding(group, by_site, tensors) for group in groups.values()]
+    return sorted(findings, key=lambda finding: -finding.bytes_per_step)
 
 
-def _better(known: Holder | None, other: Holder | None, sample: _Sample) -> Holder | None:
+def _better(known: Holder | None, holder: Holder | None, sample: _Sample) -> Holder | None:
     """Of the holders of two samples of one site, the first, unless the other says more.
 
     It does when it holds the tensor itself; and the newest does when the first is deep in a linked structure, whose newest
     link is nearest to who holds it all.
     """
-    if known is None or other is None or other.held_by_graph:
-        return known or other
+    if known is None or holder is None or holder.held_by_graph:
+        return known or holder
     if sample.is_newest:
-        is_deep = len(known.chain) > DEEP_CHAIN and len(other.chain) < len(known.chain)
-        return other if is_deep and not known.held_by_graph else known
-    return other if known.held_by_graph else known
+        is_deep = len(known.chain) > DEEP_CHAIN and len(holder.chain) < len(known.chain)
+        return holder if is_deep and not known.held_by_graph else known
+    return holder if known.held_by_graph else known
 
 
 def _samples(growths: Sequence[Growth], alive: Iterable[Storage]) -> list[_Sample]:
@@ -182,14 +182,14 @@ def container_of(holder: Holder) -> str:
 def _tensors_of(samples: Sequence[_Sample]) -> dict[int, torch.Tensor]:
     """Of each site a tensor that survives, one with a graph where there is a choice."""
     wanted = {storage_key(sample.storage): sample.growth for sample in samples}
-    found: dict[int, torch.Tensor] = {}
+    tensors: dict[int, torch.Tensor] = {}
     with as_is():
         for tensor in live_tensors():
             for storage, _ in storages(tensor):
                 growth = wanted.get(storage_key(storage))
-                if growth is not None and (id(growth) not in found or grad_fn_of(tensor) is not None):
-                    found[id(growth)] = tensor
-    return found
+                if growth is not None and (id(growth) not in tensors or grad_fn_of(tensor) is not None):
+                    tensors[id(growth)] = tensor
+    return tensors
 
 
 def _finding(
@@ -205,11 +205,11 @@ def _finding(
     largest = max(graphs, key=lambda site: (graphs[site].bytes, graphs[site].nodes), default=None)
     ordered = sorted(
         group,
-        key=lambda one: (
-            not _is_named(holders[id(one)]),
-            one not in direct,
-            id(one) != largest,
-            -one.bytes_per_step,
+        key=lambda growth: (
+            not _is_named(holders[id(growth)]),
+            growth not in direct,
+            id(growth) != largest,
+            -growth.bytes_per_step,
         ),
     )
     first = ordered[0]

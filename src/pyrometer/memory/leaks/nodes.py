@@ -51,7 +51,7 @@ def largest_graph() -> torch.Tensor | None:
     """The live tensor with most nodes behind it; `None` without any graph."""
     with as_is():
         candidates = [tensor for tensor in live_tensors() if grad_fn_of(tensor) is not None]
-    return max(candidates[-MOST_CANDIDATES:], key=lambda one: count_nodes([one]), default=None)
+    return max(candidates[-MOST_CANDIDATES:], key=lambda candidate: count_nodes([candidate]), default=None)
 
 
 def node_growth(counts: Sequence[Census]) -> float:

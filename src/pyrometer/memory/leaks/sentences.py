@@ -61,8 +61,8 @@ def undecided_in_windows(report: LeakReport, missing_steps: int, watched: int) -
 def unfollowed(report: LeakReport, growths: Sequence[Growth]) -> str:
     """The answer where something grew in the first steps that windows cannot follow."""
     rate = format_bytes(sum(growth.bytes_per_step for growth in growths))
-    made = growths[0].site
-    line = site_of(made.point) if isinstance(made, MadeAt) and made.point is not None else None
+    site = growths[0].site
+    line = site_of(site.point) if isinstance(site, MadeAt) and site.point is not None else None
     where = f"{shown_file(line.file)}:{line.line}" if line else "some place"
     return (
         f"undecided: what {where} makes grew by {rate} per step in the first steps, and windows cannot tell whether it goes "

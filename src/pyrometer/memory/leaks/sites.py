@@ -18,13 +18,13 @@ OWN_GRAD_FIX = "gradients = torch.autograd.grad(loss, parameters, create_graph=T
 def leak_site(finding: Finding) -> LeakSite:
     """The record of a finding, at the line that made what the holder keeps itself."""
     holder, graph = finding.holder, finding.tensor_graph
-    made = finding.growths[0].site
+    site = finding.growths[0].site
     line = line_of(finding)
     return LeakSite(
         file=shown_file(line.file) if line else None,
         line=line.line if line else None,
         source=line.source if line else None,
-        operator=made.operator if isinstance(made, MadeAt) else None,
+        operator=site.operator if isinstance(site, MadeAt) else None,
         holder=_words(finding),
         root=_root(finding),
         holder_place=f"{holder.file}:{holder.line}" if holder and holder.file and holder.line else None,

@@ -46,9 +46,9 @@ def profile_of_log(
         steady_bytes=log.live_bytes,
         timeline=timeline_of(log),
         at_peak=held_by_place(live, MOST_PLACES),
-        by_module=bytes_by(live, lambda one: one.origin.module),
-        by_operator=bytes_by(live, lambda one: one.origin.operator),
-        by_dtype=bytes_by(live, lambda one: one.dtype),
+        by_module=bytes_by(live, lambda allocation: allocation.origin.module),
+        by_operator=bytes_by(live, lambda allocation: allocation.origin.operator),
+        by_dtype=bytes_by(live, lambda allocation: allocation.dtype),
         levels=levels,
         notes=list(log.notes),
     )

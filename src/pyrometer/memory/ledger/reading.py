@@ -25,8 +25,8 @@ WITHOUT_LINE = {
 def ledger_of(live: Iterable[Allocation]) -> dict[str, Bytes]:
     """Bytes by category, every category named; they add up to what is alive."""
     ledger: dict[str, Bytes] = dict.fromkeys(CATEGORIES, 0)
-    for one in live:
-        ledger[one.settled] += one.nbytes
+    for allocation in live:
+        ledger[allocation.settled] += allocation.nbytes
     return ledger
 
 
@@ -38,10 +38,10 @@ def phase_at(log: AllocationLog, event: int) -> PhaseEnd | None:
 def bytes_by(live: Iterable[Allocation], key: Callable[[Allocation], str | None]) -> dict[str, Bytes]:
     """Bytes by any property, the largest first; what has none is left out."""
     sums: dict[str, Bytes] = defaultdict(int)
-    for one in live:
-        name = key(one)
-        if name and one.nbytes:
-            sums[name] += one.nbytes
+    for allocation in live:
+        name = key(allocation)
+        if name and allocation.nbytes:
+            sums[name] += allocation.nbytes
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
@@ -51,8 +51,8 @@ def held_by_place(live: Sequence[Allocation], most: int | None = None) -> list[H
     Each entry is of one category, so that sums by category are those of the ledger.
     """
     groups: dict[tuple[str, str | None, Category], list[Allocation]] = defaultdict(list)
-    for one in live:
-        groups[place_of(one), one.origin.module, one.settled].append(one)
+    for allocation in live:
+        groups[place_of(allocation), allocation.origin.module, allocation.settled].append(allocation)
     held = [_held(*key, group) for key, group in groups.items()]
     return sorted(held, key=lambda one: (-one.bytes, one.site, one.module or "", one.category or ""))[:most]
 
@@ -72,12 +72,12 @@ def _held(place: str, module: str | None, category: Category, group: Sequence[Al
     site = site_of(point) if point is not None else None
     return HeldBytes(
         site=place,
-        bytes=sum(one.nbytes for one in group),
+        bytes=sum(allocation.nbytes for allocation in group),
         count=len(group),
         module=module,
-        operator=_most(group, lambda one: one.origin.operator),
+        operator=_most(group, lambda allocation: allocation.origin.operator),
         category=category,
-        dtype=_most(group, lambda one: one.dtype),
+        dtype=_most(group, lambda allocation: allocation.dtype),
         function=site.function if site else None,
         source=site.source if site else None,
     )

@@ -37,8 +37,8 @@ def _changes(log: AllocationLog) -> npt.NDArray[np.int64]:
     rows = {name: row for row, name in enumerate(CATEGORIES)}
     changes = np.zeros((len(CATEGORIES), len(log.events)), dtype=np.int64)
     for event, index in enumerate(log.events):
-        one = log.allocations[index if index >= 0 else ~index]
-        changes[rows[one.settled], event] = one.nbytes if index >= 0 else -one.nbytes
+        allocation = log.allocations[index if index >= 0 else ~index]
+        changes[rows[allocation.settled], event] = allocation.nbytes if index >= 0 else -allocation.nbytes
     return changes
 
 

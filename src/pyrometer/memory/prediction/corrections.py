@@ -76,7 +76,7 @@ def _lstm_workspace(args: Sequence[Any], _results: Sequence[torch.Tensor]) -> di
         states * hidden * 4,
         single * padded_row(hidden, size) * size,
     )
-    return {3: sum(-(-one // PAGE) * PAGE for one in buffers)}
+    return {3: sum(-(-buffer // PAGE) * PAGE for buffer in buffers)}
 
 
 def padded_row(row: int, size: int) -> int:

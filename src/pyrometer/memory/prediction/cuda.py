@@ -34,9 +34,9 @@ def block_sizes(nbytes: Integers) -> Integers:
     return blocks
 
 
-def stays_on_host(one: Allocation) -> bool:
+def stays_on_host(allocation: Allocation) -> bool:
     """Whether a single number is one that optimizers keep on the CPU: their count of steps."""
-    return one.nbytes <= 8 and one.category == "optimizer"
+    return allocation.nbytes <= 8 and allocation.category == "optimizer"
 
 
 def reserved_peak(events: Integers, sizes: Integers) -> Bytes:

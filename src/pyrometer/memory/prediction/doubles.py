@@ -168,7 +168,7 @@ def _require_predictable(name: str, module: nn.Module) -> None:
             why = "is compiled by TorchScript, which reaches its own tensors"
         elif isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.sparse:
             why = "has sparse gradients, whose size depends on values"
-        elif any(nn.parameter.is_lazy(one) for one in part.parameters(recurse=False)):
+        elif any(nn.parameter.is_lazy(parameter) for parameter in part.parameters(recurse=False)):
             why = "has lazy parameters, whose shapes only the first call tells"
         if why is not None:
             raise NotPredictableError(f"{name}: {path or type(part).__name__} {why}")

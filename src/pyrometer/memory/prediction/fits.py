@@ -139,13 +139,13 @@ class _Search:
         growth = self._growth
         if growth.even:
             return largest(lambda batch: needed(*growth.needs(batch)) <= budget, growth.batch)
-        points = sorted({(one.batch, one.nbytes["peak"]) for one in growth.totals})
+        points = sorted({(total.batch, total.nbytes["peak"]) for total in growth.totals})
         (first, low), (last, high) = points[0], points[-1]
         return int(min(max(first + (budget - low) * (last - first) / max(high - low, 1), 0), MOST))
 
     def _grows(self) -> bool:
         totals = self._growth.totals
-        return any(one.nbytes["peak"] != totals[0].nbytes["peak"] for one in totals)
+        return any(total.nbytes["peak"] != totals[0].nbytes["peak"] for total in totals)
 
     def _rehearsed(self, batch: int) -> tuple[Bytes, Bytes]:
         """Peak, and what a budget must hold, at a batch."""

@@ -80,9 +80,9 @@ def _most(rehearsal: Rehearsal) -> dict[str, Bytes]:
 
 
 def _weights(parameters: list[nn.Parameter], most: dict[str, Bytes]) -> str:
-    dtypes = sorted({str(one.dtype).removeprefix("torch.") for one in parameters}) or ["no dtype"]
-    rule = sum(one.numel() * one.element_size() for one in parameters)
-    count = sum(one.numel() for one in parameters)
+    dtypes = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in parameters}) or ["no dtype"]
+    rule = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+    count = sum(parameter.numel() for parameter in parameters)
     each = significant(rule / count) if count else "0"
     return (
         f"{_plain(each)} bytes per parameter in {' and '.join(dtypes)}: {_against(rule, most['parameters'])}"
@@ -91,21 +91,21 @@ def _weights(parameters: list[nn.Parameter], most: dict[str, Bytes]) -> str:
 
 def _training(work: Training, parameters: list[nn.Parameter], most: dict[str, Bytes]) -> dict[str, str]:
     optimizer = work.parts.optimizer
-    trained = [one for one in work.parts.trained() if one.requires_grad]
-    count = sum(one.numel() for one in trained)
+    trained = [tensor for tensor in work.parts.trained() if tensor.requires_grad]
+    count = sum(tensor.numel() for tensor in trained)
     if not count:
         return {}
     kind, states = type(optimizer).__name__, _states(optimizer)
     here = most["parameters"] + most["gradients"] + most["optimizer"] + most["master"]
-    found = {}
+    training = {}
     if states is not None:
-        weights = sum(one.numel() * one.element_size() for one in parameters)
-        own = sum(one.numel() * one.element_size() for one in trained)
+        weights = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+        own = sum(tensor.numel() * tensor.element_size() for tensor in trained)
         each = own / count
         sizes = " + ".join(_plain(significant(part)) for part in (each, each, each * states) if part)
         name = f"{kind} with momentum" if kind == "SGD" and states else kind
         total = _plain(significant(each * (2 + states)))
-        found["training"] = (
+        training["training"] = (
             f"{total} bytes per parameter with {name} ({sizes}: weights, gradients{', state' if states else ''}): "
             f"{_against(int(weights + own * (1 + states)), here)}"
         )
@@ -114,11 +114,11 @@ def _training(work: Training, parameters: list[nn.Parameter], most: dict[str, By
     meant = kind in {"Adam", "AdamW"}
     beside = _against(rule, here) if meant else f"{format_bytes(rule)} by the rule"
     program = "this program" if meant else f"this program, with {kind}"
-    found["mixed precision"] = (
+    training["mixed precision"] = (
         f"{MIXED_PRECISION} bytes per parameter with AdamW (2 + 2 + 4 + 4 + 4: weights, gradients, master copy, two "
         f"moments): {beside}; {program}: {significant(here / count)} bytes"
     )
-    return found
+    return training
 
 
 def _states(optimizer: torch.optim.Optimizer) -> int | None:

@@ -110,9 +110,9 @@ class Growth:
         matrix = np.stack([point.terms(self.names) / scale for point in self.points])
         sizes = np.stack([point.sizes for point in self.points]).astype(np.float64)
         solved, *_ = np.linalg.lstsq(matrix, sizes, rcond=None)
-        found: Floats = solved.T / scale
-        found[np.abs(found * scale) < 1e-6 * (1 + sizes[0][:, None])] = 0.0
-        return found
+        coefficients: Floats = solved.T / scale
+        coefficients[np.abs(coefficients * scale) < 1e-6 * (1 + sizes[0][:, None])] = 0.0
+        return coefficients
 
     def sizes(self, batch: int, sequence: int | None = None) -> Integers:
         """Bytes of each allocation, `[a]`."""

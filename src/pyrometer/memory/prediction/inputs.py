@@ -105,15 +105,15 @@ class DoubledInputs:
         with AllocationRecorder(self._device) as recorder, user_code("making the inputs"):
             found = draw(count)
             own = [
-                id(one)
+                id(allocation)
                 for inputs in found
                 for _, tensor in named_tensors(inputs)
-                for one in recorder.allocations_of(tensor)
+                for allocation in recorder.allocations_of(tensor)
             ]
             self.source_bytes = [
-                one.nbytes
-                for one in recorder.log.allocations
-                if one.preexisting and one.died is None and id(one) not in own
+                allocation.nbytes
+                for allocation in recorder.log.allocations
+                if allocation.preexisting and allocation.died is None and id(allocation) not in own
             ]
         return found
 
@@ -124,31 +124,33 @@ class DoubledInputs:
         sets.reverse()
         while sets:
             inputs = sets.pop()
-            named = dict(named_tensors(_named_tree(self._work, inputs)))
-            wanted = self._wanted(named)
-            by_id = {id(tensor): wanted[name] for name, tensor in named.items()}
+            tensors = dict(named_tensors(_named_tree(self._work, inputs)))
+            wanted = self._wanted(tensors)
+            by_id = {id(tensor): wanted[name] for name, tensor in tensors.items()}
             self._queue.append(self._doubles.resized(inputs, by_id, memo))
             pairs += [
-                (weakref.ref(tensor), memo[id(tensor)]) for tensor in named.values() if id(tensor) in memo
+                (weakref.ref(tensor), memo[id(tensor)]) for tensor in tensors.values() if id(tensor) in memo
             ]
-            del inputs, named
+            del inputs, tensors
         memo.clear()  # it keeps the originals alive
         return [double for original, double in pairs if original() is not None]
 
-    def _wanted(self, named: dict[str, torch.Tensor]) -> dict[str, list[int]]:
+    def _wanted(self, tensors: dict[str, torch.Tensor]) -> dict[str, list[int]]:
         """The shape of each input."""
         if self._axes is None:
-            self._axes = axes_of(named, self._dims)
+            self._axes = axes_of(tensors, self._dims)
             for axis, size in self.sizes.items():
                 if size is not None:
-                    require_axis(named, self._axes, axis)
+                    require_axis(tensors, self._axes, axis)
             if self._dims is None and self.sizes[SEQUENCE] is not None:
-                require_clear_sequence(named, self._axes)
+                require_clear_sequence(tensors, self._axes)
             self._changed = dict(self.sizes)
-            self.sizes = {axis: size or size_of(named, self._axes, axis) for axis, size in self.sizes.items()}
+            self.sizes = {
+                axis: size or size_of(tensors, self._axes, axis) for axis, size in self.sizes.items()
+            }
         return {
             name: resized_shape(tensor.shape, self._axes.get(name, {}), self._changed)
-            for name, tensor in named.items()
+            for name, tensor in tensors.items()
         }
 
 

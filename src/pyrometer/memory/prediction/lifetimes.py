@@ -48,18 +48,18 @@ class Lifetimes:
         numbers = {name: number for number, name in enumerate(CATEGORIES)}
         return cls(
             np.array(log.events, np.int64),
-            np.array([numbers[one.settled] for one in log.allocations], np.int64),
+            np.array([numbers[allocation.settled] for allocation in log.allocations], np.int64),
             tuple((phase.name, phase.event) for phase in log.phases),
-            np.array([not (cuda and stays_on_host(one)) for one in log.allocations], np.bool_),
+            np.array([not (cuda and stays_on_host(allocation)) for allocation in log.allocations], np.bool_),
             cuda,
         )
 
-    def matches(self, other: Lifetimes) -> bool:
+    def matches(self, lifetimes: Lifetimes) -> bool:
         """Whether the same things are allocated and freed in the same order."""
         return (
-            np.array_equal(self.events, other.events)
-            and np.array_equal(self.categories, other.categories)
-            and self.phases == other.phases
+            np.array_equal(self.events, lifetimes.events)
+            and np.array_equal(self.categories, lifetimes.categories)
+            and self.phases == lifetimes.phases
         )
 
     def taken(self, sizes: Integers) -> Integers:
@@ -119,4 +119,4 @@ class Lifetimes:
 
 def sizes_of(log: AllocationLog) -> Integers:
     """Bytes of each allocation, `[a]`."""
-    return np.array([one.nbytes for one in log.allocations], np.int64)
+    return np.array([allocation.nbytes for allocation in log.allocations], np.int64)

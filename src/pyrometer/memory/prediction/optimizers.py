@@ -40,12 +40,12 @@ def optimizer_over(choice: OptimizerChoice, parameters: list[torch.Tensor]) -> t
     if isinstance(choice, str):
         return _by_name(choice, parameters)
     with user_code("the optimizer's factory"):
-        made: Any = choice(parameters)  # type: ignore[call-arg]
-    if not isinstance(made, torch.optim.Optimizer):
+        optimizer: Any = choice(parameters)  # type: ignore[call-arg]
+    if not isinstance(optimizer, torch.optim.Optimizer):
         raise InputError(
-            f"optimizer: the factory returned {type(made).__name__}; it must return a torch.optim.Optimizer"
+            f"optimizer: the factory returned {type(optimizer).__name__}; it must return a torch.optim.Optimizer"
         )
-    return made
+    return optimizer
 
 
 def _by_name(text: str, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:

@@ -73,8 +73,8 @@ def rehearse(work: Workload, settings: Settings) -> Rehearsal:
         raise InputError(
             f"memory of a {type(work).__name__} workload cannot be predicted; give pm.Training or pm.Inference"
         )
-    with preserved_surroundings() as found, preserved_rng():
-        own = (work.surroundings or found).with_threads(work.config.threads)
+    with preserved_surroundings() as surroundings, preserved_rng():
+        own = (work.surroundings or surroundings).with_threads(work.config.threads)
         own.activate()
         try:
             return _rehearsed(_Stage(work, settings, own), saved=True)
@@ -101,13 +101,13 @@ def with_present(log: AllocationLog, sizes: list[Bytes]) -> AllocationLog:
         Allocation(size, number, Origin("", None, None), "", phase="data", preexisting=True)
         for number, size in enumerate(sizes)
     ]
-    for one in log.allocations:
-        one.born += shift
-        one.died = None if one.died is None else one.died + shift
+    for allocation in log.allocations:
+        allocation.born += shift
+        allocation.died = None if allocation.died is None else allocation.died + shift
     return AllocationLog(
         allocations=here + log.allocations,
-        events=[*range(shift), *(one + shift if one >= 0 else one - shift for one in log.events)],
-        phases=[PhaseEnd(one.event + shift, one.name, one.step) for one in log.phases],
+        events=[*range(shift), *(event + shift if event >= 0 else event - shift for event in log.events)],
+        phases=[PhaseEnd(phase.event + shift, phase.name, phase.step) for phase in log.phases],
         notes=log.notes,
         live_bytes=log.live_bytes + total,
         peak_bytes=log.peak_bytes + total,

@@ -133,7 +133,7 @@ def _candidates(growth: Growth, category: str) -> list[dict[str, float]]:
 
     What holds most at one size need not at another, so the instant is taken at several sizes.
     """
-    lengths = {one.sequence for one in growth.totals}
+    lengths = {total.sequence for total in growth.totals}
     known = growth.even and (growth.sequence is not None or len(lengths) == 1)
     if not known:
         names = [name for name, (_, t) in POWERS.items() if t == 0 or len(lengths) > 1]
@@ -150,7 +150,7 @@ def _simplest(
     growth: Growth, category: str, candidates: Sequence[dict[str, float]]
 ) -> tuple[float, dict[str, float]]:
     """The law with its worst error: an exact one, else that with the fewest terms within the tolerance, else the best."""
-    judged = [(_worst_error(growth, category, one), one) for one in candidates if one]
+    judged = [(_worst_error(growth, category, candidate), candidate) for candidate in candidates if candidate]
     best = min(judged, key=lambda one: one[0])
     within = [one for one in judged if one[0] <= TOLERANCE]
     if best[0] <= _EXACT or not within:
@@ -186,8 +186,8 @@ def _fitted(growth: Growth, category: str, names: tuple[str, ...]) -> dict[str, 
     """Totals by terms with coefficients of at least zero."""
     first = growth.totals[0]
     scale = terms_at(first.batch, first.sequence, names)
-    matrix = np.stack([terms_at(one.batch, one.sequence, names) / scale for one in growth.totals])
-    wanted = np.array([float(one.nbytes[category]) for one in growth.totals])
+    matrix = np.stack([terms_at(total.batch, total.sequence, names) / scale for total in growth.totals])
+    wanted = np.array([float(total.nbytes[category]) for total in growth.totals])
     weights = 1 / np.maximum(wanted, 1.0)
     found, _ = nnls(matrix * weights[:, None], wanted * weights)
     return {name: float(v) for name, v in zip(names, found / scale, strict=True) if v > 0}
@@ -198,13 +198,13 @@ def _worst_error(growth: Growth, category: str, coefficients: Mapping[str, float
     misses = []
     names = tuple(coefficients)
     speaks = growth.sequence is not None or any(POWERS[name][1] for name in names)
-    for one in growth.totals:
-        if not speaks and one.sequence != growth.totals[0].sequence:
+    for total in growth.totals:
+        if not speaks and total.sequence != growth.totals[0].sequence:
             continue
-        found = float(np.dot(list(coefficients.values()), terms_at(one.batch, one.sequence, names)))
-        misses.append(abs(found / one.nbytes[category] - 1) if one.nbytes[category] else 0.0)
+        found = float(np.dot(list(coefficients.values()), terms_at(total.batch, total.sequence, names)))
+        misses.append(abs(found / total.nbytes[category] - 1) if total.nbytes[category] else 0.0)
     return round(max(misses), 9)
 
 
 def _category(name: str) -> Category:
-    return next(one for one in CATEGORIES if one == name)
+    return next(category for category in CATEGORIES if category == name)

@@ -56,7 +56,7 @@ def axes_of(inputs: Any, dims: Dims | None = None) -> Axes:
     lengths = _lengths(tensors, batch)
     sequence = lengths.most_common(1)[0][0] if len(lengths) == 1 else None
     axes = {name: _axes_of_tensor(tensor, batch, sequence) for name, tensor in tensors.items()}
-    return {name: found for name, found in axes.items() if found}
+    return {name: axis for name, axis in axes.items() if axis}
 
 
 def size_of(inputs: Any, axes: Axes, axis: str) -> int | None:
@@ -151,20 +151,20 @@ def _is_whole(tensor: torch.Tensor) -> bool:
 
 def _axes_of_tensor(tensor: torch.Tensor, batch: int | None, sequence: int | None) -> dict[int, str]:
     shape, last = tensor.shape, tensor.dim() - 1
-    found: dict[int, str] = {}
+    axes: dict[int, str] = {}
     if not shape:
-        return found
+        return axes
     if shape[0] == batch:
-        found[0] = BATCH
+        axes[0] = BATCH
         if last >= 1 and shape[1] == sequence:
-            found[1] = SEQUENCE
+            axes[1] = SEQUENCE
     elif last == 0 and shape[0] == sequence and _is_whole(tensor):
-        found[0] = SEQUENCE  # the numbers of the positions
+        axes[0] = SEQUENCE  # the numbers of the positions
     if sequence is not None and last >= 1 and shape[last] == shape[last - 1] == sequence:
-        found |= dict.fromkeys(
-            {last - 1, last} - {dim for dim, axis in found.items() if axis == BATCH}, SEQUENCE
+        axes |= dict.fromkeys(
+            {last - 1, last} - {dim for dim, axis in axes.items() if axis == BATCH}, SEQUENCE
         )
-    return found
+    return axes
 
 
 def _declared(tensors: Mapping[str, torch.Tensor], dims: Dims) -> Axes:

@@ -71,7 +71,7 @@ def _attention(arguments: Sequence[Any], results: Sequence[Any]) -> Bytes:
     query, heads = arguments[0], arguments[4]
     values, scores = _attended(query, heads)
     with_weights = len(arguments) <= 10 or bool(arguments[10])
-    given = sum(_nbytes(one) for one in results)
+    given = sum(_nbytes(result) for result in results)
     during = max(5 * values, 3 * values + given) if with_weights else 3 * values
     return max(0, max(6 * values, during + scores) - given)
 
@@ -144,7 +144,7 @@ def _backward(arguments: Sequence[Any], results: Sequence[Any]) -> Bytes:
     for_weight = blocks.read_again(source) + blocks.whole(target) + blocks.source_weight()
     for_weight += _reduction(grad, inputs, weight)
     for_weight += _nbytes(inputs) if wants_input else 0
-    return max(0, max(first, for_weight) - sum(_nbytes(one) for one in results))
+    return max(0, max(first, for_weight) - sum(_nbytes(result) for result in results))
 
 
 class _Blocks(NamedTuple):

@@ -119,4 +119,4 @@ class AllocationLog:
 
     def live_at(self, event: int) -> list[Allocation]:
         """What held memory right after an event."""
-        return [one for one in self.allocations if one.alive_after(event)]
+        return [allocation for allocation in self.allocations if allocation.alive_after(event)]

@@ -66,7 +66,7 @@ def _account(session: Session, steps: int, *, saved: bool) -> AllocationLog:
                 del output
 
     sightings.present(session)
-    events = [one for one in allocator_events(run) if one.device == sightings.device]
+    events = [event for event in allocator_events(run) if event.device == sightings.device]
     return log_of(events, sightings.seen, sightings.phases)
 
 
@@ -207,11 +207,11 @@ def _alive(lives: dict[int, list[_Life]], sighting: Sighting) -> _Life | None:
 
 def _before(seen: Sequence[Sighting], lives: dict[int, list[_Life]]) -> dict[int, Sighting]:
     """By address: what was seen and is not of the recording; the first category stays."""
-    found: dict[int, Sighting] = {}
+    sightings: dict[int, Sighting] = {}
     for sighting in seen:
         if sighting.category is not None and sighting.nbytes and _alive(lives, sighting) is None:
-            found.setdefault(sighting.address, sighting)
-    return found
+            sightings.setdefault(sighting.address, sighting)
+    return sightings
 
 
 def _recognise(

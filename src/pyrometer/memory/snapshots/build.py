@@ -56,7 +56,7 @@ def report_snapshot(snapshot: Snapshot, *, device_total_bytes: int | None = None
     devices = [
         _Device(snapshot, device, settings, named, device_total_bytes).report() for device in snapshot.devices
     ]
-    main = max(devices, key=lambda one: one.peak_bytes, default=None)
+    main = max(devices, key=lambda device: device.peak_bytes, default=None)
     shared = set(DeviceReport.__struct_fields__) & set(SnapshotReport.__struct_fields__) - {"notes"}
     top = {name: getattr(main, name) for name in shared} if main else {"peak_bytes": 0, "device": None}
     given = snapshot.settings.get("PYTORCH_CUDA_ALLOC_CONF", snapshot.settings.get("PYTORCH_ALLOC_CONF"))
@@ -152,8 +152,8 @@ class _Device:
             at_end=self._holders.after(count - 1),
             fragmentation=self._fragmentation(),
             oom=self._failed_requests(),
-            releases=[self._release(one) for one in self._releases],
-            retries=sum(one.reason == "retry" for one in self._releases),
+            releases=[self._release(release) for release in self._releases],
+            retries=sum(release.reason == "retry" for release in self._releases),
             capacity_bytes=capacity_bytes(device, self._releases),
             notes=self._notes(),
         )
@@ -195,13 +195,13 @@ class _Device:
             for event in self._instants.ooms
         ]
 
-    def _release(self, one: Release) -> CacheRelease:
+    def _release(self, release: Release) -> CacheRelease:
         return CacheRelease(
-            event=one.first,
-            time_s=seconds_at(self._device, one.first),
-            reason=one.reason,
-            released_bytes=one.num_bytes,
-            segments=one.num_segments,
+            event=release.first,
+            time_s=seconds_at(self._device, release.first),
+            reason=release.reason,
+            released_bytes=release.num_bytes,
+            segments=release.num_segments,
         )
 
     def _phase(self, event: int) -> str | None:
@@ -216,13 +216,13 @@ class _Device:
         if not (0 <= event < len(times)) or times[event] < 0:
             return None
         open_names: list[str] = []
-        for one in sorted(self._snapshot.annotations, key=lambda one: one.time_us):
-            if one.device != self._device.index or one.time_us > int(times[event]):
+        for annotation in sorted(self._snapshot.annotations, key=lambda one: one.time_us):
+            if annotation.device != self._device.index or annotation.time_us > int(times[event]):
                 continue
-            if one.begins:
-                open_names.append(one.name)
-            elif one.name in open_names:
-                open_names.remove(one.name)
+            if annotation.begins:
+                open_names.append(annotation.name)
+            elif annotation.name in open_names:
+                open_names.remove(annotation.name)
         return open_names[-1] if open_names else None
 
     def _notes(self) -> list[str]:
@@ -241,7 +241,7 @@ class _Device:
         others = int((device.events.action == OTHER_ACTION).sum())
         if others:
             notes.append(f"{counted(others, 'event')} of a kind that is not known were left out")
-        outside = max((one.outside_bytes for one in self._instants.layouts.values()), default=0)
+        outside = max((layout.outside_bytes for layout in self._instants.layouts.values()), default=0)
         if outside:
             notes.append(f"{format_bytes(outside)} were allocated in segments that the file does not know")
         if lifetimes.num_events and not (device.events.stack != NO_STACK).any():

@@ -151,8 +151,8 @@ def _from_file(snapshot: Snapshot, lifetimes: Lifetimes, of: npt.NDArray[np.int8
     order: tuple[str, ...] = CATEGORIES
     names = [_FROM_PROFILER.get(label) for label in snapshot.labels]
     numbers = np.array([-1 if name is None else order.index(name) for name in names] + [-1], np.int8)
-    told = numbers[lifetimes.category]
-    return np.where(told >= 0, told, of).astype(np.int8)
+    number = numbers[lifetimes.category]
+    return np.where(number >= 0, number, of).astype(np.int8)
 
 
 def _phases(

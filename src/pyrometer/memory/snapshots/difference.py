@@ -87,8 +87,10 @@ def diff_snapshots(a: SnapshotReport, b: SnapshotReport) -> SnapshotDiff:
 def _sites(before: list[HeldBytes], after: list[HeldBytes]) -> list[SiteChange]:
     old, new = ({held.site: held for held in row} for row in (before, after))
     changes = [_site(name, old.get(name), new.get(name)) for name in old | new]
-    kept = [one for one in changes if one.difference_bytes or one.before_count != one.after_count]
-    return sorted(kept, key=lambda one: (-abs(one.difference_bytes), one.site))
+    kept = [
+        change for change in changes if change.difference_bytes or change.before_count != change.after_count
+    ]
+    return sorted(kept, key=lambda change: (-abs(change.difference_bytes), change.site))
 
 
 def _site(name: str, old: HeldBytes | None, new: HeldBytes | None) -> SiteChange:
@@ -141,7 +143,7 @@ def _fragmentation(before: Fragmentation | None, after: Fragmentation | None) ->
 
 def _notes(a: SnapshotReport, b: SnapshotReport) -> list[str]:
     notes = []
-    with_history = [any(one.events for one in report.devices) for report in (a, b)]
+    with_history = [any(device.events for device in report.devices) for report in (a, b)]
     if with_history[0] != with_history[1]:
         notes.append("one of the two has no history: its peak is that of the end")
     if a.settings.text != b.settings.text:

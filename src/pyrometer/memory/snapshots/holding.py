@@ -70,13 +70,13 @@ class Holders:
         stack = self.lifetimes.stack[alive]
         unseen = (stack == NO_STACK) & (self.lifetimes.made[alive] == BEFORE)
         number: dict[str, int] = {}
-        found: list[Site] = []
+        sites: list[Site] = []
         distinct, where = np.unique(np.where(unseen, -1, stack), return_inverse=True)
         of = np.zeros(len(distinct), np.int64)
         for i, one in enumerate(distinct.tolist()):
             site = Site(BEFORE_SITE) if one < 0 else self.sites[one]
             if site.name not in number:
-                number[site.name] = len(found)
-                found.append(site)
+                number[site.name] = len(sites)
+                sites.append(site)
             of[i] = number[site.name]
-        return found, of[where]
+        return sites, of[where]

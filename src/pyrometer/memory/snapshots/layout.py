@@ -124,10 +124,10 @@ def layouts_after(
     device: DeviceSnapshot, lifetimes: Lifetimes, settings: AllocatorSettings, instants: list[int]
 ) -> dict[int, Layout]:
     """The layout after each of some events; -1 is before the first."""
-    found = {}
+    layouts = {}
     for event, held in _held_at(device, sorted(set(instants), reverse=True)):
-        found[event] = _layout(held, lifetimes, settings, event)
-    return found
+        layouts[event] = _layout(held, lifetimes, settings, event)
+    return layouts
 
 
 def _held_at(device: DeviceSnapshot, instants: list[int]) -> list[tuple[int, Held]]:
@@ -148,8 +148,15 @@ class _Undoing:
     """Stretches of memory held, going back in time."""
 
     def __init__(self, device: DeviceSnapshot) -> None:
-        one = device.segments
-        columns = (one.address, one.address + one.size, one.stream, one.large, one.expandable, one.pool)
+        segments = device.segments
+        columns = (
+            segments.address,
+            segments.address + segments.size,
+            segments.stream,
+            segments.large,
+            segments.expandable,
+            segments.pool,
+        )
         rows = zip(*(column.tolist() for column in columns), strict=True)
         self._rows: dict[int, tuple[int, ...]] = {row[0]: row for row in rows}
 

@@ -72,8 +72,8 @@ class Lifetimes:
 
 def find_lifetimes(device: DeviceSnapshot, settings: AllocatorSettings) -> Lifetimes:
     """Match frees with allocations, and blocks at the end with both."""
-    found = _from_events(device, settings)
-    return _with_blocks(found, device)
+    lifetimes = _from_events(device, settings)
+    return _with_blocks(lifetimes, device)
 
 
 def _from_events(device: DeviceSnapshot, settings: AllocatorSettings) -> Lifetimes:
@@ -101,7 +101,7 @@ def _from_events(device: DeviceSnapshot, settings: AllocatorSettings) -> Lifetim
     unborn_later = int((~known & ~other[first]).sum())
     keep = known | other[first]
     requested = events.size[head]
-    made = Lifetimes(
+    lifetimes = Lifetimes(
         address=address[first],
         requested=requested,
         size=round_sizes(requested, settings),
@@ -115,7 +115,7 @@ def _from_events(device: DeviceSnapshot, settings: AllocatorSettings) -> Lifetim
         num_events=last,
         notes=_notes(missed, unborn_later),
     )
-    return made if keep.all() else _only(made, keep)
+    return lifetimes if keep.all() else _only(lifetimes, keep)
 
 
 def _as_told_by_blocks(device: DeviceSnapshot, address: Ints, freed: Ints, reusable: Ints) -> Ints:
@@ -129,10 +129,10 @@ def _first_event(
     rows: Ints, unit: npt.NDArray[np.int64], which: npt.NDArray[np.bool_], count: int, none: int
 ) -> Ints:
     """The first event of a kind in each unit; rows of a unit are in order."""
-    found = np.full(count, none, np.int64)
+    first_event = np.full(count, none, np.int64)
     at = np.flatnonzero(which)[::-1]
-    found[unit[at]] = rows[at]  # backwards, so that the first is written last
-    return found
+    first_event[unit[at]] = rows[at]  # backwards, so that the first is written last
+    return first_event
 
 
 def _close_overlaps(address: Ints, head: Ints, freed: Ints, reusable: Ints) -> int:
@@ -164,46 +164,48 @@ def _only(lifetimes: Lifetimes, keep: npt.NDArray[np.bool_]) -> Lifetimes:
     return replace(lifetimes, **columns)
 
 
-def _with_blocks(found: Lifetimes, device: DeviceSnapshot) -> Lifetimes:
+def _with_blocks(lifetimes: Lifetimes, device: DeviceSnapshot) -> Lifetimes:
     """Take sizes at the end from the file, and add what no event tells of."""
     blocks = device.blocks
     used = np.flatnonzero(blocks.state != FREE)
     if not len(device.segments):
-        return found
-    at_end = np.flatnonzero(found.reusable == found.num_events)
-    at_end = at_end[np.argsort(found.address[at_end], kind="stable")]
-    place = np.searchsorted(found.address[at_end], blocks.address[used])
+        return lifetimes
+    at_end = np.flatnonzero(lifetimes.reusable == lifetimes.num_events)
+    at_end = at_end[np.argsort(lifetimes.address[at_end], kind="stable")]
+    place = np.searchsorted(lifetimes.address[at_end], blocks.address[used])
     place = np.minimum(place, max(len(at_end) - 1, 0))
     matched = (
-        found.address[at_end][place] == blocks.address[used] if len(at_end) else np.zeros(len(used), np.bool_)
+        lifetimes.address[at_end][place] == blocks.address[used]
+        if len(at_end)
+        else np.zeros(len(used), np.bool_)
     )
-    size = found.size.copy()
+    size = lifetimes.size.copy()
     size[at_end[place[matched]]] = blocks.size[used[matched]]
     lost = len(at_end) - int(matched.sum())
-    notes = [*found.notes]
+    notes = [*lifetimes.notes]
     if lost:
         notes.append(
             f"{counted(lost, 'allocation')} of the history are in no block: it was stopped before the snapshot was taken"
         )
-    return _appended(replace(found, size=size, notes=notes), device, used[~matched])
+    return _appended(replace(lifetimes, size=size, notes=notes), device, used[~matched])
 
 
-def _appended(found: Lifetimes, device: DeviceSnapshot, extra: npt.NDArray[np.int64]) -> Lifetimes:
+def _appended(lifetimes: Lifetimes, device: DeviceSnapshot, extra: npt.NDArray[np.int64]) -> Lifetimes:
     """Add blocks that were in use from beginning to end."""
-    blocks, last = device.blocks, found.num_events
+    blocks, last = device.blocks, lifetimes.num_events
     segment = blocks.segment[extra]
     always = np.full(len(extra), last, np.int64)
     pending = blocks.state[extra] == PENDING
     return replace(
-        found,
-        address=np.concatenate((found.address, blocks.address[extra])),
-        requested=np.concatenate((found.requested, blocks.requested[extra])),
-        size=np.concatenate((found.size, blocks.size[extra])),
-        made=np.concatenate((found.made, np.full(len(extra), BEFORE))),
-        freed=np.concatenate((found.freed, np.where(pending, BEFORE, always))),
-        reusable=np.concatenate((found.reusable, always)),
-        stack=np.concatenate((found.stack, blocks.stack[extra])),
-        stream=np.concatenate((found.stream, device.segments.stream[segment])),
-        pool=np.concatenate((found.pool, device.segments.pool[segment])),
-        category=np.concatenate((found.category, np.full(len(extra), -1, np.int32))),
+        lifetimes,
+        address=np.concatenate((lifetimes.address, blocks.address[extra])),
+        requested=np.concatenate((lifetimes.requested, blocks.requested[extra])),
+        size=np.concatenate((lifetimes.size, blocks.size[extra])),
+        made=np.concatenate((lifetimes.made, np.full(len(extra), BEFORE))),
+        freed=np.concatenate((lifetimes.freed, np.where(pending, BEFORE, always))),
+        reusable=np.concatenate((lifetimes.reusable, always)),
+        stack=np.concatenate((lifetimes.stack, blocks.stack[extra])),
+        stream=np.concatenate((lifetimes.stream, device.segments.stream[segment])),
+        pool=np.concatenate((lifetimes.pool, device.segments.pool[segment])),
+        category=np.concatenate((lifetimes.category, np.full(len(extra), -1, np.int32))),
     )

@@ -102,5 +102,9 @@ def capacity_bytes(device: DeviceSnapshot, releases: list[Release]) -> int | Non
         left = np.where(events.address[ooms] < events.size[ooms], events.address[ooms], 0)
         known = reserved[ooms + 1] + left
         return max(int(known.min()), top)
-    refused = [int(reserved[one.first]) + one.wanted_bytes - 1 for one in releases if one.reason == "retry"]
+    refused = [
+        int(reserved[release.first]) + release.wanted_bytes - 1
+        for release in releases
+        if release.reason == "retry"
+    ]
     return max(min(refused), top) if refused else None

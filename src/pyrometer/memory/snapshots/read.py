@@ -87,7 +87,7 @@ class _Tables:
         annotations, left_out = _annotations(rest)
         return Snapshot(
             path=path,
-            devices=[one for one in devices if len(one.events) or len(one.segments)],
+            devices=[device for device in devices if len(device.events) or len(device.segments)],
             stacks=self._stacks.stacks,
             frames=self._stacks.frames,
             pools=self._pools.values,
@@ -102,8 +102,10 @@ class _Tables:
         """Segments, events per device, and everything beside them."""
         root = loaded.root
         if not loaded.complete:  # only what was collected
-            items = [one.items for _, one in loaded.collected if isinstance(one, ItemCollector)]
-            traces = [one for _, one in loaded.collected if isinstance(one, EventCollector)]
+            items = [
+                collector.items for _, collector in loaded.collected if isinstance(collector, ItemCollector)
+            ]
+            traces = [collector for _, collector in loaded.collected if isinstance(collector, EventCollector)]
             return [segment for part in items for segment in part], traces, {}
         if not isinstance(root, dict):
             return _items(root), [], {}
@@ -162,8 +164,8 @@ def _annotations(rest: dict[str, Any]) -> tuple[list[Annotation], int]:
     """Those that can be understood, each once, and how many cannot."""
     raw = rest.get("external_annotations") or []
     entries = raw if isinstance(raw, list) else [raw]
-    made = [_annotation(one) for one in {id(one): one for one in entries}.values()]
-    understood = [one for one in made if one is not None]
+    made = [_annotation(one) for one in {id(entry): entry for entry in entries}.values()]
+    understood = [annotation for annotation in made if annotation is not None]
     return understood, len(entries) - len(understood)
 
 

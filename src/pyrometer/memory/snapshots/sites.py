@@ -37,14 +37,14 @@ def is_users(frame: Frame) -> bool:
 def backward_node(frames: list[Frame]) -> str | None:
     """The autograd node that ran, such as `MmBackward0`."""
     for frame in frames:
-        if not is_python(frame) and (found := _BACKWARD.search(frame.name)):
-            return found[1]
+        if not is_python(frame) and (match := _BACKWARD.search(frame.name)):
+            return match[1]
     return None
 
 
 def operator(frames: list[Frame]) -> str | None:
     """The operator that allocated, such as `aten.mm`: the first that does not only make room."""
-    names = [found[1] for frame in frames if (found := _OPERATOR.search(frame.name))]
+    names = [match[1] for frame in frames if (match := _OPERATOR.search(frame.name))]
     if not names:
         return None
     return "aten." + next((name for name in names if not _EMPTY.match(name)), names[0])

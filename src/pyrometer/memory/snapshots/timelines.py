@@ -68,8 +68,8 @@ def _seconds(device: DeviceSnapshot, points: npt.NDArray[np.int64]) -> list[floa
     if not len(times) or times[0] < 0:
         return []
     since = np.maximum.accumulate(np.maximum(times - times[0], 0)) / 1e6
-    found: list[float] = np.concatenate(([0.0], since))[points].tolist()
-    return found
+    seconds: list[float] = np.concatenate(([0.0], since))[points].tolist()
+    return seconds
 
 
 def _by_category(

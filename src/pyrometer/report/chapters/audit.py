@@ -16,10 +16,10 @@ from pyrometer.report.facts import audit as of_audit
 def tell(document: AuditDocument) -> Told:
     """The score, then the items group by group."""
     answer = Answer(of_audit.headline(document.audit), of_audit.subtitle(document.audit))
-    told = [
-        Chapter(one.slug, one.title, [Answers(one.table, [row[1] for row in one.table.rows])])
-        for one in of_audit.sections(document.audit)
-        if one.table is not None
+    chapters = [
+        Chapter(section.slug, section.title, [Answers(section.table, [row[1] for row in section.table.rows])])
+        for section in of_audit.sections(document.audit)
+        if section.table is not None
     ]
-    told += notes(document.notes) + machine(document.environment, "Judged on")
-    return Told(answer, told + provenance(document, document.environment))
+    chapters += notes(document.notes) + machine(document.environment, "Judged on")
+    return Told(answer, chapters + provenance(document, document.environment))

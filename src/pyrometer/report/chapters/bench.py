@@ -12,21 +12,21 @@ def tell(document: BenchDocument) -> Told:
     """A measurement or a verdict, and what else was asked for."""
     m, v = document.evidence.measurement, document.verdict
     answer = Answer(f"nothing was measured of {document.target}", tone="words")
-    told: list[Chapter] = []
+    chapters: list[Chapter] = []
     if m is not None:
         answer = measurement.answer(m)
-        told += measurement.split(m.phases)
-    told += findings.of_document(document)
-    told += machine(document.environment) if v is None else []
+        chapters += measurement.split(m.phases)
+    chapters += findings.of_document(document)
+    chapters += machine(document.environment) if v is None else []
     if v is not None:
         answer = measurement.verdict_answer(v)
-        told += measurement.verdict(v, machine(document.environment, "Compared on"))
+        chapters += measurement.verdict(v, machine(document.environment, "Compared on"))
     if m is not None:
-        told += [measurement.quality(m), measurement.figures(m), *measurement.chapters(m)]
+        chapters += [measurement.quality(m), measurement.figures(m), *measurement.chapters(m)]
     if document.evidence.loading is not None:
-        told += loading.chapters(document.evidence.loading, document.diagnosis.findings)
+        chapters += loading.chapters(document.evidence.loading, document.diagnosis.findings)
     if document.cold is not None:
-        told.append(measurement.cold_starts(document.cold))
+        chapters.append(measurement.cold_starts(document.cold))
     if document.soak is not None:
-        told.append(measurement.soak(document.soak))
-    return Told(answer, told + provenance(document, document.environment))
+        chapters.append(measurement.soak(document.soak))
+    return Told(answer, chapters + provenance(document, document.environment))

@@ -184,5 +184,5 @@ def chapter_of(section: Section, pages: str, *charts: Chart, **fields: Any) -> C
     blocks += charts
     if section.table is not None and section.table.rows:
         blocks.append(Rows(section.table))
-    made = Chapter(section.slug, section.title, blocks, pages, how=section.how, change=section.change)
-    return made._replace(**fields)
+    chapter = Chapter(section.slug, section.title, blocks, pages, how=section.how, change=section.change)
+    return chapter._replace(**fields)

@@ -20,8 +20,10 @@ BRIEF = frozenset({"split", "findings", "machine", "quality", "reading", "notes"
 def tell(document: CheckDocument) -> Told:
     """The answer, where the step goes, what to do, and then what each observer saw."""
     chapters = [*_first_screen(document), *_observed(document), *_besides(document)]
-    told = [one._replace(is_brief=one.slug in BRIEF or one.place == "part") for one in chapters]
-    return Told(_answer(document), told + provenance(document, document.environment))
+    replaces = [
+        chapter._replace(is_brief=chapter.slug in BRIEF or chapter.place == "part") for chapter in chapters
+    ]
+    return Told(_answer(document), replaces + provenance(document, document.environment))
 
 
 def _answer(document: CheckDocument) -> Answer:
@@ -34,12 +36,13 @@ def _answer(document: CheckDocument) -> Answer:
 
 def _first_screen(document: CheckDocument) -> list[Chapter]:
     m = document.evidence.measurement
-    told = _split(document)
-    told += findings.of_document(document)
-    told += machine(document.environment, "Measured on" if m is not None else "Machine")
+    splits = _split(document)
+    chapters = splits[:1]
+    chapters += findings.of_document(document)
+    chapters += machine(document.environment, "Measured on" if m is not None else "Machine")
     if m is not None:
-        told += [measurement.quality(m), measurement.figures(m, document.evidence.memory)]
-    return told + findings.reading(document.diagnosis.reading)
+        chapters += [measurement.quality(m), measurement.figures(m, document.evidence.memory)]
+    return chapters + findings.reading(document.diagnosis.reading) + splits[1:]
 
 
 def _split(document: CheckDocument) -> list[Chapter]:
@@ -57,29 +60,29 @@ def _split(document: CheckDocument) -> list[Chapter]:
 
 
 def _observed(document: CheckDocument) -> list[Chapter]:
-    told: list[Chapter] = []
+    chapters: list[Chapter] = []
     m, trace = document.evidence.measurement, document.evidence.trace
     if m is not None:
-        told += measurement.chapters(m, loading_facts.share_table(m, document.evidence.loading, trace))
+        chapters += measurement.chapters(m, loading_facts.share_table(m, document.evidence.loading, trace))
     if trace is not None:
-        told += of_trace.behind_split(trace, document.evidence.capture)
+        chapters += of_trace.behind_split(trace, document.evidence.capture)
     if document.evidence.compiled is not None:
-        told += of_compile.of_check(document.evidence.compiled)
+        chapters += of_compile.of_check(document.evidence.compiled)
     if document.evidence.memory is not None:
-        told += of_memory.of_check(document)
+        chapters += of_memory.of_check(document)
     if document.evidence.loading is not None:
-        told += loading.chapters(document.evidence.loading, document.diagnosis.findings)
-    return told
+        chapters += loading.chapters(document.evidence.loading, document.diagnosis.findings)
+    return chapters
 
 
 def _besides(document: CheckDocument) -> list[Chapter]:
-    told = []
+    chapters = []
     if document.evidence.numerics is not None:
-        told.append(chapter_of(numerics_section(document.evidence.numerics), "quality"))
+        chapters.append(chapter_of(numerics_section(document.evidence.numerics), "quality"))
     if document.evidence.program is not None:
-        told.append(chapter_of(program_section(document.evidence.program), "environment"))
+        chapters.append(chapter_of(program_section(document.evidence.program), "environment"))
     if document.evidence.script is not None:
-        told.append(
+        chapters.append(
             Chapter("script", "The script", [Facts(surroundings.script_facts(document.evidence.script))])
         )
-    return told + notes(document.notes, "quality")
+    return chapters + notes(document.notes, "quality")

@@ -18,27 +18,29 @@ from pyrometer.report.run_documents import CompareDocument
 
 def tell(document: CompareDocument) -> Told:
     """What two stored runs took, why that is no verdict, and what changed between them."""
-    found = document.comparison
-    figures = of_comparison.top_figures(found)
+    comparison = document.comparison
+    figures = of_comparison.top_figures(comparison)
     how = (
         "Each run's own figures, taken at its own moment; an interval tells how well a median is known. Medians whose intervals overlap are "
         "not told apart."
     )
-    measured = Rows(of_comparison.figure_table(found), "Figures of both", is_whole=True)
-    sides = Rows(of_comparison.side_table(found), "The two runs", is_whole=True)
-    changed = [_changed(section) for section in of_comparison.sections(found)]
-    told = machine(found.environment)
+    measured = Rows(of_comparison.figure_table(comparison), "Figures of both", is_whole=True)
+    sides = Rows(of_comparison.side_table(comparison), "The two runs", is_whole=True)
+    changed = [_changed(section) for section in of_comparison.sections(comparison)]
+    chapters = machine(comparison.environment)
     if figures:
-        told.append(Chapter("figures", "What changed", [Figures(figures)], place="quiet"))
-    told.append(Chapter("proof", "To prove a difference", [Code(found.prove_with)]))
-    told += [one for one in changed if one.slug == "findings"]
-    told.append(Chapter("measured", "Figures of both", [measured], "overview comparison", how=how))
-    told.append(Chapter("sides", "The two runs", [sides]))
-    told += [one for one in changed if one.slug != "findings"]
-    rests = provenance(document, found.environment, of_comparison.provenance_facts(found))
+        chapters.append(Chapter("figures", "What changed", [Figures(figures)], place="quiet"))
+    chapters.append(Chapter("proof", "To prove a difference", [Code(comparison.prove_with)]))
+    chapters += [chapter for chapter in changed if chapter.slug == "findings"]
+    chapters.append(Chapter("measured", "Figures of both", [measured], "overview comparison", how=how))
+    chapters.append(Chapter("sides", "The two runs", [sides]))
+    chapters += [chapter for chapter in changed if chapter.slug != "findings"]
+    rests = provenance(document, comparison.environment, of_comparison.provenance_facts(comparison))
     return Told(
-        Answer(of_comparison.headline(found), found.note, cautions=of_comparison.cautions(found)),
-        told + rests,
+        Answer(
+            of_comparison.headline(comparison), comparison.note, cautions=of_comparison.cautions(comparison)
+        ),
+        chapters + rests,
     )
 
 

@@ -39,12 +39,12 @@ WHOLE_SLOT = 5
 def tell(document: CompileDocument) -> Told:
     """The answer, the breaks with what to write instead, then chapter after chapter."""
     answer = Answer(of_compile.document_headline(document), of_compile.subtitle(document.report))
-    told = []
+    chapters = []
     if document.over_budget:
-        told.append(Chapter("budget", "Over the budget", [Alerts(document.over_budget)], place="card"))
-    told += findings.of_document(document) + machine(document.environment, "Compiled on")
-    told += _chapters(document.report, of_compile.document_sections(document), overview="overview ")
-    return Told(answer, told + provenance(document, document.environment))
+        chapters.append(Chapter("budget", "Over the budget", [Alerts(document.over_budget)], place="card"))
+    chapters += findings.of_document(document) + machine(document.environment, "Compiled on")
+    chapters += _chapters(document.report, of_compile.document_sections(document), overview="overview ")
+    return Told(answer, chapters + provenance(document, document.environment))
 
 
 def of_check(report: CompileReport) -> list[Chapter]:
@@ -59,15 +59,15 @@ def of_check(report: CompileReport) -> list[Chapter]:
 def _chapters(report: CompileReport, sections: Sequence[Section], overview: str) -> list[Chapter]:
     kernels = kernel_section(report)
     cards = compile_breaks.cards(report)
-    told = []
+    chapters = []
     if cards:
-        told.append(
+        chapters.append(
             Chapter(
                 "breaks", "Graph breaks, and what to write instead", [BreakCards(cards, len(report.breaks))], f"{overview}compile",
                 label="Breaks",
             )
         )  # fmt: skip
-    return told + [
+    return chapters + [
         _chapter(section, report, overview) for section in [*sections, *([kernels] if kernels else [])]
     ]
 
@@ -76,8 +76,8 @@ def _chapter(section: Section, report: CompileReport, overview: str) -> Chapter:
     if section.slug == "difference":
         return chapter_of(section, "comparison")
     if section.slug == "graphs":
-        made = chapter_of(section, "compile")
-        return made._replace(blocks=[*made.blocks, Chart("graphs", report)])
+        chapter = chapter_of(section, "compile")
+        return chapter._replace(blocks=[*chapter.blocks, Chart("graphs", report)])
     if section.slug != "compiling":
         return chapter_of(section, "compile", is_brief=section.slug != "kernels")
     shares = _phases(report)

@@ -51,9 +51,22 @@ def reading(steps: Sequence[ReadingStep]) -> list[Chapter]:
     """The profile, question by question."""
     if not steps:
         return []
-    told = of_findings.reading_section(steps)
-    blocks = [Answers(told.table, [step.verdict for step in steps])] if told.table is not None else []
-    return [Chapter(told.slug, told.title, blocks, "findings", how=told.how, change=told.change)]
+    reading_section = of_findings.reading_section(steps)
+    blocks = (
+        [Answers(reading_section.table, [step.verdict for step in steps])]
+        if reading_section.table is not None
+        else []
+    )
+    return [
+        Chapter(
+            reading_section.slug,
+            reading_section.title,
+            blocks,
+            "findings",
+            how=reading_section.how,
+            change=reading_section.change,
+        )
+    ]
 
 
 def _capital(text: str) -> str:

@@ -17,8 +17,8 @@ from pyrometer.report.facts import matrix as of_matrix
 
 def tell(document: MatrixDocument) -> Told:
     """Which configuration to use, and every figure beside it."""
-    found = document.matrix
-    answer = Answer(of_matrix.headline(found), of_matrix.subtitle(found))
+    matrix = document.matrix
+    answer = Answer(of_matrix.headline(matrix), of_matrix.subtitle(matrix))
     how = (
         "Each figure is a paired comparison with eager float32 at the same batch size, inside one process: blue is faster, orange slower, the "
         "stronger the more; below it the measured throughput. An undecided cell says so."
@@ -27,16 +27,16 @@ def tell(document: MatrixDocument) -> Told:
         "Other input shapes, another machine, or a larger tolerance of the output. Between batch sizes the throughputs were measured one after "
         "the other: look at their intervals before choosing by a few per cent."
     )
-    heat = Heat(of_matrix.heat_map(found), "Speed-up by configuration")
-    cells = Rows(of_matrix.main_table(found), "Configurations", is_whole=True)
-    told = [
+    heat = Heat(of_matrix.heat_map(matrix), "Speed-up by configuration")
+    cells = Rows(of_matrix.main_table(matrix), "Configurations", is_whole=True)
+    chapters = [
         Chapter("heat", "Speed-up over eager float32", [heat], how=how, change=change, is_brief=False),
         Chapter("cells", "Every configuration", [cells, Text(of_matrix.LEGEND)]),
-        Chapter("tails", "Tails and first calls", [Rows(of_matrix.tail_table(found), is_whole=True)]),
-        Chapter("costs", "Memory, graphs and numerics", [Rows(of_matrix.cost_table(found), is_whole=True)]),
+        Chapter("tails", "Tails and first calls", [Rows(of_matrix.tail_table(matrix), is_whole=True)]),
+        Chapter("costs", "Memory, graphs and numerics", [Rows(of_matrix.cost_table(matrix), is_whole=True)]),
     ]
-    if found.rejected:
-        rejected = Rows(of_matrix.rejection_table(found), is_whole=True)
-        told.append(Chapter("rejected", "Not recommended", [rejected]))
-    told += machine(document.environment)
-    return Told(answer, told + provenance(document, document.environment))
+    if matrix.rejected:
+        rejected = Rows(of_matrix.rejection_table(matrix), is_whole=True)
+        chapters.append(Chapter("rejected", "Not recommended", [rejected]))
+    chapters += machine(document.environment)
+    return Told(answer, chapters + provenance(document, document.environment))

@@ -41,21 +41,21 @@ def tell(document: MemoryDocument) -> Told:
     """The answer, the parts of the peak, what would lower it, then chapter after chapter."""
     answer = Answer(of_memory.headline(document.profile), of_memory.subtitle(document.profile))
     sections = of_memory.document_sections(document)
-    told = [*_over(document.over_limit), *findings.of_document(document)]
-    told += [
+    chapters = [*_over(document.over_limit), *findings.of_document(document)]
+    chapters += [
         *machine(document.environment),
         *_chapters(document.profile, sections, document.diagnosis.findings),
     ]
-    return Told(answer, told + provenance(document, document.environment))
+    return Told(answer, chapters + provenance(document, document.environment))
 
 
 def tell_snapshot(document: SnapshotDocument) -> Told:
     """Why memory ran out, how it was fragmented, who held it."""
     answer = Answer(of_snapshot.headline(document.report), of_snapshot.subtitle(document.report))
     sections = of_snapshot.document_sections(document)
-    told = [*_over(document.over_limit), *findings.of_document(document)]
-    told += _chapters(document.report, sections, document.diagnosis.findings)
-    return Told(answer, told + provenance(document, None))
+    chapters = [*_over(document.over_limit), *findings.of_document(document)]
+    chapters += _chapters(document.report, sections, document.diagnosis.findings)
+    return Told(answer, chapters + provenance(document, None))
 
 
 def of_check(document: CheckDocument) -> list[Chapter]:
@@ -88,11 +88,11 @@ def _chapters(
     if found.timeline.total_bytes:
         bar.append(Chart("live-bytes", found.timeline, "Live bytes, allocation after allocation", AREA_HOW, pages="memory"))  # fmt: skip
     warning = _warning(found, sections)
-    told = [_warned(warning, f"{overview}memory")] if warning is not None else []
+    chapters = [_warned(warning, f"{overview}memory")] if warning is not None else []
     if bar:
-        told.append(Chapter("ledger-bar", "Where the bytes go", bar, f"{overview}memory", label="Bytes"))
-    told += findings.advice_cards("What would lower it", found.advice, given, f"{overview}memory")
-    return told + [
+        chapters.append(Chapter("ledger-bar", "Where the bytes go", bar, f"{overview}memory", label="Bytes"))
+    chapters += findings.advice_cards("What would lower it", found.advice, given, f"{overview}memory")
+    return chapters + [
         chapter_of(section, "comparison" if section.slug in COMPARED else "memory")
         for section in sections
         if section is not warning

@@ -23,9 +23,16 @@ def provenance(
     document: Document, environment: Environment | None, facts: Sequence[Fact] | None = None
 ) -> list[Chapter]:
     """Everything known about the machine, and what was run; what was read from files may not tell its machine."""
-    told = surroundings.provenance_facts(document) if facts is None else facts
+    provenance_facts = surroundings.provenance_facts(document) if facts is None else facts
     chapters = [
-        Chapter("provenance", "Provenance", [Facts(told)], "environment", label="Origin", is_brief=False)
+        Chapter(
+            "provenance",
+            "Provenance",
+            [Facts(provenance_facts)],
+            "environment",
+            label="Origin",
+            is_brief=False,
+        )
     ]
     if environment is None:
         return chapters

@@ -65,10 +65,11 @@ def tell(document: TraceDocument) -> Told:
             for section in part.sections
         ]
         if part.title:
-            pages = dict.fromkeys(page for one in chapters for page in one.pages.split())
+            pages = dict.fromkeys(page for chapter in chapters for page in chapter.pages.split())
             told.append(Chapter(f"rank-{whose}", part.title, pages=" ".join(pages), rank=whose, place="part"))
         told += [
-            one._replace(is_brief=one.is_brief and (part is leads or part is parts[0])) for one in chapters
+            chapter._replace(is_brief=chapter.is_brief and (part is leads or part is parts[0]))
+            for chapter in chapters
         ]
     return Told(answer, told + provenance(document, document.environment))
 
@@ -91,7 +92,7 @@ def split(report: RankReport, apart: str) -> Chapter:
 
 def behind_split(report: RankReport, capture: Capture | None) -> list[Chapter]:
     """The other chapters of a trace beside a measurement."""
-    sections = [one for one in of_rank.sections(report, capture) if one.slug != "breakdown"]
+    sections = [section for section in of_rank.sections(report, capture) if section.slug != "breakdown"]
     return [_chapter(section, report, pages_of(section.slug), str(report.rank)) for section in sections]
 
 
@@ -113,15 +114,15 @@ def pages_of(slug: str, *, alone: bool = False, leads: bool = True) -> str:
 
 
 def _chapter(section: Section, report: RankReport | None, pages: str, rank: str = "") -> Chapter:
-    made = chapter_of(section, pages, rank=rank, is_brief=section.slug not in of_rank.DRAWN)
+    chapter = chapter_of(section, pages, rank=rank, is_brief=section.slug not in of_rank.DRAWN)
     if report is None:
-        return made
+        return chapter
     if section.slug == "breakdown":
         blocks: list[Block] = [_shares(report), Chart("over-time", report, OVER_TIME)]
-        return made._replace(blocks=blocks)
+        return chapter._replace(blocks=blocks)
     if section.slug in {"roofline", "tree"}:
-        return chapter_of(section, pages, Chart(section.slug, report), rank=rank, is_brief=made.is_brief)
-    return made
+        return chapter_of(section, pages, Chart(section.slug, report), rank=rank, is_brief=chapter.is_brief)
+    return chapter
 
 
 def _shares(report: RankReport) -> Shares:

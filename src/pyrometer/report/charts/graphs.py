@@ -34,7 +34,7 @@ class Picture(NamedTuple):
 
 def pictures(report: CompileReport) -> list[Picture]:
     """The first graphs of a compilation, as far as they have room."""
-    marks = {f"{one.file}:{one.line}": one.reason for one in report.breaks}
+    marks = {f"{graph_break.file}:{graph_break.line}": graph_break.reason for graph_break in report.breaks}
     drawn = [graph for graph in report.graph_records if graph.stage in PICTURED and graph.num_ops > 1]
     shown = list[Picture]()
     room = MOST_PICTURE_BYTES

@@ -54,17 +54,17 @@ def histogram(measurement: Measurement) -> Markup | None:
     markers = _markers(m, scale)
     top = len(markers) * ROW_HEIGHT + 8
     bottom = top + BARS_HEIGHT
-    shown = [sample for sample in m.samples_s if sample <= scale.high]
-    edges = scale.edges(bin_count(shown, scale))
-    counts = count_bins(shown, edges)
+    samples = [sample for sample in m.samples_s if sample <= scale.high]
+    edges = scale.edges(bin_count(samples, scale))
+    counts = count_bins(samples, edges)
     heights = Scale(0, max(counts) * 1.04)
     axis, lines = y_axis(heights, plain, top, bottom, bottom + AXIS_HEIGHT)
     parts = [*lines, *x_axis(scale, SECONDS, bottom, bottom)]
     parts += [*_bars(m, scale, edges, counts, (heights, top, bottom)), _band(m, scale, top, bottom)]
     for marker, row in zip(markers, _label_rows([scale(marker.value_s) for marker in markers]), strict=True):
         parts += _marker(marker, scale(marker.value_s), top - 8 - row * ROW_HEIGHT, bottom)
-    if len(shown) < len(m.samples_s):
-        beyond = f"{len(m.samples_s) - len(shown)} slower, up to {format_seconds(m.max_s)} →"
+    if len(samples) < len(m.samples_s):
+        beyond = f"{len(m.samples_s) - len(samples)} slower, up to {format_seconds(m.max_s)} →"
         parts.append(tag("text", beyond, cls="label tail", x="100%", y=bottom - 8, text_anchor="end"))
     return chart(_description(m), parts, bottom + AXIS_HEIGHT, axis)
 

@@ -39,19 +39,22 @@ def _nodes(report: CompileReport) -> list[TreeNode]:
     tree = report.cost.tree
     if tree is None or not tree.parent:
         return []
-    functions = {one.compile_id: f"{one.compile_id} {own_name(one.function)}" for one in report.compilations}
+    functions = {
+        compilation.compile_id: f"{compilation.compile_id} {own_name(compilation.function)}"
+        for compilation in report.compilations
+    }
     total_s = list(tree.own_s)
     for row in reversed(range(len(total_s))):
         if tree.parent[row] >= 0:
             total_s[tree.parent[row]] += total_s[row]
     whole_s = sum(spent for spent, parent in zip(total_s, tree.parent, strict=True) if parent < 0)
-    made = [_node(0, None, "all compilations", WHOLE, calls=1, total_s=whole_s)]
+    nodes = [_node(0, None, "all compilations", WHOLE, calls=1, total_s=whole_s)]
     for row, above in enumerate(tree.parent):
         name, phase = tree.names[tree.name[row]], tree.phase[row]
         title = functions.get(name, name) if phase < 0 else name
         kind = tree.phases[phase] if phase >= 0 else COMPILATION
-        made.append(_node(row + 1, above + 1, title, kind, calls=tree.calls[row], total_s=total_s[row]))
-    return made
+        nodes.append(_node(row + 1, above + 1, title, kind, calls=tree.calls[row], total_s=total_s[row]))
+    return nodes
 
 
 def _node(node: int, parent: int | None, name: str, kind: str, *, calls: int, total_s: float) -> TreeNode:

@@ -100,7 +100,7 @@ def label(name: str) -> str:
     >>> label("models/vit.py(59): forward"), label("nn.Module: Linear_0"), label("aten::mm")
     ('forward  vit.py:59', 'Linear_0', 'aten::mm')
     """
-    found = FUNCTION.fullmatch(name)
-    if found is not None:
-        return f"{found['function']}  {found['file'].rpartition('/')[2]}:{found['line']}"
+    match = FUNCTION.fullmatch(name)
+    if match is not None:
+        return f"{match['function']}  {match['file'].rpartition('/')[2]}:{match['line']}"
     return name.removeprefix("nn.Module: ").removeprefix("module:").removeprefix("phase:")

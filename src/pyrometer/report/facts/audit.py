@@ -40,8 +40,8 @@ def title(group: AuditGroup) -> str:
     """A group's name, and how many of its items passed."""
     passed = sum(item.status == "pass" for item in group.items)
     judged = passed + sum(item.status == "fail" for item in group.items)
-    said = f"{passed} of {judged}" if judged else "nothing to judge"
-    return f"{group.name[:1].upper()}{group.name[1:]}: {said}"
+    text = f"{passed} of {judged}" if judged else "nothing to judge"
+    return f"{group.name[:1].upper()}{group.name[1:]}: {text}"
 
 
 def _section(group: AuditGroup) -> Section:

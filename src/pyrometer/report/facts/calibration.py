@@ -11,7 +11,7 @@ from pyrometer.report.facts.verdict import METRIC_NAMES
 
 def headline(calibration: Calibration) -> str:
     """The difference that a minute resolves, from the easiest to the hardest program."""
-    shares = sorted(one.resolves_60s for one in calibration.resolutions)
+    shares = sorted(resolution.resolves_60s for resolution in calibration.resolutions)
     low, high = format_percent(shares[0], 2), format_percent(shares[-1], 2)
     reach = low if low == high else f"{low} to {high}"
     return f"a minute on this machine tells apart programs that differ by {reach}"
@@ -19,7 +19,7 @@ def headline(calibration: Calibration) -> str:
 
 def subtitle(calibration: Calibration) -> str:
     """What it rests on."""
-    blocks = sum(one.num_blocks for one in calibration.resolutions)
+    blocks = sum(resolution.num_blocks for resolution in calibration.resolutions)
     return f"A/A trials: the same program on both sides · {counted(blocks, 'paired block')} · took {format_seconds(calibration.elapsed_s)}"
 
 
@@ -34,7 +34,7 @@ def resolution_table(calibration: Calibration) -> Table:
         "in 60 s",
         "wrong verdicts",
     )
-    return Table(columns, [_resolution_row(one) for one in calibration.resolutions])
+    return Table(columns, [_resolution_row(resolution) for resolution in calibration.resolutions])
 
 
 def peak_table(peaks: Peaks) -> Table:
@@ -61,15 +61,15 @@ def trust(calibration: Calibration) -> str:
     return f"Nothing made the machine noisy while {counted(len(calibration.resolutions), 'program')} ran."
 
 
-def _resolution_row(one: Resolution) -> tuple[str, ...]:
+def _resolution_row(resolution: Resolution) -> tuple[str, ...]:
     return (
-        one.name,
-        format_seconds(one.step_s),
-        METRIC_NAMES[one.metric].partition(",")[0],
-        format_percent(one.noise, 2),
-        f"±{format_percent(one.resolves_10s, 2)}",
-        f"±{format_percent(one.resolves_60s, 2)}",
-        f"{format_percent(one.false_share, 2)} of relabelled trials",
+        resolution.name,
+        format_seconds(resolution.step_s),
+        METRIC_NAMES[resolution.metric].partition(",")[0],
+        format_percent(resolution.noise, 2),
+        f"±{format_percent(resolution.resolves_10s, 2)}",
+        f"±{format_percent(resolution.resolves_60s, 2)}",
+        f"{format_percent(resolution.false_share, 2)} of relabelled trials",
     )
 
 

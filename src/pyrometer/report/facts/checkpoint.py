@@ -37,15 +37,15 @@ def chapter(plan: CheckpointPlan) -> Section:
 
 
 def _figures(name: str, plan: CheckpointPlan, *, planned: bool) -> Fact:
-    one = plan.planned if planned else plan.baseline
-    text = f"peak {format_bytes(one.peak_bytes)}"
-    if one.step_s is not None:
-        text += f", step {format_seconds(one.step_s)}"
-        if len(one.step_s_ci) == 2:
-            size, unit = time_unit(one.step_s)
-            low, high = one.step_s_ci
+    figures = plan.planned if planned else plan.baseline
+    text = f"peak {format_bytes(figures.peak_bytes)}"
+    if figures.step_s is not None:
+        text += f", step {format_seconds(figures.step_s)}"
+        if len(figures.step_s_ci) == 2:
+            size, unit = time_unit(figures.step_s)
+            low, high = figures.step_s_ci
             text += f" ({format_interval(low, high, size)} {unit})"
-    predicted = one.predicted_peak_bytes
+    predicted = figures.predicted_peak_bytes
     return Fact(name, text, f"predicted {format_bytes(predicted)}" if predicted is not None else "")
 
 

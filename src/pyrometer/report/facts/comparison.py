@@ -63,8 +63,8 @@ def headline(comparison: Comparison) -> str:
         return "both took the same time"
     if max(a.ci_low_s, b.ci_low_s) <= min(a.ci_high_s, b.ci_high_s):
         return "no clear difference: the intervals of both medians overlap"
-    said = f"{significant(ratio)}× slower" if ratio > 1 else f"{significant(1 / ratio)}× faster"
-    return f"B was {said} than A, not yet proven"
+    text = f"{significant(ratio)}× slower" if ratio > 1 else f"{significant(1 / ratio)}× faster"
+    return f"B was {text} than A, not yet proven"
 
 
 def cautions(comparison: Comparison) -> list[str]:
@@ -86,16 +86,16 @@ def top_figures(comparison: Comparison) -> list[Fact]:
     a, b = (side.measurement for side in (comparison.a, comparison.b))
     if comparison.ratio_of_medians is not None:
         facts += [
-            Fact(one.name.capitalize(), f"{one.said(a)} → {one.said(b)}", _difference(one, a, b))
-            for one in (MEDIAN, PEAK)
+            Fact(figure.name.capitalize(), f"{figure.said(a)} → {figure.said(b)}", _difference(figure, a, b))
+            for figure in (MEDIAN, PEAK)
         ]
     if changes.findings_gone or changes.findings_new or changes.num_findings_kept:
         came = f"{len(changes.findings_gone)} gone, {len(changes.findings_new)} new"
         facts.append(Fact("Findings", came, f"{changes.num_findings_kept} on both sides"))
     facts += [
-        Fact(one.name.capitalize(), f"{one.a:.0f} → {one.b:.0f}", "")
-        for one in changes.compiled
-        if one.a != one.b
+        Fact(amount.name.capitalize(), f"{amount.a:.0f} → {amount.b:.0f}", "")
+        for amount in changes.compiled
+        if amount.a != amount.b
     ]
     return facts
 
@@ -134,14 +134,14 @@ def side_table(comparison: Comparison) -> Table:
 def provenance_facts(comparison: Comparison) -> list[Fact]:
     """What was compared; the environment beside it is that of B."""
     runs = f"{comparison.a.run.id} and {comparison.b.run.id}"
-    told = "of B; what differed for A is listed" if comparison.changes.settings else "the same for both"
-    return [Fact("target", target(comparison)), Fact("runs", runs), Fact("environment", told)]
+    text = "of B; what differed for A is listed" if comparison.changes.settings else "the same for both"
+    return [Fact("target", target(comparison)), Fact("runs", runs), Fact("environment", text)]
 
 
 def figure_table(comparison: Comparison) -> Table:
     """Their figures; by how much they differ is told where both do the same work in a step."""
     a, b = (side.measurement for side in (comparison.a, comparison.b))
-    rows = [(one.name, one.said(a), one.said(b), _difference(one, a, b)) for one in FIGURES]
+    rows = [(figure.name, figure.said(a), figure.said(b), _difference(figure, a, b)) for figure in FIGURES]
     table = Table(("", *SIDES, "change"), rows)
     return table if comparison.ratio_of_medians is not None else _without_changes(table)
 
@@ -173,7 +173,11 @@ def sections(comparison: Comparison) -> list[Section]:
     told = [section for section in made if section is not None]
     if comparison.ratio_of_medians is not None:
         return told
-    return [one._replace(table=_without_changes(one.table)) for one in told if one.table is not None]
+    return [
+        section._replace(table=_without_changes(section.table))
+        for section in told
+        if section.table is not None
+    ]
 
 
 def _without_changes(table: Table) -> Table:
@@ -193,7 +197,7 @@ def commit(run: RunSummary) -> str:
 
 
 def _named(parts: Sequence[Amount]) -> list[Amount]:
-    return [Amount(name=PART_NAMES.get(one.name, one.name), a=one.a, b=one.b) for one in parts]
+    return [Amount(name=PART_NAMES.get(part.name, part.name), a=part.a, b=part.b) for part in parts]
 
 
 class _Words(NamedTuple):
@@ -203,7 +207,9 @@ class _Words(NamedTuple):
 
 
 def _amounts(slug: str, title: str, amounts: Sequence[Amount], words: _Words) -> Section | None:
-    rows = [(one.name, words.said(one.a), words.said(one.b), words.change(one)) for one in amounts]
+    rows = [
+        (amount.name, words.said(amount.a), words.said(amount.b), words.change(amount)) for amount in amounts
+    ]
     return Section(slug, title, [], Table(("part", *SIDES, "change"), rows), words.how) if rows else None
 
 
@@ -244,8 +250,8 @@ def change(amount: Amount) -> str:
 
 
 def _findings(changes: RunChanges) -> Section | None:
-    rows = [("gone", *_finding(one)) for one in changes.findings_gone]
-    rows += [("new", *_finding(one)) for one in changes.findings_new]
+    rows = [("gone", *_finding(finding)) for finding in changes.findings_gone]
+    rows += [("new", *_finding(finding)) for finding in changes.findings_new]
     if not rows:
         return None
     how = f"{counted(changes.num_findings_kept, 'finding')} on both sides. A finding is the same where rule, file and operator are."
@@ -258,7 +264,7 @@ def _finding(finding: Finding) -> tuple[str, str, str]:
 
 
 def _settings(changes: RunChanges) -> Section | None:
-    rows = [(one.name, one.a, one.b) for one in changes.settings]
+    rows = [(setting.name, setting.a, setting.b) for setting in changes.settings]
     return (
         Section(
             "settings",

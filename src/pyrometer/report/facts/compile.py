@@ -34,11 +34,13 @@ Chapter = Callable[[CompileReport], "Section | None"]
 
 def headline(report: CompileReport) -> str:
     """The answer: breaks, recompilations, and what compiling brings."""
-    failed = next((one for one in report.compilations if one.outcome == "failed"), None)
+    failed = next(
+        (compilation for compilation in report.compilations if compilation.outcome == "failed"), None
+    )
     silent = len(report.runtime.silent_eager) if report.runtime is not None else 0
     if not report.frames:
-        told = f"{counted(silent, 'function')} left to eager in silence" if silent else "nothing was compiled"
-        return f"{told}{EARLIER if report.incomplete else ''}"
+        text = f"{counted(silent, 'function')} left to eager in silence" if silent else "nothing was compiled"
+        return f"{text}{EARLIER if report.incomplete else ''}"
     parts = [_graphs(report), _recompiles(report)]
     if failed is not None and not report.graphs:
         parts = [f"compiling failed: {short(failed.reason, 120)}"]
@@ -55,7 +57,7 @@ def subtitle(report: CompileReport) -> str:
     """How much was compiled, at what cost."""
     cost = report.cost
     parts = [counted(report.frames, "frame")]
-    failed = sum(one.raised is True for one in report.skips)
+    failed = sum(skip.raised is True for skip in report.skips)
     if report.skipped_frames > failed:
         parts.append(f"{report.skipped_frames - failed} of them run eagerly")
     if failed:
@@ -70,8 +72,8 @@ def subtitle(report: CompileReport) -> str:
 
 def sections(report: CompileReport) -> list[Section]:
     """All chapters but the breaks, which are cards; empty ones are left out."""
-    made = [chapter(report) for chapter in CHAPTERS]
-    return [section for section in made if section is not None and (section.facts or section.table)]
+    chapters = [chapter(report) for chapter in CHAPTERS]
+    return [section for section in chapters if section is not None and (section.facts or section.table)]
 
 
 def document_sections(document: CompileDocument) -> list[Section]:
@@ -97,11 +99,11 @@ def check_sections(report: CompileReport) -> list[Section]:
 
 
 def _graphs(report: CompileReport) -> str:
-    roots = [one for one in report.breaks if not one.chained]
+    roots = [graph_break for graph_break in report.breaks if not graph_break.chained]
     graphs = counted(report.graphs, "graph")
     if not roots:
         return f"{graphs}, no break"
-    places = ", ".join(f"{one.file.rpartition('/')[2]}:{one.line}" for one in roots[:2])
+    places = ", ".join(f"{root.file.rpartition('/')[2]}:{root.line}" for root in roots[:2])
     more = f" and {len(roots) - 2} more" if len(roots) > 2 else ""
     return f"{graphs}, {counted(len(roots), 'break')}: {places}{more}"
 
@@ -109,7 +111,7 @@ def _graphs(report: CompileReport) -> str:
 def _recompiles(report: CompileReport) -> str:
     if not report.recompiles:
         return "no recompilation"
-    changed = [change.name for one in report.recompiles for change in one.changed_inputs]
+    changed = [change.name for recompile in report.recompiles for change in recompile.changed_inputs]
     most = max(changed, key=changed.count, default="")
     return counted(len(report.recompiles), "recompilation") + (f", mostly of {most}" if most else "")
 
@@ -121,8 +123,8 @@ def _effect(cost: CompileCost) -> str:
         return "against eager undecided"  # too few paired steps for a ratio that could be told
     if cost.outcome in {"faster", "slower"}:
         return f"{format_ratio(cost.ratio, cost.ci_low, cost.ci_high)} than eager"
-    said = "as fast as eager" if cost.outcome == "same" else "against eager undecided"
-    return f"{said}: {_its_time(cost.ratio, cost.ci_low, cost.ci_high)}"
+    text = "as fast as eager" if cost.outcome == "same" else "against eager undecided"
+    return f"{text}: {_its_time(cost.ratio, cost.ci_low, cost.ci_high)}"
 
 
 def _its_time(ratio: float, low: float, high: float) -> str:
@@ -132,11 +134,11 @@ def _its_time(ratio: float, low: float, high: float) -> str:
 def _limits(report: CompileReport) -> Section | None:
     body = [
         (
-            f"{short_path(one.file)}:{one.line} {one.function}".rstrip(),
-            str(one.limit or "–"),
-            short(one.reason, 100),
+            f"{short_path(limit.file)}:{limit.line} {limit.function}".rstrip(),
+            str(limit.limit or "–"),
+            short(limit.reason, 100),
         )
-        for one in report.limits
+        for limit in report.limits
     ]
     silent = report.runtime.silent_eager if report.runtime is not None else []
     facts = [
@@ -154,21 +156,21 @@ def _limits(report: CompileReport) -> Section | None:
 
 def _recompile_table(report: CompileReport) -> Section | None:
     body = []
-    for one in report.recompiles:
+    for recompile in report.recompiles:
         changes = "; ".join(
             f"{change.name}: {', '.join(change.before)} → {change.after}"
             + (" (any from now on)" if change.became_dynamic else "")
-            for change in one.changed_inputs[:2]
+            for change in recompile.changed_inputs[:2]
         )
-        failing = sum(len(cause.all_failing) for cause in one.causes)
-        first = one.causes[0].guard if one.causes else ""
+        failing = sum(len(cause.all_failing) for cause in recompile.causes)
+        first = recompile.causes[0].guard if recompile.causes else ""
         body.append(
             (
-                one.compile_id,
-                f"{short_path(one.file)}:{one.line} {one.function}".rstrip(),
+                recompile.compile_id,
+                f"{short_path(recompile.file)}:{recompile.line} {recompile.function}".rstrip(),
                 changes or short(first, 70),
                 str(failing),
-                format_seconds(one.compile_s),
+                format_seconds(recompile.compile_s),
             )
         )
     columns = ("compilation", "function", "what changed", "guards that failed", "took")
@@ -222,10 +224,10 @@ def _paired(cost: CompileCost) -> list[Fact]:
     if cost.ci_low is None or cost.ci_high is None:
         return [Fact("paired with eager", "not known yet", "too few steps of each ran in turn")]
     told = (cost.ratio, cost.ci_low, cost.ci_high)
-    said = (
+    text = (
         format_ratio(*told) if cost.outcome in {"faster", "slower"} else f"{cost.outcome}: {_its_time(*told)}"
     )
-    return [Fact("paired with eager", said, "both in turn; the steady steps above are medians of each")]
+    return [Fact("paired with eager", text, "both in turn; the steady steps above are medians of each")]
 
 
 def _paid(cost: CompileCost) -> str:
@@ -248,16 +250,16 @@ def _error(error: OutputError) -> Fact:
 
 
 def _evaluation(report: CompileReport) -> Section | None:
-    found = report.evaluation
-    if found is None:
+    evaluation = report.evaluation
+    if evaluation is None:
         return None
     columns = ("mode", "step", "against eager", "largest error", "compiling", "paid after")
-    body = [_mode_row(mode, best=mode.mode == found.best) for mode in found.modes]
+    body = [_mode_row(mode, best=mode.mode == evaluation.best) for mode in evaluation.modes]
     how = (
         "Each mode is measured in turn with eager, so that drift of the machine hits both. The ratio is that of paired blocks, not of "
         "the two medians."
     )
-    facts = [Fact("verdict", found.sentence)]
+    facts = [Fact("verdict", evaluation.sentence)]
     return Section(
         "evaluation",
         "Eager against the modes of torch.compile",
@@ -287,7 +289,9 @@ def _mode_row(mode: ModeResult, *, best: bool) -> tuple[str, ...]:
 
 def _mode_costs(report: CompileReport) -> Section | None:
     modes = (
-        [] if report.evaluation is None else [one for one in report.evaluation.modes if one.failure is None]
+        []
+        if report.evaluation is None
+        else [mode for mode in report.evaluation.modes if mode.failure is None]
     )
     body = [
         (
@@ -323,25 +327,25 @@ def _levers(report: CompileReport) -> Section | None:
 
 
 def _runtime(report: CompileReport) -> Section | None:
-    found = report.runtime
-    if found is None or not found.graphs:
+    runtime = report.runtime
+    if runtime is None or not runtime.graphs:
         return None
     body = [
         (
-            one.compile_id,
-            significant(one.calls_per_step),
-            format_seconds(one.mean_s),
-            percent(one.share),
-            format_seconds(one.compile_s),
-            {True: "yes", False: "no", None: "–"}[one.pays],
+            graph.compile_id,
+            significant(graph.calls_per_step),
+            format_seconds(graph.mean_s),
+            percent(graph.share),
+            format_seconds(graph.compile_s),
+            {True: "yes", False: "no", None: "–"}[graph.pays],
         )
-        for one in sorted(found.graphs, key=lambda one: -one.total_s)
+        for graph in sorted(runtime.graphs, key=lambda graph: -graph.total_s)
     ]
     columns = ("compilation", "calls per step", "each", "share", "compiled in", "worth it")
-    facts = [Fact("steps", str(found.num_steps), _profiled(found, report.cost.steady_s))]
-    if found.lookup_s is not None:
+    facts = [Fact("steps", str(runtime.num_steps), _profiled(runtime, report.cost.steady_s))]
+    if runtime.lookup_s is not None:
         facts.append(
-            Fact("finding the right one", f"{format_seconds(found.lookup_s)} per step", "guards included")
+            Fact("finding the right one", f"{format_seconds(runtime.lookup_s)} per step", "guards included")
         )
     return Section("runtime", "Which compilation is used", facts, Table(columns, body))
 
@@ -351,12 +355,12 @@ def _profiled(runtime: Runtime, steady_s: Seconds | None) -> str:
     step_s = runtime.profiled_step_s
     if step_s is None:
         return "under the profiler"
-    told = f"under the profiler, of {format_seconds(step_s)} each"
+    text = f"under the profiler, of {format_seconds(step_s)} each"
     if runtime.num_recordings > 1:
-        told += f"; the median of {runtime.num_recordings} recordings"
+        text += f"; the median of {runtime.num_recordings} recordings"
     if steady_s is None or step_s < MUCH_SLOWER * steady_s:
-        return told
-    return f"{told}: {significant(step_s / steady_s)}× the steady step, so that times and shares below may mislead; compile it again"
+        return text
+    return f"{text}: {significant(step_s / steady_s)}× the steady step, so that times and shares below may mislead; compile it again"
 
 
 def _guards(report: CompileReport) -> Section | None:
@@ -365,11 +369,12 @@ def _guards(report: CompileReport) -> Section | None:
     facts = [Fact("guards", f"{report.guards.total:,}")]
     if report.guards.eval_s is not None:
         facts.append(Fact("checking all of them once", format_seconds(report.guards.eval_s)))
-    told = {
-        one.why: one for one in reversed(report.guards.strict)
+    guards = {
+        guard.why: guard for guard in reversed(report.guards.strict)
     }  # the same guard may stand in several frames
     facts += [
-        Fact(short(one.source, 40), one.why, one.type) for one in list(told.values())[::-1][:MOST_STRICT]
+        Fact(short(guard.source, 40), guard.why, guard.type)
+        for guard in list(guards.values())[::-1][:MOST_STRICT]
     ]
     by_type = sorted(report.guards.by_type.items(), key=lambda item: -item[1])
     body = [(name, f"{count:,}") for name, count in by_type]

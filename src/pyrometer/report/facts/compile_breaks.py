@@ -34,40 +34,42 @@ class Card(NamedTuple):
 
 def cards(report: CompileReport) -> list[Card]:
     """Root causes first, as they are what to mend; breaks that only follow from them behind."""
-    ordered = sorted(report.breaks, key=lambda one: (one.chained, -one.count))
-    return [_card(one) for one in ordered[:MOST_LISTED]]
+    ordered = sorted(report.breaks, key=lambda graph_break: (graph_break.chained, -graph_break.count))
+    return [_card(graph_break) for graph_break in ordered[:MOST_LISTED]]
 
 
-def break_place(one: Break) -> str:
+def break_place(graph_break: Break) -> str:
     """Where a break is, as short as it may be.
 
     >>> break_place(Break(id=None, reason="", file="model.py", line=3, function="forward"))
     'model.py:3 forward'
     """
-    return f"{short_path(one.file)}:{one.line} {one.function}".rstrip()
+    return f"{short_path(graph_break.file)}:{graph_break.line} {graph_break.function}".rstrip()
 
 
 def tried(report: CompileReport) -> Section | None:
     """The rewrites, carried out in memory."""
-    found = report.trial
-    if found is None:
+    trial = report.trial
+    if trial is None:
         return None
-    facts = [Fact("nothing to tell", found.failure)] if found.failure is not None else []
-    if found.breaks_after is not None:
-        facts.append(Fact("breaks", f"{found.breaks_before} → {found.breaks_after}"))
-    if found.verdict is not None:
+    facts = [Fact("nothing to tell", trial.failure)] if trial.failure is not None else []
+    if trial.breaks_after is not None:
+        facts.append(Fact("breaks", f"{trial.breaks_before} → {trial.breaks_after}"))
+    if trial.verdict is not None:
         facts.append(
-            Fact("step", _against(found.verdict), "rewritten and compiled, against compiled as written")
+            Fact("step", _against(trial.verdict), "rewritten and compiled, against compiled as written")
         )
-    if found.error is not None:
+    if trial.error is not None:
         fits = (
             "within tolerance"
-            if found.error.within_tolerance
+            if trial.error.within_tolerance
             else "beyond the tolerance: do not take them over"
         )
-        facts.append(Fact("outputs", f"relative error {found.error.max_rel:.2g}", fits))
-    facts += [Fact("left out", reason) for reason in found.skipped]
-    body = [(short_path(one.where.text) if one.where else "", one.title) for one in found.rewrites]
+        facts.append(Fact("outputs", f"relative error {trial.error.max_rel:.2g}", fits))
+    facts += [Fact("left out", reason) for reason in trial.skipped]
+    body = [
+        (short_path(rewrite.where.text) if rewrite.where else "", rewrite.title) for rewrite in trial.rewrites
+    ]
     table = Table(("rewritten", "as"), body, frozenset({1})) if body else None
     how = "Carried out in memory, all together; your files are as they were. What may change the meaning of the program is not tried."
     return Section("tried", "The rewrites, tried", facts, table, how)
@@ -77,13 +79,13 @@ def skipped(report: CompileReport) -> Section | None:
     """Frames that were given up."""
     body = [
         (
-            f"{short_path(one.file)}:{one.line} {one.function}".rstrip(),
-            one.compile_id,
-            one.kind.replace("_", " "),
-            "it failed" if one.raised else "it runs eagerly",
-            short(one.reason, 90),
+            f"{short_path(skip.file)}:{skip.line} {skip.function}".rstrip(),
+            skip.compile_id,
+            skip.kind.replace("_", " "),
+            "it failed" if skip.raised else "it runs eagerly",
+            short(skip.reason, 90),
         )
-        for one in report.skips
+        for skip in report.skips
     ]
     how = (
         "The whole function runs eagerly, and so does all that it calls unless that is compiled by itself; where it failed, its "
@@ -106,22 +108,26 @@ def _against(verdict: Verdict) -> str:
     return ratio if verdict.outcome in {"faster", "slower"} else f"{verdict.outcome}: {ratio}"
 
 
-def _card(one: Break) -> Card:
-    remarks = [one.id or "no id", f"met {counted(one.count, 'time')}"]
-    if one.skips_frame:
+def _card(graph_break: Break) -> Card:
+    remarks = [graph_break.id or "no id", f"met {counted(graph_break.count, 'time')}"]
+    if graph_break.skips_frame:
         remarks.append("the whole function runs eagerly")
-    if one.chained:
+    if graph_break.chained:
         remarks.append(
-            f"follows from {short_path(one.chained_to)}" if one.chained_to else "follows from another break"
+            f"follows from {short_path(graph_break.chained_to)}"
+            if graph_break.chained_to
+            else "follows from another break"
         )
-    if one.lost_ops:
-        remarks.append(f"{counted(one.lost_ops, 'operation')} left out of any graph")
+    if graph_break.lost_ops:
+        remarks.append(f"{counted(graph_break.lost_ops, 'operation')} left out of any graph")
     return Card(
-        title=short(one.reason, 120),
-        place=break_place(one),
+        title=short(graph_break.reason, 120),
+        place=break_place(graph_break),
         remark=" · ".join(remarks),
-        source=one.source.strip(),
-        explanation=short(one.explanation.partition("\n\n")[0], 400),
-        stack=[f"{short_path(place.text)} {place.function_name}".rstrip() for place in one.user_stack],
-        rewrites=one.advice,
+        source=graph_break.source.strip(),
+        explanation=short(graph_break.explanation.partition("\n\n")[0], 400),
+        stack=[
+            f"{short_path(place.text)} {place.function_name}".rstrip() for place in graph_break.user_stack
+        ],
+        rewrites=graph_break.advice,
     )

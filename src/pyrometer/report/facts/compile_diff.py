@@ -11,15 +11,27 @@ from pyrometer.report.facts.trace_words import MOST_LISTED, short, short_path
 
 def chapter(diff: CompileDiff) -> Section:
     """What was added, what went away, which numbers differ."""
-    facts = [Fact("added", short(one.reason, 90), break_place(one)) for one in diff.breaks_added]
-    facts += [Fact("gone", short(one.reason, 90), break_place(one)) for one in diff.breaks_removed]
-    facts += [
-        Fact("now skipped", short(one.reason, 90), f"{short_path(one.file)}:{one.line} {one.function}")
-        for one in diff.skips_added
+    facts = [
+        Fact("added", short(graph_break.reason, 90), break_place(graph_break))
+        for graph_break in diff.breaks_added
     ]
     facts += [
-        Fact("now at the limit", short(one.reason, 90), f"{short_path(one.file)}:{one.line}")
-        for one in diff.limits_added
+        Fact("gone", short(graph_break.reason, 90), break_place(graph_break))
+        for graph_break in diff.breaks_removed
+    ]
+    facts += [
+        Fact(
+            "now skipped", short(frame.reason, 90), f"{short_path(frame.file)}:{frame.line} {frame.function}"
+        )
+        for frame in diff.skips_added
+    ]
+    facts += [
+        Fact(
+            "now at the limit",
+            short(limit_reached.reason, 90),
+            f"{short_path(limit_reached.file)}:{limit_reached.line}",
+        )
+        for limit_reached in diff.limits_added
     ]
     body = [
         (change.name, f"{change.before:,}", f"{change.after:,}")

@@ -16,15 +16,15 @@ from pyrometer.report.facts.trace_words import MOST_LISTED, short, short_path
 def _compilations(report: CompileReport) -> Section | None:
     body = [
         (
-            one.compile_id,
-            f"{short_path(one.file)}:{one.line} {one.function}".rstrip(),
-            one.outcome,
-            "–" if one.num_ops is None else str(one.num_ops),
-            "–" if one.num_guards is None else str(one.num_guards),
-            format_seconds(one.total_s),
-            one.cache,
+            compilation.compile_id,
+            f"{short_path(compilation.file)}:{compilation.line} {compilation.function}".rstrip(),
+            compilation.outcome,
+            "–" if compilation.num_ops is None else str(compilation.num_ops),
+            "–" if compilation.num_guards is None else str(compilation.num_guards),
+            format_seconds(compilation.total_s),
+            compilation.cache,
         )
-        for one in report.compilations
+        for compilation in report.compilations
     ]
     columns = ("compilation", "function", "outcome", "operations", "guards", "took", "caches")
     how = "One row per compilation: 2/1 is the second compilation of the third frame. A frame is a function, or the rest of one behind a break."
@@ -63,22 +63,24 @@ STAGES = {
 
 
 def _fusions(report: CompileReport) -> Section | None:
-    ordered = sorted((one for one in report.fusions if one.ops), key=lambda one: -(one.saved_bytes or 0))
+    ordered = sorted(
+        (fusion for fusion in report.fusions if fusion.ops), key=lambda group: -(group.saved_bytes or 0)
+    )
     body = [
         (
-            short(one.kernel or one.name, 44),
-            one.compile_id,
-            short(", ".join(_ops(one)), 40),
-            str(one.num_nodes),
-            format_bytes(one.read_bytes),
-            format_bytes(one.written_bytes),
-            format_bytes(one.saved_bytes),
-            ", ".join(short_path(place) for place in one.places[:2]),
+            short(group.kernel or group.name, 44),
+            group.compile_id,
+            short(", ".join(_ops(group)), 40),
+            str(group.num_nodes),
+            format_bytes(group.read_bytes),
+            format_bytes(group.written_bytes),
+            format_bytes(group.saved_bytes),
+            ", ".join(short_path(place) for place in group.places[:2]),
         )
-        for one in ordered
+        for group in ordered
     ]
     facts = []
-    known = [one.saved_bytes for one in report.fusions if one.saved_bytes is not None]
+    known = [fusion.saved_bytes for fusion in report.fusions if fusion.saved_bytes is not None]
     if known:
         facts.append(Fact("traffic spared", format_bytes(sum(known)), "over all groups, by Inductor's sizes"))
     facts += [
@@ -117,12 +119,12 @@ def _plan(allocated: int | None, reused: int | None, peak: int | None) -> str:
 def _not_fused(report: CompileReport) -> Section | None:
     body = [
         (
-            short(", ".join(one.first_ops) or one.first, 40),
-            short(", ".join(one.second_ops) or one.second, 40),
-            one.meaning or short(one.reason, 90),
-            format_bytes(one.shared_bytes),
+            short(", ".join(not_fused.first_ops) or not_fused.first, 40),
+            short(", ".join(not_fused.second_ops) or not_fused.second, 40),
+            not_fused.meaning or short(not_fused.reason, 90),
+            format_bytes(not_fused.shared_bytes),
         )
-        for one in report.not_fused
+        for not_fused in report.not_fused
     ]
     facts = [
         Fact(short(explain_reason(reason).meaning, 90), f"{count:,}×")
@@ -138,18 +140,20 @@ def _not_fused(report: CompileReport) -> Section | None:
 
 def _passes(report: CompileReport) -> Section | None:
     changed = [
-        one for one in report.passes if one.nodes_before != one.nodes_after or one.created or one.erased
+        effect
+        for effect in report.passes
+        if effect.nodes_before != effect.nodes_after or effect.created or effect.erased
     ]
-    ordered = sorted(changed or report.passes, key=lambda one: -(one.seconds or 0.0))
+    ordered = sorted(changed or report.passes, key=lambda effect: -(effect.seconds or 0.0))
     body = [
         (
-            one.name,
-            one.subsystem,
-            one.compile_id,
-            "–" if one.nodes_before is None else f"{one.nodes_before} → {one.nodes_after}",
-            format_seconds(one.seconds),
+            effect.name,
+            effect.subsystem,
+            effect.compile_id,
+            "–" if effect.nodes_before is None else f"{effect.nodes_before} → {effect.nodes_after}",
+            format_seconds(effect.seconds),
         )
-        for one in ordered
+        for effect in ordered
     ]
     facts = [
         Fact("passes", f"{len(report.passes):,}", f"{len(changed):,} changed a graph" if changed else "")
@@ -163,18 +167,18 @@ def _passes(report: CompileReport) -> Section | None:
 
 
 def _caches(report: CompileReport) -> Section | None:
-    found = report.cache
-    if not found.events:
+    summary = report.cache
+    if not summary.events:
         return None
     facts = [
-        Fact("hits", str(found.hits)),
-        Fact("misses", str(found.misses)),
-        Fact("bypassed", str(found.bypasses)),
+        Fact("hits", str(summary.hits)),
+        Fact("misses", str(summary.misses)),
+        Fact("bypassed", str(summary.bypasses)),
     ]
     body = [
-        (one.cache, one.compile_id, one.outcome, one.reason or short("; ".join(one.differing), 110))
-        for one in found.events
-        if one.outcome != "hit" and (one.differing or one.reason)
+        (event.cache, event.compile_id, event.outcome, event.reason or short("; ".join(event.differing), 110))
+        for event in summary.events
+        if event.outcome != "hit" and (event.differing or event.reason)
     ]
     columns = ("cache", "compilation", "outcome", "differs from the nearest entry in")
     return Section(
@@ -185,14 +189,14 @@ def _caches(report: CompileReport) -> Section | None:
 def _code(report: CompileReport) -> Section | None:
     body = [
         (
-            one.path.rpartition("/")[2],
-            one.compile_id + (" backward" if one.is_backward else ""),
-            format_bytes(one.num_bytes),
-            str(len(one.kernels)),
-            short(", ".join(f"{name} {count}×" for name, count in one.extern_calls.items()), 60),
-            {True: "yes", False: "no", None: "–"}[one.vectorized],
+            code.path.rpartition("/")[2],
+            code.compile_id + (" backward" if code.is_backward else ""),
+            format_bytes(code.num_bytes),
+            str(len(code.kernels)),
+            short(", ".join(f"{name} {count}×" for name, count in code.extern_calls.items()), 60),
+            {True: "yes", False: "no", None: "–"}[code.vectorized],
         )
-        for one in report.code
+        for code in report.code
     ]
     columns = ("file", "compilation", "size", "kernels", "ready-made kernels", "vectorised")
     facts = [Fact("in all", format_bytes(report.artifact_bytes))]

@@ -11,16 +11,16 @@ _MOST_NAMED = 6
 
 def kernel_section(report: CompileReport) -> Section | None:
     """One row per kernel, with operations, lines and the file that holds its text; `None` where torch names no origins."""
-    files = {(one.compile_id, kernel): one.path for one in report.code for kernel in one.kernels}
+    files = {(code.compile_id, kernel): code.path for code in report.code for kernel in code.kernels}
     body = [
         (
-            short(one.kernel, 60),
-            one.compile_id,
-            short(", ".join(one.ops[:_MOST_NAMED]), 90) + (" …" if len(one.ops) > _MOST_NAMED else ""),
-            ", ".join(short_path(place) for place in one.places[:3]),
-            short_path(files.get((one.compile_id, one.kernel), "")),
+            short(origin.kernel, 60),
+            origin.compile_id,
+            short(", ".join(origin.ops[:_MOST_NAMED]), 90) + (" …" if len(origin.ops) > _MOST_NAMED else ""),
+            ", ".join(short_path(place) for place in origin.places[:3]),
+            short_path(files.get((origin.compile_id, origin.kernel), "")),
         )
-        for one in report.origins
+        for origin in report.origins
     ]
     if not body:
         return None

@@ -8,12 +8,14 @@ from pyrometer.report.facts.trace_words import short
 from pyrometer.tuning.shapes.record import BucketPlan, ShapeStrategies, StrategyResult
 
 
-def chapter(found: ShapeStrategies) -> Section:
+def chapter(strategies: ShapeStrategies) -> Section:
     """The ways that were measured, and the one to take."""
-    facts = [Fact("verdict", found.advice.text)]
-    if found.plan is not None:
-        facts.append(Fact("edges", edges_text(found.plan)))
-    facts.append(Fact("sample", counted(found.num_samples, "call"), counted(found.num_sizes, "size")))
+    facts = [Fact("verdict", strategies.advice.text)]
+    if strategies.plan is not None:
+        facts.append(Fact("edges", edges_text(strategies.plan)))
+    facts.append(
+        Fact("sample", counted(strategies.num_samples, "call"), counted(strategies.num_sizes, "size"))
+    )
     columns = (
         "way",
         "graphs",
@@ -21,9 +23,11 @@ def chapter(found: ShapeStrategies) -> Section:
         "mean step",
         "against eager",
         "padding",
-        f"{found.expected_calls:,} calls",
+        f"{strategies.expected_calls:,} calls",
     )
-    body = [_row(one, best=one.name == found.recommended) for one in found.strategies]
+    body = [
+        _row(strategy, best=strategy.name == strategies.recommended) for strategy in strategies.strategies
+    ]
     how = (
         "Every way ran at the same sizes of the sample, in turn; a compile time with ~ is extrapolated from the graphs that were "
         "compiled. The last column is compiling and all calls together."
@@ -41,25 +45,29 @@ def edges_text(plan: BucketPlan) -> str:
     return "; ".join(f"{axis.name}: {', '.join(map(str, axis.edges))}" for axis in plan.axes)
 
 
-def _row(one: StrategyResult, *, best: bool) -> tuple[str, ...]:
-    name = f"● {one.name}" if best else one.name
-    if one.failure is not None:
-        return name, "–", "–", "–", short(one.failure, 90), "–", "–"
-    compiling = format_seconds(one.compile_s)
-    against = one.note
-    if one.verdict is not None:
+def _row(strategy_result: StrategyResult, *, best: bool) -> tuple[str, ...]:
+    name = f"● {strategy_result.name}" if best else strategy_result.name
+    if strategy_result.failure is not None:
+        return name, "–", "–", "–", short(strategy_result.failure, 90), "–", "–"
+    compiling = format_seconds(strategy_result.compile_s)
+    against = strategy_result.note
+    if strategy_result.verdict is not None:
         ratio = format_ratio(
-            one.verdict.ratio,
-            one.verdict.ci_low or one.verdict.ratio,
-            one.verdict.ci_high or one.verdict.ratio,
+            strategy_result.verdict.ratio,
+            strategy_result.verdict.ci_low or strategy_result.verdict.ratio,
+            strategy_result.verdict.ci_high or strategy_result.verdict.ratio,
         )
-        against = ratio if one.verdict.outcome in {"faster", "slower"} else f"{one.verdict.outcome}: {ratio}"
+        against = (
+            ratio
+            if strategy_result.verdict.outcome in {"faster", "slower"}
+            else f"{strategy_result.verdict.outcome}: {ratio}"
+        )
     return (
         name,
-        "–" if one.num_graphs is None else str(one.num_graphs),
-        f"~{compiling}" if one.compile_estimated else compiling,
-        format_seconds(one.step_s),
+        "–" if strategy_result.num_graphs is None else str(strategy_result.num_graphs),
+        f"~{compiling}" if strategy_result.compile_estimated else compiling,
+        format_seconds(strategy_result.step_s),
         against,
-        percent(one.padding_share) if one.padding_share else "–",
-        format_seconds(one.total_s),
+        percent(strategy_result.padding_share) if strategy_result.padding_share else "–",
+        format_seconds(strategy_result.total_s),
     )

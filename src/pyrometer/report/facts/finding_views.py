@@ -90,16 +90,16 @@ def views(findings: Sequence[Finding]) -> list[FindingView]:
     told: dict[str, int] = {}
     found = []
     for card in of_findings.cards(findings):
-        one = card.finding
-        told[one.code] = told.get(one.code, 0) + 1
-        again = told[one.code] > 1
+        finding = card.finding
+        told[finding.code] = told.get(finding.code, 0) + 1
+        again = told[finding.code] > 1
         found.append(
             FindingView(
                 card=card,
-                anchor=f"{one.code}-{one.name}" + (f"-{told[one.code]}" if again else ""),
-                proof=proof_text(one),
-                shown=shown_in(one.links),
-                explanation=None if again else explanation(one.code),
+                anchor=f"{finding.code}-{finding.name}" + (f"-{told[finding.code]}" if again else ""),
+                proof=proof_text(finding),
+                shown=shown_in(finding.links),
+                explanation=None if again else explanation(finding.code),
             )
         )
     return found

@@ -103,10 +103,10 @@ def headline(findings: Sequence[Finding]) -> str:
     """
     if not findings:
         return "no rule found a fault"
-    serious = sum(stands_alone(one) for one in findings)
-    rest = sum(one.severity == "info" for one in findings)
-    said = counted(serious, "finding") if serious else "no serious finding"
-    return said + (f" and {counted(rest, 'remark')}" if rest else "")
+    serious = sum(stands_alone(finding) for finding in findings)
+    rest = sum(finding.severity == "info" for finding in findings)
+    text = counted(serious, "finding") if serious else "no serious finding"
+    return text + (f" and {counted(rest, 'remark')}" if rest else "")
 
 
 def gain_text(finding: Finding) -> str:
@@ -160,11 +160,11 @@ def place_text(where: Place) -> str:
     >>> place_text(Place(file="train.py", line=12, function="step", op="aten::item"))
     'train.py:12 in step, aten::item'
     """
-    said = ""
+    text = ""
     if where.file is not None:
-        said = where.file if where.line is None else f"{where.file}:{where.line}"
-        said += f" in {where.function}" if where.function else ""
-    parts = [said, f"module {where.module}" if where.module else "", where.op or ""]
+        text = where.file if where.line is None else f"{where.file}:{where.line}"
+        text += f" in {where.function}" if where.function else ""
+    parts = [text, f"module {where.module}" if where.module else "", where.op or ""]
     parts.append(f"rank {where.rank}" if where.rank is not None else "")
     return ", ".join(part for part in parts if part)
 
@@ -187,11 +187,11 @@ def suppressed_text(suppressed: Sequence[Suppressed]) -> str:
     """How many findings were not shown, and why."""
     if not suppressed:
         return ""
-    told = "; ".join(
+    text = "; ".join(
         f"{one.code} {place_text(one.where)}: {one.reason or 'no reason given'}" for one in suppressed[:3]
     )
     more = f"; and {len(suppressed) - 3} more" if len(suppressed) > 3 else ""
-    return f"{counted(len(suppressed), 'finding')} left out on request: {told}{more}"
+    return f"{counted(len(suppressed), 'finding')} left out on request: {text}{more}"
 
 
 def _facts(finding: Finding) -> list[Fact]:
@@ -225,13 +225,13 @@ def _without_unit(label: str) -> str:
 
 
 def _remarks(finding: Finding) -> list[str]:
-    said = [f"with the fix, {FIX_WORDS[finding.advice.fix_class]}", f"confidence {finding.confidence}"]
+    remarks = [f"with the fix, {FIX_WORDS[finding.advice.fix_class]}", f"confidence {finding.confidence}"]
     if finding.advice.lever:
-        said.append(f"lever {finding.advice.lever}")
+        remarks.append(f"lever {finding.advice.lever}")
     if finding.cost is not None:
-        said.append(f"cost: {finding.cost.method}")
+        remarks.append(f"cost: {finding.cost.method}")
     if gain_text(finding) and finding.advice.gain is not None:
-        said.append(f"gain: {finding.advice.gain.method}")
+        remarks.append(f"gain: {finding.advice.gain.method}")
     if finding.overlaps:
-        said.append(f"counts the same cost as {', '.join(finding.overlaps)}")
-    return said
+        remarks.append(f"counts the same cost as {', '.join(finding.overlaps)}")
+    return remarks

@@ -36,9 +36,9 @@ def apart(m: Measurement | None, report: LoaderReport | None) -> str:
     """The share of data beside that of a trace, which the profiler distorts; empty where no loader was watched."""
     if report is None:
         return ""
-    told = measured_share(m) or watched_share(report)
-    page = "the measurement" if told.of == "measured" else "data loading"
-    return f"Without the profiler, getting batches takes {format_percent(told.share)} of a step: see the page on {page}."
+    share = measured_share(m) or watched_share(report)
+    page = "the measurement" if share.of == "measured" else "data loading"
+    return f"Without the profiler, getting batches takes {format_percent(share.share)} of a step: see the page on {page}."
 
 
 def profiler_distorts(m: Measurement | None, report: LoaderReport | None, trace: RankReport | None) -> bool:
@@ -58,7 +58,7 @@ def share_table(m: Measurement | None, report: LoaderReport | None, trace: RankR
         ("measured, phase by phase", measured),
         ("watched, part by part of the loader", watched_share(report)),
     ]
-    rows = [_share_row(name, one.wait_s, one.step_s) for name, one in kinds]
+    rows = [_share_row(name, share.wait_s, share.step_s) for name, share in kinds]
     if trace is not None and trace.span_ns:
         of_all = 1e-9 / max(len(trace.steps), 1)
         rows.append(
@@ -90,7 +90,7 @@ def watched(report: LoaderReport) -> str:
 
 def stages(report: LoaderReport) -> list[StageTime]:
     """The stages as recorded; without workers also what getting a batch takes beyond making it, so that they add up to the step."""
-    made = [i for i, one in enumerate(report.stages) if one.where == "main" and one.name in OF_LOADING]
+    made = [i for i, stage in enumerate(report.stages) if stage.where == "main" and stage.name in OF_LOADING]
     left_s = report.wait_s - sum(report.stages[i].per_step_s for i in made)
     if not made or report.settings.num_workers or left_s < WORTH_TELLING * report.measured_step_s:
         return report.stages

@@ -81,7 +81,9 @@ def cost_table(matrix: Matrix) -> Table:
 def rejection_table(matrix: Matrix) -> Table:
     """What may not be recommended, and why."""
     return Table(
-        ("not recommended", "because"), [(one.label, one.reason) for one in matrix.rejected], frozenset({1})
+        ("not recommended", "because"),
+        [(rejection.label, rejection.reason) for rejection in matrix.rejected],
+        frozenset({1}),
     )
 
 

@@ -227,12 +227,14 @@ def mending(measurement: Measurement) -> Caveat | None:
         f"{measurement.failure}; the figures are of the steps before",
         "mend the program, then measure again",
     )
-    return next((one for one in measurement.warnings if one.code == CaveatCode.FAILED.value), said)
+    return next(
+        (warning for warning in measurement.warnings if warning.code == CaveatCode.FAILED.value), said
+    )
 
 
 def other_caveats(measurement: Measurement) -> list[Caveat]:
     """The reservations without the one that `mending` tells."""
-    return [one for one in measurement.warnings if one.code != CaveatCode.FAILED.value]
+    return [warning for warning in measurement.warnings if warning.code != CaveatCode.FAILED.value]
 
 
 def trust(measurement: Measurement) -> str:

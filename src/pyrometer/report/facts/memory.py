@@ -63,9 +63,9 @@ def subtitle(profile: MemoryProfile) -> str:
     if profile.predicted is not None and profile.predicted.error is not None:
         off = abs(profile.predicted.error)
         how = f"within {format_percent(off, 2)}" if off else "to the byte"
-        said = f"predicted without running {how}"
+        text = f"predicted without running {how}"
         apart = _divided_otherwise(profile)
-        parts.append(f"total {said}, its parts divided otherwise" if apart else said)
+        parts.append(f"total {text}, its parts divided otherwise" if apart else text)
     return " · ".join(parts)
 
 
@@ -79,6 +79,7 @@ def _divided_otherwise(profile: MemoryProfile) -> bool:
 def saving(advice: Advice) -> str:
     """What an advice should bring, to stand behind its title; empty where nothing is predicted.
 
+    >>> from pyrometer.advice import Gain
     >>> gain = Gain(saves_bytes=2**20, method="predicted: replayed")
     >>> saving(Advice(slug="s", title="t", fix_class="exact", gain=gain))
     ': saves 1.00 MiB (predicted)'
@@ -96,8 +97,8 @@ def saving(advice: Advice) -> str:
 
 def sections(profile: MemoryProfile) -> list[Section]:
     """All chapters, without the empty ones."""
-    made = [chapter(profile) for chapter in CHAPTERS]
-    return [section for section in made if section is not None and (section.facts or section.table)]
+    chapters = [chapter(profile) for chapter in CHAPTERS]
+    return [section for section in chapters if section is not None and (section.facts or section.table)]
 
 
 def document_sections(document: MemoryDocument) -> list[Section]:
@@ -114,7 +115,7 @@ def of_check(document: CheckDocument) -> list[Section]:
         return []
     whole = memory_peaks.of_check(document)
     made = sections(document.evidence.memory)
-    return [whole if whole is not None and one.slug == whole.slug else one for one in made]
+    return [whole if whole is not None and section.slug == whole.slug else section for section in made]
 
 
 def check_sections(profile: MemoryProfile) -> list[Section]:
@@ -153,13 +154,13 @@ def _ledger(profile: MemoryProfile) -> Section:
 def _what_if(document: MemoryDocument) -> Section:
     rows = [
         (
-            ", ".join(f"{name} {value}" for name, value in one.settings.items()) or "as written",
-            format_bytes(one.peak_bytes),
-            f"{one.peak_bytes / max(document.profile.peak_bytes, 1):.2f}×",
-            one.peak_phase or "–",
-            *(format_bytes(one.ledger_bytes.get(name, 0)) for name in PREDICTED_COLUMNS),
+            ", ".join(f"{name} {value}" for name, value in memory.settings.items()) or "as written",
+            format_bytes(memory.peak_bytes),
+            f"{memory.peak_bytes / max(document.profile.peak_bytes, 1):.2f}×",
+            memory.peak_phase or "–",
+            *(format_bytes(memory.ledger_bytes.get(name, 0)) for name in PREDICTED_COLUMNS),
         )
-        for one in document.what_if
+        for memory in document.what_if
     ]
     columns = ("with", "peak", "of now", "in", *PREDICTED_COLUMNS)
     how = "Predicted on tensors without data: nothing of it was run."
@@ -169,14 +170,14 @@ def _what_if(document: MemoryDocument) -> Section:
 def _held(profile: MemoryProfile) -> Section | None:
     rows = [
         (
-            short_path(one.site),
-            format_bytes(one.bytes),
-            percent(one.bytes / max(profile.peak_bytes, 1)),
-            one.category or "",
-            one.module or "",
-            short(one.source or one.operator or "", 44),
+            short_path(held.site),
+            format_bytes(held.bytes),
+            percent(held.bytes / max(profile.peak_bytes, 1)),
+            held.category or "",
+            held.module or "",
+            short(held.source or held.operator or "", 44),
         )
-        for one in alike(profile.at_peak)
+        for held in alike(profile.at_peak)
     ]
     columns = ("allocated at", "bytes", "share", "category", "module", "line")
     how = "By the line of your code that ran when the bytes were allocated; in the backward pass, the line of the forward operator that it belongs to. A star stands for all of a repeated module."
@@ -195,21 +196,21 @@ def alike(places: list[HeldBytes]) -> list[HeldBytes]:
     [('blocks.*.mlp', 16, 2)]
     """
     groups: dict[tuple[str, str, str | None], list[HeldBytes]] = {}
-    for one in places:
-        pattern = re.sub(r"(?<![^.])\d+(?![^.])", "*", one.module or "")
-        groups.setdefault((one.site, pattern, one.category), []).append(one)
+    for place in places:
+        pattern = re.sub(r"(?<![^.])\d+(?![^.])", "*", place.module or "")
+        groups.setdefault((place.site, pattern, place.category), []).append(place)
     merged = [
         group[0]
         if len(group) == 1
         else msgspec.structs.replace(
             group[0],
             module=pattern,
-            bytes=sum(one.bytes for one in group),
-            count=sum(one.count for one in group),
+            bytes=sum(held.bytes for held in group),
+            count=sum(held.count for held in group),
         )
         for (_, pattern, _), group in groups.items()
     ]
-    return sorted(merged, key=lambda one: -one.bytes)
+    return sorted(merged, key=lambda held: -held.bytes)
 
 
 def _modules(profile: MemoryProfile) -> Section | None:

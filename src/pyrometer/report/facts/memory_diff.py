@@ -32,10 +32,10 @@ def chapters(diff: MemoryDiff) -> list[Section]:
 def _rows(changes: list[BytesChange]) -> list[tuple[str, ...]]:
     return [
         (
-            one.name,
-            format_bytes(one.before_bytes),
-            format_bytes(one.after_bytes),
-            f"{'+' if one.change_bytes > 0 else ''}{format_bytes(one.change_bytes)}",
+            change.name,
+            format_bytes(change.before_bytes),
+            format_bytes(change.after_bytes),
+            f"{'+' if change.change_bytes > 0 else ''}{format_bytes(change.change_bytes)}",
         )
-        for one in changes
+        for change in changes
     ]

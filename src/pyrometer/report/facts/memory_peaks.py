@@ -32,7 +32,7 @@ def chapter(
     profile: MemoryProfile, measured: MemoryUse | None = None, traced: Memory | None = None
 ) -> Section:
     """Every peak that is known of one program, and what else is known of its process and device."""
-    rows = [(one.name, format_bytes(one.nbytes), one.meaning) for one in peaks(profile, measured, traced)]
+    rows = [(peak.name, format_bytes(peak.nbytes), peak.meaning) for peak in peaks(profile, measured, traced)]
     how = (
         "Each line is another way to look at one program, or another run of it. The process holds more than its tensors: Python, "
         "libraries, what its allocator keeps for later, and what ran before in the same process."
@@ -52,13 +52,13 @@ def of_check(document: CheckDocument) -> Section | None:
 
 def headline_figure(figures: Sequence[Fact], profile: MemoryProfile | None) -> list[Fact]:
     """The figures of a measurement, whose peak of the process gives way to the headline of memory where there is one."""
-    shown = list(figures)
-    if profile is None or not shown or not shown[-1].label.startswith("Peak of"):
-        return shown
+    facts = list(figures)
+    if profile is None or not facts or not facts[-1].label.startswith("Peak of"):
+        return facts
     return [
-        *shown[:-1],
+        *facts[:-1],
         Fact(
-            f"Peak of {TENSORS}", format_bytes(profile.peak_bytes), f"{_whose(shown[-1])}: {shown[-1].value}"
+            f"Peak of {TENSORS}", format_bytes(profile.peak_bytes), f"{_whose(facts[-1])}: {facts[-1].value}"
         ),
     ]
 

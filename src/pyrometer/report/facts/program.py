@@ -30,16 +30,16 @@ def program_section(program: Program) -> Section:
     if program.active_dropouts is not None:
         facts.append(Fact("active dropouts", f"{program.active_dropouts:,} in one step"))
     facts += [
-        Fact("wrapper", f"{one.type_name} {one.path}".strip(), _settings(one.settings))
-        for one in program.wrappers
+        Fact("wrapper", f"{wrapper.type_name} {wrapper.path}".strip(), _settings(wrapper.settings))
+        for wrapper in program.wrappers
     ]
     facts += [
         Fact(
             "read across memory",
-            f"{one.function} of {one.shape}, {one.calls:,} calls",
-            f"{one.file or ''}:{one.line}",
+            f"{strided_read.function} of {strided_read.shape}, {strided_read.calls:,} calls",
+            f"{strided_read.file or ''}:{strided_read.line}",
         )
-        for one in program.strided_reads[:MOST_ROWS]
+        for strided_read in program.strided_reads[:MOST_ROWS]
     ]
     facts += [Fact(name, str(value)) for name, value in program.settings.items()]
     return Section("program", "The program", facts, _inputs(program.inputs))
@@ -58,18 +58,18 @@ def numerics_section(report: NumericsReport) -> Section:
     facts += [
         Fact(
             "computed in low precision",
-            f"{one.kind} in {one.dtype}, {one.calls:,} calls per step",
-            _place(one.where),
+            f"{use.kind} in {use.dtype}, {use.calls:,} calls per step",
+            _place(use.where),
         )
-        for one in report.precision[:MOST_ROWS]
+        for use in report.precision[:MOST_ROWS]
     ]
     facts += [
         Fact(
             "whole numbers cast",
-            f"{one.from_dtype} to {one.to_dtype}, {one.num_changed:,} of {one.num_values:,} changed",
-            one.name or _place(one.where),
+            f"{cast.from_dtype} to {cast.to_dtype}, {cast.num_changed:,} of {cast.num_values:,} changed",
+            cast.name or _place(cast.where),
         )
-        for one in report.casts[:MOST_ROWS]
+        for cast in report.casts[:MOST_ROWS]
     ]
     facts += [Fact("note", note) for note in report.notes]
     layers = _layers(report.gradients) if report.gradients is not None else None
@@ -83,49 +83,54 @@ def numerics_section(report: NumericsReport) -> Section:
 def _inputs(inputs: list[InputTensor]) -> Table | None:
     rows = [
         (
-            one.name,
-            str(one.shape),
-            one.dtype,
-            one.device,
-            format_bytes(one.num_bytes),
-            "yes" if one.pinned else "no",
+            tensor.name,
+            str(tensor.shape),
+            tensor.dtype,
+            tensor.device,
+            format_bytes(tensor.num_bytes),
+            "yes" if tensor.pinned else "no",
         )
-        for one in inputs
+        for tensor in inputs
     ]
     columns = ("input", "shape", "type", "device", "bytes", "pinned")
     return shortened(Table(columns, rows, frozenset({1, 2, 3})), MOST_ROWS) if rows else None
 
 
 def _non_finite(report: NumericsReport) -> Iterator[Fact]:
-    found = report.non_finite
-    if found is None:
+    non_finite = report.non_finite
+    if non_finite is None:
         yield Fact("NaN or infinity", "none")
         return
-    value = "NaN" if found.kind == "nan" else "infinity"
-    where = found.source_name or _place(found.origin) or found.seen_in or ""
-    yield Fact("NaN or infinity", f"{value} first in step {found.step}, from an {found.source}", where)
+    value = "NaN" if non_finite.kind == "nan" else "infinity"
+    where = non_finite.source_name or _place(non_finite.origin) or non_finite.seen_in or ""
+    yield Fact(
+        "NaN or infinity", f"{value} first in step {non_finite.step}, from an {non_finite.source}", where
+    )
     yield Fact("steps with such a result", f"{report.num_non_finite_steps:,} of {report.num_steps:,}")
 
 
-def _gradients(found: Gradients) -> Iterator[Fact]:
-    known = [norm for norm in found.norms if norm is not None]
+def _gradients(gradients: Gradients) -> Iterator[Fact]:
+    known = [norm for norm in gradients.norms if norm is not None]
     if known:
-        yield Fact("gradient norm", f"{significant(known[0])} to {significant(known[-1])}", found.trend)
-    if found.depth_ratio is not None:
-        yield Fact("last layers over first", f"{significant(found.depth_ratio)}×", "of their gradients")
-    for one in found.non_finite[:MOST_ROWS]:
+        yield Fact("gradient norm", f"{significant(known[0])} to {significant(known[-1])}", gradients.trend)
+    if gradients.depth_ratio is not None:
+        yield Fact("last layers over first", f"{significant(gradients.depth_ratio)}×", "of their gradients")
+    for gradient in gradients.non_finite[:MOST_ROWS]:
         yield Fact(
-            "gradient not finite", one.parameter, f"{counted(one.num_steps, 'step')}, first {one.step}"
+            "gradient not finite",
+            gradient.parameter,
+            f"{counted(gradient.num_steps, 'step')}, first {gradient.step}",
         )
-    if found.never:
-        more = len(found.never) - MOST_ROWS
-        names = ", ".join(found.never[:MOST_ROWS]) + (f" and {more} more" if more > 0 else "")
+    if gradients.never:
+        more = len(gradients.never) - MOST_ROWS
+        names = ", ".join(gradients.never[:MOST_ROWS]) + (f" and {more} more" if more > 0 else "")
         yield Fact("never a gradient", names)
 
 
-def _layers(found: Gradients) -> Table | None:
+def _layers(gradients: Gradients) -> Table | None:
     rows = [
-        (one.module, f"{one.num_parameters:,}", _rms(one.rms[:1]), _rms(one.rms[-1:])) for one in found.layers
+        (layer.module, f"{layer.num_parameters:,}", _rms(layer.rms[:1]), _rms(layer.rms[-1:]))
+        for layer in gradients.layers
     ]
     columns = ("layer", "parameters", "first step", "last step")
     return shortened(Table(columns, rows), 2 * MOST_ROWS) if rows else None
@@ -135,12 +140,12 @@ def _rms(values: list[float | None]) -> str:
     return "–" if not values or values[0] is None else f"{values[0]:.2g}"
 
 
-def _shift(found: OutputShift) -> Iterator[Fact]:
-    said = found.mismatch or ("within tolerance" if found.within_tolerance else "beyond tolerance")
-    yield Fact("output shift", f"{found.max_rel:.2g} relative, tolerance {found.tolerance:.2g}", said)
-    yield Fact("compared", f"{found.changed} with {found.reference}")
-    if found.same_top is not None:
-        yield Fact("same largest entry", format_percent(found.same_top), "of the rows")
+def _shift(shift: OutputShift) -> Iterator[Fact]:
+    said = shift.mismatch or ("within tolerance" if shift.within_tolerance else "beyond tolerance")
+    yield Fact("output shift", f"{shift.max_rel:.2g} relative, tolerance {shift.tolerance:.2g}", said)
+    yield Fact("compared", f"{shift.changed} with {shift.reference}")
+    if shift.same_top is not None:
+        yield Fact("same largest entry", format_percent(shift.same_top), "of the rows")
 
 
 def _settings(settings: Settings) -> str:

@@ -43,21 +43,21 @@ def subtitle(report: SnapshotReport) -> str:
 def document_sections(document: SnapshotDocument) -> list[Section]:
     """All chapters, behind what was asked for besides; empty ones are left out."""
     asked = _difference(document.diff) if document.diff is not None else []
-    made = [*asked, *(chapter(document.report) for chapter in CHAPTERS)]
-    return [one for one in made if one is not None and (one.facts or one.table)]
+    sections = [*asked, *(chapter(document.report) for chapter in CHAPTERS)]
+    return [section for section in sections if section is not None and (section.facts or section.table)]
 
 
 def _failed(report: SnapshotReport) -> Section | None:
     rows = [
         (
-            short_path(one.site),
-            format_bytes(one.request_bytes),
-            format_bytes(one.device_free_bytes),
-            format_bytes(one.usable_free_bytes),
-            format_bytes(one.largest_free_bytes),
-            f"{one.free_blocks:,}",
+            short_path(request.site),
+            format_bytes(request.request_bytes),
+            format_bytes(request.device_free_bytes),
+            format_bytes(request.usable_free_bytes),
+            format_bytes(request.largest_free_bytes),
+            f"{request.free_blocks:,}",
         )
-        for one in report.oom
+        for request in report.oom
     ]
     columns = (
         "asked for at",
@@ -67,15 +67,18 @@ def _failed(report: SnapshotReport) -> Section | None:
         "largest block",
         "blocks",
     )
-    facts = [Fact("failed", one.sentence) for one in report.oom]
+    facts = [Fact("failed", request.sentence) for request in report.oom]
     return Section("oom", "Out of memory", facts, Table(columns, rows)) if rows else None
 
 
 def _fragmentation(report: SnapshotReport) -> Section | None:
-    found = report.fragmentation
-    instants = [("at the peak", found.at_peak), ("when most was reserved", found.at_reserved_peak)]
-    instants += [("at a failed request", one) for one in found.at_oom]
-    instants.append(("at the end", found.at_end))
+    fragmentation = report.fragmentation
+    instants = [
+        ("at the peak", fragmentation.at_peak),
+        ("when most was reserved", fragmentation.at_reserved_peak),
+    ]
+    instants += [("at a failed request", one) for one in fragmentation.at_oom]
+    instants.append(("at the end", fragmentation.at_end))
     rows = [(name, *_fragments(one)) for name, one in instants if one is not None]
     columns = (
         "when",
@@ -91,16 +94,16 @@ def _fragmentation(report: SnapshotReport) -> Section | None:
     return Section("fragmentation", "Fragmentation", [], Table(columns, rows), how) if rows else None
 
 
-def _fragments(one: Fragmentation) -> tuple[str, ...]:
+def _fragments(fragmentation: Fragmentation) -> tuple[str, ...]:
     sizes = (
-        one.reserved_bytes,
-        one.allocated_bytes,
-        one.pending_free_bytes,
-        one.inactive_split_bytes,
-        one.cached_whole_bytes,
-        one.largest_free_bytes,
+        fragmentation.reserved_bytes,
+        fragmentation.allocated_bytes,
+        fragmentation.pending_free_bytes,
+        fragmentation.inactive_split_bytes,
+        fragmentation.cached_whole_bytes,
+        fragmentation.largest_free_bytes,
     )
-    return (*(format_bytes(size) for size in sizes), percent(one.unused))
+    return (*(format_bytes(size) for size in sizes), percent(fragmentation.unused))
 
 
 def _held_at_peak(report: SnapshotReport) -> Section | None:
@@ -108,27 +111,29 @@ def _held_at_peak(report: SnapshotReport) -> Section | None:
 
 
 def _held_at_end(report: SnapshotReport) -> Section | None:
-    return _held("end", "What is held at the end", report.at_end, sum(one.bytes for one in report.at_end))
+    return _held("end", "What is held at the end", report.at_end, sum(held.bytes for held in report.at_end))
 
 
 def _held(slug: str, title: str, places: list[HeldBytes], whole: int) -> Section | None:
     rows = [
         (
-            short_path(one.site),
-            format_bytes(one.bytes),
-            percent(one.bytes / max(whole, 1)),
-            str(one.count),
-            one.category or "",
-            short(one.function or "", 40),
+            short_path(held.site),
+            format_bytes(held.bytes),
+            percent(held.bytes / max(whole, 1)),
+            str(held.count),
+            held.category or "",
+            short(held.function or "", 40),
         )
-        for one in alike(places)
+        for held in alike(places)
     ]
     columns = ("allocated at", "bytes", "share", "blocks", "category", "function")
     return Section(slug, title, [], Table(columns, rows, frozenset({4, 5}))) if rows else None
 
 
 def _cache(report: SnapshotReport) -> Section | None:
-    device = next((one for one in report.devices if one.device == report.device), None)
+    device = next(
+        (device_report for device_report in report.devices if device_report.device == report.device), None
+    )
     if device is None:
         return None
     facts = []
@@ -138,9 +143,9 @@ def _cache(report: SnapshotReport) -> Section | None:
                 "refused and tried again", counted(device.retries, "time"), "each time the cache was emptied"
             )
         )
-    emptied = [one for one in device.releases if one.reason == "empty_cache"]
+    emptied = [release for release in device.releases if release.reason == "empty_cache"]
     if emptied:
-        released = sum(one.released_bytes for one in emptied)
+        released = sum(release.released_bytes for release in emptied)
         facts.append(
             Fact("empty_cache", counted(len(emptied), "time"), f"{format_bytes(released)} given back")
         )
@@ -166,9 +171,9 @@ def _difference(diff: SnapshotDiff) -> list[Section]:
         Fact("peak", f"{format_bytes(diff.peak_before_bytes)} → {format_bytes(diff.peak_after_bytes)}"),
         Fact("peak reserved", _signed(diff.reserved_difference_bytes)),
         *(
-            Fact(one.category, _signed(one.difference_bytes))
-            for one in diff.categories
-            if one.difference_bytes
+            Fact(category.category, _signed(category.difference_bytes))
+            for category in diff.categories
+            if category.difference_bytes
         ),
         *(Fact("note", note) for note in diff.notes),
     ]
@@ -183,12 +188,12 @@ def _changes(changes: list[SiteChange]) -> Table | None:
         return None
     rows = [
         (
-            short_path(one.site),
-            one.change,
-            _signed(one.difference_bytes),
-            f"{format_bytes(one.before_bytes)} → {format_bytes(one.after_bytes)}",
+            short_path(change.site),
+            change.change,
+            _signed(change.difference_bytes),
+            f"{format_bytes(change.before_bytes)} → {format_bytes(change.after_bytes)}",
         )
-        for one in changes
+        for change in changes
     ]
     return Table(("allocated at", "", "change", "from → to"), rows, frozenset({1}))
 

@@ -38,10 +38,10 @@ DRAWN = frozenset({"tree"})
 
 def sections(report: RankReport, capture: Capture | None = None) -> list[Section]:
     """The chapters of one rank's trace, in the order in which an expert reads a profile; empty ones are left out."""
-    made = [chapter(report) for chapter in CHAPTERS]
+    chapters = [chapter(report) for chapter in CHAPTERS]
     if capture is not None:
-        made.append(_capture(capture))
-    return [section for section in made if section is not None and (section.facts or section.table)]
+        chapters.append(_capture(capture))
+    return [section for section in chapters if section is not None and (section.facts or section.table)]
 
 
 def _capture(capture: Capture) -> Section:
@@ -319,7 +319,7 @@ def _path(report: RankReport) -> Section | None:
 def _heaviest(totals: Sequence[T], report: RankReport) -> list[T]:
     """By device time where there is a device, else by host time."""
     by = "device_self_ns" if report.num_kernels else "host_self_ns"
-    return sorted(totals, key=lambda one: getattr(one, by), reverse=True)
+    return sorted(totals, key=lambda total: getattr(total, by), reverse=True)
 
 
 CHAPTERS: tuple[Callable[[RankReport], Section | None], ...] = (

@@ -22,16 +22,16 @@ from pyrometer.trace.reporting.rank_report import RankReport
 
 
 def _idle(report: RankReport) -> Section | None:
-    found = report.idle
-    if not found.attributed_ns:
+    idle = report.idle
+    if not idle.attributed_ns:
         return None
-    share = percent(found.idle_ns / max(report.span_ns, 1))
-    label, whose = ("idle", "no device worked, ") if found.of == "device" else ("without an operator", "")
-    facts = [Fact(label, ns(found.idle_ns), f"{whose}{share} of the span")]
+    share = percent(idle.idle_ns / max(report.span_ns, 1))
+    label, whose = ("idle", "no device worked, ") if idle.of == "device" else ("without an operator", "")
+    facts = [Fact(label, ns(idle.idle_ns), f"{whose}{share} of the span")]
     apart = {
-        "before the first work": found.leading_ns,
-        "after the last": found.trailing_ns,
-        "caused by the profiler": found.profiler_ns,
+        "before the first work": idle.leading_ns,
+        "after the last": idle.trailing_ns,
+        "caused by the profiler": idle.profiler_ns,
     }
     facts += [Fact(name, ns(value), "set apart") for name, value in apart.items() if value]
     body = [
@@ -43,13 +43,13 @@ def _idle(report: RankReport) -> Section | None:
             HOST_DOINGS.get(group.host, group.host),
             ", ".join(short(doing.name) for doing in group.doing if doing.name),
         )
-        for group in found.groups[:MOST_LISTED]
+        for group in idle.groups[:MOST_LISTED]
     ]
     columns = ("why", "of idle time", "time", "gaps", "meanwhile the host", "such as")
     table = Table(columns, body, frozenset({4, 5}))
     return Section(
         "idle",
-        "Idle time" if found.of == "device" else "Time outside of operators",
+        "Idle time" if idle.of == "device" else "Time outside of operators",
         facts,
         table,
         "Each gap is attributed on two axes: why the device had run dry, and what the host did most of the gap. Shares are of "
@@ -115,19 +115,23 @@ def _syncs(report: RankReport) -> Section | None:
 def _kernels(report: RankReport) -> Section | None:
     if not report.top_kernels:
         return None
-    found = report.kernels
+    summary = report.kernels
     facts = [
-        Fact("kernels", f"{found.calls:,}", f"{found.num_kernels:,} different"),
+        Fact("kernels", f"{summary.calls:,}", f"{summary.num_kernels:,} different"),
         Fact(
             "running",
             ns(report.kernel_busy_ns),
             f"{percent(report.kernel_busy_ns / max(report.span_ns, 1))} of the span, kernels that communicate included",
         ),
-        Fact("median", ns(found.median_ns)),
+        Fact("median", ns(summary.median_ns)),
     ]
-    if found.tensor_core_ns:
+    if summary.tensor_core_ns:
         facts.append(
-            Fact("on tensor cores", percent(found.tensor_core_ns / max(found.total_ns, 1)), "of kernel time")
+            Fact(
+                "on tensor cores",
+                percent(summary.tensor_core_ns / max(summary.total_ns, 1)),
+                "of kernel time",
+            )
         )
     body = [
         (
@@ -207,11 +211,11 @@ def _copies(report: RankReport) -> Section | None:
 
 
 def _memory(report: RankReport) -> Section | None:
-    found = report.memory
-    if not found.devices:
+    memory = report.memory
+    if not memory.devices:
         return None
     facts = []
-    for device in found.devices:
+    for device in memory.devices:
         rise = "above the start of the trace" if device.is_relative else "allocated"
         facts.append(
             Fact(
@@ -231,7 +235,7 @@ def _memory(report: RankReport) -> Section | None:
             format_bytes(site.churn_bytes_per_step),
             "–" if site.turnover is None else _turnover(site.turnover),
         )
-        for site in found.sites[:MOST_LISTED]
+        for site in memory.sites[:MOST_LISTED]
     ]
     columns = ("where", "operator", "allocations per step", "churn per step", "of the peak")
     return Section(

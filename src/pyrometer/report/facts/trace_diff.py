@@ -36,7 +36,10 @@ def _evidence(diff: TraceDiff) -> Section:
         Fact("step", f"{ns(diff.step.a_ns)} → {ns(diff.step.b_ns)}", "" if apart else change(diff.step)),
         Fact("steps", f"{diff.num_steps_a} and {diff.num_steps_b}"),
     ]
-    facts += [Fact(one.field, f"{one.a} → {one.b}", one.message) for one in diff.differences]
+    facts += [
+        Fact(difference.field, f"{difference.a} → {difference.b}", difference.message)
+        for difference in diff.differences
+    ]
     if diff.note:
         facts.append(Fact("note", diff.note))
     return Section("evidence", "What is compared", facts)

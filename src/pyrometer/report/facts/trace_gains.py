@@ -6,21 +6,21 @@ from pyrometer.quantity import format_ratio, format_seconds
 from pyrometer.trace.analysis.what_if import Change, WhatIf
 
 
-def headline(found: WhatIf) -> str:
+def headline(what_if: WhatIf) -> str:
     """What the changes would bring."""
-    said = " and ".join(change(one) for one in found.changes) or "nothing changed"
-    if not found.touched_ns:
+    said = " and ".join(change(one) for one in what_if.changes) or "nothing changed"
+    if not what_if.touched_ns:
         return f"{said}: no gain, nothing in the trace is shortened by it"
-    if not found.gain_ns:
+    if not what_if.gain_ns:
         return f"{said}: no gain, all of it is hidden behind other work"
-    ratio = format_ratio(found.ratio, found.ratio_low, found.ratio_high)
-    return f"{said}: {ratio}, {format_seconds(found.gain_ns * 1e-9)} less"
+    ratio = format_ratio(what_if.ratio, what_if.ratio_low, what_if.ratio_high)
+    return f"{said}: {ratio}, {format_seconds(what_if.gain_ns * 1e-9)} less"
 
 
-def subtitle(found: WhatIf) -> str:
+def subtitle(what_if: WhatIf) -> str:
     """From where to where."""
-    before, after = (format_seconds(value * 1e-9) for value in (found.span_ns, found.new_span_ns))
-    return f"{before} → {after} · {format_seconds(found.touched_ns * 1e-9)} of recorded time made shorter"
+    before, after = (format_seconds(value * 1e-9) for value in (what_if.span_ns, what_if.new_span_ns))
+    return f"{before} → {after} · {format_seconds(what_if.touched_ns * 1e-9)} of recorded time made shorter"
 
 
 def change(one: Change) -> str:

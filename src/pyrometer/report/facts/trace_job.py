@@ -63,14 +63,14 @@ def _ranks(job: Job) -> Section:
 def _stragglers(job: Job) -> Section | None:
     body = [
         (
-            str(one.rank),
-            ns(one.caused_wait_ns),
-            percent(one.share),
-            ns(one.gain_ns),
-            "–" if one.persistence is None else percent(one.persistence),
-            ", ".join(short(suspect.name, 40) for suspect in one.suspects[:3]),
+            str(straggler.rank),
+            ns(straggler.caused_wait_ns),
+            percent(straggler.share),
+            ns(straggler.gain_ns),
+            "–" if straggler.persistence is None else percent(straggler.persistence),
+            ", ".join(short(suspect.name, 40) for suspect in straggler.suspects[:3]),
         )
-        for one in job.stragglers[:MOST_LISTED]
+        for straggler in job.stragglers[:MOST_LISTED]
     ]
     columns = (
         "rank",
@@ -96,15 +96,15 @@ def _stragglers(job: Job) -> Section | None:
 def _collectives(job: Job) -> Section | None:
     body = [
         (
-            f"{one.name} {one.dtype or ''}".strip(),
-            f"{one.num_matched:,}",
-            "–" if one.bytes is None else format_bytes(one.bytes),
-            ns(one.latency_ns),
-            ns(one.skew_ns),
-            ns(one.wait_ns),
-            format_rate(one.bus_bandwidth, "B/s") if one.bus_bandwidth else "–",
+            f"{collective.name} {collective.dtype or ''}".strip(),
+            f"{collective.num_matched:,}",
+            "–" if collective.bytes is None else format_bytes(collective.bytes),
+            ns(collective.latency_ns),
+            ns(collective.skew_ns),
+            ns(collective.wait_ns),
+            format_rate(collective.bus_bandwidth, "B/s") if collective.bus_bandwidth else "–",
         )
-        for one in job.collectives[:MOST_LISTED]
+        for collective in job.collectives[:MOST_LISTED]
     ]
     facts = [
         Fact("matched", counted(job.num_matched, "collective"), "each counts once, not once per rank"),
@@ -149,5 +149,5 @@ def numbers(ranks: list[int], most: int = 12) -> str:
     >>> numbers([3, 4], most=1)
     '3, … (2 in all)'
     """
-    shown = ", ".join(map(str, ranks[:most]))
-    return shown if len(ranks) <= most else f"{shown}, … ({len(ranks)} in all)"
+    text = ", ".join(map(str, ranks[:most]))
+    return text if len(ranks) <= most else f"{text}, … ({len(ranks)} in all)"

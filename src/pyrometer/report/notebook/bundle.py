@@ -16,30 +16,32 @@ from pyrometer.report.templating import environment
 
 def mime_bundle(record: Record) -> dict[str, str]:
     """The renderings of a record by MIME type, as IPython's `_repr_mimebundle_` returns them."""
-    found = fragment_of(record)
-    return {"text/html": as_html(found), "text/plain": as_text(found, record)}
+    fragment = fragment_of(record)
+    return {"text/html": as_html(fragment), "text/plain": as_text(fragment, record)}
 
 
 def in_short(record: Record) -> str:
     """One line for a record among others, in a list or a dictionary."""
-    name, found = type(record).__name__, fragment_of(record)
-    return repr(record) if found.headline == name else f"<{name}: {found.headline}>"
+    name, fragment = type(record).__name__, fragment_of(record)
+    return repr(record) if fragment.headline == name else f"<{name}: {fragment.headline}>"
 
 
-def as_html(found: Fragment) -> str:
+def as_html(fragment: Fragment) -> str:
     """A fragment with its own style, which touches nothing else on the page; no script."""
-    return _template().render(fragment=found._replace(sections=_filled(found)))
+    return _template().render(fragment=fragment._replace(sections=_filled(fragment)))
 
 
-def as_text(found: Fragment, record: Record) -> str:
+def as_text(fragment: Fragment, record: Record) -> str:
     """The same in a few lines."""
-    if found.headline == type(record).__name__:
+    if fragment.headline == type(record).__name__:
         return repr(record)
-    return "\n".join(line for line in (found.headline, found.subtitle) if line)
+    return "\n".join(line for line in (fragment.headline, fragment.subtitle) if line)
 
 
-def _filled(found: Fragment) -> list[Section]:
-    with_content = [one for one in found.sections if one.facts or (one.table and one.table.rows)]
+def _filled(fragment: Fragment) -> list[Section]:
+    with_content = [
+        section for section in fragment.sections if section.facts or (section.table and section.table.rows)
+    ]
     return with_content[:MOST_SECTIONS]
 
 

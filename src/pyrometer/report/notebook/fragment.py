@@ -73,8 +73,8 @@ def fragment_of(record: Record) -> Fragment:
     """
     for kind in type(record).__mro__:
         if kind in FRAGMENTS:
-            made = FRAGMENTS[kind](record)
-            return made._replace(sections=[section.shortened(MOST_ROWS) for section in made.sections])
+            fragment = FRAGMENTS[kind](record)
+            return fragment._replace(sections=[section.shortened(MOST_ROWS) for section in fragment.sections])
     return _fields(record)
 
 
@@ -93,8 +93,10 @@ def _verdict(v: Verdict) -> Fragment:
 
 
 def _calibration(c: Calibration) -> Fragment:
-    told = Section("resolution", "What this machine can tell apart", [], of_calibration.resolution_table(c))
-    return Fragment(of_calibration.headline(c), of_calibration.subtitle(c), sections=[told])
+    section = Section(
+        "resolution", "What this machine can tell apart", [], of_calibration.resolution_table(c)
+    )
+    return Fragment(of_calibration.headline(c), of_calibration.subtitle(c), sections=[section])
 
 
 def _starts(starts: ColdStarts) -> Fragment:
@@ -141,13 +143,13 @@ def _memory(profile: MemoryProfile) -> Fragment:
     )
 
 
-def _predicted(found: PredictedMemory) -> Fragment:
-    when = f" in {found.peak_phase}" if found.peak_phase else ""
-    shares = ledger_shares(found.ledger_bytes, found.peak_bytes)
-    facts = [Fact(name, said) for name, said in found.settings.items()]
+def _predicted(memory: PredictedMemory) -> Fragment:
+    when = f" in {memory.peak_phase}" if memory.peak_phase else ""
+    shares = ledger_shares(memory.ledger_bytes, memory.peak_bytes)
+    facts = [Fact(name, setting) for name, setting in memory.settings.items()]
     return Fragment(
-        f"predicted peak {format_bytes(found.peak_bytes)}{when}",
-        " · ".join(found.notes),
+        f"predicted peak {format_bytes(memory.peak_bytes)}{when}",
+        " · ".join(memory.notes),
         share_bar(shares, "the peak") if shares else None,
         shares,
         [Section("settings", "Settings", facts)],
@@ -171,19 +173,21 @@ def _finding(finding: Finding) -> Fragment:
     return Fragment(f"{finding.code}: {finding.message}", finding.name, sections=[_advice([finding])])
 
 
-def _diagnosis(found: Diagnosis) -> Fragment:
-    score = "" if found.score is None else f"audit {found.score:.0f} of 100"
+def _diagnosis(diagnosis: Diagnosis) -> Fragment:
+    score = "" if diagnosis.score is None else f"audit {diagnosis.score:.0f} of 100"
     return Fragment(
-        f"{found.target}: {of_findings.headline(found.findings)}", score, sections=[_advice(found.findings)]
+        f"{diagnosis.target}: {of_findings.headline(diagnosis.findings)}",
+        score,
+        sections=[_advice(diagnosis.findings)],
     )
 
 
-def _checkup(found: CheckDocument) -> Fragment:
-    m, trace, findings = found.evidence.measurement, found.evidence.trace, found.diagnosis.findings
-    said = of_measurement.headline(m) if m is not None else "no step was seen"
+def _checkup(document: CheckDocument) -> Fragment:
+    m, trace, findings = document.evidence.measurement, document.evidence.trace, document.diagnosis.findings
+    text = of_measurement.headline(m) if m is not None else "no step was seen"
     shares = trace_words.part_shares(trace.breakdown_ns) if trace is not None else []
     bar = share_bar(shares, "the traced time") if shares else None
-    headline = f"{found.target}: {said}"
+    headline = f"{document.target}: {text}"
     return Fragment(headline, of_findings.headline(findings), bar, shares, [_advice(findings)])
 
 

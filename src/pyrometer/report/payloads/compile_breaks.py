@@ -83,27 +83,31 @@ def breaks_content(
         notes.setdefault(file, []).append(note)
         if source.strip() and not lines.get((file, note.line)):
             lines[file, note.line] = source
-    for one in findings:
-        if one.where.file in notes and one.where.line:
-            notes[one.where.file].append(
-                LineNote(line=one.where.line, kind="finding", count=1, title=one.message, code=one.code)
+    for finding in findings:
+        if finding.where.file in notes and finding.where.line:
+            notes[finding.where.file].append(
+                LineNote(
+                    line=finding.where.line, kind="finding", count=1, title=finding.message, code=finding.code
+                )
             )
     files = [_file(file, held, sources, lines) for file, held in notes.items()]
-    files.sort(key=lambda one: (-sum(note.kind == "break" for note in one.notes), one.file))
+    files.sort(
+        key=lambda noted_file: (-sum(note.kind == "break" for note in noted_file.notes), noted_file.file)
+    )
     return BreaksContent(files=files) if files else None
 
 
 def _breaks(report: CompileReport) -> Iterator[tuple[str, LineNote, str]]:
-    for one in report.breaks:
-        yield one.file, _break_note(report, one), one.source
+    for graph_break in report.breaks:
+        yield graph_break.file, _break_note(report, graph_break), graph_break.source
 
 
-def _break_note(report: CompileReport, one: Break) -> LineNote:
-    card = cards(replace(report, breaks=[one]))[0]
+def _break_note(report: CompileReport, graph_break: Break) -> LineNote:
+    card = cards(replace(report, breaks=[graph_break]))[0]
     return LineNote(
-        line=one.line,
-        kind="follows" if one.chained else "break",
-        count=one.count,
+        line=graph_break.line,
+        kind="follows" if graph_break.chained else "break",
+        count=graph_break.count,
         title=card.title,
         remark=card.remark,
         explanation=card.explanation,
@@ -124,19 +128,19 @@ def _advice(advice: Advice) -> RewriteNote:
 
 
 def _skips(report: CompileReport) -> Iterator[tuple[str, LineNote, str]]:
-    for one in report.skips:
-        if one.kind != "recompile_limit" or not report.limits:
-            what = "its caller got the exception" if one.raised else "it runs eagerly"
+    for skip in report.skips:
+        if skip.kind != "recompile_limit" or not report.limits:
+            what = "its caller got the exception" if skip.raised else "it runs eagerly"
             yield (
-                one.file,
+                skip.file,
                 LineNote(
-                    line=one.line,
+                    line=skip.line,
                     kind="skipped",
-                    count=one.count,
-                    title=f"{own_name(one.function)} was given up: {what}",
-                    remark=one.kind.replace("_", " "),
-                    explanation=short(one.reason, 400),
-                    stack=_stack(one.called_from),
+                    count=skip.count,
+                    title=f"{own_name(skip.function)} was given up: {what}",
+                    remark=skip.kind.replace("_", " "),
+                    explanation=short(skip.reason, 400),
+                    stack=_stack(skip.called_from),
                 ),
                 "",
             )
@@ -157,10 +161,10 @@ def _skips(report: CompileReport) -> Iterator[tuple[str, LineNote, str]]:
 
 
 def _recompiles(report: CompileReport) -> Iterator[tuple[str, LineNote, str]]:
-    ordered = sorted(report.recompiles, key=lambda one: (one.file, one.line))
-    for (file, line), held in groupby(ordered, key=lambda one: (one.file, one.line)):
+    ordered = sorted(report.recompiles, key=lambda recompile: (recompile.file, recompile.line))
+    for (file, line), held in groupby(ordered, key=lambda recompile: (recompile.file, recompile.line)):
         again = list(held)
-        names = dict.fromkeys(change.name for one in again for change in one.changed_inputs)
+        names = dict.fromkeys(change.name for recompile in again for change in recompile.changed_inputs)
         yield (
             file,
             LineNote(
@@ -197,8 +201,11 @@ _RANK = {"break": 0, "limit": 1, "skipped": 2, "recompile": 3, "guard": 4, "foll
 def _file(
     file: str, notes: Sequence[LineNote], sources: Sequence[SourceText], lines: dict[_At, str]
 ) -> NotedFile:
-    read = sorted((one for one in sources if one.file == file and one.lines), key=lambda one: one.first_line)
-    pieces = [SourcePiece(first_line=one.first_line, lines=one.lines) for one in read]
+    read = sorted(
+        (source for source in sources if source.file == file and source.lines),
+        key=lambda source_text: source_text.first_line,
+    )
+    pieces = [SourcePiece(first_line=source_text.first_line, lines=source_text.lines) for source_text in read]
     known = {piece.first_line + place for piece in pieces for place in range(len(piece.lines))}
     for line in sorted({note.line for note in notes} - known):
         text = lines.get((file, line), "")

@@ -96,7 +96,9 @@ def compile_content(report: CompileReport) -> CompileContent | None:
     """The block `compile`; `None` where nothing was compiled."""
     if not report.compilations and not report.cost.phases_s and not report.recompiles:
         return None
-    held = {name for one in report.compilations for name in one.phases_s} | set(report.cost.phases_s)
+    held = {name for compilation in report.compilations for name in compilation.phases_s} | set(
+        report.cost.phases_s
+    )
     slots = phase_slots(report.cost.phases_s)
     phases = [name for name in ORDER if name in slots] + sorted(set(slots) - set(ORDER))
     phases += [REST] if held - set(slots) else []
@@ -109,7 +111,7 @@ def compile_content(report: CompileReport) -> CompileContent | None:
         cache=report.cache.state,
         hits=report.cache.hits,
         misses=report.cache.misses,
-        compilations=[_row(one, phases, report) for one in report.compilations],
+        compilations=[_row(compilation, phases, report) for compilation in report.compilations],
         frames=recompiled_frames(report),
     )
 
@@ -117,11 +119,11 @@ def compile_content(report: CompileReport) -> CompileContent | None:
 def recompiled_frames(report: CompileReport) -> list[RecompiledFrame]:
     """The frames that were compiled again, the one with the most compilations first."""
     frames: dict[str, list[Recompile]] = {}
-    for one in report.recompiles:
-        frames.setdefault(one.compile_id.rpartition("/")[0], []).append(one)
-    limits = {one.compile_id.rpartition("/")[0]: one for one in report.limits if one.compile_id}
+    for recompile in report.recompiles:
+        frames.setdefault(recompile.compile_id.rpartition("/")[0], []).append(recompile)
+    limits = {limit.compile_id.rpartition("/")[0]: limit for limit in report.limits if limit.compile_id}
     found = [_frame(frame, again, limits.get(frame)) for frame, again in frames.items()]
-    return sorted(found, key=lambda one: -len(one.columns))
+    return sorted(found, key=lambda frame: -len(frame.columns))
 
 
 def _seconds(phases_s: Mapping[str, Seconds], phases: Sequence[str]) -> list[Seconds]:
@@ -134,37 +136,37 @@ def _seconds(phases_s: Mapping[str, Seconds], phases: Sequence[str]) -> list[Sec
     return [rest if name == REST else phases_s.get(name, 0.0) for name in phases]
 
 
-def _row(one: Compilation, phases: Sequence[str], report: CompileReport) -> CompilationRow:
+def _row(compilation: Compilation, phases: Sequence[str], report: CompileReport) -> CompilationRow:
     spared = [
         event.saved_s
         for event in report.cache.events
-        if event.compile_id == one.compile_id and event.outcome == "hit" and event.saved_s is not None
+        if event.compile_id == compilation.compile_id and event.outcome == "hit" and event.saved_s is not None
     ]
     return CompilationRow(
-        compile_id=one.compile_id,
-        function=own_name(one.function),
-        place=_place(one.file, one.line),
-        outcome=one.outcome,
-        reason=short(one.reason, 160),
-        total_s=one.total_s,
-        backward_s=one.backward_s,
-        phases_s=_seconds(one.phases_s, phases),
-        cache=one.cache,
+        compile_id=compilation.compile_id,
+        function=own_name(compilation.function),
+        place=_place(compilation.file, compilation.line),
+        outcome=compilation.outcome,
+        reason=short(compilation.reason, 160),
+        total_s=compilation.total_s,
+        backward_s=compilation.backward_s,
+        phases_s=_seconds(compilation.phases_s, phases),
+        cache=compilation.cache,
         spared_s=sum(spared) if spared else None,
-        is_resume=one.is_resume,
-        num_ops=one.num_ops,
-        attempts=one.attempts,
+        is_resume=compilation.is_resume,
+        num_ops=compilation.num_ops,
+        attempts=compilation.attempts,
     )
 
 
 def _frame(frame: str, again: Sequence[Recompile], limit: LimitReached | None) -> RecompiledFrame:
-    causes = [(one.compile_id, one.causes) for one in again]
+    causes = [(recompile.compile_id, recompile.causes) for recompile in again]
     refused = -1
     if limit is not None:
         refused = len(causes)
         causes.append((limit.compile_id, limit.causes))
     guards = _guards([held for _, held in causes[:_MOST_COLUMNS]])
-    took = [one.compile_s for one in again] + ([None] if limit is not None else [])
+    took = [recompile.compile_s for recompile in again] + ([None] if limit is not None else [])
     return RecompiledFrame(
         frame=frame,
         function=own_name(again[0].function),
@@ -218,8 +220,8 @@ def without_values(guard: str) -> str:
 def _seen(again: Sequence[Recompile]) -> list[SeenValues]:
     values: dict[tuple[str, str], dict[str, None]] = {}
     dynamic: set[tuple[str, str]] = set()
-    for one in again:
-        for change in one.changed_inputs:
+    for recompile in again:
+        for change in recompile.changed_inputs:
             key = (change.name, change.kind)
             values.setdefault(key, {}).update(dict.fromkeys([*change.before, change.after]))
             if change.became_dynamic:

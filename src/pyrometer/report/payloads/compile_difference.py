@@ -92,20 +92,20 @@ def difference_content(
 
 def compare_graphs(before: Sequence[Graph], after: Sequence[Graph]) -> list[PairedGraph]:
     """Graphs of equal stages in their order, operation by operation; graphs without a partner stand alone."""
-    found: list[PairedGraph] = []
+    graphs: list[PairedGraph] = []
     stages = dict.fromkeys(graph.stage for graph in (*before, *after))
     for stage in (one for one in stages if not one.startswith("before_")):  # copies of the stage before them
         old = [graph for graph in before if graph.stage == stage]
         new = [graph for graph in after if graph.stage == stage]
-        found += [_paired(one, other) for one, other in zip_longest(old, new)]
-    return [one for one in found if one.added or one.removed or one.changed]
+        graphs += [_paired(one, other) for one, other in zip_longest(old, new)]
+    return [graph for graph in graphs if graph.added or graph.removed or graph.changed]
 
 
 def _paired(old: Graph | None, new: Graph | None) -> PairedGraph:
     rows = list(_rows(_operations(old), _operations(new)))
-    shown = new if new is not None else old
+    graph = new if new is not None else old
     return PairedGraph(
-        title=graph_title(shown) if shown is not None else "",
+        title=graph_title(graph) if graph is not None else "",
         before=graph_title(old) if old is not None else "",
         after=graph_title(new) if new is not None else "",
         added=sum(row.sign == "added" for row in rows),
@@ -142,12 +142,12 @@ def _rows(old: Sequence[GraphNode], new: Sequence[GraphNode]) -> Iterator[Operat
 
 
 def _row(sign: Sign, old: GraphNode | None, new: GraphNode | None) -> OperationRow:
-    shown = new if new is not None else old
+    node = new if new is not None else old
     return OperationRow(
         sign=sign,
         before=_text(old) if old is not None else "",
         after=_text(new) if new is not None else "",
-        place=place_text(shown.file, shown.line) if shown is not None and shown.file else "",
+        place=place_text(node.file, node.line) if node is not None and node.file else "",
         node=new.name if new is not None else "",
     )
 
@@ -177,8 +177,10 @@ def _near_changes(rows: Sequence[OperationRow]) -> Iterator[OperationRow]:
 
 def _changes(diff: CompileDiff) -> Iterator[ChangeNote]:
     for sign, breaks in (("added", diff.breaks_added), ("removed", diff.breaks_removed)):
-        for one in breaks:
-            yield ChangeNote(sign=sign, what="break", text=short(one.reason, 160), place=break_place(one))
+        for graph_break in breaks:
+            yield ChangeNote(
+                sign=sign, what="break", text=short(graph_break.reason, 160), place=break_place(graph_break)
+            )
     for sign, recompiles in (("added", diff.recompiles_added), ("removed", diff.recompiles_removed)):
         for again in recompiles:
             names = ", ".join(change.name for change in again.changed_inputs)

@@ -99,7 +99,10 @@ def _signature(graph: Graph) -> list[tuple[str, str, int]]:
 
 
 def _entry(graph: Graph, content: GraphContent, report: CompileReport, number: int) -> GraphEntry:
-    compiled = next((one for one in report.compilations if one.compile_id == graph.compile_id), None)
+    compiled = next(
+        (compilation for compilation in report.compilations if compilation.compile_id == graph.compile_id),
+        None,
+    )
     stage = STAGES.get(graph.stage, graph.stage.replace("_", " "))
     return GraphEntry(
         block=f"graph/{number}",

@@ -108,30 +108,30 @@ def levels_of(graph: Graph, units: Units, texts: Texts, *, flat: bool) -> tuple[
         The levels, and the one of all operations: -1 where the browser arranges it, -2 where there is none.
     """
     count = len(units.texts)
-    made: list[Level] = []
+    levels: list[Level] = []
     waiting: deque[_Opening] = deque([_Opening("", list(range(count)), -1, 0)])
     while waiting:
-        one = waiting.popleft()
-        part = _Part(graph, {}) if one.parent < 0 else _inside(graph, units, one.units)
-        drawn = _arranged(part.graph, len(one.units))
-        level = _level(drawn, one.title, units, texts, _Held(frozenset(one.units), part.outside))
-        if one.parent >= 0:
-            made[one.parent].opens[one.box] = len(made)
+        opening = waiting.popleft()
+        part = _Part(graph, {}) if opening.parent < 0 else _inside(graph, units, opening.units)
+        drawn = _arranged(part.graph, len(opening.units))
+        level = _level(drawn, opening.title, units, texts, _Held(frozenset(opening.units), part.outside))
+        if opening.parent >= 0:
+            levels[opening.parent].opens[opening.box] = len(levels)
         waiting.extend(
-            _Opening(texts.rows[level.boxes.label[box]], inside, len(made), box)
+            _Opening(texts.rows[level.boxes.label[box]], inside, len(levels), box)
             for box, inside in enumerate(level.units)
-            if MOST_ARRANGED < len(inside) < len(one.units)
+            if MOST_ARRANGED < len(inside) < len(opening.units)
         )
-        made.append(level)
-    if is_flat(made[0]):
-        return made, 0
+        levels.append(level)
+    if is_flat(levels[0]):
+        return levels, 0
     if count <= MOST_ARRANGED:
-        return made, -1
+        return levels, -1
     if not flat or count > MOST_FLAT:
-        return made, -2
+        return levels, -2
     everything = _Held(frozenset(range(count)), {})
-    made.append(_level(lay_out(graph, collapse="none"), "", units, texts, everything))
-    return made, len(made) - 1
+    levels.append(_level(lay_out(graph, collapse="none"), "", units, texts, everything))
+    return levels, len(levels) - 1
 
 
 class _Opening(NamedTuple):
@@ -164,18 +164,18 @@ def is_flat(level: Level) -> bool:
 
 def box_columns(boxes: Iterable[LayoutBox], texts: Texts) -> BoxColumns:
     """What is written in boxes, as columns."""
-    found = list(boxes)
+    layout_boxes = list(boxes)
     return BoxColumns(
-        label=[texts.row(box.label) for box in found],
-        detail=[texts.row(box.detail) for box in found],
-        owner=[texts.row(box.owner) for box in found],
-        kind=[texts.row(box.kind) for box in found],
-        dtype=[texts.row(short_dtype(box.dtype)) for box in found],
-        group=[texts.row(box.group) for box in found],
-        module=[texts.row(box.module) for box in found],
-        num_bytes=[-1 if box.num_bytes is None else box.num_bytes for box in found],
-        width=[box.width for box in found],
-        height=[box.height for box in found],
+        label=[texts.row(box.label) for box in layout_boxes],
+        detail=[texts.row(box.detail) for box in layout_boxes],
+        owner=[texts.row(box.owner) for box in layout_boxes],
+        kind=[texts.row(box.kind) for box in layout_boxes],
+        dtype=[texts.row(short_dtype(box.dtype)) for box in layout_boxes],
+        group=[texts.row(box.group) for box in layout_boxes],
+        module=[texts.row(box.module) for box in layout_boxes],
+        num_bytes=[-1 if box.num_bytes is None else box.num_bytes for box in layout_boxes],
+        width=[box.width for box in layout_boxes],
+        height=[box.height for box in layout_boxes],
     )
 
 

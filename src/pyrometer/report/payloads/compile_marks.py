@@ -34,24 +34,24 @@ def marks_of(graph: Graph, units: Units, lines: Sequence[LineMark]) -> list[Grap
     for node in graph.nodes:
         if node.file and node.op == "call":
             at.setdefault((node.file, node.line), {})[units.home[node.name]] = None
-    found = []
+    marks = []
     for mark in lines:
         held = at.get((mark.file, mark.line))
         if held:
-            found.append(GraphMark(kind=mark.kind, text=mark.text, units=list(held), code=mark.code))
-    return found
+            marks.append(GraphMark(kind=mark.kind, text=mark.text, units=list(held), code=mark.code))
+    return marks
 
 
 def _of_breaks(report: CompileReport) -> Iterator[LineMark]:
-    for one in report.breaks:
-        if not one.chained:
-            yield LineMark("break", one.file, one.line, short(one.reason, 160))
+    for graph_break in report.breaks:
+        if not graph_break.chained:
+            yield LineMark("break", graph_break.file, graph_break.line, short(graph_break.reason, 160))
 
 
 def _of_guards(report: CompileReport) -> Iterator[LineMark]:
     met: dict[tuple[str, int, str], int] = {}
-    for one in report.recompiles:
-        for cause in one.causes[:1]:
+    for recompile in report.recompiles:
+        for cause in recompile.causes[:1]:
             if cause.place is not None:
                 key = (cause.place.path, cause.place.line_number, cause.kind)
                 met[key] = met.get(key, 0) + 1
@@ -62,6 +62,6 @@ def _of_guards(report: CompileReport) -> Iterator[LineMark]:
 
 
 def _of_findings(findings: Sequence[Finding]) -> Iterator[LineMark]:
-    for one in findings:
-        if one.where.file and one.where.line:
-            yield LineMark("finding", one.where.file, one.where.line, one.message, one.code)
+    for finding in findings:
+        if finding.where.file and finding.where.line:
+            yield LineMark("finding", finding.where.file, finding.where.line, finding.message, finding.code)

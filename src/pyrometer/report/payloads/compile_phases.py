@@ -70,7 +70,7 @@ def phases_content(report: CompileReport) -> PhasesContent | None:
 
 def _titles(tree: PhaseTree, report: CompileReport) -> list[str]:
     """The names, those of compilations with their function."""
-    known = {one.compile_id: one for one in report.compilations}
+    known = {compilation.compile_id: compilation for compilation in report.compilations}
     compilations = {name for name, phase in zip(tree.name, tree.phase, strict=True) if phase < 0}
     titles = []
     for number, name in enumerate(tree.names):

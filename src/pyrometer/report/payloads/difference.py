@@ -102,12 +102,12 @@ class _Nodes:
         return placed
 
     def _node(self, path: tuple[int, str, str], name: str) -> int:
-        found = self._known.setdefault(path, len(self.parent))
-        if found == len(self.parent):
+        node = self._known.setdefault(path, len(self.parent))
+        if node == len(self.parent):
             self.parent.append(path[0])
             self.name.append(self.names.setdefault(name, len(self.names)))
             self.kind.append(self.kinds.setdefault(path[2], len(self.kinds)))
-        return found
+        return node
 
 
 _LINE = re.compile(r"\(\d+\)(?=: )")
@@ -153,9 +153,11 @@ def pair_threads(before: TraceView, after: TraceView) -> dict[int, int]:
         for mine in left:
             taken = set(twins.values())
             if mine.node not in twins:
-                found = [one.node for one in right if one.node not in taken and is_alike(mine, one)]
-                if found:
-                    twins[mine.node] = found[0]
+                nodes = [
+                    thread.node for thread in right if thread.node not in taken and is_alike(mine, thread)
+                ]
+                if nodes:
+                    twins[mine.node] = nodes[0]
     return twins
 
 
@@ -166,11 +168,11 @@ def _threads(view: TraceView) -> list[_Thread]:
     for parent, label in zip(calls.parent, labels, strict=True):
         if parent in callees:
             callees[parent].add(comparable(*label))
-    found = [
+    threads = [
         _Thread(node, labels[node][0], calls.total_ns[node] + calls.device_ns[node], frozenset(below))
         for node, below in callees.items()
     ]
-    return sorted(found, key=lambda thread: -thread.weight)
+    return sorted(threads, key=lambda thread: -thread.weight)
 
 
 def _labels(view: TraceView) -> Iterator[tuple[str, str]]:

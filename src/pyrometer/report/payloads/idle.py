@@ -148,45 +148,45 @@ def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
 
 def idle_tables(report: RankReport, gaps: GapColumns | None = None) -> IdleTables:
     """The tables of one rank; `gaps` are more than the report keeps, where they are at hand."""
-    found, waited = report.idle, report.synchronisation
-    listed = _in_words(gaps or gap_columns(found, report.origin_ns))
+    idle, waited = report.idle, report.synchronisation
+    listed = _in_words(gaps or gap_columns(idle, report.origin_ns))
     return IdleTables(
         rank=report.rank,
         span_ns=report.span_ns,
-        of=found.of,
+        of=idle.of,
         headline=_headline(report),
-        apart=_apart(found),
-        by="cause" if found.of == "device" else "doing",
-        causes=_causes(found) if found.of == "device" else _doings(found),
-        groups=_groups(found),
+        apart=_apart(idle),
+        by="cause" if idle.of == "device" else "doing",
+        causes=_causes(idle) if idle.of == "device" else _doings(idle),
+        groups=_groups(idle),
         gaps=listed,
-        num_gaps=found.num_gaps,
-        unlisted=_unlisted(found, listed),
+        num_gaps=idle.num_gaps,
+        unlisted=_unlisted(idle, listed),
         syncs=_syncs(waited.points, len(report.steps)),
         sync_note=_sync_note(report),
         would_stall=waited.would_stall,
-        streams=_streams(found),
+        streams=_streams(idle),
     )
 
 
 def _headline(report: RankReport) -> str:
-    found = report.idle
-    of = "The devices were idle" if found.of == "device" else "No operator ran"
-    return f"{of} for {ns(found.idle_ns)}, {percent(found.idle_ns / max(report.span_ns, 1))} of the span."
+    idle = report.idle
+    of = "The devices were idle" if idle.of == "device" else "No operator ran"
+    return f"{of} for {ns(idle.idle_ns)}, {percent(idle.idle_ns / max(report.span_ns, 1))} of the span."
 
 
-def _apart(found: Idle) -> list[str]:
+def _apart(idle: Idle) -> list[str]:
     kinds = {
-        "before the first work of a device": found.leading_ns,
-        "after its last": found.trailing_ns,
-        "in gaps that the profiler itself caused": found.profiler_ns,
+        "before the first work of a device": idle.leading_ns,
+        "after its last": idle.trailing_ns,
+        "in gaps that the profiler itself caused": idle.profiler_ns,
     }
     return [f"{ns(value)} {what}" for what, value in kinds.items() if value]
 
 
-def _causes(found: Idle) -> list[CauseShare]:
+def _causes(idle: Idle) -> list[CauseShare]:
     numbers: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for group in found.groups:
+    for group in idle.groups:
         numbers[group.cause][0] += group.num_gaps
         numbers[group.cause][1] += group.total_ns
     order = {cause: place for place, cause in enumerate(CAUSE_SLOTS)}
@@ -197,13 +197,13 @@ def _causes(found: Idle) -> list[CauseShare]:
             slot=CAUSE_SLOTS.get(cause, 9),
             num_gaps=number,
             total_ns=total,
-            share=total / max(found.attributed_ns, 1),
+            share=total / max(idle.attributed_ns, 1),
         )
-        for cause, (number, total) in sorted(numbers.items(), key=lambda one: order.get(one[0], len(order)))
+        for cause, (number, total) in sorted(numbers.items(), key=lambda item: order.get(item[0], len(order)))
     ]
 
 
-def _doings(found: Idle) -> list[CauseShare]:
+def _doings(idle: Idle) -> list[CauseShare]:
     """Without devices all gaps have one cause: what the host did parts them."""
     return [
         CauseShare(
@@ -214,12 +214,12 @@ def _doings(found: Idle) -> list[CauseShare]:
             total_ns=group.total_ns,
             share=group.share,
         )
-        for group in found.groups
+        for group in idle.groups
     ]
 
 
-def _groups(found: Idle) -> GroupColumns:
-    groups = found.groups
+def _groups(idle: Idle) -> GroupColumns:
+    groups = idle.groups
     return GroupColumns(
         cause=[IDLE_CAUSES.get(group.cause, group.cause) for group in groups],
         doing=[HOST_DOINGS.get(group.host, group.host) for group in groups],
@@ -228,7 +228,8 @@ def _groups(found: Idle) -> GroupColumns:
         num_gaps=[group.num_gaps for group in groups],
         after_short_ns=[group.after_short_ns for group in groups],
         such_as=[
-            ", ".join(f"{one.name} {ns(one.total_ns)}" for one in group.doing if one.name) for group in groups
+            ", ".join(f"{activity.name} {ns(activity.total_ns)}" for activity in group.doing if activity.name)
+            for group in groups
         ],
     )
 
@@ -243,12 +244,12 @@ def _in_words(gaps: GapColumns) -> GapColumns:
     )
 
 
-def _unlisted(found: Idle, listed: GapColumns) -> str | None:
-    number = found.num_gaps - listed.num_listed
+def _unlisted(idle: Idle, listed: GapColumns) -> str | None:
+    number = idle.num_gaps - listed.num_listed
     if number <= 0:
         return None
-    rest = found.attributed_ns - sum(listed.dur_ns)
-    return f"The {listed.num_listed:,} longest of {counted(found.num_gaps, 'gap')} are listed; the others take {ns(rest)} together."
+    rest = idle.attributed_ns - sum(listed.dur_ns)
+    return f"The {listed.num_listed:,} longest of {counted(idle.num_gaps, 'gap')} are listed; the others take {ns(rest)} together."
 
 
 def _syncs(points: list[SyncPoint], num_steps: int) -> SyncColumns:
@@ -281,14 +282,14 @@ def _sync_note(report: RankReport) -> str:
     )
 
 
-def _streams(found: Idle) -> StreamColumns:
-    streams = found.by_stream
+def _streams(idle: Idle) -> StreamColumns:
+    streams = idle.by_stream
     return StreamColumns(
-        stream=[f"device {one.device}, stream {one.stream}" for one in streams],
-        num_gaps=[one.num_gaps for one in streams],
-        idle_ns=[one.idle_ns for one in streams],
-        host_wait_ns=[one.host_wait_ns for one in streams],
-        kernel_wait_ns=[one.kernel_wait_ns for one in streams],
-        other_wait_ns=[one.other_wait_ns for one in streams],
-        unknown_ns=[one.unknown_ns for one in streams],
+        stream=[f"device {stream.device}, stream {stream.stream}" for stream in streams],
+        num_gaps=[stream.num_gaps for stream in streams],
+        idle_ns=[stream.idle_ns for stream in streams],
+        host_wait_ns=[stream.host_wait_ns for stream in streams],
+        kernel_wait_ns=[stream.kernel_wait_ns for stream in streams],
+        other_wait_ns=[stream.other_wait_ns for stream in streams],
+        unknown_ns=[stream.unknown_ns for stream in streams],
     )

@@ -184,9 +184,9 @@ def _lanes(report: LoaderReport, held: StageTime | None) -> list[Lane]:
     marks = {held.name: _mark(report)} if held is not None else {}
     order: tuple[Where, ...] = ("worker", "pin thread", "main", "device")
     return [
-        _lane(where, found, report.settings.num_workers, marks)
+        _lane(where, times, report.settings.num_workers, marks)
         for where in order
-        if (found := [stage for stage in stages(report) if stage.where == where])
+        if (times := [stage for stage in stages(report) if stage.where == where])
     ]
 
 
@@ -267,7 +267,7 @@ def _paces(report: LoaderReport, lanes: Sequence[Lane]) -> list[Pace]:
     work_s = max(0.0, report.measured_step_s * report.free_data_ratio)
     making, working = makers[0].pace_s, work_s
     each = f"{format_seconds(makers[0].total_s)} in each of them" if makers[0].count > 1 else ""
-    shown = [
+    paces = [
         Pace(
             label=f"making the batches, {makers[0].title}", step_s=making, note=each, slowest=making > working
         ),
@@ -279,8 +279,8 @@ def _paces(report: LoaderReport, lanes: Sequence[Lane]) -> list[Pace]:
         ),
     ]
     if report.predicted_step_s is not None:
-        shown.append(Pace(label="predicted from the parts", step_s=report.predicted_step_s, kind="predicted"))
-    return [*shown, Pace(label="the step as measured", step_s=report.measured_step_s, kind="measured")]
+        paces.append(Pace(label="predicted from the parts", step_s=report.predicted_step_s, kind="predicted"))
+    return [*paces, Pace(label="the step as measured", step_s=report.measured_step_s, kind="measured")]
 
 
 def _prospects(report: LoaderReport) -> list[Prospect]:
@@ -289,18 +289,18 @@ def _prospects(report: LoaderReport) -> list[Prospect]:
         return []
     bound_s = now_s * report.free_data_ratio
     rows = [Prospect(label="as it is", step_s=now_s, ratio=1.0, said=report.settings.label, kind="now")]
-    for one in report.advice:
-        if one.saves_s:
+    for advice in report.advice:
+        if advice.saves_s:
             # No change of the loader brings more than data that costs nothing.
-            step_s = max(bound_s, now_s - one.saves_s)
+            step_s = max(bound_s, now_s - advice.saves_s)
             # Why and how stand with the advice itself.
             rows.append(
-                Prospect(label=one.title, step_s=step_s, ratio=step_s / now_s, said="", kind="advice")
+                Prospect(label=advice.title, step_s=step_s, ratio=step_s / now_s, said="", kind="advice")
             )
-    said = "the most that any loader could bring"
+    text = "the most that any loader could bring"
     rows.append(
         Prospect(
-            label="with free data", step_s=bound_s, ratio=report.free_data_ratio, said=said, kind="bound"
+            label="with free data", step_s=bound_s, ratio=report.free_data_ratio, said=text, kind="bound"
         )
     )
     return rows

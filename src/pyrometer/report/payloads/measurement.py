@@ -147,14 +147,14 @@ def measurement_view(m: Measurement) -> MeasurementView:
 
 def _spread(m: Measurement) -> Spread:
     scale = latency_scale(m)
-    shown = [sample for sample in m.samples_s if sample <= scale.high]
-    edges = scale.edges(bin_count(shown, scale))
+    samples = [sample for sample in m.samples_s if sample <= scale.high]
+    edges = scale.edges(bin_count(samples, scale))
     steps, shares = ecdf(np.asarray(m.samples_s, dtype=np.float64))
     return Spread(
         axis=axis_view(scale),
         edges_s=rounded(edges, 9),
-        counts=count_bins(shown, edges),
-        beyond=len(m.samples_s) - len(shown),
+        counts=count_bins(samples, edges),
+        beyond=len(m.samples_s) - len(samples),
         steps_s=rounded(steps, 9),
         shares=rounded(shares, 5),
         marks=_marks(m),
@@ -177,14 +177,14 @@ def ecdf(samples: Floats, most: int = MOST_STEPS) -> tuple[list[float], list[flo
 
 def _marks(m: Measurement) -> list[Mark]:
     known = {quantile.quantile: quantile for quantile in m.quantiles}
-    found = [Mark(name="median", value_s=m.p50_s, low_s=m.ci_low_s, high_s=m.ci_high_s)]
+    marks = [Mark(name="median", value_s=m.p50_s, low_s=m.ci_low_s, high_s=m.ci_high_s)]
     for share, value in ((0.9, m.p90_s), (0.95, m.p95_s), (0.99, m.p99_s)):
         bounds = known.get(share)
         low, high = (bounds.low_s, bounds.high_s) if bounds is not None else (None, None)
-        found.append(Mark(name=f"P{share * 100:g}", value_s=value, low_s=low, high_s=high))
+        marks.append(Mark(name=f"P{share * 100:g}", value_s=value, low_s=low, high_s=high))
     if m.deadline_s is not None:
-        found.append(Mark(name="deadline", value_s=m.deadline_s))
-    return found
+        marks.append(Mark(name="deadline", value_s=m.deadline_s))
+    return marks
 
 
 def _course(m: Measurement, samples: Floats) -> Course:

@@ -114,10 +114,13 @@ def profile_part(profile: MemoryProfile, what_if: Sequence[PredictedMemory] = ()
 
 def snapshot_parts(report: SnapshotReport) -> list[MemoryPart]:
     """What the page draws of a snapshot: one part per device that held anything."""
-    others = [one for one in report.devices if one.device != report.device and one.peak_bytes]
-    main = next((one for one in report.devices if one.device == report.device), None)
-    rest = sorted(others, key=lambda one: -one.peak_bytes)
-    return [_device_part(report, main), *(_device_part(one, one) for one in rest)]
+    others = [device for device in report.devices if device.device != report.device and device.peak_bytes]
+    main = next((device for device in report.devices if device.device == report.device), None)
+    rest = sorted(others, key=lambda device_report: -device_report.peak_bytes)
+    return [
+        _device_part(report, main),
+        *(_device_part(device_report, device_report) for device_report in rest),
+    ]
 
 
 def _device_part(report: SnapshotReport | DeviceReport, device: DeviceReport | None) -> MemoryPart:
@@ -125,9 +128,14 @@ def _device_part(report: SnapshotReport | DeviceReport, device: DeviceReport | N
     held = [
         holding("at the peak", report.peak_bytes, report.ledger_bytes, report.at_peak[:MOST_PLACES]),
         *(
-            holding(f"when {format_bytes(one.request_bytes)} were refused", one.allocated_bytes, {}, one.held)
-            for one in report.oom[:MOST_FAILURES]
-            if one.held
+            holding(
+                f"when {format_bytes(request.request_bytes)} were refused",
+                request.allocated_bytes,
+                {},
+                request.held,
+            )
+            for request in report.oom[:MOST_FAILURES]
+            if request.held
         ),
         holding("at the end", 0, {}, report.at_end[:MOST_PLACES]),
     ]
@@ -175,19 +183,21 @@ def _peaks(profile: MemoryProfile, what_if: Iterable[PredictedMemory]) -> list[B
         return []
     bars = [_peak("measured", "", profile.peak_bytes, profile.ledger_bytes)]
     if profile.predicted is not None:
-        found = profile.predicted
+        memory = profile.predicted
         off = (
             ""
-            if found.error is None
-            else f"off by {format_percent(found.error, 2)}"
-            if found.error
+            if memory.error is None
+            else f"off by {format_percent(memory.error, 2)}"
+            if memory.error
             else "to the byte"
         )
-        bars.append(_peak("predicted", off, found.peak_bytes, found.ledger_bytes))
-    for one in what_if:
-        label = ", ".join(f"{name} {value}" for name, value in one.settings.items()) or "as written"
-        times = f"{one.peak_bytes / max(profile.peak_bytes, 1):.2f}× of now, predicted"
-        bars.append(_peak(label, times, one.peak_bytes, one.ledger_bytes))
+        bars.append(_peak("predicted", off, memory.peak_bytes, memory.ledger_bytes))
+    for predicted_memory in what_if:
+        label = (
+            ", ".join(f"{name} {value}" for name, value in predicted_memory.settings.items()) or "as written"
+        )
+        times = f"{predicted_memory.peak_bytes / max(profile.peak_bytes, 1):.2f}× of now, predicted"
+        bars.append(_peak(label, times, predicted_memory.peak_bytes, predicted_memory.ledger_bytes))
     return bars
 
 
@@ -198,26 +208,30 @@ def _peak(label: str, note: str, total: Bytes, ledger: Mapping[str, Bytes]) -> B
     return Bar(label=label, note=note, total_bytes=total, pieces=pieces)
 
 
-def _fragments(found: PeakFragmentation) -> list[Bar]:
-    instants = [("at the peak", found.at_peak), ("when most was reserved", found.at_reserved_peak)]
-    instants += [("at a failed request", one) for one in found.at_oom[:MOST_FAILURES]]
-    instants.append(("at the end", found.at_end))
+def _fragments(fragmentation: PeakFragmentation) -> list[Bar]:
+    instants = [
+        ("at the peak", fragmentation.at_peak),
+        ("when most was reserved", fragmentation.at_reserved_peak),
+    ]
+    instants += [("at a failed request", one) for one in fragmentation.at_oom[:MOST_FAILURES]]
+    instants.append(("at the end", fragmentation.at_end))
     return [_fragment(label, one) for label, one in instants if one is not None]
 
 
-def _fragment(label: str, one: Fragmentation) -> Bar:
+def _fragment(label: str, fragmentation: Fragmentation) -> Bar:
     pieces = [
-        Piece(name="in use", slot=2, bytes=one.allocated_bytes),
-        Piece(name="waiting for a stream", slot=0, bytes=one.pending_free_bytes),
-        Piece(name="split off", slot=6, bytes=one.inactive_split_bytes),
-        Piece(name="whole segments", slot=5, bytes=one.cached_whole_bytes),
+        Piece(name="in use", slot=2, bytes=fragmentation.allocated_bytes),
+        Piece(name="waiting for a stream", slot=0, bytes=fragmentation.pending_free_bytes),
+        Piece(name="split off", slot=6, bytes=fragmentation.inactive_split_bytes),
+        Piece(name="whole segments", slot=5, bytes=fragmentation.cached_whole_bytes),
     ]
-    stretches = (
-        f"{counted(one.free_blocks, 'free stretch')}, the largest {format_bytes(one.largest_free_bytes)}"
-    )
-    note = f"{percent(one.unused)} unused" + (f"; {stretches}" if one.free_bytes else "")
+    stretches = f"{counted(fragmentation.free_blocks, 'free stretch')}, the largest {format_bytes(fragmentation.largest_free_bytes)}"
+    note = f"{percent(fragmentation.unused)} unused" + (f"; {stretches}" if fragmentation.free_bytes else "")
     return Bar(
-        label=label, note=note, total_bytes=one.reserved_bytes, pieces=[one for one in pieces if one.bytes]
+        label=label,
+        note=note,
+        total_bytes=fragmentation.reserved_bytes,
+        pieces=[piece for piece in pieces if piece.bytes],
     )
 
 
@@ -233,5 +247,5 @@ def _missing(shown: Course | None) -> list[str]:
 def _beyond(profile: MemoryProfile, shown: Course | None) -> list[str]:
     """What the peak has and the series does not: scratch memory inside of operators, and the allocator's cache."""
     more = profile.peak_bytes - shown.peak_bytes if shown is not None else 0
-    said = f"The peak has {format_bytes(more)} that no tensor shows, such as scratch memory inside of operators; the drawing over time is of tensors."
-    return [said] if more > 0 else []
+    text = f"The peak has {format_bytes(more)} that no tensor shows, such as scratch memory inside of operators; the drawing over time is of tensors."
+    return [text] if more > 0 else []

@@ -66,16 +66,16 @@ def changes(diff: MemoryDiff | SnapshotDiff) -> MemoryChange:
         diff.peak_before_bytes,
         diff.peak_after_bytes,
         [
-            ("By category, at the peak", [(one.category, one) for one in diff.categories]),
-            ("By place, at the peak", [(short_path(one.site), one) for one in diff.at_peak]),
-            ("By place, at the end", [(short_path(one.site), one) for one in diff.at_end]),
+            ("By category, at the peak", [(category.category, category) for category in diff.categories]),
+            ("By place, at the peak", [(short_path(change.site), change) for change in diff.at_peak]),
+            ("By place, at the end", [(short_path(change.site), change) for change in diff.at_end]),
         ],
         diff.notes,
     )
 
 
 def _named(rows: Iterable[BytesChange]) -> list[tuple[str, BytesChange]]:
-    return [(short_path(one.name), one) for one in rows]
+    return [(short_path(row.name), row) for row in rows]
 
 
 def _change(
@@ -84,7 +84,7 @@ def _change(
     groups: Iterable[tuple[str, Sequence[tuple[str, BytesChange | SiteChange | CategoryChange]]]],
     notes: list[str],
 ) -> MemoryChange:
-    made = [_group(title, [_row(name, one) for name, one in rows]) for title, rows in groups]
+    made = [_group(title, [_row(name, change) for name, change in rows]) for title, rows in groups]
     return MemoryChange(
         before_bytes=before,
         after_bytes=after,

@@ -76,16 +76,18 @@ def course(timeline: Timeline, events: Iterable[Event] = ()) -> Course | None:
 
 def events_of(report: SnapshotReport | DeviceReport, device: DeviceReport | None) -> list[Event]:
     """What a snapshot says happened: requests that failed, and segments that were given back."""
-    found = [Event(one.event, "failed", one.sentence) for one in report.oom]
-    for one in device.releases if device is not None else []:
-        released = format_bytes(one.released_bytes)
-        if one.reason == "empty_cache":
-            found.append(Event(one.event, "emptied", f"empty_cache gave {released} back"))
+    events = [Event(request.event, "failed", request.sentence) for request in report.oom]
+    for release in device.releases if device is not None else []:
+        released = format_bytes(release.released_bytes)
+        if release.reason == "empty_cache":
+            events.append(Event(release.event, "emptied", f"empty_cache gave {released} back"))
         else:
-            found.append(
-                Event(one.event, "refused", f"the device refused; {released} of the cache were given back")
+            events.append(
+                Event(
+                    release.event, "refused", f"the device refused; {released} of the cache were given back"
+                )
             )
-    return found
+    return events
 
 
 def _layers(timeline: Timeline) -> list[Layer]:

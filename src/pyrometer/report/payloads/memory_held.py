@@ -77,15 +77,15 @@ def holding(
     >>> [(node.name, node.bytes) for node in holding("at the peak", 8, {"inputs": 8}, [place]).nodes]
     [('all', 8), ('inputs', 6), ('a.py:3', 6), ('not told by place', 2)]
     """
-    whole = max(whole, sum(one.bytes for one in places))
+    whole = max(whole, sum(place.bytes for place in places))
     if not whole:
         return None
     tree = _Tree(whole)
-    groups = _grouped(places, lambda one: one.category or OTHER)
+    groups = _grouped(places, lambda held: held.category or OTHER)
     for category, group in groups:
         tree.add_category(category, group)
     tree.add_rest(ledger, {category for category, _ in groups})
-    more = [name for name, group in groups if sum(one.bytes for one in group) > ledger.get(name, 0)]
+    more = [name for name, group in groups if sum(held.bytes for held in group) > ledger.get(name, 0)]
     return Holding(
         label=label, nodes=tree.nodes, places=_columns(tree.placed, whole), mixed=bool(ledger and more)
     )
@@ -112,12 +112,12 @@ class _Tree:
         """A category with its modules, their lines, and the instances of a repeated module."""
         self._category = category
         top = self._add(0, "category", category, group)
-        modules = _grouped(group, lambda one: module_pattern(one.module))
+        modules = _grouped(group, lambda held: module_pattern(held.module))
         for pattern, part in modules:
             # A level that says nothing is left out.
             plain = len(modules) == 1 and not pattern
             above = top if plain else self._add(top, "module", pattern or OUTSIDE, part)
-            for site, lines in _grouped(part, lambda one: one.site):
+            for site, lines in _grouped(part, lambda held: held.site):
                 self._add_line(above, site, lines)
 
     def add_rest(self, ledger: Mapping[str, Bytes], placed: Container[str]) -> None:
@@ -140,16 +140,16 @@ class _Tree:
         if len(lines) == 1:
             self.placed.append((line, lines[0]))
             return
-        for one in sorted(lines, key=lambda one: -one.bytes):
-            self.placed.append((self._add(line, "instance", one.module or OUTSIDE, [one], note), one))
+        for held in sorted(lines, key=lambda one: -one.bytes):
+            self.placed.append((self._add(line, "instance", held.module or OUTSIDE, [held], note), held))
 
     def _add(self, parent: int, kind: NodeKind, name: str, group: list[HeldBytes], note: str = "") -> int:
         node = HeldNode(
             parent=parent,
             kind=kind,
             name=name,
-            bytes=sum(one.bytes for one in group),
-            count=sum(one.count for one in group),
+            bytes=sum(held.bytes for held in group),
+            count=sum(held.count for held in group),
             category=self._category,
             note=note,
         )
@@ -165,24 +165,24 @@ def _grouped(
     places: Iterable[HeldBytes], key: Callable[[HeldBytes], str]
 ) -> list[tuple[str, list[HeldBytes]]]:
     groups: dict[str, list[HeldBytes]] = {}
-    for one in places:
-        groups.setdefault(key(one), []).append(one)
-    return sorted(groups.items(), key=lambda item: (-sum(one.bytes for one in item[1]), item[0]))
+    for place in places:
+        groups.setdefault(key(place), []).append(place)
+    return sorted(groups.items(), key=lambda item: (-sum(held.bytes for held in item[1]), item[0]))
 
 
 def _columns(placed: Sequence[tuple[int, HeldBytes]], whole: Bytes) -> HeldPlaces:
     ordered = sorted(placed, key=lambda item: -item[1].bytes)
-    places = [one for _, one in ordered]
+    places = [held for _, held in ordered]
     return HeldPlaces(
         node=[node for node, _ in ordered],
-        site=[one.site for one in places],
-        bytes=[one.bytes for one in places],
-        share=[one.bytes / whole for one in places],
-        count=[one.count for one in places],
-        category=[one.category for one in places],
-        module=[one.module or None for one in places],
-        function=[one.function for one in places],
-        source=[one.source for one in places],
-        operator=[one.operator for one in places],
-        dtype=[one.dtype for one in places],
+        site=[place.site for place in places],
+        bytes=[place.bytes for place in places],
+        share=[place.bytes / whole for place in places],
+        count=[place.count for place in places],
+        category=[place.category for place in places],
+        module=[place.module or None for place in places],
+        function=[place.function for place in places],
+        source=[place.source for place in places],
+        operator=[place.operator for place in places],
+        dtype=[place.dtype for place in places],
     )

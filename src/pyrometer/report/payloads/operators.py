@@ -44,11 +44,11 @@ def blocks(document: Document, attachments: Attachments) -> Iterator[Block]:
     """A block per rank that has any table; of two recordings of one rank the first."""
     reports = {report.rank: report for report in reversed(reports_of(document))}
     for tables, notice in rank_tables(document, attachments):
-        shown = msgspec.structs.replace(tables, gaps=GapColumns())  # they stand on a page of their own
-        if any(getattr(shown, name).num_listed for name in _LISTED):
+        trace_tables = msgspec.structs.replace(tables, gaps=GapColumns())  # they stand on a page of their own
+        if any(getattr(trace_tables, name).num_listed for name in _LISTED):
             yield block_of(
                 f"operators/{tables.rank}",
-                OperatorTables(tables=shown, notes=_notes(reports.get(tables.rank)), notice=notice),
+                OperatorTables(tables=trace_tables, notes=_notes(reports.get(tables.rank)), notice=notice),
             )
 
 
@@ -79,14 +79,16 @@ def reports_of(document: Document) -> list[RankReport]:
 def _notes(report: RankReport | None) -> dict[str, str]:
     if report is None or not report.kernels.calls:
         return {}
-    found, span = report.kernels, max(report.span_ns, 1)
+    summary, span = report.kernels, max(report.span_ns, 1)
     sums = (
-        f"{found.calls:,} kernels, {found.num_kernels:,} different; running for {ns(report.kernel_busy_ns)}, "
-        f"{percent(report.kernel_busy_ns / span)} of the span; the median one takes {ns(found.median_ns)}"
+        f"{summary.calls:,} kernels, {summary.num_kernels:,} different; running for {ns(report.kernel_busy_ns)}, "
+        f"{percent(report.kernel_busy_ns / span)} of the span; the median one takes {ns(summary.median_ns)}"
     )
-    share = percent(found.tensor_core_ns / max(found.total_ns, 1))
+    share = percent(summary.tensor_core_ns / max(summary.total_ns, 1))
     return {
-        "kernels": f"{sums}; {share} of kernel time on tensor cores." if found.tensor_core_ns else f"{sums}."
+        "kernels": f"{sums}; {share} of kernel time on tensor cores."
+        if summary.tensor_core_ns
+        else f"{sums}."
     }
 
 

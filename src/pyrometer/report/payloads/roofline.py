@@ -78,10 +78,10 @@ def roofline_view(report: RankReport) -> RooflineView | None:
     if not points:
         return None
     used = arithmetic_of(report.roofline)
-    slopes = [one for one in report.ceilings if one.name in MEMORIES]
-    tops = [one for one in report.ceilings if one.name not in MEMORIES and one.name in used]
-    memory = next((one.rate for one in slopes if one.name == "memory"), None)
-    ridges = [one.rate / memory for one in tops] if memory else []
+    slopes = [ceiling for ceiling in report.ceilings if ceiling.name in MEMORIES]
+    tops = [ceiling for ceiling in report.ceilings if ceiling.name not in MEMORIES and ceiling.name in used]
+    memory = next((slope.rate for slope in slopes if slope.name == "memory"), None)
+    ridges = [top.rate / memory for top in tops] if memory else []
     roofs = [point.flop_per_s / point.share_of_roof for point in points if point.share_of_roof]
     return RooflineView(
         rank=report.rank,
@@ -93,7 +93,7 @@ def roofline_view(report: RankReport) -> RooflineView | None:
         slopes=slopes,
         source=report.utilisation.peaks_source,
         across=_axis([*(point.intensity for point in points), *ridges]),
-        up=_axis([*(point.flop_per_s for point in points), *roofs, *(one.rate for one in tops)]),
+        up=_axis([*(point.flop_per_s for point in points), *roofs, *(top.rate for top in tops)]),
     )
 
 

@@ -54,13 +54,13 @@ def time_blocks(values: Floats) -> list[TimeBlock]:
     if count < 2:
         return []
     ends = np.linspace(0, len(values), count + 1).round().astype(int).tolist()
-    found = []
+    blocks = []
     for first, end in pairwise(ends):
         median = estimate_quantile(values[first:end], 0.5, BLOCK_CONFIDENCE)
-        found.append(
+        blocks.append(
             TimeBlock(first=first, end=end, median_s=median.value_s, low_s=median.low_s, high_s=median.high_s)
         )
-    return found
+    return blocks
 
 
 def correlogram(values: Floats, every: int = 1) -> Correlogram | None:

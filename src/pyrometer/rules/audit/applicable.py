@@ -58,7 +58,7 @@ def needs_convolutions(case: Case) -> str | None:
     program = case.program
     if program is None:
         return needs_words(CONVOLUTIONS, "the program has no convolutions")(case)
-    known = any(one.type_name.startswith(CONVOLUTIONS) for one in program.modules)
+    known = any(module.type_name.startswith(CONVOLUTIONS) for module in program.modules)
     return None if known else "the model has no convolutions"
 
 

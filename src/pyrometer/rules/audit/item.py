@@ -59,7 +59,10 @@ class Item:
         why_not = self.applies(case) if self.applies is not None else None
         if why_not is not None:
             return self._item("not applicable", why_not)
-        broken = next((one for one in findings if one.code in self.rules and one.severity != "info"), None)
+        broken = next(
+            (finding for finding in findings if finding.code in self.rules and finding.severity != "info"),
+            None,
+        )
         if broken is not None:
             return self._item("fail", broken.message, _figures(broken), broken.advice.text)
         failure = self.fault(case) if self.fault is not None else None

@@ -97,16 +97,16 @@ def find(module: Module) -> Iterator[Match]:
     """Everything that is set outside of conditions."""
     if not module.imports_torch and "TORCH" not in module.text:
         return
-    for found in (
+    for variable in (
         *_variables(module),
         *_configs(module),
         *_logs(module),
         *_anomaly(module),
         *_compiled(module),
     ):
-        node = found[0]
+        node = variable[0]
         if not module.region(node).test and not is_behind_flag(module, node):
-            yield _match(module, *found)
+            yield _match(module, *variable)
 
 
 @RULE.in_evidence("environment")
@@ -165,8 +165,10 @@ def _configs(module: Module) -> Iterator[Found]:
 
 def _logs(module: Module) -> Iterator[Found]:
     for call in module.calls(SET_LOGS):
-        told = [word.value for word in call.keywords if word.arg is not None]
-        if any(module.name_of(one) not in QUIET and module.literal(one) not in (False, 0) for one in told):
+        nodes = [word.value for word in call.keywords if word.arg is not None]
+        if any(
+            module.name_of(node) not in QUIET and module.literal(node) not in (False, 0) for node in nodes
+        ):
             is_statement = isinstance(module.parent(call), ast.Expr)
             yield call, "set_logs() has the compiler write logs", "exact" if is_statement else None
 

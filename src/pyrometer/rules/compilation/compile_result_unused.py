@@ -89,7 +89,9 @@ def _is_own(module: Module, name: ast.Name) -> bool:
     if function is None:
         return module.class_of(name) is None
     arguments = function.args
-    if name.id in {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}:
+    if name.id in {
+        argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    }:
         return True
     return any(
         isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name.id

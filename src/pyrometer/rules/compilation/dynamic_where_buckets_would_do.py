@@ -101,10 +101,10 @@ def explain(case: Case) -> Iterator[Finding]:
         return
     for group in recompilations(report, "other"):
         sizes = _two_batch_sizes(group)
-        found = None if sizes is None else _loader(case, max(sizes))
-        if sizes is None or found is None:
+        loader = None if sizes is None else _loader(case, max(sizes))
+        if sizes is None or loader is None:
             continue
-        module, call = found
+        module, call = loader
         yield RULE.finding(
             message=f"Batches of {max(sizes)} and a last one of {min(sizes)}: the smaller one made torch compile again for "
             f"{format_seconds(group.compile_s)}, for any batch size",

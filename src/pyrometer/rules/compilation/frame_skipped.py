@@ -103,8 +103,14 @@ def explain(case: Case) -> Iterator[Finding]:
 
 def _cause(report: CompileReport, skip: SkippedFrame) -> Break | None:
     """The break for which the function was given up."""
-    of_frame = [one for one in report.breaks if skip.compile_id in one.compile_ids and not one.chained]
-    return next((one for one in of_frame if one.skips_frame or one.skips_rest), None)
+    of_frame = [
+        graph_break
+        for graph_break in report.breaks
+        if skip.compile_id in graph_break.compile_ids and not graph_break.chained
+    ]
+    return next(
+        (graph_break for graph_break in of_frame if graph_break.skips_frame or graph_break.skips_rest), None
+    )
 
 
 def _advice(skip: SkippedFrame, cause: Break | None) -> str:

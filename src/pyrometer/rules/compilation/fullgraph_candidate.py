@@ -81,7 +81,10 @@ def _is_whole(report: CompileReport) -> bool:
     return (
         report.graphs > 0
         and not (report.breaks or report.skips or report.limits or report.incomplete)
-        and all(one.outcome in COMPILED and not one.is_resume for one in report.compilations)
+        and all(
+            compilation.outcome in COMPILED and not compilation.is_resume
+            for compilation in report.compilations
+        )
     )
 
 
@@ -96,10 +99,10 @@ def _was_compiled(call: CompileCall, report: CompileReport) -> bool:
         return False
     first = min(function.lineno, *(decorator.lineno for decorator in function.decorator_list))
     return any(
-        one.function.rpartition(".")[2] == function.name
-        and first <= one.line <= (function.end_lineno or function.lineno)
-        and module_of(one.file, [call.module]) is not None
-        for one in report.compilations
+        compilation.function.rpartition(".")[2] == function.name
+        and first <= compilation.line <= (function.end_lineno or function.lineno)
+        and module_of(compilation.file, [call.module]) is not None
+        for compilation in report.compilations
     )
 
 

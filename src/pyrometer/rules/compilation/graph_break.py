@@ -90,22 +90,22 @@ OTHERWISE = "Do it before or after the compiled function and hand the result in.
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """What certainly breaks, in functions that the file compiles."""
-    for found in certain_breaks(module):
+    for graph_break in certain_breaks(module):
         fixes = (
             Fix(
                 fix_class="tolerance",
                 title="Remove the call",
-                edits=[delete_statement(module, module.statement_of(found.node))],
+                edits=[delete_statement(module, module.statement_of(graph_break.node))],
             )
-            if found.is_left_in
+            if graph_break.is_left_in
             else None
         )
         yield match(
-            found.node,
-            f"{found.what} ends the graph of a compiled function",
-            advice=found.advice,
+            graph_break.node,
+            f"{graph_break.what} ends the graph of a compiled function",
+            advice=graph_break.advice,
             fix=fixes,
-            confidence="high" if found.is_certain else "medium",
+            confidence="high" if graph_break.is_certain else "medium",
         )
 
 
@@ -116,42 +116,48 @@ def explain(case: Case) -> Iterator[Finding]:
     if report is None:
         return
     would = is_hypothetical(report)
-    for number, found in enumerate(report.breaks):
-        if found.chained or found.inside_torch:
+    for number, graph_break in enumerate(report.breaks):
+        if graph_break.chained or graph_break.inside_torch:
             continue
-        first = found.advice[0] if found.advice else None
+        first = graph_break.advice[0] if graph_break.advice else None
         yield RULE.finding(
-            message=_message(found, would=would),
+            message=_message(graph_break, would=would),
             severity="info" if would else "warning",
-            where=Place(file=found.file, line=found.line, function=found.function or None),
+            where=Place(file=graph_break.file, line=graph_break.line, function=graph_break.function or None),
             evidence={
-                "break_id": found.id,
-                "compilations": len(found.compile_ids),
-                "breaks_on_line": found.sites,
-                "lost_ops": found.lost_ops,
+                "break_id": graph_break.id,
+                "compilations": len(graph_break.compile_ids),
+                "breaks_on_line": graph_break.sites,
+                "lost_ops": graph_break.lost_ops,
                 "num_graphs": report.graphs,
-                "left_eager": [place.text for place in found.left_eager],
+                "left_eager": [place.text for place in graph_break.left_eager],
             },
             links=[f"/compiled/breaks/{number}"],
-            cost=None if would else _cost(found, case),
+            cost=None if would else _cost(graph_break, case),
             confidence="high",
             advice=OTHERWISE if first is None else first,
-            resource=f"break:{found.file}:{found.line}",
+            resource=f"break:{graph_break.file}:{graph_break.line}",
         )
 
 
-def _message(found: Break, *, would: bool) -> str:
-    reason = found.reason.strip().partition("\n")[0]
+def _message(graph_break: Break, *, would: bool) -> str:
+    reason = graph_break.reason.strip().partition("\n")[0]
     ends = "torch.compile would end its graph here" if would else "The compiled graph ends here"
-    if found.skips_frame:
-        ends = f"The function {found.function} {'would be' if would else 'is'} not compiled for this line"
-    lost = f", which leaves {counted(found.lost_ops, 'operation')} out of any graph" if found.lost_ops else ""
-    times = f" ({counted(found.sites, 'break')} on this line)" if found.sites > 1 else ""
+    if graph_break.skips_frame:
+        ends = (
+            f"The function {graph_break.function} {'would be' if would else 'is'} not compiled for this line"
+        )
+    lost = (
+        f", which leaves {counted(graph_break.lost_ops, 'operation')} out of any graph"
+        if graph_break.lost_ops
+        else ""
+    )
+    times = f" ({counted(graph_break.sites, 'break')} on this line)" if graph_break.sites > 1 else ""
     return f"{ends}: {reason}{lost}{times}"
 
 
-def _cost(found: Break, case: Case) -> Cost | None:
+def _cost(graph_break: Break, case: Case) -> Cost | None:
     """Of a break behind which a graph follows; what an uncompiled function costs was not measured."""
-    if case.compiled is None or found.skips_frame or found.skips_rest:
+    if case.compiled is None or graph_break.skips_frame or graph_break.skips_rest:
         return None
-    return one_more_graph(found.sites, case, case.compiled)
+    return one_more_graph(graph_break.sites, case, case.compiled)

@@ -164,7 +164,7 @@ def _begins_as_integer(module: Module, target: ast.Attribute) -> bool:
         assignment.value
         for assignment in assignments
         if module.class_of(assignment) is owner
-        and any(_same(target, each) for each in _targets(assignment))
+        and any(_same(target, node) for node in _targets(assignment))
         and assignment.value is not None
     ]
     return bool(values) and all(type(module.literal(value)) is int for value in values)

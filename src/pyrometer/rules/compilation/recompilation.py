@@ -130,13 +130,13 @@ def _remedy(group: Recompilations, report: CompileReport) -> Remedy:
 
 def _of_size(changed: ChangedInput) -> Remedy:
     """One graph for all sizes; or, where torch was told to keep to one size per graph, few sizes."""
-    found = SIZE.match(changed.source)
-    local = LOCAL.fullmatch(found["tensor"]) if found else None
-    mark = f"torch._dynamo.mark_dynamic({local[1]}, {found['dim']})" if found and local else None
+    match = SIZE.match(changed.source)
+    local = LOCAL.fullmatch(match["tensor"]) if match else None
+    mark = f"torch._dynamo.mark_dynamic({local[1]}, {match['dim']})" if match and local else None
     if changed.became_dynamic:
-        told = f": `{mark}`" if mark else ", with torch._dynamo.mark_dynamic"
+        text = f": `{mark}`" if mark else ", with torch._dynamo.mark_dynamic"
         return Remedy(
-            f"Say before the first call that this dimension varies{told}; then one graph is compiled from the start.",
+            f"Say before the first call that this dimension varies{text}; then one graph is compiled from the start.",
             "mark_dynamic",
             mark,
         )

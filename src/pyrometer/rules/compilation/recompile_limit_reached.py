@@ -79,26 +79,28 @@ def explain(case: Case) -> Iterator[Finding]:
     if report is None:
         return
     would = is_hypothetical(report)
-    for number, found in enumerate(report.limits):
-        silent = _silent_calls(report, found)
-        seconds = sum(one.compile_s or 0.0 for one in report.recompiles if _is_of(one, found))
-        by_size = bool({cause.kind for cause in found.causes} & SIZES)
+    for number, limit in enumerate(report.limits):
+        silent = _silent_calls(report, limit)
+        seconds = sum(
+            recompile.compile_s or 0.0 for recompile in report.recompiles if _is_of(recompile, limit)
+        )
+        by_size = bool({cause.kind for cause in limit.causes} & SIZES)
         times = (
             "as often as torch allows"
-            if found.limit is None
-            else f"{found.limit} times, the most that torch allows"
+            if limit.limit is None
+            else f"{limit.limit} times, the most that torch allows"
         )
         ran = f": {counted(silent, 'call')} ran eagerly" if silent else ""
         yield RULE.finding(
-            message=f"{found.function} {'would be' if would else 'was'} compiled {times}; calls that fit none of its graphs run "
+            message=f"{limit.function} {'would be' if would else 'was'} compiled {times}; calls that fit none of its graphs run "
             f"eagerly in silence{ran}",
             severity="info" if would else "warning",
-            where=Place(file=found.file, line=found.line, function=found.function),
+            where=Place(file=limit.file, line=limit.line, function=limit.function),
             evidence={
-                "limit": found.limit,
+                "limit": limit.limit,
                 "silent_calls": silent,
                 "recompile_s": seconds,
-                "failing_guards": [cause.guard for cause in found.causes],
+                "failing_guards": [cause.guard for cause in limit.causes],
             },
             links=[f"/compiled/limits/{number}"],
             cost=None if would else once_in_a_run(seconds, case, report),
@@ -109,12 +111,12 @@ def explain(case: Case) -> Iterator[Finding]:
         )
 
 
-def _silent_calls(report: CompileReport, found: LimitReached) -> int | None:
+def _silent_calls(report: CompileReport, limit_reached: LimitReached) -> int | None:
     """Calls of the function that were seen to run eagerly; `None` where nobody watched."""
     if report.runtime is None:
         return None
-    return sum(one.calls for one in report.runtime.silent_eager if _is_of(one, found))
+    return sum(one.calls for one in report.runtime.silent_eager if _is_of(one, limit_reached))
 
 
-def _is_of(one: object, found: LimitReached) -> bool:
-    return (getattr(one, "file", ""), getattr(one, "line", 0)) == (found.file, found.line)
+def _is_of(one: object, limit_reached: LimitReached) -> bool:
+    return (getattr(one, "file", ""), getattr(one, "line", 0)) == (limit_reached.file, limit_reached.line)

@@ -69,21 +69,21 @@ def find(module: Module) -> Iterator[Match]:
     """Training loaders of compiled programs that keep a smaller last batch."""
     if not trains(module) or not _compiles_for_fixed_shapes(module):
         return
-    for found in loader_calls(module):
-        size = found.value("batch_size")
+    for call in loader_calls(module):
+        size = call.value("batch_size")
         if (
-            not found.is_complete
+            not call.is_complete
             or size in (MISSING_ARGUMENT, None, 1)
-            or found.argument("batch_sampler") is not None
+            or call.argument("batch_sampler") is not None
         ):
             continue
-        if found.value("shuffle") is not True or found.value("drop_last") not in (MISSING_ARGUMENT, False):
+        if call.value("shuffle") is not True or call.value("drop_last") not in (MISSING_ARGUMENT, False):
             continue
         yield match(
-            found.call,
+            call.call,
             "the last batch of an epoch may be smaller, and what torch.compile made is compiled once more for it",
             advice="Give it drop_last=True, or mark the batch dimension with torch._dynamo.mark_dynamic.",
-            fix=_fix(module, found),
+            fix=_fix(module, call),
             confidence="medium",
         )
 
@@ -97,7 +97,7 @@ def _compiles_for_fixed_shapes(module: Module) -> bool:
     return False
 
 
-def _fix(module: Module, found: LoaderCall) -> Fix | None:
-    given = found.argument("drop_last")
-    edits = [replace(module, given, "True")] if given is not None else found.with_keyword("drop_last=True")
+def _fix(module: Module, call: LoaderCall) -> Fix | None:
+    given = call.argument("drop_last")
+    edits = [replace(module, given, "True")] if given is not None else call.with_keyword("drop_last=True")
     return Fix(fix_class="semantic", title="Leave the smaller last batch out", edits=edits) if edits else None

@@ -112,13 +112,13 @@ def explain(case: Case) -> Iterator[Finding]:
     if report is None:
         return
     enough = "min_share_unadvised" if _nothing_helps(report) else "min_share"
-    told = told_share(report, case)
-    if told.share < case.limit(RULE, enough):
+    share = told_share(report, case)
+    if share.share < case.limit(RULE, enough):
         return
     place = _slow_function(case) or loader_place(case)
     yield RULE.finding(
-        message=f"{format_percent(told.share)} of a step, {format_seconds(told.wait_s)} of "
-        f"{format_seconds(told.step_s)}, go to getting its data{_within(place)}",
+        message=f"{format_percent(share.share)} of a step, {format_seconds(share.wait_s)} of "
+        f"{format_seconds(share.step_s)}, go to getting its data{_within(place)}",
         where=place,
         evidence=facts(report, case),
         links=["/loading/data_share", "/loading/stages"],
@@ -169,7 +169,7 @@ def _lever(report: LoaderReport) -> str | None:
 def _gain(report: LoaderReport, case: Case) -> Gain:
     """From data for free to the best single advice; to nothing where none is predicted."""
     free = free_ratio(report, case)
-    gains = [gain_of(one, report, free) for one in report.advice]
+    gains = [gain_of(advice, report, free) for advice in report.advice]
     highs = [gain.ratio_high for gain in gains if gain is not None]
     known = [high for high in highs if high is not None]
     return Gain(
@@ -181,7 +181,7 @@ def _gain(report: LoaderReport, case: Case) -> Gain:
 
 
 def _traced_gain(trace: RankReport) -> Gain | None:
-    free = next((one for one in trace.recoverable if one.kind == "data"), None)
+    free = next((recoverable for recoverable in trace.recoverable if recoverable.kind == "data"), None)
     if free is None:
         return None
     return Gain(

@@ -97,7 +97,7 @@ OPENERS = frozenset(
 def find(module: Module) -> Iterator[Match]:
     """Openings in `__getitem__` that nothing makes conditional, of a path that is the same for all items."""
     for _, function in item_getters(module):
-        names = [one.arg for one in function.args.args]
+        names = [arg.arg for arg in function.args.args]
         if len(names) < 2:
             continue
         varying = _varying(function, names[1])

@@ -88,14 +88,14 @@ def _begun_anew(module: Module) -> Iterator[Match]:
 
 
 def _made_anew(module: Module) -> Iterator[Match]:
-    for found in loader_calls(module):
-        loops = [loop for loop in module.loops_around(found.call) if is_epoch_loop(loop)]
-        if not loops or found.has_workers is False or not found.is_complete:
+    for call in loader_calls(module):
+        loops = [loop for loop in module.loops_around(call.call) if is_epoch_loop(loop)]
+        if not loops or call.has_workers is False or not call.is_complete:
             continue
-        if _depends(module, found.call, loops[0]) or module.is_rare(found.call):
+        if _depends(module, call.call, loops[0]) or module.is_rare(call.call):
             continue
         yield match(
-            found.call,
+            call.call,
             f"the loop in line {loops[0].lineno} makes this loader, and starts its workers, in every epoch",
             advice="Make it once before the loop, with persistent_workers=True.",
             confidence="medium",
@@ -122,7 +122,7 @@ def _depends(module: Module, expression: ast.expr, loop: ast.For | ast.AsyncFor 
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name)
         and node is not expression
-    } - {module.source(one) for one in [expression] if isinstance(one, ast.Name)}
+    } - {module.source(node) for node in [expression] if isinstance(node, ast.Name)}
     return bool(used & (changed | called))
 
 

@@ -76,7 +76,7 @@ def explain_inputs(case: Case) -> Iterator[Finding]:
     program = case.program
     if program is None or program.device in {"cpu", "none"} or _is_advised(case):
         return
-    sizes = [one.num_bytes for one in program.inputs]
+    sizes = [tensor.num_bytes for tensor in program.inputs]
     if len(sizes) < case.limit(RULE, "min_tensors"):
         return
     typical = median(sizes)

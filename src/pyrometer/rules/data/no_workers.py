@@ -105,13 +105,13 @@ def find(module: Module) -> Iterator[Match]:
     """Loaders without workers over datasets that decode."""
     if not trains(module):
         return
-    for found in loader_calls(module):
-        if not found.is_complete or found.has_workers is not False:
+    for call in loader_calls(module):
+        if not call.is_complete or call.has_workers is not False:
             continue
-        decoding = decoding_call(module, found.argument("dataset"))
+        decoding = decoding_call(module, call.argument("dataset"))
         if decoding is not None:
             yield match(
-                found.call,
+                call.call,
                 f"this loader has no workers, so that training waits for {decoding} of every sample",
                 advice="Give it num_workers=4 and persistent_workers=True to begin with; pyrometer.tune_loader finds the best number.",
                 confidence="medium",

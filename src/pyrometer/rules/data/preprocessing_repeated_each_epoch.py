@@ -102,14 +102,14 @@ def find(module: Module) -> Iterator[Match]:
     """Shuffled loaders, used for many epochs, over files that are prepared in the same way each time."""
     if not trains(module):
         return
-    for found in loader_calls(module):
-        if found.value("shuffle") is not True or repeated_in_epochs(found) is None:
+    for call in loader_calls(module):
+        if call.value("shuffle") is not True or repeated_in_epochs(call) is None:
             continue
-        names = _transforms(module, found)
-        decoding = decoding_call(module, found.argument("dataset"))
+        names = _transforms(module, call)
+        decoding = decoding_call(module, call.argument("dataset"))
         if names and set(names) <= DETERMINISTIC and decoding is not None:
             yield match(
-                found.call,
+                call.call,
                 f"{decoding} and {', '.join(names)} give the same for a sample in every epoch, and are done anew in each",
                 advice="If the prepared samples fit, keep them: [dataset[i] for i in range(len(dataset))], or an np.memmap that is filled "
                 "once; random transforms come after that.",
@@ -117,16 +117,17 @@ def find(module: Module) -> Iterator[Match]:
             )
 
 
-def _transforms(module: Module, found: LoaderCall) -> list[str]:
+def _transforms(module: Module, call: LoaderCall) -> list[str]:
     """The names of the transforms that a dataset is given; empty where they are not all in sight."""
-    made = creation_of(module, found.argument("dataset"))
-    given = module.keyword(made, "transform") if made is not None else None
+    creation = creation_of(module, call.argument("dataset"))
+    given = module.keyword(creation, "transform") if creation is not None else None
     if isinstance(given, ast.Name):
         values = module.assignments(given.id, given)
         given = values[0] if len(values) == 1 else None
     if not isinstance(given, ast.Call) or not given.args or not isinstance(given.args[0], ast.List):
         return []
     names = [
-        (module.name_of(one.func) or "") if isinstance(one, ast.Call) else "" for one in given.args[0].elts
+        (module.name_of(element.func) or "") if isinstance(element, ast.Call) else ""
+        for element in given.args[0].elts
     ]
     return [name.rpartition(".")[2] for name in names]

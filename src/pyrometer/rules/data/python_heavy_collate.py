@@ -88,9 +88,9 @@ MAKING = ("fetch", "decode", "collate")
 def explain(case: Case) -> Iterator[Finding]:
     """A collate function that takes much of the time that the step waits for."""
     report = case.loading
-    found = advised(RULE, case, "default-collate", "vectorise-collate")
-    yield from found
-    if report is None or found:
+    findings = advised(RULE, case, "default-collate", "vectorise-collate")
+    yield from findings
+    if report is None or findings:
         return
     times = {stage.name: stage.per_step_s for stage in report.stages if stage.name in MAKING}
     whole_s, collate_s = sum(times.values()), times.get("collate", 0.0)
@@ -136,7 +136,9 @@ def find(module: Module) -> Iterator[Match]:
 def _collate_functions(module: Module) -> list[ast.FunctionDef]:
     """The functions of the file that a DataLoader is given as collate_fn."""
     names = {
-        one.id for found in loader_calls(module) if isinstance(one := found.argument("collate_fn"), ast.Name)
+        argument.id
+        for call in loader_calls(module)
+        if isinstance(argument := call.argument("collate_fn"), ast.Name)
     }
     return [function for function in module.nodes(ast.FunctionDef) if function.name in names]
 
@@ -153,8 +155,8 @@ def _element(module: Module, statement: ast.Assign) -> ast.Subscript | None:
         inner = inner.value
     loops = [loop for loop in module.loops_around(statement) if isinstance(loop, ast.For)]
     counters = [{node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)} for loop in loops]
-    used = {one.id for one in indices if isinstance(one, ast.Name)}
-    single = len(indices) >= 2 and not any(isinstance(one, ast.Slice) for one in indices)
+    used = {index.id for index in indices if isinstance(index, ast.Name)}
+    single = len(indices) >= 2 and not any(isinstance(index, ast.Slice) for index in indices)
     return target if single and sum(bool(used & names) for names in counters) >= 2 else None
 
 

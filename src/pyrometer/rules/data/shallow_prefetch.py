@@ -66,9 +66,9 @@ def explain(case: Case) -> Iterator[Finding]:
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Loaders whose workers may hold one batch each."""
-    for found in loader_calls(module):
-        given = found.argument("prefetch_factor")
-        if given is not None and found.value("prefetch_factor") == 1 and found.has_workers:
+    for call in loader_calls(module):
+        given = call.argument("prefetch_factor")
+        if given is not None and call.value("prefetch_factor") == 1 and call.has_workers:
             yield match(
                 given,
                 "each worker prepares one batch only, so that any slow batch makes the step wait",

@@ -89,10 +89,10 @@ def find(module: Module) -> Iterator[Match]:
     """Loaders that start a worker per CPU of the machine in every rank."""
     if not any(True for _ in module.calls(*RANKS)):
         return
-    for found in loader_calls(module):
-        number = found.argument("num_workers")
+    for call in loader_calls(module):
+        number = call.argument("num_workers")
         values = [number, *(module.assignments(number.id, number) if isinstance(number, ast.Name) else [])]
-        if number is not None and any(_is_all_cpus(module, one) for one in values):
+        if number is not None and any(_is_all_cpus(module, value) for value in values):
             yield match(
                 number,
                 "every rank starts a worker for each CPU of the machine, so that ranks take the CPUs from each other",

@@ -80,21 +80,23 @@ def explain(case: Case) -> Iterator[Finding]:
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Loaders that do not pin what a loop over them copies to the device."""
-    for found in loader_calls(module):
-        if not found.is_complete or found.value("pin_memory") not in (MISSING_ARGUMENT, False):
+    for loader_call in loader_calls(module):
+        if not loader_call.is_complete or loader_call.value("pin_memory") not in (MISSING_ARGUMENT, False):
             continue
-        moved = next((call for loop in loops_over(found) if (call := moves_to_cuda(module, loop))), None)
+        moved = next(
+            (call for loop in loops_over(loader_call) if (call := moves_to_cuda(module, loop))), None
+        )
         if moved is None:
             continue
         yield match(
-            found.call,
+            loader_call.call,
             f"this loader does not pin its batches, which line {moved.lineno} copies to the device",
             advice="Give it pin_memory=True, and copy with non_blocking=True.",
-            fix=_fix(module, found),
+            fix=_fix(module, loader_call),
         )
 
 
-def _fix(module: Module, found: LoaderCall) -> Fix | None:
-    given = found.argument("pin_memory")
-    edits = [replace(module, given, "True")] if given is not None else found.with_keyword("pin_memory=True")
+def _fix(module: Module, call: LoaderCall) -> Fix | None:
+    given = call.argument("pin_memory")
+    edits = [replace(module, given, "True")] if given is not None else call.with_keyword("pin_memory=True")
     return Fix(fix_class="semantic", title="Pin the batches", edits=edits) if edits else None

@@ -83,31 +83,31 @@ def explain(case: Case) -> Iterator[Finding]:
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Loaders with workers that a loop over epochs starts again and again."""
-    for found in loader_calls(module):
-        number = found.value("num_workers")
-        if not found.is_complete or not isinstance(number, int) or isinstance(number, bool) or number < 1:
+    for call in loader_calls(module):
+        number = call.value("num_workers")
+        if not call.is_complete or not isinstance(number, int) or isinstance(number, bool) or number < 1:
             continue
-        if found.value("persistent_workers") not in (MISSING_ARGUMENT, False):
+        if call.value("persistent_workers") not in (MISSING_ARGUMENT, False):
             continue
-        loop = repeated_in_epochs(found)
+        loop = repeated_in_epochs(call)
         if loop is None:
             continue
         yield match(
-            found.call,
+            call.call,
             f"its {number} workers are started anew in every round of the loop in line {loop.lineno}"
             if number > 1
             else f"its worker is started anew in every round of the loop in line {loop.lineno}",
             advice="Give it persistent_workers=True, unless the dataset is changed between epochs.",
-            fix=_fix(module, found),
+            fix=_fix(module, call),
             confidence="medium",
         )
 
 
-def _fix(module: Module, found: LoaderCall) -> Fix | None:
-    given: ast.expr | None = found.argument("persistent_workers")
+def _fix(module: Module, call: LoaderCall) -> Fix | None:
+    given: ast.expr | None = call.argument("persistent_workers")
     edits = (
         [replace(module, given, "True")]
         if given is not None
-        else found.with_keyword("persistent_workers=True")
+        else call.with_keyword("persistent_workers=True")
     )
     return Fix(fix_class="semantic", title="Keep the workers between epochs", edits=edits) if edits else None

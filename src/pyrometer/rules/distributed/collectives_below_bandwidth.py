@@ -86,29 +86,33 @@ def explain(case: Case) -> Iterator[Finding]:
     span = sum(row.span_ns for row in job.ranks) if job is not None else 0
     if job is None or not span:
         return
-    for index, one in enumerate(job.collectives):
-        if (one.bytes or 0) < case.limit(RULE, "min_bytes") or not one.bus_bandwidth:
+    for index, collective in enumerate(job.collectives):
+        if (collective.bytes or 0) < case.limit(RULE, "min_bytes") or not collective.bus_bandwidth:
             continue
-        if one.num_matched < case.limit(RULE, "min_calls"):
+        if collective.num_matched < case.limit(RULE, "min_calls"):
             continue
-        slow = [each for each in _reachable(case, job, one) if one.bus_bandwidth < each.least * each.rate]
-        share = max(0, one.duration_ns - one.wait_ns) / span
+        slow = [
+            reachable
+            for reachable in _reachable(case, job, collective)
+            if collective.bus_bandwidth < reachable.least * reachable.rate
+        ]
+        share = max(0, collective.duration_ns - collective.wait_ns) / span
         if not slow or share < case.limit(RULE, "min_share"):
             continue
-        best = max(slow, key=lambda each: each.rate)
-        spared = share * (1 - one.bus_bandwidth / best.rate)
+        best = max(slow, key=lambda reachable: reachable.rate)
+        spared = share * (1 - collective.bus_bandwidth / best.rate)
         yield RULE.finding(
             message=(
-                f"{one.name} of {format_bytes(one.bytes)} moves {format_rate(one.bus_bandwidth, 'B/s')}, "
-                f"{format_percent(one.bus_bandwidth / best.rate)} of {best.why}"
+                f"{collective.name} of {format_bytes(collective.bytes)} moves {format_rate(collective.bus_bandwidth, 'B/s')}, "
+                f"{format_percent(collective.bus_bandwidth / best.rate)} of {best.why}"
             ),
-            where=Place(op=one.name),
+            where=Place(op=collective.name),
             evidence={
-                "bus_bandwidth": one.bus_bandwidth,
+                "bus_bandwidth": collective.bus_bandwidth,
                 "reachable": best.rate,
-                "bytes_per_call": one.bytes,
-                "group_size": one.group_size,
-                "num_calls": one.num_matched,
+                "bytes_per_call": collective.bytes,
+                "group_size": collective.group_size,
+                "num_calls": collective.num_matched,
             },
             links=[f"/job/collectives/{index}"],
             cost=Cost(
@@ -128,13 +132,13 @@ def explain(case: Case) -> Iterator[Finding]:
         )
 
 
-def _reachable(case: Case, job: Job, one: JobCollective) -> Iterator[Reachable]:
+def _reachable(case: Case, job: Job, collective: JobCollective) -> Iterator[Reachable]:
     fastest = max(
         (
             group.best_bus_bandwidth or 0.0
             for report in case.ranks
             for group in report.collectives
-            if (group.name, group.group, group.dtype) == (one.name, one.group, one.dtype)
+            if (group.name, group.group, group.dtype) == (collective.name, collective.group, collective.dtype)
         ),
         default=0.0,
     )

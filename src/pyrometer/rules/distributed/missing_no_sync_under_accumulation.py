@@ -92,10 +92,10 @@ def find(module: Module) -> Iterator[Match]:
     """Accumulating loops in a file that wraps its model and never switches the reduction off."""
     if not any(True for _ in wrappings(module)) or any(name in module.text for name in SWITCHES):
         return
-    for found in accumulations(module):
+    for accumulation in accumulations(module):
         yield match(
-            found.backward,
-            f"gradients are reduced in each round of the loop in line {found.loop.lineno}, and used in some",
+            accumulation.backward,
+            f"gradients are reduced in each round of the loop in line {accumulation.loop.lineno}, and used in some",
             advice=ADVICE,
             confidence="medium",
         )

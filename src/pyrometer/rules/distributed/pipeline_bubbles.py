@@ -62,36 +62,36 @@ RULE = declare(
 @RULE.in_evidence("job")
 def explain(case: Case) -> Iterator[Finding]:
     """Pipelines that stand still longer than they should."""
-    for index, one in enumerate(case.job.pipelines if case.job is not None else []):
-        if one.bubble <= case.limit(RULE, "max_bubble"):
+    for index, pipeline in enumerate(case.job.pipelines if case.job is not None else []):
+        if pipeline.bubble <= case.limit(RULE, "max_bubble"):
             continue
-        excess = one.bubble - one.theoretical_bubble
+        excess = pipeline.bubble - pipeline.theoretical_bubble
         uneven = excess > case.limit(RULE, "max_excess")
-        wanted = micro_batches_for(case.limit(RULE, "wanted_bubble"), one.num_stages)
-        slowest = max(one.stages, key=lambda stage: stage.compute_ns)
+        wanted = micro_batches_for(case.limit(RULE, "wanted_bubble"), pipeline.num_stages)
+        slowest = max(pipeline.stages, key=lambda stage: stage.compute_ns)
         yield RULE.finding(
             message=(
-                f"the stages stand still {format_percent(one.bubble)} of a step; the schedule of "
-                f"{counted(one.num_stages, 'stage')} and {counted(one.num_microbatches, 'micro-batch')} costs "
-                f"{format_percent(one.theoretical_bubble)}"
+                f"the stages stand still {format_percent(pipeline.bubble)} of a step; the schedule of "
+                f"{counted(pipeline.num_stages, 'stage')} and {counted(pipeline.num_microbatches, 'micro-batch')} costs "
+                f"{format_percent(pipeline.theoretical_bubble)}"
             ),
             where=Place(rank=slowest.rank if uneven else None),
             evidence={
-                "bubble": one.bubble,
-                "theoretical_bubble": one.theoretical_bubble,
-                "num_stages": one.num_stages,
-                "num_microbatches": one.num_microbatches,
+                "bubble": pipeline.bubble,
+                "theoretical_bubble": pipeline.theoretical_bubble,
+                "num_stages": pipeline.num_stages,
+                "num_microbatches": pipeline.num_microbatches,
                 "slowest_stage": slowest.stage,
             },
             links=[f"/job/pipelines/{index}"],
             cost=Cost(
-                seconds_per_step=one.bubble * one.step_ns * 1e-9,
-                share=one.bubble,
+                seconds_per_step=pipeline.bubble * pipeline.step_ns * 1e-9,
+                share=pipeline.bubble,
                 method="time without computing, mean of stages",
             ),
-            gain=_gain(one, wanted, excess),
+            gain=_gain(pipeline, wanted, excess),
             confidence="high",
-            advice=_advice(one, wanted, slowest.stage if uneven else None),
+            advice=_advice(pipeline, wanted, slowest.stage if uneven else None),
             resource="pipeline",
         )
 
@@ -105,22 +105,22 @@ def micro_batches_for(bubble: float, num_stages: int) -> int:
     return math.ceil((num_stages - 1) * (1 - bubble) / bubble)
 
 
-def _gain(one: Pipeline, wanted: int, excess: float) -> Gain:
+def _gain(pipeline: Pipeline, wanted: int, excess: float) -> Gain:
     """The same computing in a step whose schedule has the wanted bubble, with the excess as it is, or gone as well."""
-    after = (one.num_stages - 1) / (max(wanted, one.num_microbatches) + one.num_stages - 1)
+    after = (pipeline.num_stages - 1) / (max(wanted, pipeline.num_microbatches) + pipeline.num_stages - 1)
     with_excess = min(after + max(excess, 0.0), 0.99)
     return Gain(
-        ratio_low=min(1.0, (1 - one.bubble) / (1 - after)),
-        ratio_high=min(1.0, (1 - one.bubble) / (1 - with_excess)),
-        method=f"model: {max(wanted, one.num_microbatches)} micro-batches, transfers as they are or free",
+        ratio_low=min(1.0, (1 - pipeline.bubble) / (1 - after)),
+        ratio_high=min(1.0, (1 - pipeline.bubble) / (1 - with_excess)),
+        method=f"model: {max(wanted, pipeline.num_microbatches)} micro-batches, transfers as they are or free",
     )
 
 
-def _advice(one: Pipeline, wanted: int, slowest: int | None) -> str:
+def _advice(pipeline: Pipeline, wanted: int, slowest: int | None) -> str:
     parts = []
-    if one.num_microbatches < wanted:
+    if pipeline.num_microbatches < wanted:
         parts.append(
-            f"Split the batch into {wanted} micro-batches instead of {one.num_microbatches}, or interleave the stages"
+            f"Split the batch into {wanted} micro-batches instead of {pipeline.num_microbatches}, or interleave the stages"
         )
     if slowest is not None:
         parts.append(f"{'take' if parts else 'Take'} layers from stage {slowest}, which computes most")

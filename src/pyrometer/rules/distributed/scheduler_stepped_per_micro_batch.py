@@ -66,18 +66,18 @@ RULE = declare(
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Scheduler steps in an accumulating loop, as often as the backward pass."""
-    told: set[ast.Call] = set()
-    for found in accumulations(module):
+    calls: set[ast.Call] = set()
+    for accumulation in accumulations(module):
         for call in module.method_calls("step"):
-            beside = module.loops_around(call)[:1] == [found.loop] and not _under_condition(
-                module, call, found.loop
+            beside = module.loops_around(call)[:1] == [accumulation.loop] and not _under_condition(
+                module, call, accumulation.loop
             )
-            if beside and call not in told and is_scheduler_step(call) and not module.region(call).test:
-                told.add(call)
+            if beside and call not in calls and is_scheduler_step(call) and not module.region(call).test:
+                calls.add(call)
                 yield match(
                     call,
-                    f"the scheduler is stepped in every round of the loop in line {found.loop.lineno}, the optimizer in some",
-                    advice=f"Step it right after the optimizer, in line {found.step.lineno}.",
+                    f"the scheduler is stepped in every round of the loop in line {accumulation.loop.lineno}, the optimizer in some",
+                    advice=f"Step it right after the optimizer, in line {accumulation.step.lineno}.",
                 )
 
 

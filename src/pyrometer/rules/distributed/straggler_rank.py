@@ -71,53 +71,57 @@ def explain(case: Case) -> Iterator[Finding]:
     span = max((row.span_ns for row in job.ranks), default=0) if job is not None else 0
     if job is None or not span:
         return
-    for index, one in enumerate(job.stragglers):
-        share = one.gain_ns / span
-        steady = one.persistence is None or one.persistence >= case.limit(RULE, "min_persistence")
+    for index, straggler in enumerate(job.stragglers):
+        share = straggler.gain_ns / span
+        steady = straggler.persistence is None or straggler.persistence >= case.limit(RULE, "min_persistence")
         if share < case.limit(RULE, "min_share") or not steady:
             continue
-        suspect = one.suspects[0] if one.suspects else None
+        suspect = straggler.suspects[0] if straggler.suspects else None
         yield RULE.finding(
-            message=_message(one, suspect, share),
-            where=Place(rank=one.rank, op=suspect.name if suspect is not None else None),
+            message=_message(straggler, suspect, share),
+            where=Place(rank=straggler.rank, op=suspect.name if suspect is not None else None),
             evidence={
-                "caused_wait_ns": one.caused_wait_ns,
-                "share_of_all_waiting": one.share,
-                "delay_ns": one.delay_ns,
-                "persistence": one.persistence,
-                "suspects": [each.name for each in one.suspects],
+                "caused_wait_ns": straggler.caused_wait_ns,
+                "share_of_all_waiting": straggler.share,
+                "delay_ns": straggler.delay_ns,
+                "persistence": straggler.persistence,
+                "suspects": [each.name for each in straggler.suspects],
             },
             links=[f"/job/stragglers/{index}"],
             cost=case.cost_of(share, "its delay, up to what the others wait in the open beyond itself"),
             gain=Gain(
                 ratio_low=1 - share, ratio_high=1 - share / 2, method="model: half to all of its delay gone"
             ),
-            confidence="high" if one.persistence is not None else "medium",
-            advice=_advice(one, suspect),
-            resource=_resource(case, one, suspect),
+            confidence="high" if straggler.persistence is not None else "medium",
+            advice=_advice(straggler, suspect),
+            resource=_resource(case, straggler, suspect),
         )
 
 
-def _resource(case: Case, one: Straggler, suspect: Suspect | None) -> str:
+def _resource(case: Case, straggler: Straggler, suspect: Suspect | None) -> str:
     """Waiting for data, where that is what it is late with and its trace is looked at."""
-    looked_at = case.trace is not None and case.trace.rank == one.rank
-    return DATA if looked_at and suspect is not None and LOADER in suspect.name else f"straggler:{one.rank}"
+    looked_at = case.trace is not None and case.trace.rank == straggler.rank
+    return (
+        DATA
+        if looked_at and suspect is not None and LOADER in suspect.name
+        else f"straggler:{straggler.rank}"
+    )
 
 
-def _message(one: Straggler, suspect: Suspect | None, share: float) -> str:
-    steady = "" if one.persistence is None else f" in {format_percent(one.persistence)} of the steps"
+def _message(straggler: Straggler, suspect: Suspect | None, share: float) -> str:
+    steady = (
+        "" if straggler.persistence is None else f" in {format_percent(straggler.persistence)} of the steps"
+    )
     late = (
         f"; it is late with {suspect.name}, {format_seconds(suspect.excess_ns * 1e-9)} more than the others"
         if suspect is not None
         else ""
     )
-    return (
-        f"the others wait for rank {one.rank}{steady}, which costs {format_percent(share)} of the time{late}"
-    )
+    return f"the others wait for rank {straggler.rank}{steady}, which costs {format_percent(share)} of the time{late}"
 
 
-def _advice(one: Straggler, suspect: Suspect | None) -> str:
-    start = f"Look at what rank {one.rank} does beside the others: "
+def _advice(straggler: Straggler, suspect: Suspect | None) -> str:
+    start = f"Look at what rank {straggler.rank} does beside the others: "
     if suspect is None:
         return f"{start}logging, checkpoints, evaluation, another machine, other clocks."
     if LOADER in suspect.name:

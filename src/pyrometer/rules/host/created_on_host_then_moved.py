@@ -83,7 +83,7 @@ def find(module: Module) -> Iterator[Match]:
         if (
             move is None
             or target is None
-            or any(one.arg in BLOCKING or one.arg is None for one in factory.keywords)
+            or any(keyword.arg in BLOCKING or keyword.arg is None for keyword in factory.keywords)
         ):
             continue
         why = hot_place(module, move)
@@ -144,7 +144,7 @@ def _is_same(module: Module, factory: ast.Call, name: str) -> bool:
     if name in SAME_EVERYWHERE:
         return True
     is_counted = name == "arange" and bool(factory.args) and not factory.keywords
-    return is_counted and all(isinstance(_number(module, one), int) for one in factory.args)
+    return is_counted and all(isinstance(_number(module, arg), int) for arg in factory.args)
 
 
 def _number(module: Module, node: ast.expr) -> object:

@@ -72,8 +72,8 @@ def explain(case: Case) -> Iterator[Finding]:
     share = min(1.0, paused / report.span_ns)
     if share < case.limit(RULE, "min_share"):
         return
-    gaps = [one for one in report.idle.gaps if one.host.kind == "garbage_collection"]
-    explicit = next((one for one in gaps if one.host.name == "<built-in function collect>"), None)
+    gaps = [gap for gap in report.idle.gaps if gap.host.kind == "garbage_collection"]
+    explicit = next((gap for gap in gaps if gap.host.name == "<built-in function collect>"), None)
     idle_of = "the device" if report.device_busy_ns else "the program"
     yield RULE.finding(
         message=f"{idle_of} stands idle for {format_percent(share)} of the time while Python collects garbage",
@@ -81,7 +81,7 @@ def explain(case: Case) -> Iterator[Finding]:
         evidence={
             "pause_ns_per_step": round(paused / case.num_traced_steps),
             "num_long_pauses": len(gaps),
-            "longest_pause_ns": max((one.dur_ns for one in gaps), default=0),
+            "longest_pause_ns": max((gap.dur_ns for gap in gaps), default=0),
         },
         links=["/trace/idle/host_ns/garbage_collection"],
         cost=case.cost_of(

@@ -92,7 +92,7 @@ def explain(case: Case) -> Iterator[Finding]:
     place = _place(case, report)
     parts, span = report.breakdown_ns, report.span_ns
     issues = starved.doing[0].kind in {"operator", "runtime"} if starved.doing else False
-    most = ", ".join(f"{one.name or one.kind}" for one in starved.doing)
+    most = ", ".join(f"{activity.name or activity.kind}" for activity in starved.doing)
     yield RULE.finding(
         message=(
             f"the device waits for the host for {format_percent(starved.share)} of the time"
@@ -105,7 +105,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "python_share": parts.other / span,
             "operator_share": parts.host / span,
             "runtime_share": parts.runtime / span,
-            "host_meanwhile": [one.name or one.kind for one in starved.doing],
+            "host_meanwhile": [activity.name or activity.kind for activity in starved.doing],
         },
         links=["/trace/idle/groups", "/trace/breakdown_ns"],
         cost=case.cost_of(

@@ -82,7 +82,7 @@ def explain(case: Case) -> Iterator[Finding]:
         return
     call = format_seconds(launches.call.median_ns * 1e-9) if launches.call else "–"
     kernel = format_seconds(launches.kernel.median_ns * 1e-9) if launches.kernel else "–"
-    overhead = next((one for one in report.recoverable if one.kind == "launch"), None)
+    overhead = next((recoverable for recoverable in report.recoverable if recoverable.kind == "launch"), None)
     low = 1 - share
     yield RULE.finding(
         message=(
@@ -97,7 +97,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "short_kernel_share": short_share(report),
             "num_gaps": starved.num_gaps,
             "launches_per_step": launches.launches_per_step,
-            "host_meanwhile": [one.name or one.kind for one in starved.doing],
+            "host_meanwhile": [activity.name or activity.kind for activity in starved.doing],
         },
         links=["/trace/launches/device", "/trace/idle/groups"],
         cost=case.cost_of(

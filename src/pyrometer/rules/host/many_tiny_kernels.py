@@ -109,8 +109,8 @@ def explain(case: Case) -> Iterator[Finding]:
         return
     place = place_of(case, tiny.sites[0].where) if tiny.sites else Place()
     named = [
-        f"{one_line(one.name)} {one.calls:,}×{spoken(place_of(case, one.where))}"
-        for one in tiny.sites[:MOST_SITES]
+        f"{one_line(site.name)} {site.calls:,}×{spoken(place_of(case, site.where))}"
+        for site in tiny.sites[:MOST_SITES]
     ]
     fusible = _fusible(case)
     updates = _updates(case, tiny.sites)
@@ -126,7 +126,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "short_per_step": tiny.per_step,
             "short_share": tiny.number_share,
             "sites": named,
-            "candidates": [told(case, one) for _, one in fusible[:MOST_SEQUENCES]],
+            "candidates": [told(case, sequence) for _, sequence in fusible[:MOST_SEQUENCES]],
         },
         links=[tiny.link, *(f"/trace/sequences/{i}" for i, _ in fusible[:MOST_SEQUENCES])],
         cost=Cost(
@@ -154,7 +154,7 @@ def explain(case: Case) -> Iterator[Finding]:
 def _fusible(case: Case) -> list[tuple[int, Sequence]]:
     """Sequences of tiny work outside of the optimizer, with their rows; the largest gain first."""
     found = enumerate(case.trace.sequences) if case.trace is not None else ()
-    return [(i, one) for i, one in found if is_tiny(one) and one.where.phase != OPTIMIZER]
+    return [(i, sequence) for i, sequence in found if is_tiny(sequence) and sequence.where.phase != OPTIMIZER]
 
 
 def _advice(place: Place, fusible: list[tuple[int, Sequence]]) -> str:
@@ -226,7 +226,7 @@ def _operators(case: Case) -> Tiny | None:
     elsewhere = report.breakdown_ns.data + report.synchronisation.total_ns
     own = max(0, max(host.short_ns, _dispatch_ns(host)) - elsewhere)
     between = max(0, min(host.between_ns, report.span_ns - own) - elsewhere)
-    sites = [one for one in host.sites if one.name not in {"aten::item", "aten::is_nonzero"}]
+    sites = [site for site in host.sites if site.name not in {"aten::item", "aten::is_nonzero"}]
     return Tiny(
         "operators",
         host.num_short / case.num_traced_steps,

@@ -108,10 +108,10 @@ def explain(case: Case) -> Iterator[Finding]:
         if found is None or per_step < case.limit(RULE, "min_calls_per_step"):
             continue
         module, function = found
-        loops = [one for one in element_loops(module) if module.function_of(one.loop) is function]
+        loops = [loop for loop in element_loops(module) if module.function_of(loop.loop) is function]
         least, most = shares(case, site)
         if loops and most >= case.limit(RULE, "min_share"):
-            longest = max(loops, key=lambda one: len(one.operations))
+            longest = max(loops, key=lambda loop: len(loop.operations))
             yield _finding(case, site, longest, (least, most), f"{base}/{index}")
 
 
@@ -134,27 +134,25 @@ def shares(case: Case, site: CallSite) -> tuple[float, float]:
     return short, min(1.0, max(own, short))
 
 
-def advise(found: ElementLoop) -> str:
+def advise(loop: ElementLoop) -> str:
     """What to do about one loop."""
     return (
-        f"Do it for all elements of `{found.tensor}` at once: give reductions a `dim=`, let the rest broadcast, or pass the "
+        f"Do it for all elements of `{loop.tensor}` at once: give reductions a `dim=`, let the rest broadcast, or pass the "
         "body to `torch.vmap`."
     )
 
 
-def _finding(
-    case: Case, site: CallSite, found: ElementLoop, share: tuple[float, float], link: str
-) -> Finding:
-    place = place_of(case, site.where, line=found.loop.lineno)
+def _finding(case: Case, site: CallSite, loop: ElementLoop, share: tuple[float, float], link: str) -> Finding:
+    place = place_of(case, site.where, line=loop.loop.lineno)
     least, most = share
     per_step = site.calls / case.num_traced_steps
     return RULE.finding(
         message=(
-            f"the loop over `{found.tensor}`{spoken(place)} issues {per_step:,.0f} short calls per step, mostly {site.name}, "
+            f"the loop over `{loop.tensor}`{spoken(place)} issues {per_step:,.0f} short calls per step, mostly {site.name}, "
             f"and takes {format_percent(most)} of the time"
         ),
         where=place,
-        evidence={"short_calls_per_step": per_step, "operations": list(found.operations[:5])},
+        evidence={"short_calls_per_step": per_step, "operations": list(loop.operations[:5])},
         links=[link],
         cost=case.cost_of(
             most, "trace: time of the loop's rounds, or of its function, as a share of the span"
@@ -165,11 +163,11 @@ def _finding(
             method="removal of all rounds but one; at worst calls of 10 µs and more and moving the elements stay",
         ),
         confidence="high",
-        advice=advise(found),
+        advice=advise(loop),
         resource="launch",
     )
 
 
-def _shown(found: ElementLoop) -> str:
-    first = f"`{one_line(found.operations[0])}`"
-    return first if len(found.operations) == 1 else f"{first} and more"
+def _shown(loop: ElementLoop) -> str:
+    first = f"`{one_line(loop.operations[0])}`"
+    return first if len(loop.operations) == 1 else f"{first} and more"

@@ -97,7 +97,7 @@ def _is_host(module: Module, target: ast.expr, deep: int = 2) -> bool:
     if module.literal(target) == "cpu":
         return True
     given = module.assignments(target.id, target) if isinstance(target, ast.Name) and deep else ()
-    return bool(given) and all(_is_host(module, one, deep - 1) for one in given)
+    return bool(given) and all(_is_host(module, node, deep - 1) for node in given)
 
 
 def _is_empty(call: ast.Call) -> bool:

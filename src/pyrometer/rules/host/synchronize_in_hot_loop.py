@@ -101,8 +101,8 @@ def explain(case: Case) -> Iterator[Finding]:
         return Told(ADVICE)
 
     def keep(stall: Stall) -> bool:
-        found = function_at(stall.point.where, case.modules)
-        return found is None or not is_timing(found[0], found[1].body[-1])
+        function = function_at(stall.point.where, case.modules)
+        return function is None or not is_timing(function[0], function[1].body[-1])
 
     return stall_findings(RULE, case, tell, keep)
 

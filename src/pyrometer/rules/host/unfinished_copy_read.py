@@ -88,7 +88,7 @@ def _later(module: Module, copy: ast.Call) -> Iterator[ast.expr]:
         return
     for following in _after(module, statement):
         nodes = [node for node in ast.walk(following) if isinstance(node, ast.Name | ast.Call)]
-        for node in sorted(nodes, key=lambda one: (one.lineno, one.col_offset)):
+        for node in sorted(nodes, key=lambda inner: (inner.lineno, inner.col_offset)):
             if isinstance(node, ast.Name) and node.id == target.id:
                 if isinstance(node.ctx, ast.Store):
                     return

@@ -79,7 +79,7 @@ def explain(case: Case) -> Iterator[Finding]:
         message=f"With a batch of one, kernels fill {format_percent(waves, 2)} of the device, over {format_percent(share)} of "
         "the time.",
         where=Place(file=program.model_file, line=program.model_line),
-        evidence={"waves": waves, "inputs": [f"{one.name} {one.shape}" for one in program.inputs]},
+        evidence={"waves": waves, "inputs": [f"{tensor.name} {tensor.shape}" for tensor in program.inputs]},
         links=["/trace/top_kernels", "/program/inputs/0"],
         cost=cost_of(case, min(1.0, share * (1 - waves)), "idle part of the device while these kernels run"),
         confidence="medium",
@@ -91,5 +91,5 @@ def explain(case: Case) -> Iterator[Finding]:
 
 def has_batch_of_one(program: Program) -> bool:
     """Whether each input with two dimensions or more has a leading one of size 1, and there is one."""
-    batched = [one for one in program.inputs if len(one.shape) >= 2]
-    return bool(batched) and all(one.shape[0] == 1 for one in batched)
+    batched = [tensor for tensor in program.inputs if len(tensor.shape) >= 2]
+    return bool(batched) and all(tensor.shape[0] == 1 for tensor in batched)

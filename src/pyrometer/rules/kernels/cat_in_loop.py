@@ -103,7 +103,7 @@ def growths(module: Module) -> Iterator[Growth]:
         if not loops or not isinstance(parts, (ast.List, ast.Tuple)) or not isinstance(statement, ast.Assign):
             continue
         target = statement.targets[0]
-        own = [one for one in parts.elts if _same(one, target)]
+        own = [element for element in parts.elts if _same(element, target)]
         if len(own) != 1 or len(statement.targets) != 1 or not isinstance(target, (ast.Name, ast.Attribute)):
             continue
         name = module.source(target)
@@ -115,7 +115,10 @@ def growths(module: Module) -> Iterator[Growth]:
             and not _is_reset(loop, target, statement)
         ):
             yield Growth(
-                call, name, ", ".join(module.source(one) for one in parts.elts if one is not own[0]), loop
+                call,
+                name,
+                ", ".join(module.source(element) for element in parts.elts if element is not own[0]),
+                loop,
             )
 
 
@@ -158,20 +161,20 @@ def _is_short(module: Module, loop: ast.AST) -> bool:
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Tensors grown in a loop."""
-    for found in growths(module):
-        if module.region(found.call).test:
+    for growth in growths(module):
+        if module.region(growth.call).test:
             continue
         yield match(
-            found.call,
-            f"{found.name} is copied whole in each round of the loop in line {found.loop.lineno}",
-            advice=advice_for(found),
-            hot=getattr(module.hot(found.call), "why", None),
+            growth.call,
+            f"{growth.name} is copied whole in each round of the loop in line {growth.loop.lineno}",
+            advice=advice_for(growth),
+            hot=getattr(module.hot(growth.call), "why", None),
         )
 
 
-def advice_for(found: Growth) -> str:
+def advice_for(growth: Growth) -> str:
     """What to write instead."""
-    return f"Append {found.added} to a list in the loop, and join the list once after it; or write into a tensor of the final size."
+    return f"Append {growth.added} to a list in the loop, and join the list once after it; or write into a tensor of the final size."
 
 
 @RULE.in_evidence("trace", "source")
@@ -189,22 +192,22 @@ def explain(case: Case) -> Iterator[Finding]:
         if per_step < case.limit(RULE, "min_copies"):
             continue
         places = [
-            (module, found)
+            (module, growth)
             for module in case.modules
-            for found in growths(module)
-            if same_function(case, line, module, found.call.lineno)
+            for growth in growths(module)
+            if same_function(case, line, module, growth.call.lineno)
         ]
-        for module, found in places:
-            place = Place(file=module.path, line=found.call.lineno, function=line.function, op="aten::cat")
+        for module, growth in places:
+            place = Place(file=module.path, line=growth.call.lineno, function=line.function, op="aten::cat")
             part = share / len(places)
             # One join at the end copies what the last round copies: of n rounds, two of n parts.
             left = min(1.0, 2 / max(per_step, 2))
             yield RULE.finding(
-                message=f"Growing {found.name} with torch.cat takes {format_percent(part)} of the time{spoken(place)}, in "
+                message=f"Growing {growth.name} with torch.cat takes {format_percent(part)} of the time{spoken(place)}, in "
                 f"{per_step:,.0f} copies{case.per_step}.",
                 where=place,
                 evidence={"share": part, "copies_per_step": per_step},
-                links=[one for one in [index_of(trace, OPS)] if one is not None],
+                links=[index for index in [index_of(trace, OPS)] if index is not None],
                 cost=cost_of(case, part, "time of torch.cat in this function"),
                 gain=untraced(case, part).gain(
                     "removal: one join copies as much as the last two rounds; at worst half of the rest is fixed cost",
@@ -212,7 +215,7 @@ def explain(case: Case) -> Iterator[Finding]:
                     worst=(1 - left) / 2,
                 ),
                 confidence="high",
-                advice=advice_for(found),
-                rewrite=f"parts.append({found.added})  # in the loop; after it: {found.name} = torch.cat(parts)",
+                advice=advice_for(growth),
+                rewrite=f"parts.append({growth.added})  # in the loop; after it: {growth.name} = torch.cat(parts)",
                 resource="op:aten::cat",
             )

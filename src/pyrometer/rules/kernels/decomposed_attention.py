@@ -99,23 +99,23 @@ GAIN_LOW, GAIN_HIGH = 0.85, 0.04
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Attention that is written out in code that runs once per step."""
-    for found in written_out(module):
-        why = module.hot(found.softmax)
-        region = module.region(found.softmax)
+    for attention in written_out(module):
+        why = module.hot(attention.softmax)
+        region = module.region(attention.softmax)
         if why is None or region.scripted or region.test:
             continue
         yield match(
-            found.softmax,
-            f"attention of {found.query}, {found.key} and {found.value} is written out, so that all its weights go through memory",
-            advice=f"Write `{rewritten(found)}`, with attn_mask, is_causal or scale as they are here.",
+            attention.softmax,
+            f"attention of {attention.query}, {attention.key} and {attention.value} is written out, so that all its weights go through memory",
+            advice=f"Write `{rewritten(attention)}`, with attn_mask, is_causal or scale as they are here.",
             confidence="medium",
             hot=why.why,
         )
 
 
-def rewritten(found: Attention) -> str:
+def rewritten(attention: Attention) -> str:
     """The call that computes the same, apart from masks and scale."""
-    return f"functional.scaled_dot_product_attention({found.query}, {found.key}, {found.value})"
+    return f"functional.scaled_dot_product_attention({attention.query}, {attention.key}, {attention.value})"
 
 
 @RULE.in_evidence("trace", "source")
@@ -128,10 +128,10 @@ def explain(case: Case) -> Iterator[Finding]:
         ns = sum(op.device_ns if on_device(trace) else op.host_ns for op in line.top_ops if op.name in PARTS)
         share = min(1.0, ns / max(trace.span_ns, 1))
         places = [
-            (module, found)
+            (module, attention)
             for module in case.modules
-            for found in written_out(module)
-            if same_function(case, line, module, found.softmax.lineno)
+            for attention in written_out(module)
+            if same_function(case, line, module, attention.softmax.lineno)
         ]
         if places and share >= case.limit(RULE, "min_share"):
             yield from _findings(case, line, places, share / len(places))
@@ -140,8 +140,10 @@ def explain(case: Case) -> Iterator[Finding]:
 def _findings(
     case: Case, line: LineTotal, places: list[tuple[Module, Attention]], part: float
 ) -> Iterator[Finding]:
-    for module, found in places:
-        place = Place(file=module.path, line=found.softmax.lineno, function=line.function, op="aten::softmax")
+    for module, attention in places:
+        place = Place(
+            file=module.path, line=attention.softmax.lineno, function=line.function, op="aten::softmax"
+        )
         yield RULE.finding(
             message=f"Attention is written out{spoken(place)}: its parts take {format_percent(part)} of the time.",
             where=place,
@@ -155,6 +157,6 @@ def _findings(
             ),
             confidence="medium",
             advice="Use the fused operator, with attn_mask, is_causal or scale as they are here, and compare the results.",
-            rewrite=rewritten(found),
-            resource=f"attention:{module.path}:{found.softmax.lineno}",
+            rewrite=rewritten(attention),
+            resource=f"attention:{module.path}:{attention.softmax.lineno}",
         )

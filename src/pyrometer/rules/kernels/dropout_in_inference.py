@@ -120,7 +120,7 @@ def _is_method_of_module(module: Module, call: ast.Call) -> bool:
     if kind is None or function is None or not function.args.args or function.args.args[0].arg != "self":
         return False
     bases = [module.name_of(base) or "" for base in kind.bases]
-    methods = {one.name for one in kind.body if isinstance(one, ast.FunctionDef)}
+    methods = {statement.name for statement in kind.body if isinstance(statement, ast.FunctionDef)}
     return (
         any(base.rpartition(".")[2].endswith(("Module", "PreTrainedModel")) for base in bases)
         or "forward" in methods
@@ -171,8 +171,8 @@ def explain(case: Case) -> Iterator[Finding]:
             resource="op:aten::dropout",
         )
         return
-    modules = [one for one in program.modules if "Dropout" in one.type_name and one.calls]
-    spent_s = IDENTITY_S * sum(one.calls or 0 for one in modules)
+    modules = [module for module in program.modules if "Dropout" in module.type_name and module.calls]
+    spent_s = IDENTITY_S * sum(module.calls or 0 for module in modules)
     if (
         program.device in {"cpu", "none"}
         and case.step_s
@@ -185,7 +185,7 @@ def explain(case: Case) -> Iterator[Finding]:
             message=f"{counted(len(modules), 'dropout')} that are switched off are called all the same, for about "
             f"{format_percent(share, 2)} of the time.",
             where=place,
-            evidence={"modules": [one.path for one in modules[:20]], "share": share},
+            evidence={"modules": [module.path for module in modules[:20]], "share": share},
             cost=Cost(seconds_per_step=spent_s, share=share, method=method),
             gain=Gain(ratio_low=1 - share, ratio_high=1.0, method=f"removal of the calls: {method}"),
             fix_class="exact",

@@ -118,25 +118,25 @@ def explain(case: Case) -> Iterator[Finding]:
 def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
     peaks = datasheet(trace)
     faster = lower_precisions(peaks) if peaks is not None else {}
-    found = _without_matrix_units(trace)
-    if peaks is None or not faster or found is None or found.share < case.limit(RULE, "min_share"):
+    hit = _without_matrix_units(trace)
+    if peaks is None or not faster or hit is None or hit.share < case.limit(RULE, "min_share"):
         return
     best = next(iter(faster))
-    place = place_of_operator(case, found.op)
+    place = place_of_operator(case, hit.op)
     yield RULE.finding(
-        message=f"Matrix products in float32 without tensor cores take {format_percent(found.share)} of the time, mostly "
-        f"{found.op}{spoken(place)}; {peaks.device} does {significant(faster[best], 2)}× as many in {best}.",
+        message=f"Matrix products in float32 without tensor cores take {format_percent(hit.share)} of the time, mostly "
+        f"{hit.op}{spoken(place)}; {peaks.device} does {significant(faster[best], 2)}× as many in {best}.",
         where=place,
-        evidence={"share": found.share, **{f"{name}_over_float32": ratio for name, ratio in faster.items()}},
-        links=found.links,
-        cost=cost_of(case, found.share, "device time of float32 kernels outside of matrix units"),
+        evidence={"share": hit.share, **{f"{name}_over_float32": ratio for name, ratio in faster.items()}},
+        links=hit.links,
+        cost=cost_of(case, hit.share, "device time of float32 kernels outside of matrix units"),
         gain=Gain(
-            ratio_low=1 - found.share * (1 - 1 / faster[best]),
+            ratio_low=1 - hit.share * (1 - 1 / faster[best]),
             ratio_high=1.0,
             method=f"roofline: the rate of {best} over that of float32, by {peaks.source}",
         ),
         lever=LEVERS.get(best),
-        confidence="high" if found.sure else "medium",
+        confidence="high" if hit.sure else "medium",
         advice="Allow TF32 for products that need no more than about three digits, or run the forward pass under "
         "torch.autocast; compare a metric of the task."
         if best == "tf32"
@@ -145,7 +145,7 @@ def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
         rewrite='torch.set_float32_matmul_precision("high")'
         if best == "tf32"
         else f'torch.autocast("cuda", dtype=torch.{best})',
-        resource=f"op:{found.op}",
+        resource=f"op:{hit.op}",
     )
 
 

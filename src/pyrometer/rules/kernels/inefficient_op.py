@@ -95,34 +95,34 @@ def wastes(module: Module) -> Iterator[Found]:
     """Every place in a file, in the order of the text."""
     if not module.imports_torch:
         return
-    found = [Found(module, pattern, one) for pattern in PATTERNS for one in pattern.search(module)]
-    yield from sorted(found, key=lambda one: (one.better.node.lineno, one.better.node.col_offset))
+    hits = [Found(module, pattern, one) for pattern in PATTERNS for one in pattern.search(module)]
+    yield from sorted(hits, key=lambda hit: (hit.better.node.lineno, hit.better.node.col_offset))
 
 
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Waste in code that runs once per step."""
-    for found in wastes(module):
-        node = found.better.node
+    for hit in wastes(module):
+        node = hit.better.node
         why = module.hot(node)
         region = module.region(node)
         if why is None or module.is_rare(node) or region.test or region.scripted:
             continue
         yield match(
             node,
-            f"this {found.pattern.what}",
-            advice=f"Write `{found.better.text}`: {found.pattern.why}.",
-            fix=_fix(found),
-            confidence="high" if found.better.exact_place else "medium",
+            f"this {hit.pattern.what}",
+            advice=f"Write `{hit.better.text}`: {hit.pattern.why}.",
+            fix=_fix(hit),
+            confidence="high" if hit.better.exact_place else "medium",
             hot=why.why,
         )
 
 
-def _fix(found: Found) -> Fix | None:
-    if not found.better.exact_place:
+def _fix(hit: Found) -> Fix | None:
+    if not hit.better.exact_place:
         return None
-    edit = replace(found.module, found.better.node, found.better.text)
-    return Fix(fix_class=found.pattern.fix_class, title=f"Write {found.better.text}", edits=[edit])
+    edit = replace(hit.module, hit.better.node, hit.better.text)
+    return Fix(fix_class=hit.pattern.fix_class, title=f"Write {hit.better.text}", edits=[edit])
 
 
 @RULE.in_evidence("trace", "source")
@@ -130,39 +130,39 @@ def explain(case: Case) -> Iterator[Finding]:
     """Waste in functions in which the trace shows its operators."""
     if case.trace is None:
         return
-    for found in (one for module in case.modules for one in wastes(module)):
-        line, share = _taken(case, found)
+    for hit in (one for module in case.modules for one in wastes(module)):
+        line, share = _taken(case, hit)
         if line is None or share < case.limit(RULE, "min_share"):
             continue
-        node, (best, worst) = found.better.node, found.pattern.left
-        op = max(found.pattern.ops, key=lambda name: any(one.name == name for one in line.top_ops))
-        place = Place(file=found.module.path, line=node.lineno, function=line.function, op=op)
+        node, (best, worst) = hit.better.node, hit.pattern.left
+        op = max(hit.pattern.ops, key=lambda name: any(top_op.name == name for top_op in line.top_ops))
+        place = Place(file=hit.module.path, line=node.lineno, function=line.function, op=op)
         yield RULE.finding(
-            message=f"The program {found.pattern.what}{spoken(place)}, and that takes {format_percent(share)} of the time.",
+            message=f"The program {hit.pattern.what}{spoken(place)}, and that takes {format_percent(share)} of the time.",
             where=place,
-            evidence={"share": share, "expression": found.module.source(node)},
-            links=[one for one in [index_of(case.trace, found.pattern.ops)] if one is not None],
+            evidence={"share": share, "expression": hit.module.source(node)},
+            links=[index for index in [index_of(case.trace, hit.pattern.ops)] if index is not None],
             cost=cost_of(case, share, f"time of {op} in this function"),
-            gain=untraced(case, max(share, whole_share(case, found.pattern.ops, line))).gain(
+            gain=untraced(case, max(share, whole_share(case, hit.pattern.ops, line))).gain(
                 "bound: the better operator took between these shares of the time on one core, by size; at best none where it "
                 "does work of a lower order",
                 best=1 if best < NOTHING else 1 - best,
                 worst=1 - worst,
             ),
-            fix_class=found.pattern.fix_class,
+            fix_class=hit.pattern.fix_class,
             confidence="high",
-            advice=f"Write `{found.better.text}`: {found.pattern.why}.",
-            rewrite=found.better.text,
+            advice=f"Write `{hit.better.text}`: {hit.pattern.why}.",
+            rewrite=hit.better.text,
             resource=f"op:{op}",
         )
 
 
-def _taken(case: Case, found: Found) -> tuple[LineTotal | None, float]:
+def _taken(case: Case, hit: Found) -> tuple[LineTotal | None, float]:
     """The function around a place, and what the operators of its pattern take in it."""
     trace = case.trace
     if trace is None:
         return None, 0.0
-    for line, ns in callers_of(trace, found.pattern.ops):
-        if same_function(case, line, found.module, found.better.node.lineno):
+    for line, ns in callers_of(trace, hit.pattern.ops):
+        if same_function(case, line, hit.module, hit.better.node.lineno):
             return line, min(1.0, ns / max(trace.span_ns, 1))
     return None, 0.0

@@ -99,11 +99,11 @@ def explain(case: Case) -> Iterator[Finding]:
 
 
 def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
-    kernels = [(i, one) for i, one in enumerate(trace.top_kernels) if CONVERSION.search(one.name)]
-    share = min(1.0, sum(one.share_of_span or 0.0 for _, one in kernels))
+    kernels = [(i, kernel) for i, kernel in enumerate(trace.top_kernels) if CONVERSION.search(kernel.name)]
+    share = min(1.0, sum(total.share_of_span or 0.0 for _, total in kernels))
     if not kernels or share < case.limit(RULE, "min_conversion_share"):
         return
-    calls = sum(one.calls for _, one in kernels)
+    calls = sum(total.calls for _, total in kernels)
     op = kernels[0][1].where.op
     place = place_of_operator(case, op or "")
     yield RULE.finding(
@@ -124,10 +124,14 @@ def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
 
 def _on_cpu(case: Case, trace: RankReport, program: Program) -> Iterator[Finding]:
     share = self_share(trace, CONVOLUTIONS)
-    convolutions = [one for one in program.modules if one.type_name == "Conv2d"]
-    wide = [one for one in convolutions if _channels(one) >= case.limit(RULE, "min_channels")]
-    settled = any(one.channels_last for one in program.modules) or any(
-        one.channels_last for one in program.inputs
+    convolutions = [module for module in program.modules if module.type_name == "Conv2d"]
+    wide = [
+        convolution
+        for convolution in convolutions
+        if _channels(convolution) >= case.limit(RULE, "min_channels")
+    ]
+    settled = any(module.channels_last for module in program.modules) or any(
+        tensor.channels_last for tensor in program.inputs
     )
     if (
         program.kind != "inference"
@@ -143,7 +147,7 @@ def _on_cpu(case: Case, trace: RankReport, program: Program) -> Iterator[Finding
         "by side, as oneDNN wants them.",
         where=place_of_operator(case, next(op.name for op in trace.top_ops if op.name in CONVOLUTIONS)),
         evidence={"convolutions": len(convolutions), "wide": len(wide), "share": share},
-        links=[one for one in [index_of(trace, CONVOLUTIONS)] if one is not None],
+        links=[index for index in [index_of(trace, CONVOLUTIONS)] if index is not None],
         cost=cost_of(case, share, "own time of convolutions"),
         gain=Gain(
             ratio_low=1 - share * CPU_LOW,
@@ -157,7 +161,7 @@ def _on_cpu(case: Case, trace: RankReport, program: Program) -> Iterator[Finding
     )
 
 
-def _channels(one: ModuleFact) -> int:
+def _channels(fact: ModuleFact) -> int:
     """Channels that each group reads; a depthwise convolution reads one."""
-    channels, groups = one.settings.get("in_channels"), one.settings.get("groups")
+    channels, groups = fact.settings.get("in_channels"), fact.settings.get("groups")
     return channels // groups if isinstance(channels, int) and isinstance(groups, int) and groups else 0

@@ -130,5 +130,5 @@ def _share(case: Case, read: StridedRead) -> float | None:
     if trace is None:
         return None
     names = {f"aten::{read.function}", f"aten::_{read.function}", f"aten::{read.function}_"}
-    found = [point for point in trace.roofline if point.op in names and read.shape in shapes_of(point)]
-    return min(1.0, sum(point.time_ns for point in found) / max(trace.span_ns, 1)) if found else 0.0
+    points = [point for point in trace.roofline if point.op in names and read.shape in shapes_of(point)]
+    return min(1.0, sum(point.time_ns for point in points) / max(trace.span_ns, 1)) if points else 0.0

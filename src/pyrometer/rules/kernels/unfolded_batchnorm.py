@@ -83,7 +83,7 @@ def explain(case: Case) -> Iterator[Finding]:
     pairs = foldable(program)
     if not pairs:
         return
-    normed = [one for one in program.modules if one.type_name in FOLDED_INTO and one.calls]
+    normed = [module for module in program.modules if module.type_name in FOLDED_INTO and module.calls]
     share = None if trace is None else total_share(trace, NORM) * len(pairs) / len(normed)
     if share is not None and share < case.limit(RULE, "min_share"):
         return
@@ -98,7 +98,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "pairs": [f"{layer.path} {norm.path}" for layer, norm in pairs[:20]],
             "num_pairs": len(pairs),
         },
-        links=[] if trace is None else [one for one in [index_of(trace, NORM)] if one is not None],
+        links=[] if trace is None else [index for index in [index_of(trace, NORM)] if index is not None],
         cost=None
         if share is None
         else cost_of(case, share, "time of batch norm, by number of those that can go"),
@@ -117,7 +117,7 @@ def explain(case: Case) -> Iterator[Finding]:
 
 def foldable(program: Program) -> list[tuple[ModuleFact, ModuleFact]]:
     """Layers and the batch norms that alone read them, both called once in the step."""
-    by_path = {one.path: one for one in program.modules}
+    by_path = {module.path: module for module in program.modules}
     found = []
     for norm in program.modules:
         layer = by_path.get(norm.follows or "") if norm.follows is not None else None

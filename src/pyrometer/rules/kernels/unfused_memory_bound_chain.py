@@ -112,10 +112,10 @@ def explain(case: Case) -> Iterator[Finding]:
     if trace is None or (program is not None and program.compiled) or _is_compiled(trace):
         return
     limits = {name: case.limit(RULE, name) for name in ("min_bytes", "min_length")}
-    chains = max(chains_of(case, **limits), key=lambda one: one.share, default=None)
+    chains = max(chains_of(case, **limits), key=lambda chain: chain.share, default=None)
     told_apart = case.num_traced_steps >= FEWEST_STEPS
     shapes = () if told_apart else _shapes(case, trace)
-    shape = max(shapes, key=lambda one: one.share, default=None)
+    shape = max(shapes, key=lambda same_shape: same_shape.share, default=None)
     of_chains, of_shape = chains.share if chains else 0.0, shape.share if shape else 0.0
     if max(of_chains, of_shape) < case.limit(RULE, "min_share"):
         return
@@ -130,18 +130,18 @@ def _repeated(case: Case, chains: Chains) -> Finding:
     first = chains.sequences[0][1]
     place = _at_longest_line(case, first.where, place_of(case, first.where))
     more = len(chains.sequences) - 1
-    named = drawn(first) + (f" and {counted(more, 'more chain')}" if more else "")
+    text = drawn(first) + (f" and {counted(more, 'more chain')}" if more else "")
     handed = chains.handed_bytes
     per_step = None if handed is None else handed / case.num_traced_steps
     moved = "" if per_step is None else f" ({format_bytes(per_step)}{case.per_step})"
     return RULE.finding(
-        message=f"{named} take{'' if more else 's'} {format_percent(chains.share)} of the time{spoken(place)}: each part writes its "
+        message=f"{text} take{'' if more else 's'} {format_percent(chains.share)} of the time{spoken(place)}: each part writes its "
         f"result{moved} and the next reads it again.",
         where=place,
         evidence={
             "operators": sorted(chains.operators),
             "operators_per_step": chains.parts_per_step,
-            "chains": [told(case, one) for _, one in chains.sequences[:MOST_TOLD]],
+            "chains": [told(case, sequence) for _, sequence in chains.sequences[:MOST_TOLD]],
             "intermediate_bytes_per_step": per_step,
         },
         links=[f"/trace/sequences/{i}" for i, _ in chains.sequences],
@@ -258,12 +258,12 @@ def _place(case: Case, names: list[str]) -> Place:
 
 def _at_longest_line(case: Case, where: Located, place: Place) -> Place:
     """The line in the function at a spot with the longest expression of elementwise operators."""
-    found = function_at(where, case.modules)
-    if found is None:
+    function = function_at(where, case.modules)
+    if function is None:
         return place
     statements = [
         node
-        for node in ast.walk(found[1])
+        for node in ast.walk(function[1])
         if isinstance(node, (ast.Assign, ast.Return, ast.AugAssign, ast.Expr))
     ]
     longest = max(statements, key=_num_pointwise, default=None)

@@ -116,13 +116,13 @@ def explain(case: Case) -> Iterator[Finding]:
 def _share(case: Case) -> float:
     """Share of the step that the optimizer takes: as measured, else as traced; 0 where neither tells."""
     if case.measurement is not None:
-        found = [phase.share for phase in case.measurement.phases if phase.name == "optimizer"]
-        if found:
-            return found[0]
+        shares = [phase.share for phase in case.measurement.phases if phase.name == "optimizer"]
+        if shares:
+            return shares[0]
     trace = case.trace
     if trace is None:
         return 0.0
-    phases = [one for one in trace.phases.phases if one.name == "optimizer"]
+    phases = [phase for phase in trace.phases.phases if phase.name == "optimizer"]
     if trace.num_kernels:
-        return sum(one.device_busy_ns for one in phases) / max(trace.span_ns, 1)
-    return sum(one.host_share for one in phases)
+        return sum(phase.device_busy_ns for phase in phases) / max(trace.span_ns, 1)
+    return sum(phase.host_share for phase in phases)

@@ -69,9 +69,13 @@ def write_baseline(path: Path, result: LintResult, linted: Iterable[str], before
         InputError: it cannot be written.
     """
     folder = path.absolute().parent
-    now = {_known(one, folder) for one in result.findings if one.code != UNREADABLE.code}
+    now = {_known(finding, folder) for finding in result.findings if finding.code != UNREADABLE.code}
     done = {_from(folder, file) for file in linted}
-    rest = {one for one in before.findings if one.file not in done and (folder / one.file).exists()}
+    rest = {
+        finding
+        for finding in before.findings
+        if finding.file not in done and (folder / finding.file).exists()
+    }
     findings = sorted(now | rest)
     try:
         with replacing(path) as beside:
@@ -85,17 +89,17 @@ def without_known(result: LintResult, baseline: Baseline, path: Path) -> LintRes
     """The result less what the baseline knows; that is told among what is suppressed."""
     folder = path.absolute().parent
     known = set(baseline.findings)
-    new = [one for one in result.findings if _known(one, folder) not in known]
-    old = [one for one in result.findings if _known(one, folder) in known]
+    new = [finding for finding in result.findings if _known(finding, folder) not in known]
+    old = [finding for finding in result.findings if _known(finding, folder) in known]
     suppressed = [
         Suppressed(
-            code=one.code,
-            name=one.name,
-            where=Place(file=one.file, line=one.line),
+            code=finding.code,
+            name=finding.name,
+            where=Place(file=finding.file, line=finding.line),
             reason=f"in {shown(path)}",
             by="baseline",
         )
-        for one in old
+        for finding in old
     ]
     return msgspec.structs.replace(result, findings=new, suppressed=[*result.suppressed, *suppressed])
 
@@ -103,9 +107,9 @@ def without_known(result: LintResult, baseline: Baseline, path: Path) -> LintRes
 def num_gone(result: LintResult, baseline: Baseline, path: Path, linted: Iterable[str]) -> int:
     """How many findings of the baseline are gone from the files that were linted."""
     folder = path.absolute().parent
-    now = {_known(one, folder) for one in result.findings}
+    now = {_known(finding, folder) for finding in result.findings}
     done = {_from(folder, file) for file in linted}
-    return sum(one.file in done and one not in now for one in baseline.findings)
+    return sum(finding.file in done and finding not in now for finding in baseline.findings)
 
 
 def _known(finding: LintFinding, folder: Path) -> Known:

@@ -32,12 +32,12 @@ class Changed(NamedTuple):
     @property
     def num_applied(self) -> int:
         """Fixes or comments that were put in."""
-        return sum(len(one.fixed.applied) for one in self.files)
+        return sum(len(file.fixed.applied) for file in self.files)
 
     @property
     def notes(self) -> list[str]:
         """Fixes that were not kept, a line each."""
-        return [f"{one.file.shown}: {said}" for one in self.files for said in one.fixed.dropped]
+        return [f"{file.file.shown}: {said}" for file in self.files for said in file.fixed.dropped]
 
 
 def fixes(classes: frozenset[FixClass]) -> Change:

@@ -47,13 +47,13 @@ def check_text(
     """
     module = Module.parse(shown, text, limits)
     failures: dict[str, str] = {}
-    found: list[Found] = []
+    hits: list[Found] = []
     if module.imports_torch:
-        found = [Found(rule, one) for rule in rules for one in _ask(rule, module, failures)]
+        hits = [Found(rule, one) for rule in rules for one in _ask(rule, module, failures)]
     ignores = ignores_in(module)
-    kept, ignored = _split(found, ignores)
+    kept, ignored = _split(hits, ignores)
     ran = [rule for rule in rules if rule.code not in failures]
-    judged = judge_ignores(module, ignores, [(one.rule.code, ignore) for one, ignore in ignored], ran)
+    judged = judge_ignores(module, ignores, [(hit.rule.code, ignore) for hit, ignore in ignored], ran)
     for rule, match in judged:  # no comment excuses itself
         others = [ignore for ignore in ignores if (ignore.line, ignore.column) != (match.line, match.column)]
         about, excused = _split([Found(rule, match)], others)
@@ -77,20 +77,20 @@ def _ask(rule: Rule, module: Module, failures: dict[str, str]) -> Iterator[Match
         )
 
 
-def _split(found: list[Found], ignores: list[Ignore]) -> tuple[list[Found], list[tuple[Found, Ignore]]]:
+def _split(hits: list[Found], ignores: list[Ignore]) -> tuple[list[Found], list[tuple[Found, Ignore]]]:
     kept: list[Found] = []
     ignored: list[tuple[Found, Ignore]] = []
-    for one in found:
-        ignore = ignore_for(ignores, one.rule.code, one.match.line)
+    for hit in hits:
+        ignore = ignore_for(ignores, hit.rule.code, hit.match.line)
         if ignore is None:
-            kept.append(one)
+            kept.append(hit)
         else:
-            ignored.append((one, ignore))
+            ignored.append((hit, ignore))
     return kept, ignored
 
 
-def _place(found: Found) -> tuple[int, int, str]:
-    return found.match.line, found.match.column, found.rule.code
+def _place(hit: Found) -> tuple[int, int, str]:
+    return hit.match.line, hit.match.column, hit.rule.code
 
 
 def _one_line(error: Exception) -> str:

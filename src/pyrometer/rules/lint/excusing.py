@@ -43,29 +43,31 @@ def excuse_file(
     document = read_document(file.shown, data)
     before = text = document.text
     wanted = [
-        one for one in check_text(file.shown, text, rules, limits).found if one.rule not in _ABOUT_COMMENTS
+        hit for hit in check_text(file.shown, text, rules, limits).found if hit.rule not in _ABOUT_COMMENTS
     ]
     if not wanted:
         return FixedFile(file, before, Fixed(before, [], []), None)
     text = _with_comments(file.shown, text, wanted, reason.strip())
     left = [
-        one for one in check_text(file.shown, text, rules, limits).found if one.rule not in _ABOUT_COMMENTS
+        hit for hit in check_text(file.shown, text, rules, limits).found if hit.rule not in _ABOUT_COMMENTS
     ]
     if left or ast.dump(ast.parse(text)) != ast.dump(ast.parse(before)):
         first = (left or wanted)[0]
         raise InputError(
             f"{file.shown}: no comment can ignore {first.rule.code} in line {first.match.line}; use ignore-file"
         )
-    applied = [one.rule.code for one in wanted]
+    applied = [hit.rule.code for hit in wanted]
     return FixedFile(file, before, Fixed(text, applied, []), document.encode(text))
 
 
 def _with_comments(shown: str, text: str, wanted: Sequence[Found], reason: str) -> str:
     module = Module.parse(shown, text)
     codes: dict[int, list[str]] = defaultdict(list)
-    for one in wanted:
-        codes[one.match.line].append(one.rule.code)
-    ignores = {one.line: one for one in ignores_in(module) if one.selectors and not one.whole_file}
+    for hit in wanted:
+        codes[hit.match.line].append(hit.rule.code)
+    ignores = {
+        ignore.line: ignore for ignore in ignores_in(module) if ignore.selectors and not ignore.whole_file
+    }
     edits = [
         _comment(module, line, list(dict.fromkeys(some)), reason, ignores) for line, some in codes.items()
     ]

@@ -43,13 +43,13 @@ def files_of(paths: Iterable[str], settings: RuleSettings) -> list[SourceFile]:
     Raises:
         InputError: there is no such path, it is a pipe or device, a pattern fits nothing, or a `.gitignore` is unreadable.
     """
-    found: dict[str, SourceFile] = {}
+    files: dict[str, SourceFile] = {}
     for name in paths:
         for path in _expanded(name):
             for file in _below(path, settings):
                 one, identity = SourceFile(file, shown(file)), _identity(file)
-                found[identity] = min(found.get(identity, one), one, key=_by_own_name)
-    return sorted(found.values(), key=lambda one: one.shown)
+                files[identity] = min(files.get(identity, one), one, key=_by_own_name)
+    return sorted(files.values(), key=lambda source_file: source_file.shown)
 
 
 def shown(path: Path) -> str:

@@ -92,15 +92,15 @@ def fix_text(text: str, find: Finder, classes: frozenset[FixClass]) -> Fixed:
     before = text
     for _ in range(_ROUNDS):
         open_fixes = [
-            (one, one.match.fix)
-            for one in find(text)
-            if one.match.fix is not None and one.match.fix.fix_class in classes
+            (hit, hit.match.fix)
+            for hit in find(text)
+            if hit.match.fix is not None and hit.match.fix.fix_class in classes
         ]
-        fixes = [(one, fix) for one, fix in open_fixes if _key(one, text) not in dropped]
+        fixes = [(hit, fix) for hit, fix in open_fixes if _key(hit, text) not in dropped]
         if not fixes:
             return Fixed(text, applied, list(dropped.values()))
         text = _one_round(text, fixes, applied, dropped)
-    codes = ", ".join(sorted({one.rule.code for one, _ in fixes}))
+    codes = ", ".join(sorted({hit.rule.code for hit, _ in fixes}))
     return Fixed(
         before, [], [f"fixes of {codes} do not come to rest after {_ROUNDS} rounds; nothing was changed"]
     )
@@ -134,11 +134,11 @@ def write_fixed(fixed: FixedFile, data: bytes) -> None:
 _Key: TypeAlias = "tuple[str, str, tuple[str, ...]]"
 
 
-def _key(found: Found, text: str) -> _Key:
+def _key(hit: Found, text: str) -> _Key:
     """What identifies a fix after lines have moved."""
-    line = split_lines(text)[found.match.line - 1]
-    edits = found.match.fix.edits if found.match.fix is not None else ()
-    return found.rule.code, line, tuple(edit.text for edit in edits)
+    line = split_lines(text)[hit.match.line - 1]
+    edits = hit.match.fix.edits if hit.match.fix is not None else ()
+    return hit.rule.code, line, tuple(edit.text for edit in edits)
 
 
 def _one_round(
@@ -147,13 +147,13 @@ def _one_round(
     """Apply what does not overlap; what breaks the text goes to the dropped ones."""
     chosen: list[tuple[Found, Fix]] = []
     taken: list[Edit] = []
-    for one, fix in fixes:
+    for hit, fix in fixes:
         if not any(_overlap(edit, other) for edit in fix.edits for other in taken):
-            chosen.append((one, fix))
+            chosen.append((hit, fix))
             taken += fix.edits
     changed = _applied(text, taken)
     if changed is not None:
-        applied += [one.rule.code for one, _ in chosen]
+        applied += [hit.rule.code for hit, _ in chosen]
         return changed
     return _one_by_one(text, chosen, applied, dropped)
 
@@ -162,13 +162,13 @@ def _one_by_one(
     text: str, chosen: Sequence[tuple[Found, Fix]], applied: list[str], dropped: dict[_Key, str]
 ) -> str:
     """Together the fixes break the text: keep the first that does not, and drop those before it."""
-    for one, fix in chosen:
+    for hit, fix in chosen:
         changed = _applied(text, fix.edits)
         if changed is not None:
-            applied.append(one.rule.code)
+            applied.append(hit.rule.code)
             return changed
-        dropped[_key(one, text)] = (
-            f"line {one.match.line}: {one.rule.code} {one.rule.name}: its fix would break the file and was dropped"
+        dropped[_key(hit, text)] = (
+            f"line {hit.match.line}: {hit.rule.code} {hit.rule.name}: its fix would break the file and was dropped"
         )
     return text
 

@@ -61,7 +61,7 @@ def ignores_around(folder: str, project: str) -> Ignores:
     Where there is no repository they begin at the project's folder, if that is around it. A folder that they leave out
     was named on purpose: then they say nothing.
     """
-    around = [one.as_posix() for one in (Path(folder), *Path(folder).parents)]
+    around = [parent.as_posix() for parent in (Path(folder), *Path(folder).parents)]
     top = next((one for one in around if os.path.exists(f"{one}/{REPOSITORY}")), None)  # noqa: PTH110 - may not be readable
     if top is None:
         top = project if project in around else folder

@@ -28,19 +28,19 @@ def present(shown: str, document: Document, checked: Checked) -> FileResult:
     seen: Counter[str] = Counter()
     findings = []
     scopes = _scopes(module)
-    for one in checked.found:
-        print_ = _fingerprint(module, one, scopes)
-        findings.append(_finding(shown, document, one, module.lines, f"{print_}:{seen[print_]}"))
+    for hit in checked.found:
+        print_ = _fingerprint(module, hit, scopes)
+        findings.append(_finding(shown, document, hit, module.lines, f"{print_}:{seen[print_]}"))
         seen[print_] += 1
     suppressed = [
         Suppressed(
-            code=one.rule.code,
-            name=one.rule.name,
-            where=Place(file=shown, line=document.cell_line(one.match.line).line),
+            code=hit.rule.code,
+            name=hit.rule.name,
+            where=Place(file=shown, line=document.cell_line(hit.match.line).line),
             reason=ignore.reason,
             by="comment",
         )
-        for one, ignore in checked.ignored
+        for hit, ignore in checked.ignored
     ]
     return FileResult(
         file=shown,
@@ -53,9 +53,9 @@ def present(shown: str, document: Document, checked: Checked) -> FileResult:
 
 
 def _finding(
-    shown: str, document: Document, found: Found, lines: Sequence[str], fingerprint: str
+    shown: str, document: Document, hit: Found, lines: Sequence[str], fingerprint: str
 ) -> LintFinding:
-    rule, match = found
+    rule, match = hit
     cell, line = document.cell_line(match.line)
     shift = line - match.line
     return LintFinding(
@@ -90,11 +90,11 @@ def _excerpt(lines: Sequence[str], first: int, last: int) -> list[str]:
     return [line[:_EXCERPT_WIDTH] for line in lines[first - 1 : min(last, first - 1 + _EXCERPT_LINES)]]
 
 
-def _fingerprint(module: Module, found: Found, scopes: Sequence[str]) -> str:
+def _fingerprint(module: Module, hit: Found, scopes: Sequence[str]) -> str:
     """Of the rule, the function around, and the text of the line without its indentation and comment."""
-    line = module.lines[found.match.line - 1]
+    line = module.lines[hit.match.line - 1]
     text = " ".join(line.partition("  #")[0].split())
-    whole = "\n".join((found.rule.code, scopes[found.match.line], text))
+    whole = "\n".join((hit.rule.code, scopes[hit.match.line], text))
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

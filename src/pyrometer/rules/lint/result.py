@@ -64,9 +64,9 @@ class LintResult(Record, frozen=True, kw_only=True):
 def combine(results: list[FileResult]) -> LintResult:
     """Join the results of files, keeping their order."""
     return LintResult(
-        findings=[one for result in results for one in result.findings],
-        suppressed=[one for result in results for one in result.suppressed],
-        failures=[one for result in results for one in result.failures],
+        findings=[finding for result in results for finding in result.findings],
+        suppressed=[suppressed for result in results for suppressed in result.suppressed],
+        failures=[failure for result in results for failure in result.failures],
         num_files=len(results),
         num_looked_at=sum(result.looked_at for result in results),
         num_lines=sum(result.num_lines for result in results),

@@ -150,7 +150,9 @@ def _in_processes(files: Sequence[SourceFile], work: Work, jobs: int) -> list[Fi
     with ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_begin) as pool:
         futures = [pool.submit(_lint_chunk, work, chunk) for chunk in chunks]
     return [
-        one for chunk, future in zip(chunks, futures, strict=True) for one in _gathered(chunk, future, work)
+        file_result
+        for chunk, future in zip(chunks, futures, strict=True)
+        for file_result in _gathered(chunk, future, work)
     ]
 
 
@@ -183,10 +185,10 @@ def _in_own_process(files: Sequence[SourceFile], work: Work) -> list[FileResult]
         except BrokenProcessPool:
             pass
     if len(files) > 1:
-        return [one for file in files for one in _in_own_process([file], work)]
+        return [file_result for file in files for file_result in _in_own_process([file], work)]
     name = files[0].shown
-    said = f"{name}: the process that linted it died, perhaps for want of memory; exclude it or report it"
-    return [FileResult(file=name, failures=[said], looked_at=False)]
+    text = f"{name}: the process that linted it died, perhaps for want of memory; exclude it or report it"
+    return [FileResult(file=name, failures=[text], looked_at=False)]
 
 
 def _context() -> BaseContext:

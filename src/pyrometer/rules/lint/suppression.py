@@ -67,20 +67,20 @@ def ignores_in(module: Module) -> list[Ignore]:
     statements = _statements(module)
     return [
         _ignore(
-            found,
+            match,
             (line, column),
             alone=not module.lines[line - 1][:column].strip(),
             statements=statements,
         )
         for line, column, comment in _comments(module.text)
-        for found in MARKER.finditer(comment)
+        for match in MARKER.finditer(comment)
     ]
 
 
 def ignore_for(ignores: Iterable[Ignore], code: str, line: int) -> Ignore | None:
     """The comment that ignores a rule at a line; one at the place itself rather than one for the file."""
-    hits = [one for one in ignores if one.covers(code, line)]
-    return min(hits, key=lambda one: one.whole_file, default=None)
+    hits = [ignore for ignore in ignores if ignore.covers(code, line)]
+    return min(hits, key=lambda ignore: ignore.whole_file, default=None)
 
 
 def codes_of(selector: str) -> frozenset[str]:
@@ -92,19 +92,19 @@ def codes_of(selector: str) -> frozenset[str]:
 
 
 def _ignore(
-    found: re.Match[str], place: tuple[int, int], *, alone: bool, statements: dict[int, range]
+    match: re.Match[str], place: tuple[int, int], *, alone: bool, statements: dict[int, range]
 ) -> Ignore:
     line, column = place
-    names = [name.strip() for name in (found["selectors"] or "").split(",")]
+    names = [name.strip() for name in (match["selectors"] or "").split(",")]
     below = min((first for first in statements if first > line), default=line) if alone else line
     return Ignore(
         line=line,
-        column=column + found.start(),
-        end_column=column + found.end(),
+        column=column + match.start(),
+        end_column=column + match.end(),
         lines=statements.get(below, range(line, line + 1)),
         selectors={name: codes_of(name) for name in names if name},
-        reason=found["reason"].strip(),
-        whole_file=found["verb"] == "ignore-file",
+        reason=match["reason"].strip(),
+        whole_file=match["verb"] == "ignore-file",
         alone=alone,
     )
 

@@ -126,7 +126,7 @@ def _quotients(module: Module, timing: Timing) -> Iterator[ast.BinOp]:
         if isinstance(node.op, ast.Div) and module.function_of(node) is timing.scope:
             parts = list(ast.walk(node.right))
             if timing.difference in parts or any(
-                isinstance(one, ast.Name) and one.id == name for one in parts
+                isinstance(part, ast.Name) and part.id == name for part in parts
             ):
                 yield node
 
@@ -134,12 +134,12 @@ def _quotients(module: Module, timing: Timing) -> Iterator[ast.BinOp]:
 def _is_by_shape(count: ast.expr) -> bool:
     """Whether a number is a product with a sequence length, or the number of elements of a tensor."""
     parts = list(ast.walk(count))
-    words = {one.id for one in parts if isinstance(one, ast.Name)} | {
-        one.attr for one in parts if isinstance(one, ast.Attribute)
+    words = {part.id for part in parts if isinstance(part, ast.Name)} | {
+        part.attr for part in parts if isinstance(part, ast.Attribute)
     }
     if any(MASKS.search(word) for word in words):
         return False
-    multiplied = any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult) for one in parts)
+    multiplied = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) for part in parts)
     return bool(words & COUNTED) or (multiplied and any(LENGTHS.search(word) for word in words))
 
 

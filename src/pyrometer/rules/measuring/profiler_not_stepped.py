@@ -79,7 +79,7 @@ def _may_step(block: ProfiledBlock) -> bool:
         if isinstance(node, ast.Attribute) and node.attr == "step" and _is(node.value, block.name):
             return True
         if isinstance(node, ast.Call) and any(
-            _is(one, block.name) for one in [*node.args, *(keyword.value for keyword in node.keywords)]
+            _is(arg, block.name) for arg in [*node.args, *(keyword.value for keyword in node.keywords)]
         ):
             return True
         if (

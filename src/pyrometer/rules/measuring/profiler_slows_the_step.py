@@ -116,8 +116,8 @@ def _advice(capture: Capture) -> str:
     trust = (
         "Take seconds from the measurement; of the trace, trust the order, and the times of long operators"
     )
-    on = [one for one in CAPTURE_OPTIONS if getattr(capture.options, one.name)]
+    on = [option for option in CAPTURE_OPTIONS if getattr(capture.options, option.name)]
     if not on:
         return f"{trust}."
-    dear = max(on, key=lambda one: one.step_ratio[1])
+    dear = max(on, key=lambda cost: cost.step_ratio[1])
     return f"{trust}; a capture of your own costs least without {dear.name} (gives {dear.gives})."

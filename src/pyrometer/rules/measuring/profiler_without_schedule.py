@@ -101,8 +101,8 @@ def _is_counted(module: Module, loop: ast.For | ast.While) -> bool:
     """Whether a loop says its number of rounds; a constant one, or one that the caller gives, is meant to be profiled."""
     if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
         return False
-    numbers = [module.literal(one) for one in loop.iter.args]
-    return all(isinstance(one, int) and one <= 100 for one in numbers)
+    numbers = [module.literal(arg) for arg in loop.iter.args]
+    return all(isinstance(number, int) and number <= 100 for number in numbers)
 
 
 def _is_cut(iterated: ast.expr) -> bool:

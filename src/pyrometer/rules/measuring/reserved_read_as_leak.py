@@ -118,7 +118,7 @@ def _is_reading(module: Module, side: ast.expr, readings: set[ast.Call]) -> bool
         return False
     given = module.assignments(side.id, side)
     return bool(given) and all(
-        not isinstance(one, ast.Name) and _is_reading(module, one, readings) for one in given
+        not isinstance(node, ast.Name) and _is_reading(module, node, readings) for node in given
     )
 
 

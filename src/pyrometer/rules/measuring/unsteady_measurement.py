@@ -79,14 +79,16 @@ def explain(case: Case) -> Iterator[Finding]:
     measured = case.measurement
     if measured is None or measured.failure is not None:
         return
-    told = [(number, one) for number, one in enumerate(measured.warnings) if one.code not in HARMLESS]
+    told = [
+        (number, warning) for number, warning in enumerate(measured.warnings) if warning.code not in HARMLESS
+    ]
     told.sort(key=lambda one: one[1].code not in UNUSABLE)
-    caveats = [one for _, one in told]
+    caveats = [caveat for _, caveat in told]
     half = half_width(measured)
     wide = half is not None and half > case.limit(RULE, "max_half_width")
     if not caveats and not wide:
         return
-    grave = wide or any(one.code in UNUSABLE for one in caveats)
+    grave = wide or any(caveat.code in UNUSABLE for caveat in caveats)
     yield RULE.finding(
         message=_message(caveats, half),
         where=Place(),
@@ -95,7 +97,7 @@ def explain(case: Case) -> Iterator[Finding]:
             "half_width": half,
             "num_samples": measured.num_samples,
             "effective_num_samples": measured.effective_num_samples,
-            "caveats": [one.message for one in caveats],
+            "caveats": [caveat.message for caveat in caveats],
         },
         links=[f"/measurement/warnings/{number}" for number, _ in told],
         severity="warning" if grave else "info",
@@ -127,10 +129,10 @@ def _message(caveats: list[Caveat], half: float | None) -> str:
 
 def _advice(caveats: list[Caveat]) -> str:
     """What to do: of several wishes for more time the largest; what the machine did is said beside its remedy."""
-    longer = [(one.needed_s, one.advice.title) for one in caveats if one.needed_s is not None]
+    longer = [(caveat.needed_s, caveat.advice.title) for caveat in caveats if caveat.needed_s is not None]
     hints = [max(longer)[1]] if longer else []
-    for number, one in enumerate(caveats):
-        if one.needed_s is None:
-            hints.append(f"{one.message}: {one.advice.title}" if number else one.advice.title)
-    said = "; ".join(list(dict.fromkeys(hints))[:3] or ["measure longer"])
-    return f"{said[:1].upper()}{said[1:]}."
+    for number, caveat in enumerate(caveats):
+        if caveat.needed_s is None:
+            hints.append(f"{caveat.message}: {caveat.advice.title}" if number else caveat.advice.title)
+    text = "; ".join(list(dict.fromkeys(hints))[:3] or ["measure longer"])
+    return f"{text[:1].upper()}{text[1:]}."

@@ -98,7 +98,7 @@ def find(module: Module) -> Iterator[Match]:
     """Results that grow by copies, and large constants that are made anew."""
     if not module.imports_torch:
         return
-    told = {id(one.call) for one in growths(module)}  # by cat-in-loop, in the same words
+    told = {id(growth.call) for growth in growths(module)}  # by cat-in-loop, in the same words
     for one in grown(module):
         if id(one.call) in told:
             continue
@@ -177,11 +177,11 @@ def in_profile(case: Case) -> Iterator[Finding]:
 def _finding(spent: Spent, case: Case, site: AllocationSite | None, source: Grown | None) -> Finding:
     trace, step_s = case.trace, case.step_s
     assert trace is not None
-    found = function_at(spent.function, case.modules)
+    function = function_at(spent.function, case.modules)
     where = spent.function
-    if found is not None and source is not None:
+    if function is not None and source is not None:
         where = Place(
-            file=found[0].path, line=source.call.lineno, function=spent.function.function, op=spent.name
+            file=function[0].path, line=source.call.lineno, function=spent.function.function, op=spent.name
         )
     rehearsed = next(
         (
@@ -241,9 +241,9 @@ def _site(spent: Spent, case: Case) -> AllocationSite | None:
     place = (spent.function.file, spent.function.line)
     return next(
         (
-            one
-            for one in case.trace.memory.sites
-            if one.where.op in OPERATORS and (one.where.file, one.where.line) == place
+            site
+            for site in case.trace.memory.sites
+            if site.where.op in OPERATORS and (site.where.file, site.where.line) == place
         ),
         None,
     )

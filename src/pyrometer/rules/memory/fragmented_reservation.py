@@ -108,9 +108,11 @@ def in_profile(case: Case) -> Iterator[Finding]:
 def in_snapshot(case: Case) -> Iterator[Finding]:
     """As the allocator's snapshot tells, of the device with the highest peak."""
     assert case.snapshot is not None
-    found = case.snapshot
+    snapshot = case.snapshot
     links = ("/snapshot/peak_reserved_bytes", "/snapshot/peak_bytes")
-    yield from _judge(case, Gap(f"cuda:{found.device}", found.peak_reserved_bytes, found.peak_bytes, links))
+    yield from _judge(
+        case, Gap(f"cuda:{snapshot.device}", snapshot.peak_reserved_bytes, snapshot.peak_bytes, links)
+    )
 
 
 @RULE.in_evidence("trace")

@@ -105,11 +105,11 @@ def find(module: Module) -> Iterator[Match]:
     """Model calls in evaluating code that record a graph; one for each function."""
     if not module.imports_torch or any(module.calls(*SWITCHES)):
         return
-    told: set[ast.AST] = set()
+    nodes: set[ast.AST] = set()
     evaluating: dict[tuple[ast.AST, str | None], bool] = {}
     for call in _suspects(module):
         function = module.function_of(call)
-        if (function or module.tree) in told or not _runs_model(module, call):
+        if (function or module.tree) in nodes or not _runs_model(module, call):
             continue
         hot, region = module.hot(call), module.region(call)
         if hot is None or region.no_grad or region.inference_mode or region.scripted or region.test:
@@ -123,7 +123,7 @@ def find(module: Module) -> Iterator[Match]:
             continue
         if function is not None and _is_part_of_forward(module, function):
             continue
-        told.add(function or module.tree)
+        nodes.add(function or module.tree)
         yield match(
             call,
             f"`{module.source(call.func)}` records a graph for a backward pass that does not come{hot.during}",

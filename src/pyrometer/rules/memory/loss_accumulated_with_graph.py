@@ -99,12 +99,14 @@ def find(module: Module) -> Iterator[Match]:
     if not module.imports_torch:
         return
     told: set[int] = set()
-    for one in additions(module):
-        if (one.how != "sum" and is_trimmed(module, one)) or not (values := _graphs(module, one)):
+    for addition in additions(module):
+        if (addition.how != "sum" and is_trimmed(module, addition)) or not (
+            values := _graphs(module, addition)
+        ):
             continue
-        if not _may_go_backward(module, one):
-            told.add(id(one.node))
-            yield _kept(module, one, values, "")
+        if not _may_go_backward(module, addition):
+            told.add(id(addition.node))
+            yield _kept(module, addition, values, "")
     for call, inner in handed(module):
         values = _graphs(module, call)
         if id(inner) in told or not values or not _goes_backward_itself(module, call):
@@ -112,35 +114,35 @@ def find(module: Module) -> Iterator[Match]:
         yield _kept(module, call, values, f" in line {inner.lineno}")
 
 
-def _graphs(module: Module, one: Addition) -> list[ast.expr]:
-    return [value for value in one.parts if _has_graph(module, value)]
+def _graphs(module: Module, addition: Addition) -> list[ast.expr]:
+    return [value for value in addition.parts if _has_graph(module, value)]
 
 
-def _kept(module: Module, one: Addition, values: list[ast.expr], where: str) -> Match:
+def _kept(module: Module, addition: Addition, values: list[ast.expr], where: str) -> Match:
     what = ", ".join(f"`{module.source(value)}`" for value in values)
     edits = [replace(module, value, _detached(module, value)) for value in values]
-    container = "the sum" if where and one.how == "sum" else f"`{module.source(one.target)}`"
+    container = "the sum" if where and addition.how == "sum" else f"`{module.source(addition.target)}`"
     return match(
-        one.node,
-        f"{what} is kept in {container}{where} with its autograd graph{one.hot.during}",
+        addition.node,
+        f"{what} is kept in {container}{where} with its autograd graph{addition.hot.during}",
         advice=f"Keep the value without its graph: {', '.join(f'`{edit.text}`' for edit in edits)}.",
         fix=Fix(
-            fix_class="semantic" if where else _fix_class(module, one),
+            fix_class="semantic" if where else _fix_class(module, addition),
             title=f"Use {edits[0].text}",
             edits=edits,
         ),
-        hot=one.hot.why,
+        hot=addition.hot.why,
     )
 
 
-def _goes_backward_itself(module: Module, one: Addition) -> bool:
+def _goes_backward_itself(module: Module, addition: Addition) -> bool:
     """Whether each step goes backwards through something else, and nothing in the file through what is kept."""
-    if one.loop is None or _may_go_backward(module, one):
+    if addition.loop is None or _may_go_backward(module, addition):
         return False
     backward = [call for call in module.nodes(ast.Call) if _is_backward(module, call)]
-    inside = {id(node) for node in ast.walk(one.loop)}
+    inside = {id(node) for node in ast.walk(addition.loop)}
     return any(id(call) in inside for call in backward) and not any(
-        _mentions(call, one.name) for call in backward
+        _mentions(call, addition.name) for call in backward
     )
 
 
@@ -166,28 +168,28 @@ def _has_graph(module: Module, value: ast.expr) -> bool:
     return found.is_tensor and found.graph
 
 
-def _may_go_backward(module: Module, one: Addition) -> bool:
+def _may_go_backward(module: Module, addition: Addition) -> bool:
     """Whether someone may need the graph of what is kept.
 
     Where each step goes backwards itself, through something else, the graphs of earlier steps are spent. Elsewhere it is
     certain only where every later use just reads the value.
     """
-    function = module.function_of(one.node)
+    function = module.function_of(addition.node)
     scope: ast.AST = function or module.tree
     backward = [call for call in ast.walk(scope) if isinstance(call, ast.Call) and _is_backward(module, call)]
-    carriers = _carriers(scope, one)
+    carriers = _carriers(scope, addition)
     if any(_mentions(call, name) for call in backward for name in carriers):
         return True
-    if one.how == "sum" and any(_is_handed_on(module, call, one) for call in ast.walk(scope)):
+    if addition.how == "sum" and any(_is_handed_on(module, call, addition) for call in ast.walk(scope)):
         return True
-    if not backward and _is_hoard(module, one):
+    if not backward and _is_hoard(module, addition):
         return False
-    if one.loop is None:
+    if addition.loop is None:
         return not backward
-    inside = {id(node) for node in ast.walk(one.loop)}
+    inside = {id(node) for node in ast.walk(addition.loop)}
     if any(id(call) not in inside for call in backward):
         return True
-    return not backward and not (one.is_local and _is_only_read(module, one))
+    return not backward and not (addition.is_local and _is_only_read(module, addition))
 
 
 def _is_backward(module: Module, call: ast.Call) -> bool:
@@ -203,19 +205,19 @@ def _mentions(expression: ast.AST, name: str) -> bool:
     )
 
 
-def _carriers(scope: ast.AST, one: Addition) -> list[str]:
+def _carriers(scope: ast.AST, addition: Addition) -> list[str]:
     """The sum or list, and the variables that are computed from it: `mean` of `mean = total / 3`."""
     computed = [
         target.id
         for node in ast.walk(scope)
-        if isinstance(node, ast.Assign) and _mentions(node.value, one.name)
+        if isinstance(node, ast.Assign) and _mentions(node.value, addition.name)
         for target in node.targets
-        if isinstance(target, ast.Name) and not any(_mentions(value, target.id) for value in one.values)
+        if isinstance(target, ast.Name) and not any(_mentions(value, target.id) for value in addition.values)
     ]
-    return [one.name, *computed]
+    return [addition.name, *computed]
 
 
-def _is_handed_on(module: Module, call: ast.AST, one: Addition) -> bool:
+def _is_handed_on(module: Module, call: ast.AST, addition: Addition) -> bool:
     """Whether a call passes the sum to a function, which may go backwards through it."""
     if not isinstance(call, ast.Call):
         return False
@@ -226,7 +228,7 @@ def _is_handed_on(module: Module, call: ast.AST, one: Addition) -> bool:
         return False
     passed = [*call.args, *(keyword.value for keyword in call.keywords)]
     return any(
-        last_name(part) == one.name and not _is_within(part, one.node)
+        last_name(part) == addition.name and not _is_within(part, addition.node)
         for arg in passed
         for part in _operands(arg)
     )
@@ -240,15 +242,19 @@ def _operands(value: ast.expr) -> list[ast.expr]:
 
 
 def _is_within(node: ast.AST, around: ast.AST) -> bool:
-    return any(one is node for one in ast.walk(around))
+    return any(inner is node for inner in ast.walk(around))
 
 
-def _is_hoard(module: Module, one: Addition) -> bool:
+def _is_hoard(module: Module, addition: Addition) -> bool:
     """Whether an attribute or a global begins empty, and is only ever added to: nobody goes backwards through it."""
-    if one.how != "append" or (one.is_local and one.loop is not None) or is_collected(module, one):
+    if (
+        addition.how != "append"
+        or (addition.is_local and addition.loop is not None)
+        or is_collected(module, addition)
+    ):
         return False
-    return begins_empty(module, one) and not any(
-        last_name(use) == one.name and isinstance(use.ctx, ast.Load) and not _only_adds(module, use)
+    return begins_empty(module, addition) and not any(
+        last_name(use) == addition.name and isinstance(use.ctx, ast.Load) and not _only_adds(module, use)
         for use in module.nodes(ast.Name, ast.Attribute)
     )
 
@@ -261,11 +267,13 @@ def _only_adds(module: Module, use: ast.expr) -> bool:
     return isinstance(above, ast.Call) and use in above.args and module.name_of(above.func) in READERS
 
 
-def _is_only_read(module: Module, one: Addition) -> bool:
+def _is_only_read(module: Module, addition: Addition) -> bool:
     """Whether a local sum or list is only printed, formatted, converted or detached."""
-    assert isinstance(one.target, ast.Name)
+    assert isinstance(addition.target, ast.Name)
     uses = [
-        use for use in module.uses(one.target.id, one.node) if one.node not in (use, *module.ancestors(use))
+        use
+        for use in module.uses(addition.target.id, addition.node)
+        if addition.node not in (use, *module.ancestors(use))
     ]
     return bool(uses) and all(_reads(module, use) for use in uses)
 
@@ -294,8 +302,12 @@ def _reads(module: Module, use: ast.Name) -> bool:
     return False
 
 
-def _fix_class(module: Module, one: Addition) -> FixClass:
-    return "exact" if one.how == "sum" and one.is_local and _is_only_read(module, one) else "semantic"
+def _fix_class(module: Module, addition: Addition) -> FixClass:
+    return (
+        "exact"
+        if addition.how == "sum" and addition.is_local and _is_only_read(module, addition)
+        else "semantic"
+    )
 
 
 def _detached(module: Module, value: ast.expr) -> str:

@@ -90,20 +90,25 @@ def find(module: Module) -> Iterator[Match]:
     """Whole outputs on an accelerator that a loop over a loader collects."""
     if not module.imports_torch:
         return
-    for one in additions(module):
-        loop = one.loop
-        if one.how != "append" or not one.is_local or not isinstance(loop, ast.For) or _counts(module, loop):
+    for addition in additions(module):
+        loop = addition.loop
+        if (
+            addition.how != "append"
+            or not addition.is_local
+            or not isinstance(loop, ast.For)
+            or _counts(module, loop)
+        ):
             continue
-        outputs = [part for part in one.parts if _is_whole_output(module, part)]
-        if not outputs or is_trimmed(module, one):
+        outputs = [part for part in addition.parts if _is_whole_output(module, part)]
+        if not outputs or is_trimmed(module, addition):
             continue
         text = module.source(outputs[0])
         yield match(
-            one.node,
-            f"`{text}` of every batch stays on the device in `{module.source(one.target)}`{one.hot.during}",
+            addition.node,
+            f"`{text}` of every batch stays on the device in `{module.source(addition.target)}`{addition.hot.during}",
             advice=f"Move each output to the host: `{text}.cpu()`; or reduce it to what is needed of it.",
             confidence="medium",
-            hot=one.hot.why,
+            hot=addition.hot.why,
         )
 
 
@@ -121,13 +126,13 @@ def _is_whole_output(module: Module, part: ast.expr) -> bool:
     value = module.value_of(part)
     if not value.is_tensor or value.graph or value.device == "cpu":
         return False
-    made: ast.expr = part
+    inner: ast.expr = part
     if isinstance(part, ast.Name):
         assigned = module.assignments(part.id, part)
         if len(assigned) != 1:
             return False
-        made = assigned[0]
-    calls = [node for node in ast.walk(made) if isinstance(node, ast.Call)]
+        inner = assigned[0]
+    calls = [node for node in ast.walk(inner) if isinstance(node, ast.Call)]
     if any(isinstance(call.func, ast.Attribute) and call.func.attr in MOVED | SMALLER for call in calls):
         return False
     models = [call for call in calls if module.value_of(call.func).kind is Kind.MODULE]

@@ -142,7 +142,7 @@ def _function_given(given: ast.expr, around: FunctionNode) -> ast.Lambda | Funct
 
 def _reads(hook: ast.Lambda | FunctionNode, name: str) -> bool:
     arguments = hook.args
-    own = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    own = {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
     body = [hook.body] if isinstance(hook, ast.Lambda) else hook.body
     names = [node for one in body for node in ast.walk(one) if isinstance(node, ast.Name) and node.id == name]
     return name not in own and bool(names) and all(isinstance(node.ctx, ast.Load) for node in names)
@@ -163,7 +163,7 @@ def _contexts(module: Module) -> Iterator[Match]:
 
 def _stored_results(module: Module, forward: ast.FunctionDef) -> Iterator[Match]:
     context = forward.args.args[0].arg
-    arguments = {one.arg for one in forward.args.args}
+    arguments = {arg.arg for arg in forward.args.args}
     returned = {
         part.id
         for node in ast.walk(forward)

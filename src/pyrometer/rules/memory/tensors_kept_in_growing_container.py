@@ -88,23 +88,27 @@ def find(module: Module) -> Iterator[Match]:
     """Containers that outlive their function and only grow."""
     if not module.imports_torch:
         return
-    for one in additions(module):
-        if one.how != "append" or (one.is_local and one.loop is not None and not _is_endless(module, one)):
+    for addition in additions(module):
+        if addition.how != "append" or (
+            addition.is_local and addition.loop is not None and not _is_endless(module, addition)
+        ):
             continue
-        tensors = [part for part in one.parts if module.value_of(part).kind in (Kind.TENSOR, Kind.TENSORS)]
+        tensors = [
+            part for part in addition.parts if module.value_of(part).kind in (Kind.TENSOR, Kind.TENSORS)
+        ]
         graph = any(module.value_of(part).graph for part in tensors)
-        if not tensors or graph or is_trimmed(module, one) or not begins_empty(module, one):
+        if not tensors or graph or is_trimmed(module, addition) or not begins_empty(module, addition):
             continue
-        if is_collected(module, one):
+        if is_collected(module, addition):
             continue
         kept = ", ".join(f"`{module.source(part)}`" for part in tensors)
-        container = module.source(one.target)
+        container = module.source(addition.target)
         yield match(
-            one.node,
-            f"{kept} is added to `{container}`{one.hot.during}, and nothing takes it out again",
+            addition.node,
+            f"{kept} is added to `{container}`{addition.hot.during}, and nothing takes it out again",
             advice=f"Give `{container}` a bound, such as deque(maxlen=...), or empty it when its entries have been used.",
             confidence="medium",
-            hot=one.hot.why,
+            hot=addition.hot.why,
         )
 
 
@@ -122,9 +126,13 @@ def explain(case: Case) -> Iterator[Finding]:
         )
 
 
-def _is_endless(module: Module, one: Addition) -> bool:
+def _is_endless(module: Module, addition: Addition) -> bool:
     """Whether a local container grows in a loop without an end."""
-    return isinstance(one.loop, ast.While) and bool(module.literal(one.loop.test)) and _never_leaves(one.loop)
+    return (
+        isinstance(addition.loop, ast.While)
+        and bool(module.literal(addition.loop.test))
+        and _never_leaves(addition.loop)
+    )
 
 
 def _never_leaves(loop: ast.While) -> bool:

@@ -125,12 +125,12 @@ def _is_exact(module: Module, owner: ast.expr) -> FixClass:
         module.calls(*CLIPPING)
     ):
         return "semantic"
-    made = module.assignments(owner.id, owner) if isinstance(owner, ast.Name) else ()
+    assignments = module.assignments(owner.id, owner) if isinstance(owner, ast.Name) else ()
     plain = [
         isinstance(value, ast.Call)
         and module.name_of(value.func) in ("torch.optim.SGD", "torch.optim.sgd.SGD")
         and len(value.args) <= 2
         and all(keyword.arg in ("params", "lr", "foreach", "fused", "maximize") for keyword in value.keywords)
-        for value in made
+        for value in assignments
     ]
     return "exact" if plain and all(plain) else "semantic"

@@ -72,13 +72,13 @@ RULE = declare(
 @RULE.in_evidence("numerics")
 def explain(case: Case) -> Iterator[Finding]:
     """Norms that grow over steps, over depth, or are far above the weights."""
-    found = case.numerics.gradients if case.numerics is not None else None
-    if found is None:
+    gradients = case.numerics.gradients if case.numerics is not None else None
+    if gradients is None:
         return
-    growth = found.growth if found.trend == "growing" else None
-    relative, depth = over_weights(found), 1 / found.depth_ratio if found.depth_ratio else None
+    growth = gradients.growth if gradients.trend == "growing" else None
+    relative, depth = over_weights(gradients), 1 / gradients.depth_ratio if gradients.depth_ratio else None
     if growth is not None and growth >= case.limit(RULE, "min_growth"):
-        message = f"the gradient's norm grows {significant(growth)}-fold in {len(found.norms)} steps, and in each of them"
+        message = f"the gradient's norm grows {significant(growth)}-fold in {len(gradients.norms)} steps, and in each of them"
         advice = "Lower the learning rate or warm it up, and limit the norm before the optimizer's step."
     elif depth is not None and depth >= case.limit(RULE, "min_depth_ratio"):
         message = f"gradients grow {significant(depth)}-fold from the last layers to the first"
@@ -90,10 +90,10 @@ def explain(case: Case) -> Iterator[Finding]:
         return
     yield RULE.finding(
         message=message,
-        where=Place(module=_steepest(found)),
+        where=Place(module=_steepest(gradients)),
         evidence={
-            "norms": [norm for norm in found.norms if norm is not None],
-            "growth": found.growth,
+            "norms": [norm for norm in gradients.norms if norm is not None],
+            "growth": gradients.growth,
             "first_over_last_layers": depth,
             "norm_over_weights": relative,
         },
@@ -104,15 +104,15 @@ def explain(case: Case) -> Iterator[Finding]:
     )
 
 
-def over_weights(found: Gradients) -> float | None:
+def over_weights(gradients: Gradients) -> float | None:
     """The median norm of a gradient over the norm of the weights; `None` where one of them is not known."""
-    norms = [norm for norm in found.norms if norm is not None]
-    return statistics.median(norms) / found.weight_norm if norms and found.weight_norm else None
+    norms = [norm for norm in gradients.norms if norm is not None]
+    return statistics.median(norms) / gradients.weight_norm if norms and gradients.weight_norm else None
 
 
-def _steepest(found: Gradients) -> str | None:
+def _steepest(gradients: Gradients) -> str | None:
     """The module with the largest gradient per weight in the last step that has one."""
     held = [
-        (layer.rms[-1], layer.module) for layer in found.layers if layer.rms and layer.rms[-1] is not None
+        (layer.rms[-1], layer.module) for layer in gradients.layers if layer.rms and layer.rms[-1] is not None
     ]
     return max(held, key=lambda pair: pair[0] or 0.0)[1] if held else None

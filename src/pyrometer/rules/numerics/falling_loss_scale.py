@@ -111,4 +111,4 @@ def explain(case: Case) -> Iterator[Finding]:
 
 def _origin(report: NumericsReport) -> NonFinite | None:
     bad = report.gradients.non_finite if report.gradients is not None else []
-    return next((one.origin for one in bad if one.origin is not None), None)
+    return next((gradient.origin for gradient in bad if gradient.origin is not None), None)

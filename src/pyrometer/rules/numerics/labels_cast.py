@@ -173,7 +173,7 @@ def _is_any_of_a_batch(module: Module, call: ast.Call, value: ast.expr) -> bool:
 
 def _end(module: Module, call: ast.Call) -> float:
     """Where `arange` ends; as large as it may be where the text does not say."""
-    if any(isinstance(one, ast.Starred) for one in call.args) or not call.args:
+    if any(isinstance(arg, ast.Starred) for arg in call.args) or not call.args:
         return 0.0
     end = module.literal(call.args[min(len(call.args) - 1, 1)])
     if len(call.args) > 2 and not isinstance(module.literal(call.args[2]), int):

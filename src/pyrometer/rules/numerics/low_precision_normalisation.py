@@ -163,13 +163,13 @@ def _computed_low(module: Module) -> Iterator[tuple[ast.Call, str, str]]:
             yield call, dtype, "hand-written normalisation"
 
 
-def _softmax(module: Module, call: ast.Call, given: ast.expr | None) -> Iterator[tuple[ast.Call, str, str]]:
+def _softmax(module: Module, call: ast.Call, node: ast.expr | None) -> Iterator[tuple[ast.Call, str, str]]:
     """A softmax in the dtype that it is asked for, else in that of its argument."""
     asked = module.keyword(call, "dtype")
     if asked is not None:
         dtype = low_dtype(module, asked)
     else:
-        dtype = low_value(module, given) if given is not None else None
+        dtype = low_value(module, node) if node is not None else None
     if dtype is not None:
         yield call, dtype, "softmax"
 

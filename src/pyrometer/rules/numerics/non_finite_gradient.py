@@ -60,31 +60,31 @@ RULE = declare(
 def explain(case: Case) -> Iterator[Finding]:
     """The first gradient that is not finite, in the first step that has one."""
     report = case.numerics
-    found = None if report is None else _first(report)
-    if report is None or found is None:
+    gradient = None if report is None else _first(report)
+    if report is None or gradient is None:
         return
     bad = report.gradients.non_finite if report.gradients is not None else []
-    origin = found.origin
-    told = f": {story(origin)}" if origin is not None else ""
+    origin = gradient.origin
+    text = f": {story(origin)}" if origin is not None else ""
     yield RULE.finding(
         message=(
-            f"the gradient of {found.parameter} is {NOT_FINITE[found.kind]} in {found.num_steps} of "
-            f"{counted(report.num_steps, 'step')}{told}"
+            f"the gradient of {gradient.parameter} is {NOT_FINITE[gradient.kind]} in {gradient.num_steps} of "
+            f"{counted(report.num_steps, 'step')}{text}"
         ),
         where=place_of(case, cause(origin))
         if origin is not None
-        else Place(module=found.parameter.rpartition(".")[0]),
+        else Place(module=gradient.parameter.rpartition(".")[0]),
         evidence={
-            "parameter": found.parameter,
-            "kind": found.kind,
-            "step": found.step,
-            "num_steps": found.num_steps,
+            "parameter": gradient.parameter,
+            "kind": gradient.kind,
+            "step": gradient.step,
+            "num_steps": gradient.num_steps,
             "num_parameters": len(bad),
-            "skipped_by_scaler": found.all_skipped,
+            "skipped_by_scaler": gradient.all_skipped,
         },
         links=["/numerics/gradients/non_finite/0"],
-        confidence="medium" if origin is None or found.all_skipped else "high",
-        advice=_advice(found),
+        confidence="medium" if origin is None or gradient.all_skipped else "high",
+        advice=_advice(gradient),
     )
 
 
@@ -101,10 +101,10 @@ def _first(report: NumericsReport) -> NonFiniteGradient | None:
     return first if not first.all_skipped or never_mends else None
 
 
-def _advice(found: NonFiniteGradient) -> str:
-    if found.origin is None:
+def _advice(gradient: NonFiniteGradient) -> str:
+    if gradient.origin is None:
         return (
             "Run one step under `torch.autograd.set_detect_anomaly(True)` to see which operator it comes from; "
             "look for roots, divisions and logarithms at 0."
         )
-    return cure(cause(found.origin))
+    return cure(cause(gradient.origin))

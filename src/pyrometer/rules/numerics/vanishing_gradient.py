@@ -71,15 +71,15 @@ RULE = declare(
 def explain(case: Case) -> Iterator[Finding]:
     """Gradients that get lost over depth, and layers that get none."""
     report = case.numerics
-    found = report.gradients if report is not None else None
-    if report is None or found is None:
+    gradients = report.gradients if report is not None else None
+    if report is None or gradients is None:
         return
     why = _reason(report, case.limit(RULE, "min_saturated"))
-    ratio = found.depth_ratio
-    silent = _without(found, int(case.limit(RULE, "min_steps")))
+    ratio = gradients.depth_ratio
+    silent = _without(gradients, int(case.limit(RULE, "min_steps")))
     if ratio is not None and ratio >= case.limit(RULE, "min_depth_ratio"):
         message = f"the first layers get gradients {significant(ratio)} times smaller than the last ones"
-        where = found.layers[0].module if found.layers else None
+        where = gradients.layers[0].module if gradients.layers else None
     elif silent:
         message = f"the gradient of {counted(len(silent), 'layer')} is exactly zero in every step, first of {silent[0]}"
         where = silent[0]
@@ -90,7 +90,7 @@ def explain(case: Case) -> Iterator[Finding]:
         where=Place(module=where),
         evidence={
             "last_over_first_layers": ratio,
-            "num_layers": len(found.layers),
+            "num_layers": len(gradients.layers),
             "layers_at_zero": silent[:10],
         },
         links=["/numerics/gradients/layers"],
@@ -102,25 +102,27 @@ def explain(case: Case) -> Iterator[Finding]:
     )
 
 
-def _without(found: Gradients, min_steps: int) -> list[str]:
+def _without(gradients: Gradients, min_steps: int) -> list[str]:
     return [
         layer.module
-        for layer in found.layers
+        for layer in gradients.layers
         if len(layer.rms) >= min_steps and all(rms == 0.0 for rms in layer.rms)
     ]
 
 
 def _reason(report: NumericsReport, min_saturated: float) -> str:
     """The activations that hold gradients back, in a clause."""
-    saturated = [one for one in report.activations if (one.saturated or 0.0) >= min_saturated]
+    saturated = [
+        activation for activation in report.activations if (activation.saturated or 0.0) >= min_saturated
+    ]
     if saturated:
-        worst = max(saturated, key=lambda one: one.saturated or 0.0)
+        worst = max(saturated, key=lambda activation: activation.saturated or 0.0)
         where = worst.where.module or "the model"
         return (
             f"; {format_percent(worst.saturated)} of the values of {worst.function} in {where} are saturated"
         )
-    dead = [one for one in report.activations if (one.dead or 0.0) >= min_saturated]
+    dead = [activation for activation in report.activations if (activation.dead or 0.0) >= min_saturated]
     if dead:
-        worst = max(dead, key=lambda one: one.dead or 0.0)
+        worst = max(dead, key=lambda activation: activation.dead or 0.0)
         return f"; {format_percent(worst.dead)} of the units of relu in {worst.where.module or 'the model'} are never active"
     return ""

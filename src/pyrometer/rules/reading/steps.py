@@ -63,15 +63,15 @@ def read_profile(case: Case, findings: Iterable[Finding]) -> list[ReadingStep]:
 
 def _with_findings(step: ReadingStep, findings: list[Finding]) -> ReadingStep:
     """A step with the findings that belong to it: where there are any, nothing is fine and nothing unseen."""
-    codes = list(dict.fromkeys(one.code for one in findings))
+    codes = list(dict.fromkeys(finding.code for finding in findings))
     verdict = "look" if codes and step.verdict in {"fine", "unknown"} else step.verdict
     return msgspec.structs.replace(step, codes=codes, verdict=verdict)
 
 
 def _belonging(key: str, findings: list[Finding]) -> list[Finding]:
     if key == "line":
-        return [one for one in findings if one.where.line is not None and one.cost]
-    return [one for one in findings if one.code.startswith(CODES[key])]
+        return [finding for finding in findings if finding.where.line is not None and finding.cost]
+    return [finding for finding in findings if finding.code.startswith(CODES[key])]
 
 
 def sound(case: Case) -> ReadingStep:
@@ -97,8 +97,8 @@ def sound(case: Case) -> ReadingStep:
     if ratio is not None:
         look = look or ratio >= HEAVY_PROFILER
         heavy = "; small operators look larger than they are" if ratio >= HEAVY_PROFILER else ""
-        told = f"the profiler made steps {significant(ratio)}× as long{heavy}"
-        said.append(told if ratio > NO_LONGER else "the profiler cost nothing that could be told")
+        text = f"the profiler made steps {significant(ratio)}× as long{heavy}"
+        said.append(text if ratio > NO_LONGER else "the profiler cost nothing that could be told")
     if trace is not None and (trace.confidence != "high" or not said):
         look, bad = look or trace.confidence != "high", bad or trace.confidence == "low"
         said.append(f"confidence in the trace is {trace.confidence}")
@@ -164,11 +164,11 @@ def one_or_many(case: Case) -> ReadingStep:
     per_step = device.launches_per_step if device is not None else host.ops_per_step
     what = "kernel launches" if device is not None else "operators"
     often = f"{number:,} {what}" if per_step is None else f"{per_step:,.0f} {what} per step"
-    said = f"{first.name} takes {_of_time(share)}; {often}, "
-    said += f"{format_percent(small, 2)} of their time in ones below 10 µs"
+    text = f"{first.name} takes {_of_time(share)}; {often}, "
+    text += f"{format_percent(small, 2)} of their time in ones below 10 µs"
     return ReadingStep(
         question=question,
-        answer=said,
+        answer=text,
         verdict="look" if share >= LARGE_SHARE or small >= SMALL_SHARE else "fine",
         evidence={"op": first.name, "op_share": share, "per_step": per_step, "short_share": small},
     )
@@ -203,7 +203,11 @@ def awkward_shapes(case: Case) -> ReadingStep:
     ]
     if not points:
         return _unknown(question, _uncompared(trace))
-    far = [one for one in points if one.share >= WORTH_TIME and (one.share_of_roof or 0.0) < FAR_BELOW_ROOF]
+    far = [
+        point
+        for point in points
+        if point.share >= WORTH_TIME and (point.share_of_roof or 0.0) < FAR_BELOW_ROOF
+    ]
     if not far:
         return ReadingStep(
             question=question,

@@ -133,8 +133,8 @@ def breakdown(trace: RankTrace) -> Breakdown:
         communication_ns=length(activity.communication),
         overlapped_communication_ns=length(hidden),
         by_step=[
-            StepBreakdown(name=name, start_ns=start, end_ns=end, parts=one)
-            for (name, start, end), one in zip(
+            StepBreakdown(name=name, start_ns=start, end_ns=end, parts=part)
+            for (name, start, end), part in zip(
                 steps.select("name", "start_ns", "end_ns").iter_rows(), parts[:-1], strict=True
             )
         ],
@@ -206,8 +206,8 @@ def _by_stream(trace: RankTrace) -> list[StreamBreakdown]:
     parts = _parts(_exclusive(layers), low, low + lanes.high - lanes.low)
     keys = streams.select("device", "stream").iter_rows()
     return [
-        StreamBreakdown(device=device, stream=stream, parts=one)
-        for (device, stream), one in zip(keys, parts, strict=True)
+        StreamBreakdown(device=device, stream=stream, parts=part)
+        for (device, stream), part in zip(keys, parts, strict=True)
     ]
 
 

@@ -43,7 +43,7 @@ def ceilings(trace: RankTrace, peaks: AnyPeaks | None = None) -> list[Ceiling]:
     if known is None or roof is None:
         return []
     found = _printed(known) if isinstance(known, DatasheetPeaks) else _measured(known, roof.source)
-    return sorted(found, key=lambda one: (one.name not in MEMORIES, one.rate))
+    return sorted(found, key=lambda ceiling: (ceiling.name not in MEMORIES, ceiling.rate))
 
 
 def _printed(known: DatasheetPeaks) -> Iterator[Ceiling]:

@@ -77,13 +77,13 @@ def collectives(trace: RankTrace) -> Collectives:
         running = union(part["start_ns"].to_numpy(), part["end_ns"].to_numpy())
         busy += length(running)
         exposed += length(subtract(running, computing(trace, device)))
-    found = [_group(trace, part) for part in calls.partition_by(*KEY, maintain_order=True)]
+    groups = [_group(trace, part) for part in calls.partition_by(*KEY, maintain_order=True)]
     return Collectives(
         num_calls=calls.height,
         communication_ns=busy,
         exposed_ns=exposed,
         overlapped_ns=busy - exposed,
-        groups=sorted(found, key=lambda one: (-one.exposed_ns, -one.total_ns, one.name)),
+        groups=sorted(groups, key=lambda group: (-group.exposed_ns, -group.total_ns, group.name)),
     )
 
 

@@ -67,21 +67,21 @@ class Copies(Record, frozen=True, kw_only=True):
 @analysis("copies")
 def copies(trace: RankTrace, *, top: int = 20) -> Copies:
     """Copies and fills by direction: bytes, achieved bandwidth, pinned or not, overlap with compute, places."""
-    found = _classified(trace)
+    rows = _classified(trace)
     activity = trace.activity
     kernels = merge(activity.compute, activity.communication)
     kinds = [
         _summary(kind, memory, part, activity.compute, kernels)
-        for (kind, memory), part in found.partition_by(
+        for (kind, memory), part in rows.partition_by(
             "copy", "memory", as_dict=True, maintain_order=True
         ).items()
     ]
     return Copies(
-        kinds=sorted(kinds, key=lambda one: -one.total_ns),
-        places=_places(trace, found, top),
-        num_copies=found.height,
-        total_bytes=int(found["bytes"].sum()),
-        total_ns=int(found["dur_ns"].sum()),
+        kinds=sorted(kinds, key=lambda kind: -kind.total_ns),
+        places=_places(trace, rows, top),
+        num_copies=rows.height,
+        total_bytes=int(rows["bytes"].sum()),
+        total_ns=int(rows["dur_ns"].sum()),
     )
 
 
@@ -120,10 +120,8 @@ def _summary(
     )
 
 
-def _places(trace: RankTrace, found: pl.DataFrame, top: int) -> list[CopyPlace]:
-    placed = found.select("event", "copy", "memory", "bytes", "dur_ns").hstack(
-        places_of(trace, found["event"])
-    )
+def _places(trace: RankTrace, rows: pl.DataFrame, top: int) -> list[CopyPlace]:
+    placed = rows.select("event", "copy", "memory", "bytes", "dur_ns").hstack(places_of(trace, rows["event"]))
     groups = (
         placed.group_by("copy", "memory", "file", "line", "function", "module", "op", maintain_order=True)
         .agg(pl.len(), pl.col("bytes", "dur_ns").sum(), pl.col("event").first())

@@ -199,15 +199,15 @@ def _by_op(trace: RankTrace, pieces: pl.DataFrame, total: int, top: int) -> list
 def _by_step(trace: RankTrace, pieces: pl.DataFrame) -> list[StepPath]:
     start, end = pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy()
     code = pieces["class"].to_physical().to_numpy()
-    found = []
+    paths = []
     for name, low, high in trace.steps.select("name", "start_ns", "end_ns").iter_rows():
         first, stop = np.searchsorted(end, low, side="right"), np.searchsorted(start, high, side="left")
         inside = np.minimum(end[first:stop], high) - np.maximum(start[first:stop], low)
         sums = np.zeros(len(CLASSES), np.int64)
         np.add.at(sums, code[first:stop], inside)
         by_class = dict(zip(CLASSES, sums.tolist(), strict=True))
-        found.append(StepPath(name=name, total_ns=int(sums.sum()), bound=_bound(by_class), by_class=by_class))
-    return found
+        paths.append(StepPath(name=name, total_ns=int(sums.sum()), bound=_bound(by_class), by_class=by_class))
+    return paths
 
 
 def _longest(pieces: pl.DataFrame) -> list[PathSegment]:

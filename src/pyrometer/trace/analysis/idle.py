@@ -130,11 +130,11 @@ class Idle(Record, frozen=True, kw_only=True):
 @analysis("idle")
 def idle(trace: RankTrace, *, top: int = 20) -> Idle:
     """Idle time, attributed: why the device drained, and what the host did meanwhile."""
-    found, leading, trailing = _device_idle(trace) if trace.activity.has_device else _host_idle(trace)
-    low, high = found["start_ns"].to_numpy(), found["end_ns"].to_numpy()
+    rows, leading, trailing = _device_idle(trace) if trace.activity.has_device else _host_idle(trace)
+    low, high = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
     slowed = 2 * covered(profiler_overhead(trace), low, high) >= high - low
     profiler = int((high - low)[slowed].sum())
-    gaps = found.filter(pl.Series(~slowed))
+    gaps = rows.filter(pl.Series(~slowed))
     did = host_time(
         trace, _thread(trace, gaps), gaps["start_ns"].to_numpy().copy(), gaps["end_ns"].to_numpy().copy()
     )

@@ -172,9 +172,9 @@ def kernel_launches(trace: RankTrace) -> pl.DataFrame:
     meaning = pl.DataFrame(
         {
             "name": names,
-            "short_name": pl.Series([one.short for one in read], dtype=pl.String),
-            "category": pl.Series([one.category for one in read], dtype=pl.String),
-            "tensor_cores": pl.Series([one.tensor_cores for one in read], dtype=pl.Boolean),
+            "short_name": pl.Series([name.short for name in read], dtype=pl.String),
+            "category": pl.Series([name.category for name in read], dtype=pl.String),
+            "tensor_cores": pl.Series([name.tensor_cores for name in read], dtype=pl.Boolean),
         }
     )
     rows = rows.join(meaning, on="name", how="left", maintain_order="left")
@@ -200,7 +200,7 @@ def _graphs(rows: pl.DataFrame, total_ns: int) -> list[GraphTotal]:
         .filter((pl.col("graph") > 0).fill_null(value=False) | (pl.col("calls") > 1))
     )
     alike = calls.select("name").unique(maintain_order=True).with_row_index("sequence")
-    found = (
+    table = (
         calls.join(alike, on="name", how="left", maintain_order="left")
         .with_columns(
             graph=pl.when(pl.col("graph") > 0).then("graph").otherwise(-1 - pl.col("sequence").cast(pl.Int64))
@@ -210,7 +210,7 @@ def _graphs(rows: pl.DataFrame, total_ns: int) -> list[GraphTotal]:
         .sort("total_ns", "graph", descending=[True, False])
     )
     return [
-        GraphTotal(**row, share=row["total_ns"] / max(total_ns, 1)) for row in found.iter_rows(named=True)
+        GraphTotal(**row, share=row["total_ns"] / max(total_ns, 1)) for row in table.iter_rows(named=True)
     ]
 
 

@@ -208,7 +208,7 @@ def _queues(trace: RankTrace, work: pl.DataFrame) -> list[Queue]:
             )
         )
     )
-    found = (
+    rows = (
         steps.group_by("track")
         .agg(
             pl.col("device", "stream", "num_launched").first(),
@@ -236,7 +236,7 @@ def _queues(trace: RankTrace, work: pl.DataFrame) -> list[Queue]:
             },
             mean_depth=row["weighted"] / row["observed_ns"] if row["observed_ns"] else 0.0,
         )
-        for row in found.iter_rows(named=True)
+        for row in rows.iter_rows(named=True)
     ]
 
 

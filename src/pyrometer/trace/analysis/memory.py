@@ -134,19 +134,19 @@ class Memory(Record, frozen=True, kw_only=True):
 @analysis("memory")
 def memory(trace: RankTrace, *, top: int = 20) -> Memory:
     """Memory over time: peaks and what holds them, allocations per operator and step, churn and its line."""
-    found = allocations(trace)
-    in_steps = found["step"].drop_nulls().n_unique()
-    counted = found.filter(pl.col("step").is_not_null()) if in_steps else found
+    rows = allocations(trace)
+    in_steps = rows["step"].drop_nulls().n_unique()
+    counted = rows.filter(pl.col("step").is_not_null()) if in_steps else rows
     num_steps = max(in_steps, 1)
     devices = [
         _device(trace, part, counted.filter(pl.col("device") == part["device"][0]), num_steps)
-        for part in found.partition_by("device", maintain_order=True)
+        for part in rows.partition_by("device", maintain_order=True)
     ]
-    peaks = {one.device: one.peak_bytes for one in devices}
+    peaks = {device.device: device.peak_bytes for device in devices}
     return Memory(
         devices=devices,
-        ops=_ops(trace, found),
-        steps=_steps(trace, found),
+        ops=_ops(trace, rows),
+        steps=_steps(trace, rows),
         sites=_sites(trace, counted, num_steps, peaks)[:top],
         num_steps=num_steps,
     )
@@ -223,13 +223,13 @@ def _telling(level: np.ndarray) -> np.ndarray:
     stretch = np.arange(len(level)) * (MAX_POINTS // 4) // len(level)
     frame = pl.DataFrame({"row": np.arange(len(level)), "stretch": stretch, "level": level})
     row, height = pl.col("row"), pl.col("level")
-    found = frame.group_by("stretch").agg(
+    rows = frame.group_by("stretch").agg(
         first=row.first(),
         last=row.last(),
         lowest=row.get(height.arg_min()),
         highest=row.get(height.arg_max()),
     )
-    return np.unique(found.select("first", "last", "lowest", "highest").to_numpy())
+    return np.unique(rows.select("first", "last", "lowest", "highest").to_numpy())
 
 
 def _where(trace: RankTrace, row: dict[str, int | None]) -> Place:
@@ -265,21 +265,21 @@ def _sums() -> dict[str, pl.Expr]:
     }
 
 
-def _ops(trace: RankTrace, found: pl.DataFrame) -> list[OpMemory]:
-    named = found.with_columns(op=trace.events["name"].gather(found["op"].cast(pl.UInt32)))
+def _ops(trace: RankTrace, rows: pl.DataFrame) -> list[OpMemory]:
+    table = rows.with_columns(op=trace.events["name"].gather(rows["op"].cast(pl.UInt32)))
     is_kept = (pl.col("bytes") > 0) & pl.col("freed_event").is_null()
-    grouped = named.group_by("device", "op", maintain_order=True).agg(
+    grouped = table.group_by("device", "op", maintain_order=True).agg(
         **_sums(), kept_bytes=pl.col("bytes").filter(is_kept).sum()
     )
     ordered = grouped.sort("allocated_bytes", "device", "op", descending=[True, False, False])
     return [OpMemory(**row) for row in ordered.iter_rows(named=True)]
 
 
-def _steps(trace: RankTrace, found: pl.DataFrame) -> list[StepMemory]:
+def _steps(trace: RankTrace, rows: pl.DataFrame) -> list[StepMemory]:
     level = pl.coalesce("allocated_bytes", pl.col("bytes").cum_sum().over("device"))
     names = trace.steps.select("step", "name")
     per_step = (
-        found.with_columns(level=level)
+        rows.with_columns(level=level)
         .drop_nulls("step")
         .group_by("step", "device", maintain_order=True)
         .agg(**_sums(), net_bytes=pl.col("bytes").sum(), peak_bytes=pl.col("level").max())
@@ -292,10 +292,10 @@ def _steps(trace: RankTrace, found: pl.DataFrame) -> list[StepMemory]:
 def _sites(
     trace: RankTrace, counted: pl.DataFrame, num_steps: int, peaks: dict[str, Bytes]
 ) -> list[AllocationSite]:
-    made = _placed(trace, counted.filter(pl.col("bytes") > 0))
+    rows = _placed(trace, counted.filter(pl.col("bytes") > 0))
     sums = _sums()
     del sums["freed_bytes"]
-    grouped = made.group_by("device", *PLACE, maintain_order=True).agg(**sums)
+    grouped = rows.group_by("device", *PLACE, maintain_order=True).agg(**sums)
     ordered = grouped.sort("churn_bytes", "allocated_bytes", descending=True, maintain_order=True)
     return [
         AllocationSite(

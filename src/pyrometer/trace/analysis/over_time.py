@@ -34,8 +34,8 @@ def over_time(trace: RankTrace, *, slices: int = SLICES) -> OverTime:
     activity = trace.activity
     count = max(min(slices, activity.span_ns), 1)
     edges = activity.start_ns + activity.span_ns * np.arange(count + 1, dtype=np.int64) // count
-    found = parts_of(activity, edges[:-1], edges[1:])
-    columns = {name: [getattr(one, name) for one in found] for name in Parts.__struct_fields__}
+    parts = parts_of(activity, edges[:-1], edges[1:])
+    columns = {name: [getattr(part, name) for part in parts] for name in Parts.__struct_fields__}
     return OverTime(
         edges_ns=edges.tolist(), parts={name: values for name, values in columns.items() if any(values)}
     )

@@ -65,7 +65,7 @@ def phases(trace: RankTrace) -> Phases:
     host = _host_time(trace, labels)
     work = _device_work(trace, labels)
     span = trace.activity
-    within = [clip(one, span.start_ns, span.end_ns) for one in host]
+    within = [clip(intervals, span.start_ns, span.end_ns) for intervals in host]
     return Phases(
         annotated=labels.sources[:1] == ["phase"],
         phases=_summaries(labels, host, work, span),
@@ -91,10 +91,10 @@ def _device_work(trace: RankTrace, labels: PhaseLabels) -> pl.DataFrame:
 
 
 def _summaries(labels: PhaseLabels, host: list[Intervals], work: pl.DataFrame, span: Activity) -> list[Phase]:
-    found = []
+    summaries = []
     for code, (name, source) in enumerate(zip(labels.names, labels.sources, strict=True)):
         own = work.filter(pl.col("phase") == code)
-        found.append(
+        summaries.append(
             Phase(
                 name=name,
                 source=source,
@@ -105,14 +105,14 @@ def _summaries(labels: PhaseLabels, host: list[Intervals], work: pl.DataFrame, s
                 host_share=length(clip(host[code], span.start_ns, span.end_ns)) / max(span.span_ns, 1),
             )
         )
-    return found
+    return summaries
 
 
 def _steps(
     trace: RankTrace, labels: PhaseLabels, host: list[Intervals], work: pl.DataFrame
 ) -> list[StepPhases]:
     low, high = trace.steps["start_ns"].to_numpy(), trace.steps["end_ns"].to_numpy()
-    on_host = [covered(one, low, high).tolist() for one in host]
+    on_host = [covered(intervals, low, high).tolist() for intervals in host]
     free = (high - low - covered(merge(*host), low, high)).tolist()
     on_device: list[dict[str, int]] = [{} for _ in free]
     launched = work.filter((pl.col("phase") >= 0) & pl.col("step").is_not_null())

@@ -15,4 +15,4 @@ def ranks(trace: Trace) -> Job:
 
     For more ranks than memory holds, `pyrometer.trace.jobs.merge.read_job` gives the same from the files.
     """
-    return merge_ranks(reduce_rank(one) for one in trace.ranks)
+    return merge_ranks(reduce_rank(rank) for rank in trace.ranks)

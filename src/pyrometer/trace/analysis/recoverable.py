@@ -90,13 +90,13 @@ def largest_gains(trace: RankTrace, *, top: int = TOP) -> list[Recoverable]:
         return []
     least = WORTH * base[0]
     found: list[tuple[int, Candidate]] = []
-    for one in sorted(candidates(trace, graph), key=lambda c: -c.bound_ns)[:TRIED]:
+    for candidate in sorted(candidates(trace, graph), key=lambda c: -c.bound_ns)[:TRIED]:
         best = sorted((gain for gain, _ in found), reverse=True)[: 2 * top]
-        if one.bound_ns < max(least, best[-1] if len(best) == 2 * top else 0):
+        if candidate.bound_ns < max(least, best[-1] if len(best) == 2 * top else 0):
             break
-        gain = base[0] - replayed_span(graph, one.scales())
+        gain = base[0] - replayed_span(graph, candidate.scales())
         if gain >= least:
-            found.append((gain, one))
+            found.append((gain, candidate))
     found.sort(key=lambda entry: (-entry[0], entry[1].name))
     return list(_distinct(trace, graph, base, found, top))
 
@@ -105,10 +105,10 @@ def _distinct(
     trace: RankTrace, graph: Graph, base: tuple[int, int], found: list[tuple[int, Candidate]], top: int
 ) -> Iterator[Recoverable]:
     joint, reached, given = unchanged(trace.events.height), base[0], 0
-    for gain, one in found:
+    for gain, candidate in found:
         if given == top:
             return
-        scales = one.scales()
+        scales = candidate.scales()
         both = joint.least(scales)
         span = replayed_span(graph, both)
         if reached - span < SHARED * gain:
@@ -116,17 +116,17 @@ def _distinct(
         ratio = 1 - gain / base[0]
         bare = replayed_span(graph, scales, lags=False) / base[1] if base[1] else ratio
         yield Recoverable(
-            name=one.name,
-            what=one.what,
-            kind=one.kind,
-            speedup=one.speedup,
+            name=candidate.name,
+            what=candidate.what,
+            kind=candidate.kind,
+            speedup=candidate.speedup,
             gain_ns=gain,
             added_ns=reached - span,
-            critical_ns=one.critical_ns,
+            critical_ns=candidate.critical_ns,
             ratio=ratio,
             ratio_low=min(ratio, bare),
             ratio_high=max(ratio, bare),
-            where=Place() if one.event is None else where(trace, one.event),
+            where=Place() if candidate.event is None else where(trace, candidate.event),
         )
         joint, reached, given = both, span, given + 1
 
@@ -208,7 +208,7 @@ def _by_name(
     if not part.height:
         return
     code = names.of(owner)
-    found = (
+    rows = (
         part.with_columns(code=pl.Series(code[part["event"].to_numpy()]))
         .filter(pl.col("code") >= 0)
         .group_by("code")
@@ -216,7 +216,7 @@ def _by_name(
         .sort("sum", "code", descending=[True, False])
         .head(PER_KIND)
     )
-    for row in found.iter_rows(named=True):
+    for row in rows.iter_rows(named=True):
         number = row["code"]
 
         def scales(number: int = number) -> Scales:

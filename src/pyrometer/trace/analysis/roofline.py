@@ -227,13 +227,13 @@ def _rate(column: str) -> pl.Expr:
 
 def _figures(costs: OpCosts, row: dict[str, object], roof: Roof | None) -> tuple[object, ...]:
     """One group's figures, in the order of `_FIGURES`."""
-    one = costs.kindreds[int(row["kindred"])] if row["bound"] == "formula" else None  # type: ignore[call-overload]
-    cost = one.cost if one is not None else None
-    if one is None or cost is None:
+    kindred = costs.kindreds[int(row["kindred"])] if row["bound"] == "formula" else None  # type: ignore[call-overload]
+    cost = kindred.cost if kindred is not None else None
+    if kindred is None or cost is None:
         return (None, None, None, None, row["bound"], None, None, None, None, None)
     calls, time = int(row["calls"]), int(row["time_ns"])  # type: ignore[call-overload]
     arithmetic = "tf32" if cost.dtype == "float32" and int(row["tf32_ns"]) * 2 > time else cost.dtype  # type: ignore[call-overload]
-    formula = formula_of(one.name)
+    formula = formula_of(kindred.name)
     flop, num_bytes = calls * cost.flop, calls * cost.num_bytes
     bound, peak_ns, roof_rate, share = "unknown", None, None, None
     if roof is not None:

@@ -110,7 +110,7 @@ def sequences(trace: RankTrace, *, limit: int = 20) -> list[Sequence]:
         found.append(_sequence(trace, line, free, length, total))
         if len(found) >= limit:
             break
-    return sorted(found, key=lambda one: (-one.gain_high_ns, one.parts))
+    return sorted(found, key=lambda sequence: (-sequence.gain_high_ns, sequence.parts))
 
 
 def _line(trace: RankTrace) -> Line:
@@ -166,7 +166,7 @@ def _roles(names: list[str], *, has_device: bool) -> tuple[npt.NDArray[np.bool_]
         kinds = [read_name(name).category for name in names]
         pair = [(kind in FUSIBLE, kind in LEADING) for kind in kinds]
     else:
-        families = [found.family if (found := formula_of(name)) else "" for name in names]
+        families = [formula.family if (formula := formula_of(name)) else "" for name in names]
         pair = [(family in FUSIBLE_FAMILIES, family in LEADING_FAMILIES) for family in families]
     table = np.array(pair, dtype=bool).reshape(len(names), 2)
     return table[:, 0], table[:, 1]

@@ -154,7 +154,7 @@ def _points(trace: RankTrace, placed: pl.DataFrame) -> list[SyncPoint]:
                 where=where(trace, longest["trigger"]),
             )
         )
-    return sorted(points, key=lambda one: (-one.stalled_ns, -one.total_ns, -one.num_calls))
+    return sorted(points, key=lambda point: (-point.stalled_ns, -point.total_ns, -point.num_calls))
 
 
 def _triggers(trace: RankTrace, calls: list[int]) -> pl.Series:

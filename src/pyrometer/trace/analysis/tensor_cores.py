@@ -74,7 +74,7 @@ def tensor_cores(trace: RankTrace) -> pl.DataFrame:
     Time off the matrix units includes an operator's small kernels, such as a split sum or a layout change.
     """
     costs = op_costs(trace)
-    matrix = [one.cost is not None and one.cost.unit == "matrix" for one in costs.kindreds]
+    matrix = [kindred.cost is not None and kindred.cost.unit == "matrix" for kindred in costs.kindreds]
     if not costs.has_device or not any(matrix):
         return pl.DataFrame(schema=SCHEMA)
     owner = costs.owner[costs.work]

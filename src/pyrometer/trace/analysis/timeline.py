@@ -128,6 +128,6 @@ def _shortest(together: IntArray, may: Mask, least: int, slack: int) -> Mask:
 
 def _changes(values: IntArray) -> Mask:
     """Where a value differs from the one before; the first one does."""
-    found = np.ones(len(values), np.bool_)
-    found[1:] = values[1:] != values[:-1]
-    return found
+    changes = np.ones(len(values), np.bool_)
+    changes[1:] = values[1:] != values[:-1]
+    return changes

@@ -49,7 +49,7 @@ def user_lines(trace: RankTrace) -> pl.DataFrame:
         num_ops=pl.col("is_op").sum(),
         num_kernels=pl.col("is_kernel").sum(),
     )
-    found = (
+    rows = (
         lines.join(_calls(trace), on=LINE, how="left")
         .join(_top_ops(placed), on=LINE, how="left")
         .with_columns(
@@ -59,7 +59,7 @@ def user_lines(trace: RankTrace) -> pl.DataFrame:
         )
         .sort("device_ns", "self_ns", *LINE, descending=[True, True, False, False, False])
     )
-    return found.select(_empty().columns).cast(_empty().schema)
+    return rows.select(_empty().columns).cast(_empty().schema)
 
 
 def _placed(trace: RankTrace) -> pl.DataFrame:

@@ -123,12 +123,12 @@ def _steps(trace: RankTrace, costs: OpCosts, frame: pl.DataFrame, roof: Roof | N
     flop = np.array([one.cost.flop if one.cost else 0 for one in costs.kindreds])
     moved = np.array([one.cost.num_bytes if one.cost else 0 for one in costs.kindreds])
     peak_ns = _peak_ns(costs, frame, roof)
-    found = []
+    steps = []
     for row in trace.steps.iter_rows(named=True):
         here = kindred[step == row["step"]]
         wall = row["end_ns"] - row["start_ns"]
         num_bytes = int(moved[here].sum())
-        found.append(
+        steps.append(
             StepUtilisation(
                 step=row["step"],
                 name=row["name"],
@@ -139,15 +139,15 @@ def _steps(trace: RankTrace, costs: OpCosts, frame: pl.DataFrame, roof: Roof | N
                 bandwidth_utilisation=num_bytes * 1e9 / roof.bandwidth / wall if roof and wall else None,
             )
         )
-    return found
+    return steps
 
 
 def _peak_ns(costs: OpCosts, frame: pl.DataFrame, roof: Roof | None) -> npt.NDArray[np.float64]:
     """What one call of each kind takes at the peak of its arithmetic."""
     tf32 = set(frame.filter(pl.col("arithmetic") == "tf32").select("op", "shapes").iter_rows())
-    found = np.zeros(len(costs.kindreds))
-    for i, one in enumerate(costs.kindreds):
-        if roof is not None and one.cost is not None and one.cost.unit == "matrix":
-            dtype = "tf32" if (one.name, one.dims) in tf32 else one.cost.dtype
-            found[i] = one.cost.flop * 1e9 / roof.matrix[dtype] if dtype in roof.matrix else 0.0
-    return found
+    peak_ns = np.zeros(len(costs.kindreds))
+    for i, kindred in enumerate(costs.kindreds):
+        if roof is not None and kindred.cost is not None and kindred.cost.unit == "matrix":
+            dtype = "tf32" if (kindred.name, kindred.dims) in tf32 else kindred.cost.dtype
+            peak_ns[i] = kindred.cost.flop * 1e9 / roof.matrix[dtype] if dtype in roof.matrix else 0.0
+    return peak_ns

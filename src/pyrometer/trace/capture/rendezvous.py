@@ -46,12 +46,16 @@ def own_folder() -> Path:
     folder = candidate_folders()[0]
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        stat_result = folder.lstat()
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be made: {error.strerror}; set XDG_RUNTIME_DIR to a folder"
         ) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if (
+        not stat.S_ISDIR(stat_result.st_mode)
+        or stat_result.st_uid != os.getuid()
+        or stat_result.st_mode & 0o077
+    ):
         raise InputError(
             f"{folder}: must be a folder that only user {os.getuid()} can enter; remove it, or set XDG_RUNTIME_DIR"
         )

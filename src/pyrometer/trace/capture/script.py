@@ -97,10 +97,10 @@ def trace_script(
 
 def _with_foreign_steps(trace: Trace, num_steps: int) -> Trace:
     """Say when the script's own profiler, waiting for its turn, has marked its steps in our trace, too."""
-    found, capture = trace.ranks[0].steps.height, trace.capture
-    if capture is None or found <= num_steps + 1:  # the last one may have been cut off
+    height, capture = trace.ranks[0].steps.height, trace.capture
+    if capture is None or height <= num_steps + 1:  # the last one may have been cut off
         return trace
-    note = f"the trace marks {found} steps, of which {num_steps} are ours: the script's own profiler marks steps, too"
+    note = f"the trace marks {height} steps, of which {num_steps} are ours: the script's own profiler marks steps, too"
     return dataclasses.replace(trace, capture=msgspec.structs.replace(capture, notes=[*capture.notes, note]))
 
 

@@ -81,9 +81,9 @@ def reopened(path: Path, capture: Capture, *, kept: bool, expected_steps: int | 
             f"{path}: the profiler recorded nothing; was another profiler running in the same process?"
         )
     notes = list(capture.notes)
-    found = rank.steps.filter(rank.steps["source"] == "profiler").height
-    if expected_steps is not None and found != expected_steps:
-        notes.append(f"the trace holds {found} of the {expected_steps} steps that were recorded")
+    height = rank.steps.filter(rank.steps["source"] == "profiler").height
+    if expected_steps is not None and height != expected_steps:
+        notes.append(f"the trace holds {height} of the {expected_steps} steps that were recorded")
     capture = msgspec.structs.replace(
         capture,
         raw_bytes=rank.info.raw_bytes,

@@ -37,12 +37,12 @@ class Call:
         Raises:
             NotRecordedError: it is not there, or has not `dims` dimensions.
         """
-        found = self.tensors[i] if i < len(self.tensors) else None
-        if found is None:
+        tensor = self.tensors[i] if i < len(self.tensors) else None
+        if tensor is None:
             raise NotRecordedError(f"argument {i} is not a tensor with a recorded shape")
-        if dims is not None and len(found.shape) != dims:
-            raise NotRecordedError(f"argument {i} has {len(found.shape)} dimensions, not {dims}")
-        return found
+        if dims is not None and len(tensor.shape) != dims:
+            raise NotRecordedError(f"argument {i} has {len(tensor.shape)} dimensions, not {dims}")
+        return tensor
 
     def maybe(self, i: int) -> Tensor | None:
         """The tensor at a position, if one is given."""
@@ -54,10 +54,10 @@ class Call:
         Raises:
             NotRecordedError: there is none.
         """
-        found = self.lists[i] if i < len(self.lists) else None
-        if found is None:
+        tensors = self.lists[i] if i < len(self.lists) else None
+        if tensors is None:
             raise NotRecordedError(f"argument {i} is not a list of tensors with recorded shapes")
-        return found
+        return tensors
 
     def all_tensors(self) -> list[Tensor]:
         """Every tensor, also of lists."""
@@ -73,8 +73,8 @@ class Call:
         value = self._value(i)
         if value is None:
             return []
-        if isinstance(value, list) and all(isinstance(one, int) for one in value):
-            return [int(one) for one in value]
+        if isinstance(value, list) and all(isinstance(item, int) for item in value):
+            return [int(item) for item in value]
         raise NotRecordedError(f"argument {i} is {self.texts[i]!r}, not a list of integers")
 
     def integer(self, i: int) -> int:
@@ -154,7 +154,7 @@ def _array(text: str | None) -> list[Any]:
 
 
 def _sizes(value: Any) -> tuple[int, ...] | None:
-    if isinstance(value, list) and all(type(one) is int for one in value):
+    if isinstance(value, list) and all(type(item) is int for item in value):
         return tuple(value)
     return None
 
@@ -165,5 +165,5 @@ def _tensor(shape: Any, dtype: str, strides: Any) -> Tensor | None:
 
 
 def _tensors(shapes: Sequence[Any], dtype: str) -> tuple[Tensor, ...] | None:
-    found = [_tensor(shape, dtype, None) for shape in shapes] if isinstance(shapes, list) else []
-    return tuple(one for one in found if one is not None) if None not in found else None
+    tensors = [_tensor(shape, dtype, None) for shape in shapes] if isinstance(shapes, list) else []
+    return tuple(tensor for tensor in tensors if tensor is not None) if None not in tensors else None

@@ -20,11 +20,11 @@ class Shape(NamedTuple):
 
 def _table(inputs: int, flop_of: str) -> dict[str, Shape]:
     """Names by their FLOP per element: `1: neg abs` in lines."""
-    found = {}
+    table = {}
     for line in flop_of.strip().splitlines():
         flop, names = line.split(":")
-        found.update({name: Shape(int(flop), inputs) for name in names.split()})
-    return found
+        table.update({name: Shape(int(flop), inputs) for name in names.split()})
+    return table
 
 
 UNARY = _table(
@@ -124,7 +124,7 @@ def elementwise(call: Call) -> Cost:
     """One pass over the operands: read each, write the result."""
     name = call.name.removeprefix("aten::")
     shape = ELEMENTWISE.get(name) or ELEMENTWISE[name.rstrip("_")]
-    inputs = [found for i in range(shape.inputs) if (found := call.maybe(i)) is not None]
+    inputs = [tensor for i in range(shape.inputs) if (tensor := call.maybe(i)) is not None]
     if not inputs:
         raise NotRecordedError("no tensor among the arguments has a recorded shape")
     base = name.rstrip("_")
@@ -139,10 +139,10 @@ def elementwise(call: Call) -> Cost:
 
 def streamed(inputs: list[Tensor], result: Tensor, flop_per_element: int) -> Cost:
     """Inputs read once, a result written once."""
-    numel = Tensor(broadcast([*(one.shape for one in inputs), result.shape]), "bool").numel
+    numel = Tensor(broadcast([*(tensor.shape for tensor in inputs), result.shape]), "bool").numel
     return Cost(
         flop_per_element * numel,
-        sum(one.num_bytes for one in inputs),
+        sum(tensor.num_bytes for tensor in inputs),
         result.numel * result.item_bytes,
         promote(inputs),
     )
@@ -192,4 +192,4 @@ def complex_from_parts(call: Call) -> Cost:
     """Two real tensors to a complex one."""
     parts = [call.tensor(0), call.tensor(1)]
     dtype = "complex128" if promote(parts) == "float64" else "complex64"
-    return streamed(parts, Tensor(broadcast([one.shape for one in parts]), dtype), 2)
+    return streamed(parts, Tensor(broadcast([part.shape for part in parts]), dtype), 2)

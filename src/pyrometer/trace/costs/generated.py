@@ -12,15 +12,15 @@ from pyrometer.trace.naming.generated_kernels import ARITHMETIC, parse_generated
 )
 def triton(call: Call) -> Cost:
     """Inductor's Triton kernels; the last tensor is taken as written, since arguments do not say who is read."""
-    tensors = [one for one in call.all_tensors() if one.shape]
+    tensors = [tensor for tensor in call.all_tensors() if tensor.shape]
     if not tensors:
         raise NotRecordedError("the shapes of a generated kernel's arguments")
     found = parse_generated(call.name)
     arithmetic = sum(name in ARITHMETIC for name in found.source_ops) if found else 0
-    numel = max(one.numel for one in tensors)
+    numel = max(tensor.numel for tensor in tensors)
     return Cost(
         arithmetic * numel,
-        sum(one.num_bytes for one in tensors[:-1]),
+        sum(tensor.num_bytes for tensor in tensors[:-1]),
         tensors[-1].num_bytes,
         tensors[0].dtype,
         "vector",

@@ -139,8 +139,10 @@ def select_where(call: Call) -> Cost:
     tensors = call.all_tensors()
     if not tensors:
         raise NotRecordedError("the shapes of input and mask")
-    read = sum(one.num_bytes for one in tensors)
-    return Cost(max(one.numel for one in tensors), read, 0, tensors[0].dtype, "vector", "result left out")
+    read = sum(tensor.num_bytes for tensor in tensors)
+    return Cost(
+        max(tensor.numel for tensor in tensors), read, 0, tensors[0].dtype, "vector", "result left out"
+    )
 
 
 @cost("aten::one_hot", source="no FLOP; indices read, result written", wraps=True)

@@ -12,7 +12,7 @@ from pyrometer.trace.costs.tensors import Tensor, broadcast
 def _product(batch: int, m: int, k: int, n: int, operands: tuple[Tensor, ...], *, out: str = "") -> Cost:
     dtype = operands[0].dtype
     written = Tensor((batch, m, n), out or dtype)
-    read = sum(one.num_bytes for one in operands)
+    read = sum(operand.num_bytes for operand in operands)
     return Cost(2 * batch * m * n * k, read, written.num_bytes, dtype, "matrix")
 
 
@@ -116,8 +116,8 @@ def scaled_mm(call: Call) -> Cost:
     a, b = call.tensor(0, dims=2), call.tensor(1, dims=2)
     packed = 2 if a.dtype == "float4" else 1
     k = _inner(a.shape[1], b.shape[0]) * packed
-    found = _product(1, a.shape[0], k, b.shape[1], (a, b), out="bfloat16")
-    return found._replace(assumption="result taken as bfloat16")
+    product = _product(1, a.shape[0], k, b.shape[1], (a, b), out="bfloat16")
+    return product._replace(assumption="result taken as bfloat16")
 
 
 @cost("aten::_grouped_mm", "aten::_scaled_grouped_mm", source="2·rows·n·k: each row meets one group's matrix")

@@ -32,7 +32,7 @@ def copy(call: Call) -> Cost:
     """`(destination, source)`."""
     if call.name == "aten::_foreach_copy_":
         to, source = call.several(0), call.several(1)
-        read, written = sum(one.num_bytes for one in source), sum(one.num_bytes for one in to)
+        read, written = sum(tensor.num_bytes for tensor in source), sum(tensor.num_bytes for tensor in to)
         return Cost(0, read, written, to[0].dtype if to else "float32")
     target, origin = call.tensor(0), call.tensor(1)
     return Cost(0, origin.num_bytes, target.num_bytes, target.dtype)
@@ -43,7 +43,7 @@ def copy(call: Call) -> Cost:
 def concatenate(call: Call) -> Cost:
     """`(tensors, dim)`."""
     parts = call.several(0)
-    moved = sum(one.num_bytes for one in parts)
+    moved = sum(part.num_bytes for part in parts)
     return Cost(0, moved, moved, parts[0].dtype if parts else "float32")
 
 

@@ -13,7 +13,7 @@ STATISTIC_BYTES = 4
 
 
 def _given(call: Call, *positions: int) -> int:
-    return sum(one.num_bytes for i in positions if (one := call.maybe(i)) is not None)
+    return sum(tensor.num_bytes for i in positions if (tensor := call.maybe(i)) is not None)
 
 
 def _rows(call: Call, x: Tensor, at: int) -> int:

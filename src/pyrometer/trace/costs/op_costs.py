@@ -95,10 +95,10 @@ def _evaluate(
         why = "a view, an allocation or a mere wrapper" if name in FREE else "no formula for this operator"
         return Kindred(name or "", dims, types, strides, None, why)
     try:
-        found = cost_of(parse_call(name, dims, types, strides, concrete, list_dtype=list_dtype))
+        cost = cost_of(parse_call(name, dims, types, strides, concrete, list_dtype=list_dtype))
     except NotRecordedError as missing:
         return Kindred(name, dims, types, strides, None, str(missing))
-    return Kindred(name, dims, types, strides, found, None)
+    return Kindred(name, dims, types, strides, cost, None)
 
 
 def _usual_dtype(groups: pl.DataFrame) -> str:
@@ -129,5 +129,5 @@ def _counted(
 
 
 def _wraps(name: str) -> bool:
-    found = formula_of(name)
-    return found is not None and found.wraps
+    formula = formula_of(name)
+    return formula is not None and formula.wraps

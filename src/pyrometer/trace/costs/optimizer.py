@@ -55,10 +55,10 @@ def foreach(call: Call) -> Cost:
     """One pass over all lists; the first gives the size of the result."""
     first = call.several(0)
     name = call.name.removeprefix("aten::_foreach_").rstrip("_")
-    others = [one for several in call.lists[1:3] if several for one in several]
-    numel = sum(one.numel for one in first)
-    size = sum(one.num_bytes for one in first)
-    read = (0 if name == "zero" else size) + sum(one.num_bytes for one in others)
+    others = [tensor for several in call.lists[1:3] if several for tensor in several]
+    numel = sum(tensor.numel for tensor in first)
+    size = sum(tensor.num_bytes for tensor in first)
+    read = (0 if name == "zero" else size) + sum(tensor.num_bytes for tensor in others)
     return Cost(FOREACH[name] * numel, read, size, first[0].dtype if first else "float32")
 
 
@@ -66,9 +66,11 @@ def foreach(call: Call) -> Cost:
 def foreach_norm(call: Call) -> Cost:
     """One number per tensor."""
     first = call.several(0)
-    written = sum(one.item_bytes for one in first)
-    flop = 2 * sum(one.numel for one in first)
-    return Cost(flop, sum(one.num_bytes for one in first), written, first[0].dtype if first else "float32")
+    written = sum(tensor.item_bytes for tensor in first)
+    flop = 2 * sum(tensor.numel for tensor in first)
+    return Cost(
+        flop, sum(tensor.num_bytes for tensor in first), written, first[0].dtype if first else "float32"
+    )
 
 
 @cost(*FUSED, source="per parameter: the update's definition")
@@ -78,7 +80,7 @@ def fused(call: Call) -> Cost:
     lists = [several for several in call.lists if several]
     if len(lists) < num_read:
         raise NotRecordedError("the lists of parameters, gradients and states")
-    size = [sum(one.num_bytes for one in several) for several in lists[:num_read]]
-    numel = sum(one.numel for one in lists[0])
+    size = [sum(tensor.num_bytes for tensor in several) for several in lists[:num_read]]
+    numel = sum(tensor.numel for tensor in lists[0])
     written = sum(size) - size[1] if num_written == num_read - 1 else sum(size)
     return Cost(per_element * numel, sum(size), written, lists[0][0].dtype)

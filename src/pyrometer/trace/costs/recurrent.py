@@ -11,14 +11,14 @@ SOURCE = "2 × weights × steps × batch; gates left out"
 
 def _layers(x: Tensor, weights: tuple[Tensor, ...]) -> Cost:
     """Every weight matrix meets every step of every sequence once: `(gates · hidden, inputs)`."""
-    matrices = [one for one in weights if len(one.shape) == 2]
+    matrices = [weight for weight in weights if len(weight.shape) == 2]
     if len(x.shape) not in {2, 3} or not matrices:
         raise NotRecordedError("the weights")
     steps = x.numel // max(x.shape[-1], 1)
     gates = 4
     hidden = matrices[-1].shape[0] // gates
-    read = x.num_bytes + sum(one.num_bytes for one in weights)
-    flop = 2 * steps * sum(one.numel for one in matrices)
+    read = x.num_bytes + sum(weight.num_bytes for weight in weights)
+    flop = 2 * steps * sum(matrix.numel for matrix in matrices)
     return Cost(flop, read, steps * hidden * x.item_bytes, x.dtype, "matrix")
 
 

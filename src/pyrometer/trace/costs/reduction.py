@@ -25,8 +25,8 @@ def reduced_numel(shape: tuple[int, ...], dims: list[int]) -> int:
 
 def _result(call: Call, x: Tensor, dims_at: int | None) -> tuple[int, str | None]:
     if dims_at is None or len(call.texts) == 0:
-        said = None if dims_at is None else "result taken as one element: the dimensions are not recorded"
-        return 1, said
+        text = None if dims_at is None else "result taken as one element: the dimensions are not recorded"
+        return 1, text
     if dims_at >= len(call.texts) or not call.texts[dims_at]:
         return 1, None
     try:

@@ -83,10 +83,10 @@ def formula_of(name: str) -> Formula | None:
     '2·m·n·k'
     """
     _load()
-    found = _FORMULAS.get(name)
-    if found is None and name.startswith("triton_"):
+    formula = _FORMULAS.get(name)
+    if formula is None and name.startswith("triton_"):
         return _FORMULAS["triton"]
-    return found
+    return formula
 
 
 def formulas() -> dict[str, Formula]:
@@ -105,10 +105,10 @@ def cost_of(call: Call) -> Cost:
     Raises:
         NotRecordedError: there is no formula, or the trace does not hold what it needs.
     """
-    found = formula_of(call.name)
-    if found is None:
+    formula = formula_of(call.name)
+    if formula is None:
         raise NotRecordedError("no formula")
-    result = found.function(call)
+    result = formula.function(call)
     return result._replace(assumption=result.assumption or call.assumption)
 
 

@@ -128,8 +128,8 @@ def promote(tensors: Sequence[Tensor]) -> str:
     >>> promote([Tensor((2,), "int64"), Tensor((), "float32")]), promote([Tensor((2,), "float16"), Tensor((2,), "bfloat16")])
     ('float32', 'float32')
     """
-    with_dims = _common([one.dtype for one in tensors if one.shape])
-    numbers = _common([one.dtype for one in tensors if not one.shape])
+    with_dims = _common([tensor.dtype for tensor in tensors if tensor.shape])
+    numbers = _common([tensor.dtype for tensor in tensors if not tensor.shape])
     if with_dims is None or numbers is None:
         return with_dims or numbers or "bool"
     if _category(numbers) <= _category(with_dims):

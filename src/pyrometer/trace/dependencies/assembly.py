@@ -53,22 +53,22 @@ class Bonds(NamedTuple):
 
 def build(trace: RankTrace) -> Graph:
     """Build the dependency graph of a linked trace."""
-    found = _find(trace, trace.events if _is_possible(trace) else trace.events.clear())
-    calls, intervals = _waiting_intervals(found)
-    points = _points(found, intervals)
-    bonds = _bonds(found, points, calls)
+    hit = _find(trace, trace.events if _is_possible(trace) else trace.events.clear())
+    calls, intervals = _waiting_intervals(hit)
+    points = _points(hit, intervals)
+    bonds = _bonds(hit, points, calls)
     nodes = len(points.time)
-    time = np.concatenate([[found.low], points.time, found.work.start])
-    dur = np.concatenate([np.zeros(1 + nodes, np.int64), found.work.end - found.work.start])
-    in_call = np.concatenate([np.zeros(1 + nodes, np.int64), found.work.in_call])
-    bonds, lag = _reconcile(bonds, time, dur, in_call, found.latencies)
+    time = np.concatenate([[hit.low], points.time, hit.work.start])
+    dur = np.concatenate([np.zeros(1 + nodes, np.int64), hit.work.end - hit.work.start])
+    in_call = np.concatenate([np.zeros(1 + nodes, np.int64), hit.work.in_call])
+    bonds, lag = _reconcile(bonds, time, dur, in_call, hit.latencies)
     position = topological(time, bonds.source, bonds.target)
     pairs = pair(position, bonds.source, bonds.target)
     node, edge = pairs.node, pairs.edge
     real = ~pairs.is_pass
     return Graph(
-        low=found.low,
-        high=found.high,
+        low=hit.low,
+        high=hit.high,
         time=time[node],
         dur=np.where(real, dur[node], 0),
         work=np.where(node > nodes, node - nodes - 1, -1),
@@ -78,12 +78,12 @@ def build(trace: RankTrace) -> Graph:
         weight=np.append(bonds.weight, 0)[edge],  # edge -1 leads from a pass
         kind=np.append(bonds.kind, int(Edge.PASS))[edge],
         lag=np.where(real, lag[node], 0),
-        ends=_ends(found, points, node, real),
+        ends=_ends(hit, points, node, real),
         points=points,
-        device=found.work,
-        waits=found.waits,
+        device=hit.work,
+        waits=hit.waits,
         waiting_calls=calls,
-        notes=_notes(found, int(lag.sum())),
+        notes=_notes(hit, int(lag.sum())),
     )
 
 
@@ -124,93 +124,93 @@ def _sync_records(trace: RankTrace) -> pl.DataFrame:
     return syncs.with_columns(called_ns=starts.gather(syncs["parent"].cast(pl.UInt32)))
 
 
-def _waiting_intervals(found: Found) -> tuple[IntArray, Waiting]:
+def _waiting_intervals(hit: Found) -> tuple[IntArray, Waiting]:
     """Disjoint waiting intervals, and for each candidate the waiting call that it is; -1 for joins and pauses."""
-    events, waits, bursts = found.events, found.waits, found.threads.bursts
+    events, waits, bursts = hit.events, hit.waits, hit.threads.bursts
     held = np.unique(waits.of)
     calls = waits.event[held]
     joint = union(bursts.start[bursts.joined], bursts.end[bursts.joined])
     pause = np.flatnonzero(bursts.lane[1:] == bursts.lane[:-1]) if len(bursts.lane) else np.empty(0, np.int64)
     lane = [
         events["track"].cast(pl.Int64).to_numpy()[calls],
-        np.full(len(joint.start), found.threads.main),
+        np.full(len(joint.start), hit.threads.main),
         bursts.lane[pause],
     ]
     start = [events["start_ns"].to_numpy()[calls], joint.start, bursts.end[pause]]
     end = [events["end_ns"].to_numpy()[calls], joint.end, bursts.start[pause + 1]]
-    clipped = [np.clip(np.concatenate(times), found.low, found.high) for times in (start, end)]
+    clipped = [np.clip(np.concatenate(times), hit.low, hit.high) for times in (start, end)]
     of = np.concatenate([held, np.full(len(joint.start) + len(pause), -1, np.int64)])
     return of, disjoint(np.concatenate(lane), clipped[0], clipped[1])
 
 
-def _points(found: Found, waiting: Waiting) -> Points:
-    work, bursts, segments = found.work, found.threads.bursts, found.segments
+def _points(hit: Found, waiting: Waiting) -> Points:
+    work, bursts, segments = hit.work, hit.threads.bursts, hit.segments
     known = work.call >= 0
     first = np.flatnonzero(np.diff(segments.lane, prepend=-1))
-    ends = _lane_ends(found)
-    main, lost = _on_main(found, bursts.start), _on_main(found, work.start[_lost(found)])
+    ends = _lane_ends(hit)
+    main, lost = _on_main(hit, bursts.start), _on_main(hit, work.start[_lost(hit)])
     lane = [work.thread[known], segments.lane[first], bursts.lane, bursts.lane, main[0], lost[0], ends[0]]
     time = [work.launched[known], segments.start[first], bursts.start, bursts.end, main[1], lost[1], ends[1]]
-    moments = np.clip(np.concatenate(time), found.low, found.high)
-    return place_points(np.concatenate(lane), moments, waiting, segments, low=found.low, high=found.high)
+    moments = np.clip(np.concatenate(time), hit.low, hit.high)
+    return place_points(np.concatenate(lane), moments, waiting, segments, low=hit.low, high=hit.high)
 
 
-def _on_main(found: Found, moments: IntArray) -> tuple[IntArray, IntArray]:
+def _on_main(hit: Found, moments: IntArray) -> tuple[IntArray, IntArray]:
     """Lane and moment of the main thread at these moments; its first or last moment, if it is not there."""
-    mine = found.segments.lane == found.threads.main
+    mine = hit.segments.lane == hit.threads.main
     if not mine.any():
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    start, end = int(found.segments.start[mine][0]), int(found.segments.end[mine][-1])
-    return np.full(len(moments), found.threads.main, np.int64), np.clip(moments, start, end)
+    start, end = int(hit.segments.start[mine][0]), int(hit.segments.end[mine][-1])
+    return np.full(len(moments), hit.threads.main, np.int64), np.clip(moments, start, end)
 
 
-def _lost(found: Found) -> IntArray:
+def _lost(hit: Found) -> IntArray:
     """Work without a launch that did not queue either: some thread must have launched it just before."""
-    work = found.work
+    work = hit.work
     free = np.where(work.before >= 0, work.end[work.before], NEVER) if len(work) else work.end
-    waited = np.where(free > NEVER, work.start - free > found.latencies.queue.high, True)
+    waited = np.where(free > NEVER, work.start - free > hit.latencies.queue.high, True)
     return np.flatnonzero((work.call < 0) & waited)
 
 
-def _lane_ends(found: Found) -> tuple[IntArray, IntArray]:
+def _lane_ends(hit: Found) -> tuple[IntArray, IntArray]:
     """The last moment of each thread that counts for the span, by the rule of `Activity`.
 
     Where none of these is the end of the span, that is a moment of the main thread.
     """
-    host = found.events.filter(is_kind(*HOST) & (pl.col("end_ns") <= found.high))
+    host = hit.events.filter(is_kind(*HOST) & (pl.col("end_ns") <= hit.high))
     ops = host.filter((pl.col("kind") == Kind.CPU_OP.value) & ~is_step_mark())
-    counted = ops if ops.height or len(found.work) else host
+    counted = ops if ops.height or len(hit.work) else host
     last = counted.drop_nulls("track").group_by("track").agg(pl.col("end_ns").max())
     lane, end = last["track"].to_numpy().astype(np.int64), last["end_ns"].to_numpy()
-    if found.threads.main >= 0 and max(end.max(initial=0), found.work.end.max(initial=0)) < found.high:
-        lane, end = np.append(lane, found.threads.main), np.append(end, found.high)
+    if hit.threads.main >= 0 and max(end.max(initial=0), hit.work.end.max(initial=0)) < hit.high:
+        lane, end = np.append(lane, hit.threads.main), np.append(end, hit.high)
     return lane, end
 
 
-def _ends(found: Found, points: Points, node: IntArray, real: npt.NDArray[np.bool_]) -> IntArray:
-    lane, time = _lane_ends(found)
+def _ends(hit: Found, points: Points, node: IntArray, real: npt.NDArray[np.bool_]) -> IntArray:
+    lane, time = _lane_ends(hit)
     nodes = len(points.time)
-    last = np.zeros(1 + nodes + len(found.work), bool)
-    last[1 + points.at(lane, np.clip(time, found.low, found.high))] = True
+    last = np.zeros(1 + nodes + len(hit.work), bool)
+    last[1 + points.at(lane, np.clip(time, hit.low, hit.high))] = True
     last[1 + nodes :] = True
     last[0] = True
     return np.flatnonzero(last[node] & real)
 
 
-def _bonds(found: Found, points: Points, calls: IntArray) -> Bonds:
+def _bonds(hit: Found, points: Points, calls: IntArray) -> Bonds:
     parts = [
-        *_thread_bonds(found, points, calls),
-        *_burst_bonds(found, points),
-        *_device_bonds(found, points),
+        *_thread_bonds(hit, points, calls),
+        *_burst_bonds(hit, points),
+        *_device_bonds(hit, points),
     ]
-    parts.append(_wake_bonds(found, points, calls))
+    parts.append(_wake_bonds(hit, points, calls))
     joined = Bonds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    loose = np.ones(1 + len(points.time) + len(found.work), bool)
+    loose = np.ones(1 + len(points.time) + len(hit.work), bool)
     loose[joined.target] = False
     loose[0] = False
     target = np.flatnonzero(loose)
-    time = np.concatenate([[found.low], points.time, found.work.start])
-    root = _bond(Edge.ROOT, np.zeros(len(target), np.int64), target, time[target] - found.low)
+    time = np.concatenate([[hit.low], points.time, hit.work.start])
+    root = _bond(Edge.ROOT, np.zeros(len(target), np.int64), target, time[target] - hit.low)
     return Bonds(*(np.concatenate(column) for column in zip(joined, root, strict=True)))
 
 
@@ -218,14 +218,14 @@ def _bond(kind: Edge, source: IntArray, target: IntArray, weight: IntArray) -> B
     return Bonds(source, target, weight, np.full(len(source), int(kind), np.int64))
 
 
-def _thread_bonds(found: Found, points: Points, calls: IntArray) -> list[Bonds]:
+def _thread_bonds(hit: Found, points: Points, calls: IntArray) -> list[Bonds]:
     """Each point of a thread follows the one before."""
     after = 1 + np.flatnonzero(points.lane[1:] == points.lane[:-1])
     waits = points.waiting[after]
     call = np.where(waits >= 0, calls[waits], -1) if len(calls) else waits
     own = (
-        np.where(call >= 0, found.latencies.own[call], 0)
-        if len(found.latencies.own)
+        np.where(call >= 0, hit.latencies.own[call], 0)
+        if len(hit.latencies.own)
         else np.zeros(len(call), np.int64)
     )
     passed = points.time[after] - points.time[after - 1]
@@ -236,10 +236,10 @@ def _thread_bonds(found: Found, points: Points, calls: IntArray) -> list[Bonds]:
     ]
 
 
-def _burst_bonds(found: Found, points: Points) -> list[Bonds]:
+def _burst_bonds(hit: Found, points: Points) -> list[Bonds]:
     """The main thread sets others to work, and waits for the backward passes."""
-    bursts, main = found.threads.bursts, found.threads.main
-    lanes, moments = _on_main(found, bursts.start)
+    bursts, main = hit.threads.bursts, hit.threads.main
+    lanes, moments = _on_main(hit, bursts.start)
     if not len(lanes):
         return []
     begins, ends = points.at(bursts.lane, bursts.start), points.at(bursts.lane, bursts.end)
@@ -257,15 +257,15 @@ def _burst_bonds(found: Found, points: Points) -> list[Bonds]:
     ]
 
 
-def _device_bonds(found: Found, points: Points) -> list[Bonds]:
-    work, crossed, usual = found.work, found.crossings, found.latencies
+def _device_bonds(hit: Found, points: Points) -> list[Bonds]:
+    work, crossed, usual = hit.work, hit.crossings, hit.latencies
     node = 1 + len(points.time) + np.arange(len(work))
     known, behind = np.flatnonzero(work.call >= 0), np.flatnonzero(work.before >= 0)
-    launch = points.at(work.thread[known], np.clip(work.launched[known], found.low, found.high))
+    launch = points.at(work.thread[known], np.clip(work.launched[known], hit.low, hit.high))
     delay = np.minimum(usual.launch.typical, work.start[known] - points.time[launch])
     gap = np.minimum(usual.queue.typical, work.start[behind] - work.end[work.before[behind]])
-    lost = _lost(found)
-    lanes, moments = _on_main(found, work.start[lost])
+    lost = _lost(hit)
+    lanes, moments = _on_main(hit, work.start[lost])
     lost = lost[: len(lanes)]
     at = points.at(lanes, moments)
     passed = work.start[lost] - points.time[at]
@@ -279,9 +279,9 @@ def _device_bonds(found: Found, points: Points) -> list[Bonds]:
     ]
 
 
-def _wake_bonds(found: Found, points: Points, calls: IntArray) -> Bonds:
+def _wake_bonds(hit: Found, points: Points, calls: IntArray) -> Bonds:
     """Waiting calls go on when the work that they wait for has ended."""
-    waits, work = found.waits, found.work
+    waits, work = hit.waits, hit.work
     point_of = np.full(len(waits.event), -1, np.int64)
     ends = np.flatnonzero(points.waiting >= 0)
     call = calls[points.waiting[ends]]
@@ -289,7 +289,7 @@ def _wake_bonds(found: Found, points: Points, calls: IntArray) -> Bonds:
     point = point_of[waits.of]
     late = np.where(point >= 0, points.time[point] - work.end[waits.work], -1) if len(points.time) else point
     fits = late >= 0
-    weight = np.minimum(found.latencies.wake.typical, late[fits])
+    weight = np.minimum(hit.latencies.wake.typical, late[fits])
     return _bond(Edge.WAKE, 1 + len(points.time) + waits.work[fits], 1 + point[fits], weight)
 
 
@@ -317,16 +317,16 @@ def _reconcile(
     return bonds._replace(weight=weight), lag
 
 
-def _notes(found: Found, lag_ns: int) -> tuple[str, ...]:
-    work = found.work
+def _notes(hit: Found, lag_ns: int) -> tuple[str, ...]:
+    work = hit.work
     orphans = int((work.call < 0).sum())
     said = [
         (
-            found.waits.num_inferred,
+            hit.waits.num_inferred,
             "{} waiting calls have no synchronisation record: what they waited for is inferred",
         ),
         (
-            found.crossings.num_inferred,
+            hit.crossings.num_inferred,
             "{} waits between streams are inferred: which event was meant is not recorded",
         ),
         (
@@ -335,10 +335,10 @@ def _notes(found: Found, lag_ns: int) -> tuple[str, ...]:
         ),
         (work.num_early, "{} device events begin before their launch; the launch is ignored"),
         (
-            found.threads.num_joined,
+            hit.threads.num_joined,
             "{} backward passes are taken to start and to be awaited where the main thread pauses",
         ),
-        (found.threads.num_followed, "{} other threads are taken to follow the main thread's clock"),
+        (hit.threads.num_followed, "{} other threads are taken to follow the main thread's clock"),
     ]
     notes = [text.format(f"{number:,}") for number, text in said if number]
     if lag_ns:

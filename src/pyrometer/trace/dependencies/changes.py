@@ -26,22 +26,22 @@ class Scales:
     launch: float = 1.0  # delay from a launch to the start of its work on an empty stream
     freed: IntArray | None = None  # waiting calls (rows of `events`) that no longer wait
 
-    def times(self, other: Scales) -> Scales:
+    def times(self, scales: Scales) -> Scales:
         """One change on top of the other: what both shorten is shortened twice."""
         return Scales(
-            self.event * other.event,
-            self.gap * other.gap,
-            self.launch * other.launch,
-            _both(self.freed, other.freed),
+            self.event * scales.event,
+            self.gap * scales.gap,
+            self.launch * scales.launch,
+            _both(self.freed, scales.freed),
         )
 
-    def least(self, other: Scales) -> Scales:
+    def least(self, scales: Scales) -> Scales:
         """Both changes side by side: what both shorten is shortened by the stronger."""
         return Scales(
-            np.minimum(self.event, other.event),
-            min(self.gap, other.gap),
-            min(self.launch, other.launch),
-            _both(self.freed, other.freed),
+            np.minimum(self.event, scales.event),
+            min(self.gap, scales.gap),
+            min(self.launch, scales.launch),
+            _both(self.freed, scales.freed),
         )
 
 

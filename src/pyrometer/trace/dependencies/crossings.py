@@ -42,9 +42,9 @@ def crossings(events: pl.DataFrame, syncs: pl.DataFrame, work: Work, usual: Late
         usual: delays of the trace.
     """
     streams = Streams(work)
-    told = syncs.filter(pl.col("sync_kind").str.starts_with("Stream Wait").fill_null(value=False))
-    if told.height:
-        pairs = _told(told, streams)
+    rows = syncs.filter(pl.col("sync_kind").str.starts_with("Stream Wait").fill_null(value=False))
+    if rows.height:
+        pairs = _told(rows, streams)
     else:
         pairs = np.concatenate([_inferred(events, streams), _just_after(streams, usual)], axis=1)
     graph = _within_graphs(work)
@@ -55,13 +55,13 @@ def crossings(events: pl.DataFrame, syncs: pl.DataFrame, work: Work, usual: Late
     # Work without a duration must not wait for each other.
     fits &= (work.start[before] < work.start[after]) | (before < after)
     unique = np.unique(np.stack([before[fits], after[fits]]), axis=1)
-    return Crossings(unique[0], unique[1], told.height, 0 if told.height else len(np.unique(pairs[1])))
+    return Crossings(unique[0], unique[1], rows.height, 0 if rows.height else len(np.unique(pairs[1])))
 
 
-def _told(told: pl.DataFrame, streams: Streams) -> IntArray:
+def _told(rows: pl.DataFrame, streams: Streams) -> IntArray:
     found: list[tuple[int, int]] = []
     late = np.array([np.iinfo(np.int64).max])
-    for row in told.iter_rows(named=True):
+    for row in rows.iter_rows(named=True):
         if row["recorded_ns"] is None:
             continue
         at, recorded = row["called_ns"] or row["start_ns"], np.array([row["recorded_ns"]])

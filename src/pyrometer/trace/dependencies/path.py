@@ -67,19 +67,19 @@ def event_classes(trace: RankTrace, graph: Graph) -> IntArray:
         host=kind.is_in([one.value for one in HOST]),
         call=call,
     )
-    named = events.select("kind", "name").join(
+    rows = events.select("kind", "name").join(
         different, on=["kind", "name"], how="left", maintain_order="left", nulls_equal=True
     )
-    found = named["class"].to_numpy().copy()
+    found = rows["class"].to_numpy().copy()
     launching = graph.device.call[graph.device.call >= 0]
-    found[launching[named["call"].to_numpy()[launching]]] = LAUNCH
+    found[launching[rows["call"].to_numpy()[launching]]] = LAUNCH
     copying = np.intersect1d(
         graph.waits.event, graph.device.call[graph.device.is_copy & (graph.device.call >= 0)]
     )
     found[copying] = MEMCPY
-    if named["loading"].any():
-        within = trace.nearest(named["loading"].to_numpy()) >= 0
-        found[within & named["host"].to_numpy()] = DATA
+    if rows["loading"].any():
+        within = trace.nearest(rows["loading"].to_numpy()) >= 0
+        found[within & rows["host"].to_numpy()] = DATA
     return np.asarray(found, np.int64)
 
 

@@ -81,7 +81,7 @@ def threads(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, segme
 
 def _counts(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, lanes: IntArray) -> pl.DataFrame:
     numbered = ops.select("event", "sequence", "forward_thread")
-    named = tracks.select(
+    rows = tracks.select(
         "track",
         engine=pl.col("thread_name").str.contains(ENGINE_THREAD).fill_null(value=False),
         first=(pl.col("pid") == pl.col("tid")).fill_null(value=False),
@@ -99,7 +99,7 @@ def _counts(events: pl.DataFrame, ops: pl.DataFrame, tracks: pl.DataFrame, lanes
             calls=pl.col("kind").is_in([Kind.CPU_OP.value, *CALLS]).sum(),
             events=pl.len(),
         )
-        .join(named, on="track", how="left")
+        .join(rows, on="track", how="left")
         .with_columns(pl.col("engine", "first").fill_null(value=False))
     )
 

@@ -31,11 +31,11 @@ class CallTree:
 
     def path(self, node: int) -> list[str]:
         """Names from the outermost."""
-        found: list[str] = []
+        names: list[str] = []
         while node >= 0:
-            found.append(self.names[node])
+            names.append(self.names[node])
             node = int(self.parent[node])
-        return found[::-1]
+        return names[::-1]
 
 
 def build_call_tree(trace: RankTrace) -> CallTree:
@@ -107,7 +107,7 @@ def _table(path: IntArray, when: IntArray, amount: IntArray, shape: tuple[int, i
 
 
 def _children(parent: IntArray, first: IntArray) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    children: dict[int, list[int]] = {}
     for node in np.argsort(first, kind="stable").tolist():
-        found.setdefault(int(parent[node]), []).append(node)
-    return found
+        children.setdefault(int(parent[node]), []).append(node)
+    return children

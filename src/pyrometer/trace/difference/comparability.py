@@ -114,15 +114,15 @@ def _shapes(a: RankTrace, b: RankTrace) -> Iterator[Difference]:
         example = (
             heavy[0].join(heavy[1], on="name").filter(pl.col("input_dims") != pl.col("input_dims_right"))
         )
-        shown = (
+        row = (
             example.select("name", "input_dims", "input_dims_right").row(0)
             if example.height
             else ("", "", "")
         )
         yield Difference(
             field="shapes",
-            a=f"{shown[0]} {shown[1]}",
-            b=f"{shown[0]} {shown[2]}",
+            a=f"{row[0]} {row[1]}",
+            b=f"{row[0]} {row[2]}",
             message=f"only {format_percent(share)} of the heavy calls have a shape that the other side has: a step does other "
             "work (batch, sequence or model size)",
             withholds=True,
@@ -195,15 +195,15 @@ def _compilation(a: RankTrace, b: RankTrace) -> Iterator[Difference]:
 
 
 def _health(a: RankTrace, b: RankTrace) -> Iterator[Difference]:
-    found = [
+    issues = [
         next((i for i in health(trace).issues if "difference" in i.unreliable), None) for trace in (a, b)
     ]
-    if found[0] is None and found[1] is None:
+    if issues[0] is None and issues[1] is None:
         return
     yield Difference(
         field="health",
-        a="sound" if found[0] is None else found[0].code,
-        b="sound" if found[1] is None else found[1].code,
+        a="sound" if issues[0] is None else issues[0].code,
+        b="sound" if issues[1] is None else issues[1].code,
         message="the steps of a trace that lacks device work cannot be compared",
         withholds=True,
     )

@@ -56,7 +56,7 @@ def diff_traces(a: RankTrace, b: RankTrace, *, top: int = 50) -> TraceDiff:
     step = change(*times)
     margin = run_margin(*times, least=RUN_MARGIN if on_device else HOST_RUN_MARGIN)
     outcome: Outcome
-    withheld = next((one for one in differences if one.withholds), None)
+    withheld = next((difference for difference in differences if difference.withholds), None)
     if withheld is not None:
         outcome, sentence = "undecided", f"undecided: {withheld.message} ({withheld.a} against {withheld.b})"
     elif a.tables["events"].drop("rank").equals(b.tables["events"].drop("rank")):
@@ -115,7 +115,7 @@ def _parts(a: RankTrace, b: RankTrace) -> list[PartChange]:
     sides = []
     for trace in (a, b):
         found = breakdown(trace)
-        held = [one.parts for one in found.by_step] or [found.parts]
+        held = [step_breakdown.parts for step_breakdown in found.by_step] or [found.parts]
         sides.append(
             {
                 name: sum(getattr(parts, name) for parts in held) / len(held)
@@ -133,13 +133,13 @@ def _nodes(a: RankTrace, b: RankTrace, step: TimeChange, top: int) -> list[NodeC
         if pair.a >= 0:
             below.setdefault(int(trees[0].parent[pair.a]), []).append(pair)
     smallest = SMALLEST_SHARE * min(step.a_ns, step.b_ns)
-    found = [
+    nodes = [
         node
         for pair in pairs
         for node in [_node(*trees, pair, below.get(pair.a, []))]
         if _size(node) > smallest or (pair.a < 0 and (node.added or node.removed))
     ]
-    return sorted(found, key=_size, reverse=True)[:top]
+    return sorted(nodes, key=_size, reverse=True)[:top]
 
 
 def _size(node: NodeChange) -> float:

@@ -88,11 +88,11 @@ def _named(a: Mapping[str, Sums], b: Mapping[str, Sums], top: int) -> list[Named
         Sums(np.zeros(len(next(iter(side.values())).time) if side else 1, np.int64), np.zeros(1, np.int64))
         for side in (a, b)
     ]
-    found = []
+    changes = []
     for name in sorted(a.keys() | b.keys()):
         left, right = a.get(name, none[0]), b.get(name, none[1])
         status: Status = "common" if name in a and name in b else "added" if name in b else "removed"
-        found.append(
+        changes.append(
             NamedChange(
                 name=name,
                 status=status,
@@ -101,17 +101,20 @@ def _named(a: Mapping[str, Sums], b: Mapping[str, Sums], top: int) -> list[Named
                 time=change(left.time, right.time),
             )
         )
-    return sorted(found, key=lambda one: -abs(one.time.delta_ns))[:top]
+    return sorted(changes, key=lambda one: -abs(one.time.delta_ns))[:top]
 
 
 def _grouped(by: Literal["phase", "module"], *sides: _Groups, top: int) -> Iterator[GroupChange]:
-    found = []
+    changes = []
     for name in sorted(sides[0].keys() & sides[1].keys()):
         (host_a, device_a), (host_b, device_b) = sides[0][name], sides[1][name]
-        found.append(
+        changes.append(
             GroupChange(by=by, name=name, host=change(host_a, host_b), device=change(device_a, device_b))
         )
-    yield from sorted(found, key=lambda one: -max(abs(one.host.delta_ns), abs(one.device.delta_ns)))[:top]
+    yield from sorted(
+        changes,
+        key=lambda group_change: -max(abs(group_change.host.delta_ns), abs(group_change.device.delta_ns)),
+    )[:top]
 
 
 def _host_and_device(trace: RankTrace, labels: pl.Series) -> dict[str, tuple[Times, Times]]:
@@ -134,5 +137,5 @@ def _host_and_device(trace: RankTrace, labels: pl.Series) -> dict[str, tuple[Tim
 
 def _phases(trace: RankTrace) -> pl.Series:
     """The phase of every event; where the program does not name its phases, what nothing else claims is forward."""
-    named = phase_names(trace)
-    return named if phase_labels(trace).sources[:1] == ["phase"] else named.fill_null("forward")
+    column = phase_names(trace)
+    return column if phase_labels(trace).sources[:1] == ["phase"] else column.fill_null("forward")

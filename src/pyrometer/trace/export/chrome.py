@@ -107,7 +107,7 @@ class _Place:
     def __init__(self, trace: RankTrace, ranks: Sequence[RankTrace]) -> None:
         self.trace = trace
         self.alone = len(ranks) == 1
-        self.shift_ns = 0 if self.alone else trace.info.base_ns - min(one.info.base_ns for one in ranks)
+        self.shift_ns = 0 if self.alone else trace.info.base_ns - min(rank.info.base_ns for rank in ranks)
         self.flow_shift = 0 if self.alone else ranks.index(trace) << 40
         self.process = PROCESS if self.alone else f"{PROCESS}, rank {trace.rank}"
 
@@ -151,8 +151,8 @@ def _events(place: _Place, window: Window) -> Iterator[list[str]]:
     events = events.with_columns(lane=pl.Series(lane))
     extra = events.filter(pl.col("lane") > 0).select("track", "lane").unique(maintain_order=True)
     yield _names(place, extra)
-    shown = events.filter((pl.col("end_ns") >= window.start_ns) & (pl.col("start_ns") < window.end_ns))
-    keyed = shown.join(place.keys(), on="track", how="left", maintain_order="left").with_columns(
+    table = events.filter((pl.col("end_ns") >= window.start_ns) & (pl.col("start_ns") < window.end_ns))
+    keyed = table.join(place.keys(), on="track", how="left", maintain_order="left").with_columns(
         tid=pl.when(pl.col("lane") > 0)
         .then(pl.lit('"') + pl.col("tid").str.strip_chars('"') + pl.format(' lane {}"', "lane"))
         .otherwise("tid"),
@@ -175,19 +175,19 @@ def _events(place: _Place, window: Window) -> Iterator[list[str]]:
 
 def _names(place: _Place, extra: pl.DataFrame) -> list[str]:
     """Metadata events: names of processes and threads, and of the lanes that were added."""
-    found = []
+    names = []
     tracks = {row["track"]: row for row in place.trace.tracks.iter_rows(named=True)}
     processes = {row["pid"]: row["process_name"] for row in tracks.values() if row["process_name"]}
-    found += [_meta("process_name", place.pid(pid), None, name) for pid, name in processes.items()]
+    names += [_meta("process_name", place.pid(pid), None, name) for pid, name in processes.items()]
     for row in tracks.values():
         if row["thread_name"]:
-            found.append(_meta("thread_name", place.pid(row["pid"]), _id(row["tid"]), row["thread_name"]))
+            names.append(_meta("thread_name", place.pid(row["pid"]), _id(row["tid"]), row["thread_name"]))
     for track, lane in extra.iter_rows():
         row = tracks[track]
         tid = f'"{_id(row["tid"]).strip(chr(34))} lane {lane}"'
         label = f"{row['thread_name'] or row['tid']}, overlapping {lane}"
-        found.append(_meta("thread_name", place.pid(row["pid"]), tid, label))
-    return found
+        names.append(_meta("thread_name", place.pid(row["pid"]), tid, label))
+    return names
 
 
 def _meta(what: str, pid: str, tid: str | None, name: str) -> str:
@@ -232,8 +232,8 @@ def _own_counters(place: _Place, window: Window) -> Iterator[list[str]]:
 
 
 def _highlights(place: _Place, slices: pl.DataFrame, window: Window) -> Iterator[list[str]]:
-    shown = slices.filter((pl.col("end_ns") >= window.start_ns) & (pl.col("start_ns") < window.end_ns))
-    rows = on_lanes(shown).with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
+    table = slices.filter((pl.col("end_ns") >= window.start_ns) & (pl.col("start_ns") < window.end_ns))
+    rows = on_lanes(table).with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
     members: Columns = {
         "ph": '"X"',
         "cat": f'"{PROCESS}"',

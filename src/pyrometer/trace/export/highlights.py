@@ -35,8 +35,14 @@ class Highlight(Record, frozen=True, kw_only=True):
 def highlight_slices(highlights: Sequence[Highlight]) -> pl.DataFrame:
     """Highlights as the columns of `SLICES`."""
     rows = [
-        (one.start_ns, one.end_ns, one.name, one.track, msgspec.json.encode(one.detail).decode())
-        for one in highlights
+        (
+            highlight.start_ns,
+            highlight.end_ns,
+            highlight.name,
+            highlight.track,
+            msgspec.json.encode(highlight.detail).decode(),
+        )
+        for highlight in highlights
     ]
     return pl.DataFrame(rows, schema=SLICES, orient="row")
 
@@ -46,13 +52,13 @@ def critical_slices(trace: RankTrace) -> pl.DataFrame:
     if not trace.activity.span_ns:
         return pl.DataFrame(schema=SLICES)
     pieces = critical_path_segments(trace)
-    shown = pieces.filter(pl.col("end_ns") > pl.col("start_ns")).with_columns(pl.col("class").cast(pl.String))
-    return shown.select(
+    rows = pieces.filter(pl.col("end_ns") > pl.col("start_ns")).with_columns(pl.col("class").cast(pl.String))
+    return rows.select(
         "start_ns",
         "end_ns",
         pl.coalesce("name", "class").alias("name"),
         pl.lit(CRITICAL).alias("track"),
-        object_text([("class", quoted(shown["class"])), ("event", shown["event"].cast(pl.String))]).alias(
+        object_text([("class", quoted(rows["class"])), ("event", rows["event"].cast(pl.String))]).alias(
             "args"
         ),
     )

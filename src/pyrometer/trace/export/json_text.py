@@ -64,8 +64,8 @@ def argument_text(trace: RankTrace) -> pl.Series:
         if shape is not None:
             parts += _arguments(trace, rows, Kind(kind), shape)
     extras = trace.tables["extras"].select("event", pl.col("args").alias("text"))
-    told = pl.concat([*parts, extras]) if parts else extras
-    return events.select("event").join(told, on="event", how="left", maintain_order="left")["text"]
+    table = pl.concat([*parts, extras]) if parts else extras
+    return events.select("event").join(table, on="event", how="left", maintain_order="left")["text"]
 
 
 def _arguments(

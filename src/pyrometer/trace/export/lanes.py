@@ -37,14 +37,14 @@ def _crossing(track: IntArray, start: IntArray, end: IntArray) -> npt.NDArray[np
 
 def _lanes_of_one(start: list[int], end: list[int]) -> list[int]:
     open_ends: list[list[int]] = [[]]  # per lane, innermost last
-    found = []
+    lanes = []
     for begins, ends in zip(start, end, strict=True):
         lane = _first_fitting(open_ends, begins, ends)
         if lane == len(open_ends):
             open_ends.append([])
         open_ends[lane].append(ends)
-        found.append(lane)
-    return found
+        lanes.append(lane)
+    return lanes
 
 
 def _first_fitting(open_ends: list[list[int]], begins: int, ends: int) -> int:

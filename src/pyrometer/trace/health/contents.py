@@ -22,10 +22,10 @@ def contents(trace: RankTrace) -> Iterator[HealthIssue]:
             "record with ProfilerActivity.CPU",
         )
     if unknown := sum(trace.info.unknown_categories.values()):
-        named = ", ".join(f"{name or 'none'} ({n})" for name, n in trace.info.unknown_categories.items())
+        text = ", ".join(f"{name or 'none'} ({n})" for name, n in trace.info.unknown_categories.items())
         yield _limit(
             "unknown_categories",
-            f"{unknown} events of unknown categories are kept and not analysed: {named}",
+            f"{unknown} events of unknown categories are kept and not analysed: {text}",
             "",
         )
     detail = trace.tables["ops"]

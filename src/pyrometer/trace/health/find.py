@@ -27,5 +27,5 @@ CHECKS: tuple[Callable[[RankTrace], Iterator[HealthIssue]], ...] = (
 
 def find_issues(trace: RankTrace) -> list[HealthIssue]:
     """Everything that is wrong with one rank's trace, the gravest first."""
-    found = [issue for check in CHECKS for issue in check(trace)]
-    return sorted(found, key=lambda issue: ("error", "warning", "info").index(issue.severity))
+    issues = [issue for check in CHECKS for issue in check(trace)]
+    return sorted(issues, key=lambda issue: ("error", "warning", "info").index(issue.severity))

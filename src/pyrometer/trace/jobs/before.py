@@ -35,19 +35,19 @@ def work_before(trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
         calls: `collective_calls`, in order; `call` is a row of it.
     """
     calls = calls.with_row_index("call")
-    found = [pl.DataFrame(schema=WORK)]
+    tables = [pl.DataFrame(schema=WORK)]
     timed = calls.filter(pl.col("device").is_not_null()).drop_nulls("start_ns").sort("start_ns")
     if timed.height:
-        found.append(_on_device(trace, timed))
+        tables.append(_on_device(trace, timed))
     launched = calls.with_columns(at=pl.coalesce("launch_ns", "start_ns")).drop_nulls("at")
     launched = launched.unique("at", keep="first").sort("at")
     if launched.height:
         on_host = calls.filter(pl.col("device").is_null()).drop_nulls("start_ns")
-        found.append(
+        tables.append(
             _on_host(trace, launched, union(on_host["start_ns"].to_numpy(), on_host["end_ns"].to_numpy()))
         )
     whole = pl.concat(
-        [part.select(pl.col(name).cast(dtype) for name, dtype in WORK.items()) for part in found]
+        [part.select(pl.col(name).cast(dtype) for name, dtype in WORK.items()) for part in tables]
     )
     return (
         whole.filter(pl.col("ns") > 0)

@@ -49,8 +49,8 @@ def computing(trace: RankTrace, device: int | None) -> Intervals:
     key = f"computing on {device}"
     if key not in trace.results:
         trace.results[key] = _computing(trace, device)
-    found: Intervals = trace.results[key]
-    return found
+    intervals: Intervals = trace.results[key]
+    return intervals
 
 
 def _computing(trace: RankTrace, device: int | None) -> Intervals:
@@ -70,16 +70,16 @@ def _find_units(trace: RankTrace) -> pl.DataFrame:
     """One row per call: `event, unit, args, op, launch, start_ns, end_ns, num_kernels, device, kernel`; -1 for none."""
     events = trace.events
     ops = trace.of_kind(Kind.CPU_OP)
-    found = {
+    tables = {
         "backend": trace.of_kind(Kind.USER_ANNOTATION).filter(pl.col("name").str.contains(BACKEND)),
         "params": ops.filter(pl.col("name") == "record_param_comms"),
         "op": ops.filter(is_communication()),
         "kernel": trace.of_kind(Kind.KERNEL).filter(is_communication()),
     }
-    if not any(part.height for part in found.values()):
+    if not any(part.height for part in tables.values()):
         return pl.DataFrame()
     mask = {}
-    for kind, part in found.items():
+    for kind, part in tables.items():
         mask[kind] = np.zeros(events.height, bool)
         mask[kind][part["event"].to_numpy()] = True
     names = events["name"]

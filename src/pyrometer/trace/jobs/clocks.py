@@ -49,22 +49,24 @@ def estimate_clocks(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> li
         summaries: of the same ranks.
     """
     ends = _ends(calls)
-    ranks = sorted(one.rank for one in summaries)
+    ranks = sorted(summary.rank for summary in summaries)
     deviations = ends.group_by("key", "rank").agg(_middle("deviation").alias("offset"), pl.len().alias("n"))
     offset = _connect(deviations)
     reference = offset.get(ranks[0], 0) if ranks else 0
     offset = {rank: value - reference for rank, value in offset.items()}
     rests = _residuals(ends, offset)
-    told = {one.rank: one for one in summaries}
+    rank_summaries = {summary.rank: summary for summary in summaries}
     counts = dict(ends.group_by("rank").len().iter_rows())
-    found = []
+    estimate = []
     for rank in ranks:
         own = offset.get(rank, 0)
         rest = rests.get(rank, np.empty((0, 2), np.int64))
         drift = _drift(rest)
         residual = int(np.median(np.abs(rest[:, 1]))) if len(rest) else None
-        applied = own if _is_other_clock(told[rank], told[ranks[0]], own, residual or 0) else 0
-        found.append(
+        applied = (
+            own if _is_other_clock(rank_summaries[rank], rank_summaries[ranks[0]], own, residual or 0) else 0
+        )
+        estimate.append(
             ClockOffset(
                 rank=rank,
                 offset_ns=own,
@@ -74,13 +76,13 @@ def estimate_clocks(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> li
                 num_collectives=counts.get(rank, 0),
             )
         )
-    return found
+    return estimate
 
 
 def align(calls: pl.DataFrame, clocks: Sequence[ClockOffset]) -> pl.DataFrame:
     """The calls with all times on the reference rank's clock."""
     table = pl.DataFrame(
-        {"rank": [one.rank for one in clocks], "offset": [one.applied_ns for one in clocks]},
+        {"rank": [clock.rank for clock in clocks], "offset": [clock.applied_ns for clock in clocks]},
         schema={"rank": pl.Int64, "offset": pl.Int64},
     )
     moved = calls.join(table, on="rank", how="left", maintain_order="left")
@@ -149,6 +151,6 @@ def _drift(rest: IntArray) -> float | None:
     return float((np.median(late[:, 1]) - np.median(early[:, 1])) / apart * 1e6)
 
 
-def _is_other_clock(one: RankSummary, reference: RankSummary, offset: int, residual: int) -> bool:
-    same_host = one.host is not None and one.host == reference.host
+def _is_other_clock(summary: RankSummary, reference: RankSummary, offset: int, residual: int) -> bool:
+    same_host = summary.host is not None and summary.host == reference.host
     return not same_host or (abs(offset) > SAME_CLOCK_NS and abs(offset) > 10 * residual)

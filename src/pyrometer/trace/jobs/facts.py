@@ -56,8 +56,8 @@ CALLS: Table = MappingProxyType(
 
 def describe(trace: RankTrace, units: pl.DataFrame) -> pl.DataFrame:
     """Name, group, size, launch and step of each call."""
-    told = trace.tables["collectives"]
-    units = _with_arguments(units, told)
+    rows = trace.tables["collectives"]
+    units = _with_arguments(units, rows)
     events = trace.events
     ops = trace.tables["ops"].select(
         pl.col("event").cast(pl.Int64).alias("at"), "input_dims", "input_types", "concrete_inputs"
@@ -94,10 +94,10 @@ FACTS = {name: CALLS[name].dtype for name in (*TOLD, "bytes", "in_bytes", "out_b
 """What `_fill` gives, in its order."""
 
 
-def _with_arguments(units: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
+def _with_arguments(units: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """Arguments from the kernel itself, else from the `record_param_comms` above the call."""
-    keyed = told.with_columns(pl.col("event").cast(pl.Int64))
-    columns = [name for name in told.columns if name != "event"]
+    keyed = rows.with_columns(pl.col("event").cast(pl.Int64))
+    columns = [name for name in rows.columns if name != "event"]
     joined = units.join(keyed, left_on="kernel", right_on="event", how="left", maintain_order="left").join(
         keyed, left_on="args", right_on="event", how="left", suffix="_host", maintain_order="left"
     )
@@ -108,8 +108,8 @@ def _with_arguments(units: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
 
 def _fill(row: Mapping[str, Any], trace: RankTrace, label: str, names: pl.Series) -> tuple[Any, ...]:
     """The facts of one call, in the order of `FACTS`."""
-    said = row["collective"] or (names[row["at"]] if row["at"] >= 0 else None)
-    name = canonical(said) if said else canonical(label)
+    collective = row["collective"] or (names[row["at"]] if row["at"] >= 0 else None)
+    name = canonical(collective) if collective else canonical(label)
     if name in {"other", None} and row["op"] >= 0:
         name = canonical(names[row["op"]])
     group, ranks, size = _group(row, trace)

@@ -74,7 +74,7 @@ def match_calls(summaries: Sequence[RankSummary]) -> Matched:
     same size. Sends match receives by their order between the two ranks.
     """
     groups: dict[Group, int] = {}
-    calls = pl.concat([pl.DataFrame(schema=CALLS), *(_frame(one, groups) for one in summaries)])
+    calls = pl.concat([pl.DataFrame(schema=CALLS), *(_frame(summary, groups) for summary in summaries)])
     if not calls.height:
         nothing = calls.with_columns(match=pl.lit(0), num_ranks=pl.lit(0), way=pl.lit(""))
         return Matched(nothing, [], [], {}, 0)
@@ -98,14 +98,14 @@ def match_calls(summaries: Sequence[RankSummary]) -> Matched:
     return Matched(whole, list(groups), mismatches, counts, outside)
 
 
-def _frame(one: RankSummary, groups: dict[Group, int]) -> pl.DataFrame:
+def _frame(summary: RankSummary, groups: dict[Group, int]) -> pl.DataFrame:
     """The calls of one rank; its groups join `groups`."""
-    calls = one.calls.frame()
+    calls = summary.calls.frame()
     if not calls.height:
         return pl.DataFrame(schema=CALLS)
     labels = [
         (i, x.name, groups.setdefault(Group(x.group, x.group_ranks, x.group_size), len(groups)), x.dtype)
-        for i, x in enumerate(one.labels)
+        for i, x in enumerate(summary.labels)
     ]
     names = pl.DataFrame(
         labels,
@@ -113,15 +113,15 @@ def _frame(one: RankSummary, groups: dict[Group, int]) -> pl.DataFrame:
         orient="row",
     )
     steps = pl.DataFrame(
-        {"step": range(len(one.steps)), "step_name": [step.name for step in one.steps]},
+        {"step": range(len(summary.steps)), "step_name": [step.name for step in summary.steps]},
         schema={"step": pl.Int64, "step_name": pl.String},
     )
     whole = calls.with_row_index("call").join(names, on="label", how="left", maintain_order="left")
     whole = whole.join(steps, on="step", how="left", maintain_order="left").with_columns(
-        rank=pl.lit(one.rank, pl.Int64),
+        rank=pl.lit(summary.rank, pl.Int64),
         step=pl.col("step_name"),
-        end_ns=pl.col("start_ns") + pl.col("dur_ns") + one.base_ns,
-        start_ns=pl.col("start_ns") + one.base_ns,
+        end_ns=pl.col("start_ns") + pl.col("dur_ns") + summary.base_ns,
+        start_ns=pl.col("start_ns") + summary.base_ns,
     )
     return whole.select(pl.col(name).cast(dtype) for name, dtype in CALLS.items())
 
@@ -202,7 +202,7 @@ def _mismatches(calls: pl.DataFrame, groups: list[Group]) -> tuple[list[Mismatch
         & (pl.col("way") == "number")
     )
     present = sorted(calls["rank"].unique().to_list())
-    found: list[Mismatch] = []
+    mismatches: list[Mismatch] = []
     lacking = per.filter(
         pl.when(pl.col("way") == "pair")
         .then((pl.col("ranks").list.len() < 2) & pl.col("peer").is_in(present))
@@ -213,11 +213,12 @@ def _mismatches(calls: pl.DataFrame, groups: list[Group]) -> tuple[list[Mismatch
     differing = per.filter((pl.col("names").list.len() > 1) & (pl.col("way") != "pair"))
     unequal = per.filter(same & (pl.col("names").list.len() == 1) & (pl.col("sizes").list.len() > 1))
     for kind, rows in (("missing", lacking), ("names", differing), ("sizes", unequal)):
-        found += [
-            _mismatch(kind, row, groups) for row in rows.head(MAX_LISTED - len(found)).iter_rows(named=True)
+        mismatches += [
+            _mismatch(kind, row, groups)
+            for row in rows.head(MAX_LISTED - len(mismatches)).iter_rows(named=True)
         ]
     counts = {"missing": lacking.height, "names": differing.height, "sizes": unequal.height}
-    return found, {kind: n for kind, n in counts.items() if n}, outside
+    return mismatches, {kind: n for kind, n in counts.items() if n}, outside
 
 
 def _members(calls: pl.DataFrame, groups: list[Group]) -> pl.DataFrame:
@@ -272,5 +273,5 @@ def _listed(value: object) -> list[object]:
 
 
 def _numbers(values: Sequence[object]) -> str:
-    shown = ", ".join(map(str, values[:8]))
-    return f"{shown}, … ({len(values)})" if len(values) > 8 else shown
+    text = ", ".join(map(str, values[:8]))
+    return f"{text}, … ({len(values)})" if len(values) > 8 else text

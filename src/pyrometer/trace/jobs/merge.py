@@ -57,10 +57,10 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
     between = waits.filter(~pl.col("name").is_in(POINT_TO_POINT))
     residual = _noise(clocks)
     num_apart = apart["match"].n_unique()
-    offsets = {one.rank: one.applied_ns for one in clocks}
-    world_size = max((one.world_size for one in summaries if one.world_size), default=None)
-    held = {one.rank for one in summaries}
-    compute = [one.compute_ns for one in summaries]
+    offsets = {clock.rank: clock.applied_ns for clock in clocks}
+    world_size = max((summary.world_size for summary in summaries if summary.world_size), default=None)
+    held = {summary.rank for summary in summaries}
+    compute = [summary.compute_ns for summary in summaries]
     return Job(
         world_size=world_size,
         ranks=_rows(summaries, between),
@@ -76,7 +76,7 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
         num_outside=matched.num_outside,
         num_mismatches={**matched.num_mismatches, **({"apart": num_apart} if num_apart else {})},
         mismatches=matched.mismatches,
-        num_calls_left_out=sum(one.num_calls_left_out for one in summaries),
+        num_calls_left_out=sum(summary.num_calls_left_out for summary in summaries),
         pipelines=find_pipelines(matched.calls, waits, summaries, offsets),
         prefetch=_prefetch(matched.calls, summaries),
         notes=_notes(summaries, matched, waits, clocks),
@@ -85,7 +85,7 @@ def merge_ranks(outcomes: Iterable[Outcome]) -> Job:
 
 def _noise(clocks: Sequence[ClockOffset]) -> int | None:
     """How far the clocks of the ranks are uncertain, ns."""
-    return max((one.residual_ns for one in clocks if one.residual_ns is not None), default=None)
+    return max((clock.residual_ns for clock in clocks if clock.residual_ns is not None), default=None)
 
 
 def _sort_out(outcomes: Iterable[Outcome]) -> tuple[list[RankSummary], list[RankFailure]]:
@@ -93,45 +93,47 @@ def _sort_out(outcomes: Iterable[Outcome]) -> tuple[list[RankSummary], list[Rank
     failures, by_rank = [], dict[int, RankSummary]()
     done = list(outcomes)
     failures = [one for one in done if isinstance(one, RankFailure)]
-    for one in sorted((one for one in done if isinstance(one, RankSummary)), key=lambda one: one.path):
-        first = by_rank.setdefault(one.rank, one)
-        if first is not one:
-            said = f"claims to be rank {one.rank}, as {first.path} does; left out"
-            failures.append(RankFailure(path=one.path, rank=one.rank, message=said))
-    return [by_rank[rank] for rank in sorted(by_rank)], sorted(failures, key=lambda one: one.path)
+    for summary in sorted(
+        (one for one in done if isinstance(one, RankSummary)), key=lambda rank_summary: rank_summary.path
+    ):
+        first = by_rank.setdefault(summary.rank, summary)
+        if first is not summary:
+            text = f"claims to be rank {summary.rank}, as {first.path} does; left out"
+            failures.append(RankFailure(path=summary.path, rank=summary.rank, message=text))
+    return [by_rank[rank] for rank in sorted(by_rank)], sorted(failures, key=lambda failure: failure.path)
 
 
 def _rows(summaries: Sequence[RankSummary], waits: pl.DataFrame) -> list[RankRow]:
     waited = dict(waits.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows())
     return [
         RankRow(
-            rank=one.rank,
-            path=one.path,
-            host=one.host,
-            span_ns=one.span_ns,
-            parts=one.parts,
-            compute_ns=one.compute_ns,
-            communication_ns=one.communication_ns,
-            exposed_communication_ns=one.exposed_communication_ns,
-            waited_ns=waited.get(one.rank, 0),
-            num_collectives=one.calls.num_rows + one.num_calls_left_out,
-            num_steps=len(one.steps),
-            step_ns=sum(step.end_ns - step.start_ns for step in one.steps) // len(one.steps)
-            if one.steps
+            rank=summary.rank,
+            path=summary.path,
+            host=summary.host,
+            span_ns=summary.span_ns,
+            parts=summary.parts,
+            compute_ns=summary.compute_ns,
+            communication_ns=summary.communication_ns,
+            exposed_communication_ns=summary.exposed_communication_ns,
+            waited_ns=waited.get(summary.rank, 0),
+            num_collectives=summary.calls.num_rows + summary.num_calls_left_out,
+            num_steps=len(summary.steps),
+            step_ns=sum(step.end_ns - step.start_ns for step in summary.steps) // len(summary.steps)
+            if summary.steps
             else None,
-            num_lost_events=one.num_lost_events,
+            num_lost_events=summary.num_lost_events,
         )
-        for one in summaries
+        for summary in summaries
     ]
 
 
 def _prefetch(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> list[Prefetch]:
-    sharded = [one.rank for one in summaries if one.shards_parameters]
+    sharded = [summary.rank for summary in summaries if summary.shards_parameters]
     gathers = calls.filter(pl.col("rank").is_in(sharded) & (pl.col("name") == "all_gather")).drop_nulls(
         "dur_ns"
     )
     exposed = pl.col("exposed_ns")
-    found = gathers.group_by("rank").agg(
+    rows = gathers.group_by("rank").agg(
         num_gathers=pl.len(),
         gather_ns=pl.col("dur_ns").sum(),
         exposed_ns=exposed.sum(),
@@ -145,7 +147,7 @@ def _prefetch(calls: pl.DataFrame, summaries: Sequence[RankSummary]) -> list[Pre
             efficiency=1 - row["exposed_ns"] / row["gather_ns"] if row["gather_ns"] else 1.0,
             num_exposed=row["num_exposed"],
         )
-        for row in found.sort("rank").iter_rows(named=True)
+        for row in rows.sort("rank").iter_rows(named=True)
     ]
 
 
@@ -163,15 +165,15 @@ def _notes(
     untimed = calls["dur_ns"].null_count()
     if untimed:
         notes.append(f"{untimed} collectives were seen on the host only, without their run")
-    guessed = [one.rank for one in clocks if not one.num_collectives]
+    guessed = [clock.rank for clock in clocks if not clock.num_collectives]
     if len(summaries) > 1 and guessed:
         notes.append(
             f"clocks of ranks {', '.join(map(str, guessed[:8]))} rest on the files' base times alone"
         )
-    drifting = [one for one in clocks if one.drift_ppm is not None and abs(one.drift_ppm) > 5]
+    drifting = [clock for clock in clocks if clock.drift_ppm is not None and abs(clock.drift_ppm) > 5]
     if drifting:
         notes.append(
-            f"clocks drift by up to {max(abs(one.drift_ppm or 0) for one in drifting):.1f} ppm; not corrected"
+            f"clocks drift by up to {max(abs(offset.drift_ppm or 0) for offset in drifting):.1f} ppm; not corrected"
         )
     notes += _misfits(summaries)
     if len(summaries) > 1 and not waits.height:
@@ -181,9 +183,9 @@ def _notes(
 
 def _misfits(summaries: Sequence[RankSummary]) -> list[str]:
     """What speaks against the files being of one job."""
-    worlds = sorted({one.world_size for one in summaries if one.world_size})
+    worlds = sorted({summary.world_size for summary in summaries if summary.world_size})
     if len(worlds) > 1:
         sizes = " and of ".join(map(str, worlds))
         return [f"the files tell of jobs of {sizes} ranks: pass the files of one job only"]
-    beyond = [str(one.rank) for one in summaries if worlds and one.rank >= worlds[0]]
+    beyond = [str(summary.rank) for summary in summaries if worlds and summary.rank >= worlds[0]]
     return [f"rank {', '.join(beyond)} is beyond the {worlds[0]} that the files tell of"] if beyond else []

@@ -62,16 +62,16 @@ def find_pipelines(
     edges = pl.concat([sends.select(src="rank", dst="peer"), receives.select(src="peer", dst="rank")]).unique(
         ["src", "dst"]
     )
-    held = {one.rank: one for one in summaries}
-    found = []
+    held = {summary.rank: summary for summary in summaries}
+    pipelines = []
     for ranks in _chains(edges):
         members = [held[rank] for rank in ranks if rank in held]
         if len(members) < 2:
             continue
-        one = _pipeline(ranks, members, _microbatches(sends, receives, ranks), waits, offsets)
-        if one is not None:
-            found.append(one)
-    return found
+        pipeline = _pipeline(ranks, members, _microbatches(sends, receives, ranks), waits, offsets)
+        if pipeline is not None:
+            pipelines.append(pipeline)
+    return pipelines
 
 
 def _chains(edges: pl.DataFrame) -> list[list[int]]:
@@ -134,7 +134,7 @@ def _pipeline(
         num_steps=len(lengths),
         step_ns=int(lengths.sum()) // len(lengths),
         stages=stages,
-        bubble=sum(one.bubble for one in stages) / len(stages),
+        bubble=sum(stage.bubble for stage in stages) / len(stages),
         theoretical_bubble=(p - 1) / (num + p - 1),
     )
 
@@ -142,12 +142,12 @@ def _pipeline(
 def _common_steps(members: Sequence[RankSummary], offsets: Mapping[int, int]) -> pl.DataFrame:
     """Steps that all stages recorded: `rank, step, compute_ns, length_ns`."""
     rows = []
-    for one in members:
-        shift = one.base_ns - offsets.get(one.rank, 0)
-        for step in one.steps:
+    for member in members:
+        shift = member.base_ns - offsets.get(member.rank, 0)
+        for step in member.steps:
             if step.first_compute_ns is not None and step.last_compute_ns is not None:
                 low, high = step.first_compute_ns + shift, step.last_compute_ns + shift
-                rows.append((one.rank, step.name, step.compute_ns, low, high))
+                rows.append((member.rank, step.name, step.compute_ns, low, high))
     schema = {"rank": pl.Int64, "step": pl.String, "compute_ns": pl.Int64, "low": pl.Int64, "high": pl.Int64}
     steps = pl.DataFrame(rows, schema=schema, orient="row")
     return steps.filter(pl.col("rank").n_unique().over("step") == len(members)).with_columns(

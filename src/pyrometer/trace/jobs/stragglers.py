@@ -76,13 +76,13 @@ def find_stragglers(waits: pl.DataFrame, summaries: Sequence[RankSummary], noise
     by_step = last.drop_nulls("step").group_by("step", "rank").agg(pl.col("caused").sum())
     worst = by_step.sort("caused", "rank", descending=[True, False]).unique("step", keep="first")
     steps = worst.height
-    found = []
+    stragglers = []
     for row in by_rank.sort("caused", "rank", descending=[True, False]).iter_rows(named=True):
         if row["caused"] < MIN_SHARE * total:
             continue
         led = worst.filter(pl.col("rank") == row["rank"]).height
         late = last.filter(pl.col("rank") == row["rank"])
-        found.append(
+        stragglers.append(
             Straggler(
                 rank=row["rank"],
                 caused_wait_ns=row["caused"],
@@ -95,7 +95,7 @@ def find_stragglers(waits: pl.DataFrame, summaries: Sequence[RankSummary], noise
                 suspects=_suspects(real, late, row["rank"], summaries),
             )
         )
-    return found
+    return stragglers
 
 
 def _gain(waits: pl.DataFrame, late: pl.DataFrame, rank: int) -> int:
@@ -122,7 +122,7 @@ def _suspects(
 ) -> list[Suspect]:
     """Sum each kind of work per rank over the collectives that the straggler came late to, and compare."""
     members = waits.join(late.select("match"), on="match", how="semi").select("rank", "call")
-    parts = [_work(one, members.filter(pl.col("rank") == one.rank)) for one in summaries]
+    parts = [_work(summary, members.filter(pl.col("rank") == summary.rank)) for summary in summaries]
     work = (
         pl.concat([part for part in parts if part is not None]) if any(p is not None for p in parts) else None
     )
@@ -148,22 +148,26 @@ def _suspects(
             )
         )
     behind = int(late["late_ns"].sum())
-    found = sorted((one for one in excess if one.excess_ns > 0), key=lambda one: -one.excess_ns)
-    on_device = [one for one in found if one.side == "device"]
-    explains = sum(one.excess_ns for one in on_device) >= behind / 2
-    ordered = [*on_device, *(one for one in found if one.side == "host")] if explains else found
+    suspects = sorted(
+        (suspect for suspect in excess if suspect.excess_ns > 0), key=lambda suspect: -suspect.excess_ns
+    )
+    on_device = [suspect for suspect in suspects if suspect.side == "device"]
+    explains = sum(suspect.excess_ns for suspect in on_device) >= behind / 2
+    ordered = (
+        [*on_device, *(suspect for suspect in suspects if suspect.side == "host")] if explains else suspects
+    )
     return ordered[:3]
 
 
-def _work(one: RankSummary, members: pl.DataFrame) -> pl.DataFrame | None:
-    work = one.work.frame()
+def _work(summary: RankSummary, members: pl.DataFrame) -> pl.DataFrame | None:
+    work = summary.work.frame()
     if not work.height or not members.height:
         return None
     labels = pl.DataFrame(
-        [(i, x.side, x.name, x.phase) for i, x in enumerate(one.work_labels)],
+        [(i, x.side, x.name, x.phase) for i, x in enumerate(summary.work_labels)],
         schema={"label": pl.Int64, "side": pl.String, "name": pl.String, "phase": pl.String},
         orient="row",
     )
     held = work.join(members.select("call"), on="call", how="semi")
     summed = held.group_by("label").agg(pl.col("ns").sum()).join(labels, on="label", how="left")
-    return summed.select(pl.lit(one.rank, pl.Int64).alias("rank"), "side", "name", "phase", "ns")
+    return summed.select(pl.lit(summary.rank, pl.Int64).alias("rank"), "side", "name", "phase", "ns")

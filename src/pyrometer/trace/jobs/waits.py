@@ -84,8 +84,8 @@ def job_collectives(waits: pl.DataFrame, groups: Sequence[Group]) -> list[JobCol
     if not waits.height:
         return []
     is_p2p = pl.col("name").is_in(POINT_TO_POINT)
-    named = waits.with_columns(name=pl.when(is_p2p).then(pl.lit("send_recv")).otherwise("name"))
-    per = named.group_by("match", maintain_order=True).agg(
+    rows = waits.with_columns(name=pl.when(is_p2p).then(pl.lit("send_recv")).otherwise("name"))
+    per = rows.group_by("match", maintain_order=True).agg(
         pl.col("key", "name", "dtype", "latency_ns", "skew_ns").first(),
         pl.col("bytes").max(),
         wait_ns=pl.col("wait_ns").sum(),
@@ -95,7 +95,7 @@ def job_collectives(waits: pl.DataFrame, groups: Sequence[Group]) -> list[JobCol
     parts = per.partition_by("key", "name", "dtype", maintain_order=True)
     return sorted(
         (_collective(part, groups) for part in parts),
-        key=lambda one: (-one.wait_ns, -one.duration_ns, one.name),
+        key=lambda collective: (-collective.wait_ns, -collective.duration_ns, collective.name),
     )
 
 

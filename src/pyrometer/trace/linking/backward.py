@@ -36,10 +36,10 @@ def forward_of(ops: pl.DataFrame, starts: IntArray) -> IntArray:
 
 def is_backward(events: pl.DataFrame, ops: pl.DataFrame) -> npt.NDArray[np.bool_]:
     """Which events are operators of the backward pass: they name a forward thread, or autograd runs a node in them."""
-    found = np.zeros(events.height, bool)
-    found[ops.filter(pl.col("forward_thread").fill_null(0) != 0)["event"].to_numpy()] = True
+    backward = np.zeros(events.height, bool)
+    backward[ops.filter(pl.col("forward_thread").fill_null(0) != 0)["event"].to_numpy()] = True
     nodes = events.filter(
         (pl.col("kind") == Kind.CPU_OP.value) & pl.col("name").str.contains(BACKWARD).fill_null(value=False)
     )
-    found[nodes["event"].to_numpy()] = True
-    return found
+    backward[nodes["event"].to_numpy()] = True
+    return backward

@@ -67,11 +67,11 @@ def find_cycle_of_runs(ids: IntArray) -> Cycle | None:
     heads = np.flatnonzero(np.diff(ids, prepend=ids[:1] - 1))
     if len(heads) <= 1:
         return find_cycle(ids)
-    found = find_cycle(ids[heads])
-    if found is None:
+    cycle = find_cycle(ids[heads])
+    if cycle is None:
         return None
     ends = np.append(heads, len(ids))
-    return replace(found, starts=heads[found.starts], stop=int(ends[found.stop]))
+    return replace(cycle, starts=heads[cycle.starts], stop=int(ends[cycle.stop]))
 
 
 def _candidates(ids: IntArray) -> list[int]:

@@ -107,10 +107,10 @@ def _enclosing(parent: IntArray, rows: IntArray) -> IntArray:
 
 def _with_stack(events: pl.DataFrame, ops: pl.DataFrame) -> Mask:
     """Operators that name their call stack; that of a step's mark is only where the profiler was told of it."""
-    named = ops.filter(pl.col("call_stack").fill_null("") != "")["event"]
-    marks = events.select("event", "name")[named.to_numpy()].filter(is_step_mark())
+    event = ops.filter(pl.col("call_stack").fill_null("") != "")["event"]
+    marks = events.select("event", "name")[event.to_numpy()].filter(is_step_mark())
     held = np.zeros(events.height, bool)
-    held[named.to_numpy()] = True
+    held[event.to_numpy()] = True
     held[marks["event"].to_numpy()] = False
     return held
 

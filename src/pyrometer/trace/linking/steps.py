@@ -109,11 +109,11 @@ def _table(
 
 def _marked(events: pl.DataFrame) -> pl.DataFrame:
     """The profiler's marks, of one thread, without overlap."""
-    named = events.filter(
+    rows = events.filter(
         is_kind(Kind.USER_ANNOTATION, Kind.CPU_OP, Kind.GPU_USER_ANNOTATION) & is_step_mark()
     )
-    host = named.filter(pl.col("kind") != Kind.GPU_USER_ANNOTATION.value)
-    marks = host if host.height else named
+    host = rows.filter(pl.col("kind") != Kind.GPU_USER_ANNOTATION.value)
+    marks = host if host.height else rows
     if not marks.height:
         return marks
     busiest = events["track"].value_counts(name="events")

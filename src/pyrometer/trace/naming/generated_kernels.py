@@ -71,11 +71,11 @@ def parse_generated(name: str) -> Generated | None:
     >>> parse_generated("volta_sgemm_128x32_nt") is None
     True
     """
-    found = _NAME.match(name)
-    if found is None:
+    match = _NAME.match(name)
+    if match is None:
         return None
-    kind = "C++ loop" if found["cpp"] else KINDS.get(found["kind"], found["kind"])
-    return Generated(kind, tuple(_split(found["ops"] or "")))
+    kind = "C++ loop" if match["cpp"] else KINDS.get(match["kind"], match["kind"])
+    return Generated(kind, tuple(_split(match["ops"] or "")))
 
 
 def _split(text: str) -> list[str]:

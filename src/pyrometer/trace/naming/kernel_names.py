@@ -132,10 +132,10 @@ def shorten(name: str) -> str:
     ('volta_sgemm_128x32_nt', 'Kernel2<cutlass_80_tensorop_f16>')
     """
     text = _NOISE.sub("", _NOISE.sub("", name))
-    found = _KERNEL.match(text)
-    if found is None or not found["rest"]:
+    match = _KERNEL.match(text)
+    if match is None or not match["rest"]:
         return text.strip() or name
-    base, rest = found["name"], found["rest"]
+    base, rest = match["name"], match["rest"]
     inner = _functor(rest) if _GENERIC.search(base) else ""
     return f"{base}<{inner}>" if inner else base
 
@@ -150,5 +150,5 @@ _VAGUE = ("BinaryFunctor", "AUnaryFunctor", "BUnaryFunctor", "ReduceOp", "gpu_ke
 
 def _functor(text: str) -> str:
     """The most telling functor among the template arguments: the first that is not itself a frame for others."""
-    names = [found[1] + (found[2] or "") for found in _FUNCTOR.finditer(text)]
+    names = [match[1] + (match[2] or "") for match in _FUNCTOR.finditer(text)]
     return next((name for name in names if not name.startswith(_VAGUE)), names[0] if names else "")

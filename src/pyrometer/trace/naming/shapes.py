@@ -18,22 +18,22 @@ def shape_words(recorded: str | None, most: int = MOST_SHAPES) -> str:
     ('(4×2, 4×3)', '1, 2, and 1 more', 'dynamic')
     """
     try:
-        found = json.loads(recorded or "[]")
+        document = json.loads(recorded or "[]")
     except ValueError:
-        found = None
-    if not isinstance(found, list):
+        document = None
+    if not isinstance(document, list):
         return recorded or ""
-    told = [words for shape in found if (words := _words(shape))]
+    told = [words for shape in document if (words := _words(shape))]
     if len(told) > most:
         told = [*told[:most], f"and {len(told) - most} more"]
-    return ", ".join(told) or ("scalars" if found else "")
+    return ", ".join(told) or ("scalars" if document else "")
 
 
 def _words(shape: Any) -> str:
     """One input: a tensor, or a list of tensors; empty for a scalar."""
     if not isinstance(shape, list) or not shape:
         return ""
-    if all(isinstance(one, list) for one in shape):
-        parts = [words for one in shape if (words := _words(one))]
+    if all(isinstance(size, list) for size in shape):
+        parts = [words for size in shape if (words := _words(size))]
         return f"({', '.join(parts)})" if parts else ""
-    return "×".join(str(one) for one in shape)
+    return "×".join(str(size) for size in shape)

@@ -31,12 +31,12 @@ def call_sites(trace: RankTrace, rows: pl.DataFrame, total_ns: int, num_steps: i
     if not rows.height:
         return []
     places = places_of(trace, rows["event"])
-    named = pl.concat([rows.select("event", "time"), places], how="horizontal").with_columns(
+    table = pl.concat([rows.select("event", "time"), places], how="horizontal").with_columns(
         name=pl.coalesce("op", trace.events["name"].gather(rows["event"])).fill_null("")
     )
     site = ["file", "line", "function", "module", "phase"]
     placed = pl.col("file").is_not_null() | pl.col("module").is_not_null()
-    named = named.with_columns(key=pl.when(placed).then(pl.lit("")).otherwise("name"))
+    named = table.with_columns(key=pl.when(placed).then(pl.lit("")).otherwise("name"))
     found = (
         named.group_by(*site, "key")
         .agg(pl.len().alias("calls"), pl.col("time").sum(), pl.col("name").mode().sort().first())

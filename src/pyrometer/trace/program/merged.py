@@ -62,13 +62,13 @@ def merged(trace: RankTrace) -> Merged:
     node = paths.of_event
     parent = np.concatenate([[-1], np.zeros(len(tops), np.int64), paths.parent])
     first = pl.DataFrame({"name": [ALL, *tops], "kind": ["trace", *["thread"] * len(tops)]})
-    named = pl.concat([first, labels[paths.label]])
-    nothing = np.zeros(named.height, np.int64)
+    table = pl.concat([first, labels[paths.label]])
+    nothing = np.zeros(table.height, np.int64)
     return Merged(
         parent=parent,
         depth=depth_of(parent),
-        name=named["name"],
-        kind=named["kind"],
+        name=table["name"],
+        kind=table["kind"],
         calls=gather_into(nothing.copy(), node[rows], np.ones(len(rows), np.int64)),
         self_ns=gather_into(nothing.copy(), node[host], events["self_ns"].to_numpy()[host]),
         device_self_ns=gather_into(nothing.copy(), node[device], events["dur_ns"].to_numpy()[device]),

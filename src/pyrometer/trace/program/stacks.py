@@ -57,5 +57,5 @@ def _named(trace: RankTrace, events: IntArray) -> pl.Series:
     held = trace.tables["ops"].select("event", "call_stack")
     at = trace.places.stack[events]
     asked = pl.DataFrame({"event": np.maximum(at, 0).astype(np.uint32), "is_known": at >= 0})
-    found = asked.join(held, on="event", how="left", maintain_order="left")
-    return found.select(pl.when("is_known").then("call_stack")).to_series()
+    rows = asked.join(held, on="event", how="left", maintain_order="left")
+    return rows.select(pl.when("is_known").then("call_stack")).to_series()

@@ -54,8 +54,8 @@ def where(trace: RankTrace, event: int) -> Place:
 
 def places_of(trace: RankTrace, events: pl.Series) -> pl.DataFrame:
     """The places of some events, one row each, in their order: the columns of `place_names`."""
-    found: pl.DataFrame = place_names(trace)[events.cast(pl.UInt32).to_numpy()]
-    return found
+    rows: pl.DataFrame = place_names(trace)[events.cast(pl.UInt32).to_numpy()]
+    return rows
 
 
 def place_of(row: Mapping[str, Any]) -> Place:
@@ -80,7 +80,7 @@ def _stack_frames(trace: RankTrace) -> tuple[pl.Series, IntArray]:
         .select("call_stack", "name")
         .with_row_index("text")
     )
-    found = stacks.join(chosen, on="call_stack", how="inner")
+    rows = stacks.join(chosen, on="call_stack", how="inner")
     text_of = np.full(trace.events.height + 1, chosen.height, np.int64)  # the last one stands for none
-    text_of[found["event"].to_numpy()] = found["text"].to_numpy()
+    text_of[rows["event"].to_numpy()] = rows["text"].to_numpy()
     return chosen["name"].append(pl.Series([None], dtype=pl.String)), text_of[trace.places.stack]

@@ -191,13 +191,13 @@ def _splits(text: bytes) -> Iterator[tuple[int, int]]:
     """Where the text may be split, from its end: after an event, and where the next one begins."""
     window = _WINDOW
     while True:
-        found = list(_BETWEEN.finditer(text, max(0, len(text) - window)))
-        if found or window >= len(text):
+        matches = list(_BETWEEN.finditer(text, max(0, len(text) - window)))
+        if matches or window >= len(text):
             break
         window *= 8
     for back in _CANDIDATES:
-        if back <= len(found):
-            yield found[-back].start() + 1, found[-back].end()
+        if back <= len(matches):
+            yield matches[-back].start() + 1, matches[-back].end()
 
 
 def _is_whole(head: bytes | bytearray) -> bool:

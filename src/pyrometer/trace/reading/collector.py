@@ -109,8 +109,8 @@ class Collector:
             self._count_unknown(role, group)
             low = int(np.searchsorted(entries.roles, role))
             numbers = pl.Series("event", rows[low : low + len(group)])
-            found = self._details.add(KINDS[role], group.events, numbers)
-            for name, values in found.items():
+            columns = self._details.add(KINDS[role], group.events, numbers)
+            for name, values in columns.items():
                 linked[name].append(values)
         categories = pl.Series(self._sorts.categories, dtype=pl.String)
         self._parts["events"].append(

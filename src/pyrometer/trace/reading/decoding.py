@@ -84,8 +84,8 @@ def _fitting(raw: msgspec.Raw, kind: Any) -> tuple[bool, Any]:
 
 def trailing_from(error: BaseException) -> int | None:
     """Where the text after a complete value begins, if that is what the decoder complained about."""
-    found = _TRAILING.search(str(error))
-    return int(found[1]) - 1 if found else None  # the decoder counts from 1
+    match = _TRAILING.search(str(error))
+    return int(match[1]) - 1 if match else None  # the decoder counts from 1
 
 
 def is_short(error: BaseException) -> bool:

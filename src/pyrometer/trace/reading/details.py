@@ -94,11 +94,11 @@ class Details:
         places = [i for i, name in enumerate(names) if name]
         held = [events[i] for i in places]
         args, _ = arguments.decode([event.args for event in held], CollectiveArgs)
-        for one in args:
-            if one.group_name is None and one.legacy_group is not None:
-                one.group_name = str(one.legacy_group)
-            if isinstance(one.is_async, (str, int)):
-                one.is_async = str(one.is_async).lower() in {"true", "1"}
+        for arg in args:
+            if arg.group_name is None and arg.legacy_group is not None:
+                arg.group_name = str(arg.legacy_group)
+            if isinstance(arg.is_async, (str, int)):
+                arg.is_async = str(arg.is_async).lower() in {"true", "1"}
         fields = CollectiveArgs.__struct_fields__
         lists = dict(zip(fields, zip(*map(msgspec.structs.astuple, args), strict=True), strict=True))
         self._append("collectives", lists, held, rows.gather(places))
@@ -106,8 +106,8 @@ class Details:
     def _add_extras(self, events: Sequence[AnyEvent], raws: Sequence[msgspec.Raw], rows: pl.Series) -> None:
         if raws.count(msgspec.Raw(b"{}")) == len(raws):
             return
-        told = pl.DataFrame([rows, self.texts(events)])
-        self.parts["extras"].append(told.filter(pl.col("args") != "{}"))
+        table = pl.DataFrame([rows, self.texts(events)])
+        self.parts["extras"].append(table.filter(pl.col("args") != "{}"))
 
     def column(self, name: str, values: Sequence[Any], dtype: Any, events: Sequence[AnyEvent]) -> pl.Series:
         """A typed column of a value that each event has."""

@@ -46,13 +46,13 @@ def read_header(head: bytes, tail: bytes, repair_log: RepairLog, *, tail_at: int
         repair_log: where damage is counted.
         tail_at: offset of the tail in the file.
     """
-    found: dict[str, Any] = {}
+    header: dict[str, Any] = {}
     if head:
-        found |= _decode(head, b"", repair_log, 0)
+        header |= _decode(head, b"", repair_log, 0)
     if tail.strip() and head:
-        found |= _decode(b"", tail, repair_log, tail_at)
-    found.pop("traceEvents", None)
-    return found
+        header |= _decode(b"", tail, repair_log, tail_at)
+    header.pop("traceEvents", None)
+    return header
 
 
 def _decode(head: bytes, tail: bytes, repair_log: RepairLog, byte: int) -> dict[str, Any]:
@@ -155,8 +155,8 @@ def rank_of(header: Mapping[str, Any]) -> int | None:
 def _devices(header: Mapping[str, Any]) -> list[DeviceInfo]:
     is_amd = any(key.startswith(("hip_", "roctracer", "rocprofiler")) for key in header)
     listed = header.get("deviceProperties")
-    found = [_mapping(one) for one in listed] if isinstance(listed, list) else []
-    return [_device(one, i, is_amd=is_amd) for i, one in enumerate(found)]
+    mappings = [_mapping(one) for one in listed] if isinstance(listed, list) else []
+    return [_device(mapping, i, is_amd=is_amd) for i, mapping in enumerate(mappings)]
 
 
 def _device(one: Mapping[str, Any], i: int, *, is_amd: bool) -> DeviceInfo:
@@ -198,7 +198,7 @@ def _group(one: Mapping[str, Any]) -> ProcessGroup:
         description=str(one.get("pg_desc") or ""),
         backend=str(one.get("backend_config") or one.get("backend") or ""),
         size=_whole(one.get("pg_size") or one.get("group_size")),
-        ranks=[rank for one in members if (rank := _whole(one)) is not None]
+        ranks=[rank for member in members if (rank := _whole(member)) is not None]
         if isinstance(members, list)
         else [],
     )

@@ -187,10 +187,10 @@ class _Walk:
         self.out.append(token)
 
     def _bare(self, at: int) -> int:
-        found = _BARE.match(self.text, at)
-        if found is None:
+        match = _BARE.match(self.text, at)
+        if match is None:
             raise _Unmendable
-        word = found[0].strip()
+        word = match[0].strip()
         self._begin_value()
         if _NUMBER.match(word):
             self.out.append(word)
@@ -199,7 +199,7 @@ class _Walk:
             if plain != word:
                 self.codes.add("bare_value")
             self.out.append(plain)
-        return found.end()
+        return match.end()
 
     def _string(self, at: int) -> int:
         is_key = bool(self.open) and self.open[-1] == b"{" and self._last() != b": "
@@ -231,7 +231,7 @@ class _Walk:
             text = _LONE_SURROGATE.sub(self._surrogate, text)
         if _CONTROL.search(text):
             self.codes.add("control_character")
-            text = _CONTROL.sub(lambda found: b"\\u%04x" % found[0][0], text)
+            text = _CONTROL.sub(lambda match: b"\\u%04x" % match[0][0], text)
         if b'"' in text:
             parts = re.split(rb'((?:\\.)|")', text)
             if b'"' in parts:
@@ -239,15 +239,15 @@ class _Walk:
                 text = b"".join(b'\\"' if part == b'"' else part for part in parts)
         return text
 
-    def _escape(self, found: re.Match[bytes]) -> bytes:
-        if found[1] is not None:
-            return found[0]
+    def _escape(self, match: re.Match[bytes]) -> bytes:
+        if match[1] is not None:
+            return match[0]
         self.codes.add("bad_escape")
         return b"\\\\"
 
-    def _surrogate(self, found: re.Match[bytes]) -> bytes:
-        if found[1] is not None:
-            return found[0]
+    def _surrogate(self, match: re.Match[bytes]) -> bytes:
+        if match[1] is not None:
+            return match[0]
         self.codes.add("bad_escape")
         return b"\\ufffd"
 

@@ -41,18 +41,18 @@ def _files(path: Path) -> list[Path]:
     if path.exists() or not glob.has_magic(str(path)):
         return [path]
     matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207  # absolute patterns
-    found = [file for match in matches for file in (_in_folder(match) if match.is_dir() else [match])]
-    if not found:
+    files = [file for match in matches for file in (_in_folder(match) if match.is_dir() else [match])]
+    if not files:
         raise InputError(f"{path}: no file matches this pattern; pass one that does")
-    return found
+    return files
 
 
 def _in_folder(folder: Path) -> list[Path]:
     for pattern in ("*", "*/*"):
         every = [p for p in sorted(folder.glob(pattern)) if p.name.lower().endswith(ENDINGS) and p.is_file()]
-        named = [p for p in every if "trace" in p.name.lower() or "rank" in p.name.lower()]
+        paths = [p for p in every if "trace" in p.name.lower() or "rank" in p.name.lower()]
         if every:
-            return named or every
+            return paths or every
     raise InputError(
         f"{folder}: no trace in this folder ({', '.join(ENDINGS)}); pass a file or another folder"
     )

@@ -24,9 +24,9 @@ def rank_in_name(path: Path) -> int | None:
     (None, None)
     """
     for text in (path.name, path.parent.name):
-        found = _IN_NAME.findall(text)
-        if found:
-            digits = found[-1]
+        matches = _IN_NAME.findall(text)
+        if matches:
+            digits = matches[-1]
             return int(digits) if len(digits) < 10 else None
     return None
 

@@ -55,8 +55,8 @@ def read_trace(
     if strict:
         for one in loaded:
             refuse(one.info.repaired)
-    told = [one.info.rank if one.info.rank_from == FROM_FILE else None for one in loaded]
-    numbers = number_ranks(list(zip(files, told, strict=True)))
+    ranks = [one.info.rank if one.info.rank_from == FROM_FILE else None for one in loaded]
+    numbers = number_ranks(list(zip(files, ranks, strict=True)))
     return Trace(tuple(_rank_trace(one, *number) for one, number in zip(loaded, numbers, strict=True)))
 
 

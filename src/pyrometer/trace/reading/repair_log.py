@@ -85,7 +85,7 @@ class RepairLog:
 
     def repairs(self) -> list[Repair]:
         """The records, in order of their place in the file."""
-        found = [
+        repairs = [
             Repair(
                 code=code,
                 num_events=entry.num_events,
@@ -95,7 +95,7 @@ class RepairLog:
             )
             for code, entry in self._entries.items()
         ]
-        return sorted(found, key=lambda repair: (repair.first_byte is None, repair.first_byte or 0))
+        return sorted(repairs, key=lambda repair: (repair.first_byte is None, repair.first_byte or 0))
 
 
 def _said(code: str, entry: _Entry) -> str:
@@ -105,8 +105,8 @@ def _said(code: str, entry: _Entry) -> str:
         if num
     ]
     where = [] if entry.first_byte is None else [f"first at byte {entry.first_byte}"]
-    told = "; ".join([*counts, *where])
-    return f"{MEANING[code]} ({told})" if told else MEANING[code]
+    text = "; ".join([*counts, *where])
+    return f"{MEANING[code]} ({text})" if text else MEANING[code]
 
 
 def refuse(repairs: list[Repair]) -> None:

@@ -71,9 +71,9 @@ class Salvage:
         self.final = final
         self.shape = shape
         self.repair_log = repair_log
-        found = list(_START.finditer(text))
-        self.starts = [match.end() for match in found]
-        self.ends = [match.start() + (match[1] not in (None, b",")) for match in found]
+        matches = list(_START.finditer(text))
+        self.starts = [match.end() for match in matches]
+        self.ends = [match.start() + (match[1] not in (None, b",")) for match in matches]
         self.ends.append(len(text))
 
     def run(self) -> Taken:

@@ -43,7 +43,7 @@ def digest(trace: RankTrace) -> Digest:
 
 def report_trace(trace: Trace) -> JobReport:
     """Report on a trace that is open."""
-    return _merged([digest(one) for one in trace.ranks], [])
+    return _merged([digest(rank) for rank in trace.ranks], [])
 
 
 def report_files(
@@ -63,8 +63,8 @@ def report_files(
         return report_trace(read_trace(paths[0], strict=strict))
     executor = executor or ProcessExecutor(min(usable_cores(), len(paths)))
     outcomes = list(executor.map_ranks(paths, digest))
-    digests = [one for one in outcomes if isinstance(one, Digest)]
-    failures = [one for one in outcomes if isinstance(one, RankFailure)]
+    digests = [outcome for outcome in outcomes if isinstance(outcome, Digest)]
+    failures = [outcome for outcome in outcomes if isinstance(outcome, RankFailure)]
     if not digests or (strict and failures):
         raise InputError(failures[0].message)
     if strict:
@@ -82,4 +82,6 @@ def _merged(digests: Iterable[Digest], failures: Sequence[RankFailure]) -> JobRe
 
 def _beside_others(report: RankReport) -> RankReport:
     """Without the note that the other ranks are missing: `Job` tells which are."""
-    return msgspec.structs.replace(report, health=[one for one in report.health if one.code != "one_rank"])
+    return msgspec.structs.replace(
+        report, health=[issue for issue in report.health if issue.code != "one_rank"]
+    )

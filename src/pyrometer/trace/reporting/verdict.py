@@ -102,14 +102,18 @@ def judge(report: RankReport, *, data_share: Ratio | None = None) -> TraceVerdic
     if not report.span_ns:
         return TraceVerdict(rank=report.rank, bound="unrecorded", share=0.0, sentence=NOTHING)
     bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0, data_share=data_share)
-    said = [SENTENCES[bound].format(share=format_percent(share)), _most(report, bound), _in_the_open(report)]
+    promises = [
+        SENTENCES[bound].format(share=format_percent(share)),
+        _most(report, bound),
+        _in_the_open(report),
+    ]
     if bound != "unrecorded":
-        said.append(_promise(report, data_share))
+        promises.append(_promise(report, data_share))
     return TraceVerdict(
         rank=report.rank,
         bound=bound,
         share=share,
-        sentence="; ".join(filter(None, said)),
+        sentence="; ".join(filter(None, promises)),
         recoverable=report.recoverable[:3],
     )
 
@@ -189,14 +193,14 @@ def judge_all(reports: Sequence[RankReport], job: Job | None) -> TraceVerdict | 
         return verdict
     worst = job.stragglers[0]
     known = f"of the {len(job.ranks)} ranks here, " if job.missing_ranks else ""
-    said = f"{known}rank {worst.rank} makes the others wait {format_seconds(worst.caused_wait_ns * 1e-9)}; on it, {verdict.sentence}"
-    return msgspec.structs.replace(verdict, sentence=said)
+    text = f"{known}rank {worst.rank} makes the others wait {format_seconds(worst.caused_wait_ns * 1e-9)}; on it, {verdict.sentence}"
+    return msgspec.structs.replace(verdict, sentence=text)
 
 
 def _critical_rank(reports: Sequence[RankReport], job: Job | None) -> RankReport:
     """The rank that the others wait for, or else the first."""
     late = job.stragglers[0].rank if job is not None and job.stragglers else None
-    return next((one for one in reports if one.rank == late), reports[0])
+    return next((report for report in reports if report.rank == late), reports[0])
 
 
 def bound_of(parts: Parts, *, has_device: bool, data_share: Ratio | None = None) -> tuple[Bound, float]:

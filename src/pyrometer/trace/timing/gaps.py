@@ -37,8 +37,8 @@ def device_gaps(trace: RankTrace) -> pl.DataFrame:
     - `unknown`: the next work names no launch in the trace.
     """
     work = trace.device_work.with_columns(pl.col("device").fill_null(-1))
-    found = [gaps_between(one).with_columns(device=device) for device, one in _by(work, "device")]
-    gaps = pl.concat(found) if found else _no_gaps()
+    tables = [gaps_between(rows).with_columns(device=device) for device, rows in _by(work, "device")]
+    gaps = pl.concat(tables) if tables else _no_gaps()
     waits, pauses = find_waits(trace), _between_collectives(trace)
     in_sync = _touched(waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy(), gaps["start_ns"].to_numpy())
     issuing = _touched(pauses.start, pauses.end - 1, gaps["start_ns"].to_numpy())

@@ -60,32 +60,32 @@ def host_time(trace: RankTrace, track: IntArray, low: IntArray, high: IntArray) 
     unclear = np.flatnonzero(amounts.argmax(axis=1) == nothing)
     if len(unclear):
         begin, end = low[unclear], high[unclear]
-        for other in _working_threads(trace):
-            there = np.full(len(unclear), other)
+        for thread in _working_threads(trace):
+            there = np.full(len(unclear), thread)
             found = _amounts(pieces.within(there, begin, end), kinds, end - begin)
             better = found[:, nothing] < amounts[unclear, nothing]
-            amounts[unclear[better]], track[unclear[better]] = found[better], other
+            amounts[unclear[better]], track[unclear[better]] = found[better], thread
     winner = amounts.argmax(axis=1)
     return HostTime(amounts, winner, _doing(trace, pieces.within(track, low, high), winner, kinds, shown))
 
 
-def _amounts(found: Overlaps, kinds: IntArray, lengths: IntArray) -> IntArray:
+def _amounts(overlaps: Overlaps, kinds: IntArray, lengths: IntArray) -> IntArray:
     amounts = np.zeros((len(lengths), len(HOST_KINDS)), np.int64)
-    np.add.at(amounts, (found.window, kinds[found.event]), found.ns)
+    np.add.at(amounts, (overlaps.window, kinds[overlaps.event]), overlaps.ns)
     amounts[:, -1] += lengths - amounts.sum(axis=1)
     return amounts
 
 
 def _doing(
-    trace: RankTrace, found: Overlaps, winner: IntArray, kinds: IntArray, shown: IntArray
+    trace: RankTrace, overlaps: Overlaps, winner: IntArray, kinds: IntArray, array: IntArray
 ) -> pl.DataFrame:
-    kind = kinds[found.event]
-    chosen = (kind == winner[found.window]) & (kind < len(HOST_KINDS) - 1)
-    rows = shown[found.event[chosen]]
-    doing = pl.DataFrame({"window": found.window[chosen], "event": rows, "ns": found.ns[chosen]})
-    named = doing.with_columns(name=trace.events["name"].gather(pl.Series(rows, dtype=pl.UInt32)))
+    kind = kinds[overlaps.event]
+    chosen = (kind == winner[overlaps.window]) & (kind < len(HOST_KINDS) - 1)
+    rows = array[overlaps.event[chosen]]
+    doing = pl.DataFrame({"window": overlaps.window[chosen], "event": rows, "ns": overlaps.ns[chosen]})
+    table = doing.with_columns(name=trace.events["name"].gather(pl.Series(rows, dtype=pl.UInt32)))
     return (
-        named.sort("ns", descending=True, maintain_order=True)
+        table.sort("ns", descending=True, maintain_order=True)
         .group_by("window", "name", maintain_order=True)
         .agg(pl.col("event").first(), pl.col("ns").sum())
         .sort("window", "ns", descending=[False, True], maintain_order=True)
@@ -95,9 +95,9 @@ def _doing(
 def _working_threads(trace: RankTrace) -> list[int]:
     """Threads that run runtime calls, or else operators; the eight busiest."""
     for kinds in ((Kind.RUNTIME.value, Kind.DRIVER.value), (Kind.CPU_OP.value,)):
-        found = trace.of_kind(*kinds)["track"].value_counts().sort("count", "track", descending=[True, False])
-        if found.height:
-            return found["track"].head(8).to_list()
+        rows = trace.of_kind(*kinds)["track"].value_counts().sort("count", "track", descending=[True, False])
+        if rows.height:
+            return rows["track"].head(8).to_list()
     return []
 
 

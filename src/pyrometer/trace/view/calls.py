@@ -26,8 +26,8 @@ def find_calls(trace: RankTrace, most: int = MOST_NODES) -> pl.DataFrame:
     wanted = most  # kept nodes; each may need an (other) beside it
     while wanted > 1:
         least = float(np.nextafter(largest[wanted], 2.0))  # above the first that is left out
-        found = call_tree(trace, min_share=min(least, 1.0))
-        if found.height <= most:
-            return found
+        rows = call_tree(trace, min_share=min(least, 1.0))
+        if rows.height <= most:
+            return rows
         wanted = wanted * 3 // 4
     return call_tree(trace, min_share=1.0)

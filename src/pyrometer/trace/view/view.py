@@ -129,8 +129,8 @@ def _launches(slices: Slices, trace: RankTrace) -> LaunchColumns:
 
 
 def _differences(values: IntArray) -> list[int]:
-    found: list[int] = np.diff(values, prepend=0).tolist()
-    return found
+    differences: list[int] = np.diff(values, prepend=0).tolist()
+    return differences
 
 
 def _calls(calls: pl.DataFrame, names: Numbered, kinds: Numbered) -> CallColumns:

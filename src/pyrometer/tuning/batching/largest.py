@@ -89,7 +89,14 @@ def largest_batch(
 def _told(name: str, search: Search) -> LargestBatch:
     """What came of a search."""
     limits, best = search.limits, search.best
-    trial = next((one for one in reversed(search.tried) if one.batch == best and one.outcome == "fits"), None)
+    trial = next(
+        (
+            batch_trial
+            for batch_trial in reversed(search.tried)
+            if batch_trial.batch == best and batch_trial.outcome == "fits"
+        ),
+        None,
+    )
     return LargestBatch(
         name=name,
         batch=best or None,

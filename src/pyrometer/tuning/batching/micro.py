@@ -92,12 +92,12 @@ def _require_same(work: Training, num_parts: int, reduction: Reduction, batch_di
     Raises:
         InputError: it says by how much, why, and what to do.
     """
-    one = copy.copy(work)
+    training = copy.copy(work)
     with contextlib.closing(BatchStream(work.batches)) as stream:
-        one.batches = [stream.next()]  # the same one, though a loader shuffles
-    parts = in_parts(one, num_parts, reduction, batch_dim)
+        training.batches = [stream.next()]  # the same one, though a loader shuffles
+    parts = in_parts(training, num_parts, reduction, batch_dim)
     with _WithoutDropout():
-        baseline = _flat(results_of(one)[0])
+        baseline = _flat(results_of(training)[0])
         try:
             error = _apart(baseline, _flat(results_of(parts)[0]))
         except UserProgramError as failure:
@@ -105,9 +105,9 @@ def _require_same(work: Training, num_parts: int, reduction: Reduction, batch_di
                 f"micro_batched: the step fails with {num_parts} parts: {failure}; say with batch_dim= which dimension the "
                 "samples are; where the batch is as long as the sequence, give a batch of another size"
             ) from failure
-        if error <= _rounding(work) or _apart(baseline, _flat(results_of(one, 1)[0])) > _rounding(work):
+        if error <= _rounding(work) or _apart(baseline, _flat(results_of(training, 1)[0])) > _rounding(work):
             return  # equal, or different by random numbers of the program itself
-        why = _why(one, num_parts, batch_dim, error)[0]
+        why = _why(training, num_parts, batch_dim, error)[0]
     way_out = "check=False takes the gradients as they are"
     if reduction == "sum":
         figure = f"gradients differ by {significant(100 * error, 2)} % of their norm"
@@ -145,24 +145,24 @@ _DROPPING = (
 def _why(work: Training, num_parts: int, batch_dim: int, error: float) -> list[str]:
     """What makes gradients differ, as far as it shows in the modules, or in trying."""
     figure = f"gradients differ by {significant(100 * error, 2)} % of their norm"
-    found = [part for module in work.parts.modules for part in module.modules()]
-    norms = sorted({type(part).__name__ for part in found if isinstance(part, _SEES_BATCH)})
+    parts = [part for module in work.parts.modules for part in module.modules()]
+    norms = sorted({type(part).__name__ for part in parts if isinstance(part, _SEES_BATCH)})
     if norms:
         return [f"{figure}: {', '.join(norms)} normalises over the batch, so parts are normalised otherwise"]
     weighted = [
-        type(part).__name__ for part in found if isinstance(part, _WEIGHTED) and part.weight is not None
+        type(part).__name__ for part in parts if isinstance(part, _WEIGHTED) and part.weight is not None
     ]
     if weighted:
         mean = f"{weighted[0]} with class weights is a mean over weights, of each part for itself"
         return [f"{figure}: {mean}; compute it with reduction='sum' and divide by the batch size"]
     if _distance(work, in_parts(work, num_parts, "sum", batch_dim)) <= _rounding(work):
         return [f"{figure}: the loss is a sum over samples, not a mean; give reduction='sum'"]
-    recurrent = sorted({type(part).__name__ for part in found if isinstance(part, nn.RNNBase)})
-    if batch_dim == 0 and any(isinstance(p, nn.RNNBase) and not p.batch_first for p in found):
+    recurrent = sorted({type(part).__name__ for part in parts if isinstance(part, nn.RNNBase)})
+    if batch_dim == 0 and any(isinstance(p, nn.RNNBase) and not p.batch_first for p in parts):
         return [
             f"{figure}: {', '.join(recurrent)} reads time first [T, B, …], so time is cut; give batch_dim=1"
         ]
-    dropouts = sorted({type(part).__name__ for part in found if isinstance(part, _DRAWS) and part.p > 0})
+    dropouts = sorted({type(part).__name__ for part in parts if isinstance(part, _DRAWS) and part.p > 0})
     if dropouts:
         drawn = f"{', '.join(dropouts)} draws other random numbers for parts"
         return [f"{figure}: {drawn}, which trains as well"]

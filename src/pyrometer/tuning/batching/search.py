@@ -174,20 +174,20 @@ class Search:
     def _allowed(self, too_large: int, reason: str) -> tuple[int, str]:
         """The largest size that what is known allows, below one that is too large, and what limits it."""
         found = [(too_large - 1, reason)]
-        memory = [(one.batch, float(one.measured_bytes)) for one in self.tried if one.measured_bytes]
+        memory = [(trial.batch, float(trial.measured_bytes)) for trial in self.tried if trial.measured_bytes]
         if self._growth is not None:
             found.append((self._corrected_ceiling(), "memory"))
         elif memory:
             found.append((_crossing(memory, float(self.limits.memory_bytes)), "memory"))
-        times = [(one.batch, one.latency_high_s) for one in self.tried if one.latency_high_s]
+        times = [(trial.batch, trial.latency_high_s) for trial in self.tried if trial.latency_high_s]
         if self.limits.latency_s is not None and times:
             allowed = _crossing(times, self.limits.latency_s)
             if len(times) == 1 and self.best:
                 allowed = max(allowed, 2 * self.best)  # one size does not tell how the latency grows
             found.append((allowed, "latency"))
-        broken = [one for one in self.tried if one.outcome not in _MEASURED]
+        broken = [trial for trial in self.tried if trial.outcome not in _MEASURED]
         if broken:
-            smallest = min(broken, key=lambda one: one.batch)
+            smallest = min(broken, key=lambda trial: trial.batch)
             halved = (self.best + smallest.batch) // 2
             found.append((max(int(smallest.batch * STEP_BACK), halved), _limit(smallest.outcome)))
         return min(found, key=lambda one: one[0])
@@ -195,9 +195,9 @@ class Search:
     def _corrected_ceiling(self) -> int:
         """The predicted ceiling, with the prediction scaled to what was measured."""
         ratios = [
-            one.measured_bytes / one.predicted_bytes
-            for one in self.tried
-            if one.measured_bytes and one.predicted_bytes
+            trial.measured_bytes / trial.predicted_bytes
+            for trial in self.tried
+            if trial.measured_bytes and trial.predicted_bytes
         ]
         found = self._ceiling(int(self.limits.memory_bytes / max([1.0, *ratios])))
         assert found is not None
@@ -226,10 +226,10 @@ class Search:
 
     def _extrapolated(self, batch: int) -> float | None:
         """What a size needs at most, from smaller ones."""
-        measured = [one for one in self.tried if one.measured_bytes]
+        measured = [trial for trial in self.tried if trial.measured_bytes]
         if not measured:
             return None
-        largest_run = max(measured, key=lambda one: one.batch)
+        largest_run = max(measured, key=lambda trial: trial.batch)
         return (largest_run.measured_bytes or 0) * max(batch / largest_run.batch, 1.0)
 
     def _run(self, batch: int, predicted: Bytes | None) -> BatchTrial:

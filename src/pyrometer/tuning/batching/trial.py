@@ -105,8 +105,8 @@ def run_for_latency(work: Workload, *, budget_s: Seconds, clock: Clock | None) -
         UserProgramError: a step raised something else.
     """
     try:
-        found = measure(work, budget_s=budget_s, phases=False, clock=clock)
-        return Latency(found.median_s, found.ci_low_s, found.ci_high_s)
+        measurement = measure(work, budget_s=budget_s, phases=False, clock=clock)
+        return Latency(measurement.median_s, measurement.ci_low_s, measurement.ci_high_s)
     except UserProgramError as error:
         if not is_full(error):
             raise

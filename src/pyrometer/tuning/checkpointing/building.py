@@ -50,14 +50,16 @@ class _Builder:
             if slot.storage is not None
         ]
         options = [self._option(cost) for cost in self.costs]
-        varying = {hold.storage for hold in holds} | {kept.storage for one in options for kept in one.kept}
+        varying = {hold.storage for hold in holds} | {
+            kept.storage for option in options for kept in option.kept
+        }
         place = {storage: row for row, storage in enumerate(sorted(varying))}
         chosen = [self.trace.storages[storage] for storage in sorted(varying)]
         return StepModel(
             fixed=self._fixed(varying),
-            nbytes=np.array([one.nbytes for one in chosen], dtype=np.int64),
-            since=np.array([self._at(one.born) for one in chosen], dtype=np.int64),
-            natural=np.array([self._at(one.died) for one in chosen], dtype=np.int64),
+            nbytes=np.array([storage.nbytes for storage in chosen], dtype=np.int64),
+            since=np.array([self._at(storage.born) for storage in chosen], dtype=np.int64),
+            natural=np.array([self._at(storage.died) for storage in chosen], dtype=np.int64),
             holds=tuple(Hold(place[hold.storage], hold.until, hold.modules) for hold in holds),
             options=tuple(_renumbered(option, place) for option in options),
             conflicts=frozenset(self._conflicts()),
@@ -122,7 +124,7 @@ class _Builder:
             cost.policy,
             cost.seconds,
             tuple(kept),
-            tuple(one for one in again if one.until > one.since),
+            tuple(recomputation for recomputation in again if recomputation.until > recomputation.since),
             tuple(bursts),
         )
 

@@ -38,7 +38,7 @@ def choose_candidates(
     order = list(dict.fromkeys(call.module for call in trace.calls))
     wanted = _wanted(model, trace, granularity, order)
     excluded = [ExcludedModule(module=path, why=why) for path, why in _reasons(trace, wanted).items()]
-    out = {one.module for one in excluded}
+    out = {module.module for module in excluded}
     return [path for path in wanted if path not in out], excluded
 
 
@@ -51,8 +51,8 @@ def blocks_of(model: nn.Module, trace: StepTrace) -> list[str]:
     order = list(dict.fromkeys(call.module for call in trace.calls))
     everything = sum(trace.saved_bytes(path) for path in order if "." not in path) or 1
     root = plain_model(model)
-    found = _parts(root, "", trace, everything, among_equals=_lists_blocks(root))
-    return sorted((path for path in found if path in order), key=order.index)
+    parts = _parts(root, "", trace, everything, among_equals=_lists_blocks(root))
+    return sorted((path for path in parts if path in order), key=order.index)
 
 
 def _parts(

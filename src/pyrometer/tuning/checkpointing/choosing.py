@@ -61,5 +61,5 @@ def _best(choices: Sequence[Choice], limit_bytes: Bytes | None, limit_s: Seconds
     quick = [choice for choice in choices if choice.seconds <= limit_s]
     fitting = [choice for choice in quick if limit_bytes is not None and choice.peak_bytes <= limit_bytes]
     if fitting:
-        return min(fitting, key=lambda one: (one.seconds, one.peak_bytes))
-    return min(quick, key=lambda one: (one.peak_bytes, one.seconds))
+        return min(fitting, key=lambda choice: (choice.seconds, choice.peak_bytes))
+    return min(quick, key=lambda choice: (choice.peak_bytes, choice.seconds))

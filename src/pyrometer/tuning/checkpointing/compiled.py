@@ -148,7 +148,7 @@ def _profiled_peak(session: TrainingSession) -> Bytes:
         for event in _memory_events(profiler)
         if event["args"].get("Device Type") == kind
     ]
-    levels = np.cumsum([nbytes for _, nbytes in sorted(changes, key=lambda one: one[0])])
+    levels = np.cumsum([nbytes for _, nbytes in sorted(changes, key=lambda change: change[0])])
     return present + int(levels.max(initial=0))
 
 
@@ -166,8 +166,10 @@ def _plan(
     baseline = tried[begun]
     with _compiled_anew(work.parts.model, begun):
         second = results_of(work, seed)
-    matches = {share: match_results(baseline.results, second, one.results) for share, one in tried.items()}
-    right = {share: one for share, one in tried.items() if matches[share].equal or share == begun}
+    matches = {
+        share: match_results(baseline.results, second, figures.results) for share, figures in tried.items()
+    }
+    right = {share: figures for share, figures in tried.items() if matches[share].equal or share == begun}
     share = (
         begun
         if _fits(baseline, wish)
@@ -216,8 +218,14 @@ def _refusals(matches: dict[float, GradientMatch], right: dict[float, CompiledFi
 
 
 def _best(tried: dict[float, CompiledFigures], budget: Bytes | None, limit_s: Seconds) -> float:
-    quick = {share: one for share, one in tried.items() if one.step_s <= limit_s or math.isinf(limit_s)}
-    fitting = {share: one for share, one in quick.items() if budget is not None and one.peak_bytes <= budget}
+    quick = {
+        share: figures for share, figures in tried.items() if figures.step_s <= limit_s or math.isinf(limit_s)
+    }
+    fitting = {
+        share: figures
+        for share, figures in quick.items()
+        if budget is not None and figures.peak_bytes <= budget
+    }
     if fitting:
         return min(fitting, key=lambda share: (fitting[share].step_s, -share))
     return min(quick, key=lambda share: (quick[share].peak_bytes, -share))
@@ -239,7 +247,7 @@ def _point(baseline: CompiledFigures, figures: CompiledFigures, share: float) ->
 
 def _non_dominated(points: list[PlanPoint]) -> list[PlanPoint]:
     kept: list[PlanPoint] = []
-    for point in sorted(points, key=lambda one: (one.step_s, one.peak_bytes)):
+    for point in sorted(points, key=lambda plan_point: (plan_point.step_s, plan_point.peak_bytes)):
         if not kept or point.peak_bytes < kept[-1].peak_bytes:
             kept.append(point)
     return kept

@@ -166,7 +166,9 @@ def _keeps_something(trace: StepTrace, module: str, policy: Policy) -> bool:
 def _made_inside(trace: StepTrace, module: str) -> list[Any]:
     spans = [(trace.calls[call].begin, trace.calls[call].end) for call in trace.calls_of(module)]
     return [
-        one for one in trace.storages if one.made and any(begin < one.born <= end for begin, end in spans)
+        storage
+        for storage in trace.storages
+        if storage.made and any(begin < storage.born <= end for begin, end in spans)
     ]
 
 
@@ -217,7 +219,7 @@ class _Timing:
 
     def overheads(self) -> dict[tuple[str, Policy], Seconds]:
         """What steps take longer beyond the timed costs, by policy spread evenly over calls."""
-        found: dict[tuple[str, Policy], Seconds] = {}
+        overheads: dict[tuple[str, Policy], Seconds] = {}
         for policy in dict.fromkeys(policy for chosen, _ in self._set_steps for policy in chosen.values()):
             left, calls = 0.0, dict[str, int]()
             for chosen, steps in self._set_steps:
@@ -226,8 +228,8 @@ class _Timing:
                     left += undisturbed(steps) - undisturbed(self.step_s) - timed
                     calls |= {module: len(self._trace.calls_of(module)) for module in chosen}
             each = max(left, 0.0) / max(sum(calls.values()), 1)
-            found |= {(module, policy): each * number for module, number in calls.items()}
-        return found
+            overheads |= {(module, policy): each * number for module, number in calls.items()}
+        return overheads
 
     def _round(self, layers: Sequence[list[str]]) -> None:
         self.step_s.append(self._step({}, {}))

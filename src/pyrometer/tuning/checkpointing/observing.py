@@ -184,13 +184,13 @@ class StepRecorder(AllocationRecorder):
         end = self.log.now()
         storages = [
             Storage(
-                one.nbytes,
+                allocation.nbytes,
                 self.log.born_at[index],
                 self.log.died_at.get(index, end + 1),
-                one.origin.operator,
-                made=not one.preexisting,
+                allocation.origin.operator,
+                made=not allocation.preexisting,
             )
-            for index, one in enumerate(self.log.allocations)
+            for index, allocation in enumerate(self.log.allocations)
         ]
         trace = StepTrace(storages, self._slots, self._calls, end, self._unfit, self._written)
         trace.notes = list(self.log.notes)

@@ -73,7 +73,7 @@ class Planner:
         if not self.candidates:
             raise InputError(
                 "checkpointing: no module can be computed again: "
-                + ("; ".join(f"{one.module} {one.why}" for one in self.excluded[:3]) or NO_PARTS)
+                + ("; ".join(f"{module.module} {module.why}" for module in self.excluded[:3]) or NO_PARTS)
             )
         self.costs = measure_costs(
             self.work,
@@ -92,7 +92,9 @@ class Planner:
     def _model(self, options: list[OptionCost]) -> None:
         self.options = options
         self.model: StepModel = step_model(self.trace, options)
-        number = {path: index for index, path in enumerate(dict.fromkeys(one.module for one in options))}
+        number = {
+            path: index for index, path in enumerate(dict.fromkeys(option.module for option in options))
+        }
         self.block_numbers = [number[path] for path in self.blocks if path in number]
 
     def plan(self) -> CheckpointPlan:
@@ -126,7 +128,7 @@ class Planner:
     def _policies(self, choice: Choice) -> dict[str, Policy]:
         chosen = [self.options[index] for index in choice.options]
         order = {path: place for place, path in enumerate(self.candidates)}
-        return {one.module: one.policy for one in sorted(chosen, key=lambda one: order[one.module])}
+        return {cost.module: cost.policy for cost in sorted(chosen, key=lambda cost: order[cost.module])}
 
     def _written(self, policies: Iterable[str]) -> dict[str, list[str]]:
         found = {path: written_inside(self.trace, path) for path in policies}
@@ -148,7 +150,7 @@ class Planner:
             guilty, why = list(self._policies(choice)), "fails when computed again together with others"
         for path in guilty:
             self.excluded.append(ExcludedModule(module=path, why=why))
-        self._model([one for one in self.options if one.module not in guilty])
+        self._model([option for option in self.options if option.module not in guilty])
         return None
 
     def _alone(self, path: str, policy: Policy) -> bool:
@@ -226,7 +228,7 @@ class Planner:
             )
 
     def _frontier(self, beyond: Bytes) -> list[PlanPoint]:
-        return [self._point(one, beyond) for one in non_dominated(frontier(self.model))]
+        return [self._point(choice, beyond) for choice in non_dominated(frontier(self.model))]
 
     def _point(self, choice: Choice, beyond: Bytes, k: int | None = None) -> PlanPoint:
         policies = self._policies(choice)
@@ -241,12 +243,12 @@ class Planner:
 
     def _module_costs(self) -> list[ModuleCost]:
         costs: MeasuredCosts = self.costs
-        found = []
+        module_costs = []
         for cost, option in zip(self.options, self.model.options, strict=True):
             calls = self.trace.calls_of(cost.module)
             inputs = {storage for call in calls for storage in self.trace.calls[call].inputs}
             low, high = costs.spread_s(cost.module, cost.policy)
-            found.append(
+            module_costs.append(
                 ModuleCost(
                     module=cost.module,
                     policy=cost.policy,
@@ -259,4 +261,4 @@ class Planner:
                     num_calls=len(calls),
                 )
             )
-        return found
+        return module_costs

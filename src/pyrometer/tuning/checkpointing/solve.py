@@ -64,16 +64,16 @@ def frontier(model: StepModel, points: int = FRONTIER_POINTS, limit_s: Seconds =
     Between neighbours lies at least the whole span of bytes over `points`.
     """
     program = _Program(model, limit_s)
-    found = [choice_of(model, ())]
+    choices = [choice_of(model, ())]
     least = program.lowest().peak_bytes
-    gap = max((found[0].peak_bytes - least) // points, 1)
-    while found[-1].peak_bytes > least:
-        limit = max(found[-1].peak_bytes - gap, least)
+    gap = max((choices[0].peak_bytes - least) // points, 1)
+    while choices[-1].peak_bytes > least:
+        limit = max(choices[-1].peak_bytes - gap, least)
         following = program.cheapest(limit)
         if following is None:
             break
-        found.append(following)
-    return non_dominated(found)
+        choices.append(following)
+    return non_dominated(choices)
 
 
 def non_dominated(choices: Iterable[Choice]) -> list[Choice]:
@@ -247,7 +247,11 @@ class _Rows:
             elif holds or keeps:
                 coefficients[self._being_alive(frozenset(holds), keeps)] += nbytes
         for index, option in enumerate(model.options):
-            again = sum(one.nbytes for one in option.again if one.since <= time < one.until)
+            again = sum(
+                recomputation.nbytes
+                for recomputation in option.again
+                if recomputation.since <= time < recomputation.until
+            )
             burst = sum(one.nbytes for one in option.bursts if one.time == time)
             if again or burst:
                 coefficients[index] += again + burst

@@ -74,8 +74,8 @@ def predicted_bytes(settings: LoaderSettings, turns: Sequence[Turn]) -> Bytes | 
     seen = [turn for turn in turns if turn.settings.num_workers]
     if not seen or not settings.num_workers:
         return None if settings.num_workers else 0
-    each = max(turn.per_worker_bytes for turn in seen)
-    return settings.num_workers * each + shared_bytes(settings.capacity, seen[-1].bytes_per_batch)
+    per_worker_bytes = max(turn.per_worker_bytes for turn in seen)
+    return settings.num_workers * per_worker_bytes + shared_bytes(settings.capacity, seen[-1].bytes_per_batch)
 
 
 def repeats_itself(loader: DataLoader[Any]) -> bool | None:

@@ -57,9 +57,9 @@ def next_candidate(turns: Sequence[Turn], space: Space) -> LoaderSettings | None
     if not turns:
         return space.before
     for propose in (_second_point, _knee, _neighbour, _in_process, _queue, _kept_workers, _pinned):
-        found = propose(turns, space)
-        if found is not None and not _is_tried(found, turns) and space.refused(found) is None:
-            return found
+        settings = propose(turns, space)
+        if settings is not None and not _is_tried(settings, turns) and space.refused(settings) is None:
+            return settings
     return None
 
 
@@ -117,7 +117,7 @@ def _neighbour(turns: Sequence[Turn], space: Space) -> LoaderSettings | None:
     below = [space.before.with_workers(counts[place - 1])] if place else []
     if best.highest_wait_fraction < NO_WAIT:
         above = []
-    return next((one for one in (*above, *below) if not _is_tried(one, turns)), None)
+    return next((settings for settings in (*above, *below) if not _is_tried(settings, turns)), None)
 
 
 def _in_process(turns: Sequence[Turn], space: Space) -> LoaderSettings | None:

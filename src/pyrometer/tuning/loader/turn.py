@@ -54,14 +54,14 @@ class Turn:
     epoch_batches: int | None = None
     by_epoch: bool = False
 
-    def pooled(self, other: Turn) -> Turn:
+    def pooled(self, turn: Turn) -> Turn:
         """Both turns of one setting together."""
         return replace(
             self,
-            rounds=[*self.rounds, *other.rounds],
-            drained=max(self.drained, 0) + max(other.drained, 0),
-            start_s=(self.start_s + other.start_s) / 2,
-            per_worker_bytes=max(self.per_worker_bytes, other.per_worker_bytes),
+            rounds=[*self.rounds, *turn.rounds],
+            drained=max(self.drained, 0) + max(turn.drained, 0),
+            start_s=(self.start_s + turn.start_s) / 2,
+            per_worker_bytes=max(self.per_worker_bytes, turn.per_worker_bytes),
         )
 
     @property

@@ -150,7 +150,9 @@ class CopiesAhead:
 
     def _moved(self, value: Any, flight: Flight) -> Any:
         sources, complete = tensors_in(value)
-        if not complete or not all(self._streams.is_here(one) or _can_go_ahead(one) for one in sources):
+        if not complete or not all(
+            self._streams.is_here(source) or _can_go_ahead(source) for source in sources
+        ):
             flight.late = True
             return value
         flight.sources += sources

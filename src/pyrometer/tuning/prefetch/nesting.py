@@ -107,7 +107,10 @@ def moved_object(value: Any, device: torch.device) -> Any:
         parameters = inspect.signature(value.to).parameters.values()
     except (TypeError, ValueError):  # a builtin method may not tell
         return value.to(device)
-    takes_it = any(one.name == "non_blocking" or one.kind is one.VAR_KEYWORD for one in parameters)
+    takes_it = any(
+        parameter.name == "non_blocking" or parameter.kind is parameter.VAR_KEYWORD
+        for parameter in parameters
+    )
     return value.to(device, non_blocking=True) if takes_it else value.to(device)
 
 
@@ -119,7 +122,7 @@ def tensors_in(value: Any) -> tuple[list[torch.Tensor], bool]:
     >>> tensors_in(iter([torch.zeros(2)]))
     ([], False)
     """
-    found: dict[int, torch.Tensor] = {}
+    tensors: dict[int, torch.Tensor] = {}
     seen: dict[int, Any] = {}
     open_parts = [value]
     complete = True
@@ -129,14 +132,14 @@ def tensors_in(value: Any) -> tuple[list[torch.Tensor], bool]:
             continue
         seen[id(part)] = part
         if isinstance(part, torch.Tensor):
-            found[id(part)] = part
+            tensors[id(part)] = part
         elif not isinstance(part, _INERT):
             inner = parts_of(part)
             if inner is None or len(seen) > _MAX_PARTS:
                 complete = False
             else:
                 open_parts.extend(reversed(list(inner)))
-    return list(found.values()), complete
+    return list(tensors.values()), complete
 
 
 def parts_of(value: Any) -> Iterable[Any] | None:
@@ -167,9 +170,9 @@ def _mapping_like(value: Mapping[Any, Any], entries: dict[Any, Any]) -> Any:
     if type(value) is dict:
         return entries
     if isinstance(value, MutableMapping):
-        made = copy.copy(value)
-        made.update(entries)
-        return made
+        mapping = copy.copy(value)
+        mapping.update(entries)
+        return mapping
     kind: Any = type(value)
     return kind(entries)
 
@@ -184,8 +187,8 @@ def _list_like(value: list[Any], parts: list[Any]) -> list[Any]:
 
 def _dataclass_like(value: Any, replace: Callable[[Any], Any]) -> Any:
     # Not by dataclasses.replace: that runs __init__ and __post_init__ again, and refuses fields without init.
-    made = copy.copy(value)
+    dataclass = copy.copy(value)
     for field in dataclasses.fields(value):
         if hasattr(value, field.name):
-            object.__setattr__(made, field.name, replace(getattr(value, field.name)))
-    return made
+            object.__setattr__(dataclass, field.name, replace(getattr(value, field.name)))
+    return dataclass

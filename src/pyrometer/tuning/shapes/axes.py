@@ -191,7 +191,9 @@ def _dense_format(tensor: torch.Tensor) -> torch.memory_format | None:
     """The memory format in which a tensor has no gaps; `None` if in none."""
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     candidates = (torch.contiguous_format, formats.get(tensor.dim(), torch.contiguous_format))
-    return next((one for one in candidates if tensor.is_contiguous(memory_format=one)), None)
+    return next(
+        (candidate for candidate in candidates if tensor.is_contiguous(memory_format=candidate)), None
+    )
 
 
 def _size(name: str, value: Any, dim: int) -> int:

@@ -65,8 +65,8 @@ def learn_rules(axis: str, runs: Mapping[int, Shapes]) -> tuple[list[list[CropRu
                 if all(rule.size(given) == size for given, size in seen.items())
             ]
             if not fitting:
-                told = ", ".join(f"{size} for {given}" for given, size in seen.items())
-                return [], f"dimension {dim} of output {leaf} is {told} of {axis}: no rule tells where to cut"
+                text = ", ".join(f"{size} for {given}" for given, size in seen.items())
+                return [], f"dimension {dim} of output {leaf} is {text} of {axis}: no rule tells where to cut"
             rules.append(fitting)
     return rules, None
 

@@ -97,9 +97,9 @@ class Fitting:
         expected = self.reference.run(call, dropless=dropless)
         # What dropout leaves of a compiled result cannot be compared; that of the model without it can.
         found = self.reference.run(padded) if dropless.met else output
-        told = size_told(found, expected)
-        if told is not None and self.reference.tolerance != float("inf"):
-            raise PaddingError(f"{what}: {told}; return it apart from the model, or bucket another dimension")
+        text = size_told(found, expected)
+        if text is not None and self.reference.tolerance != float("inf"):
+            raise PaddingError(f"{what}: {text}; return it apart from the model, or bucket another dimension")
         self._learn_rules(what, call, sizes, edges, expected=expected, found=found)
         error = self.reference.error(self.cropped(found, sizes), expected)
         if not error.within_tolerance:

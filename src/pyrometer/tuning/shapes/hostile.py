@@ -99,11 +99,11 @@ class Hostile:
         if own.is_floating_point():
             wide = own.float() if own.element_size() < 4 else own
             noise = torch.randn(shape, generator=torch.Generator().manual_seed(kind.seed)).to(wide)
-            made = kind.make(wide, _scale(own), noise)
+            tensor = kind.make(wide, _scale(own), noise)
         else:
-            made = _drawn_again(own, shape, kind.seed)
+            tensor = _drawn_again(own, shape, kind.seed)
         with like_the_tensor(own):
-            return torch.empty_like(own).copy_(made.expand(own.shape))
+            return torch.empty_like(own).copy_(tensor.expand(own.shape))
 
     def _data(self) -> list[str]:
         """The inputs that are neither masks nor lengths; of several that look like masks the largest is taken for data."""

@@ -90,7 +90,7 @@ def volume(sizes: Sizes) -> int:
 def _edges(axes: Axes, seen: Mapping[Sizes, int], policy: BucketPolicy, largest: Sizes) -> list[list[int]]:
     align = tuple(policy.alignment(name) for name in axes.names)
     if len(align) == 1:
-        found = plan_edges(
+        plan = plan_edges(
             {sizes[0]: count for sizes, count in seen.items()},
             policy.max_graphs,
             step_cost=policy.step_cost,
@@ -99,7 +99,7 @@ def _edges(axes: Axes, seen: Mapping[Sizes, int], policy: BucketPolicy, largest:
             compile_cost=policy.compile_cost,
             expected_calls=policy.expected_calls,
         )
-        return [found.edges]
+        return [plan.edges]
     covered = {**seen, largest: seen.get(largest, 1)}
     if len(align) == 2:
         pairs = {(sizes[0], sizes[1]): count for sizes, count in covered.items()}

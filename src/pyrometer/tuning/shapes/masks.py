@@ -118,10 +118,10 @@ class Masking:
         """
         own = self.axes.get(self.mask.name, *given)
         if own is None:
-            made = self._made(self.axes.get(self.source, *padded), sizes, edges)
+            tensor = self._made(self.axes.get(self.source, *padded), sizes, edges)
             if self.axes.positions.get(self.mask.name, len(padded[0])) < len(padded[0]):
-                return self.axes.replaced(*padded, {self.mask.name: made})  # None was given by position
-            return padded[0], {**padded[1], self.mask.name: made}
+                return self.axes.replaced(*padded, {self.mask.name: tensor})  # None was given by position
+            return padded[0], {**padded[1], self.mask.name: tensor}
         if not isinstance(own, torch.Tensor):
             return padded
         return self.axes.replaced(*padded, {self.mask.name: self._fitted(own, sizes, edges)})
@@ -147,12 +147,12 @@ class Masking:
             return torch.full((num_rows or 1,), size, dtype=self.mask.made_dtype, device=source.device)
         shape = (source.shape[self.dim],) if num_rows is None else (num_rows, source.shape[self.dim])
         real, padding = (1, 0) if self.mask.kind == "keep" else (0, 1)
-        made = torch.full(shape, real, dtype=self.mask.made_dtype, device=source.device)
-        made[..., size:] = padding
+        tensor = torch.full(shape, real, dtype=self.mask.made_dtype, device=source.device)
+        tensor[..., size:] = padding
         row_axis = None if self.rows is None else self.axes.inputs[self.source].get(self.rows)
         if row_axis is not None and num_rows is not None:
-            made[sizes[self.axes.names.index(row_axis)] :] = real
-        return made
+            tensor[sizes[self.axes.names.index(row_axis)] :] = real
+        return tensor
 
     def _num_rows(self, source: torch.Tensor) -> int | None:
         if self.rows is None or source.dim() < 2 or (self.dim == 0 and source.dim() < 3):
@@ -173,12 +173,12 @@ class Masking:
             )
         last = own.dim() - 1
         rows = None if self.rows is None else self.axes.inputs[self.source].get(self.rows)
-        found = {last: self.axis}
+        dims = {last: self.axis}
         if own.dim() > 2 and own.shape[-2] == size:
-            found[last - 1] = self.axis
+            dims[last - 1] = self.axis
         if own.dim() > 1 and rows is not None and own.shape[0] == sizes[self.axes.names.index(rows)]:
-            found[0] = rows
-        return found
+            dims[0] = rows
+        return dims
 
 
 def masking_for(

@@ -68,10 +68,12 @@ class Packing:
         >>> pack_sequences([2, 1], 4).position_ids().tolist()
         [[0, 1, 0, 0]]
         """
-        made = torch.zeros(len(self.rows), self.capacity, dtype=torch.int64)
+        tensor = torch.zeros(len(self.rows), self.capacity, dtype=torch.int64)
         for row, column, piece in self._places():
-            made[row, column : column + piece.length] = torch.arange(piece.start, piece.start + piece.length)
-        return made
+            tensor[row, column : column + piece.length] = torch.arange(
+                piece.start, piece.start + piece.length
+            )
+        return tensor
 
     def segment_ids(self) -> torch.Tensor:
         """The number of its sequence within the row, from 1, for every token (row, position); 0 at padding.
@@ -79,13 +81,13 @@ class Packing:
         >>> pack_sequences([2, 1], 4).segment_ids().tolist()
         [[1, 1, 2, 0]]
         """
-        made = torch.zeros(len(self.rows), self.capacity, dtype=torch.int64)
+        tensor = torch.zeros(len(self.rows), self.capacity, dtype=torch.int64)
         for row, pieces in enumerate(self.rows):
             column = 0
             for number, piece in enumerate(pieces, start=1):
-                made[row, column : column + piece.length] = number
+                tensor[row, column : column + piece.length] = number
                 column += piece.length
-        return made
+        return tensor
 
     def segment_mask(self, *, causal: bool = False) -> torch.Tensor:
         """Which token may attend to which (row, position, position): true within one sequence, and at padding to itself.

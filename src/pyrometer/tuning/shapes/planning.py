@@ -214,11 +214,11 @@ class _Table:
         self._cut.append(cut)
 
     def _edges_to(self, num_graphs: int, last: int) -> list[int]:
-        found = []
+        edges = []
         for k in range(num_graphs, 0, -1):
-            found.append(self.edges[last - 1])
+            edges.append(self.edges[last - 1])
             last = self._cut[k][last]
-        return found[::-1]
+        return edges[::-1]
 
 
 def _at(i: int, cost: float, before: list[float], seen: list[int]) -> float:

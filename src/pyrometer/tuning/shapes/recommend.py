@@ -248,7 +248,11 @@ class _Study:
         """The table and the recommendation."""
         measured = [result for result in self.results.values() if result.total_s is not None]
         best_s = min(result.total_s for result in measured if result.total_s is not None)
-        close = [one for one in measured if one.total_s is not None and one.total_s <= best_s * ALIKE]
+        close = [
+            strategy_result
+            for strategy_result in measured
+            if strategy_result.total_s is not None and strategy_result.total_s <= best_s * ALIKE
+        ]
         chosen = min(close, key=lambda result: SIMPLEST.index(result.name))
         return ShapeStrategies(
             strategies=[self.results[name] for name in STRATEGIES if name in self.results],
@@ -369,9 +373,9 @@ def recommendation(chosen: StrategyResult, results: list[StrategyResult], expect
         parts.append(f"{format_ratio(verdict.ratio, verdict.ci_low, verdict.ci_high)} than eager")
     parts.append(f"{format_seconds(chosen.total_s)} for {expected_calls} calls")
     others = [
-        f"{one.name} {format_seconds(one.total_s)}"
-        for one in results
-        if one.name != chosen.name and one.total_s is not None
+        f"{result.name} {format_seconds(result.total_s)}"
+        for result in results
+        if result.name != chosen.name and result.total_s is not None
     ]
     return ", ".join(parts) + (f"; {', '.join(others)}" if others else "")
 
@@ -396,8 +400,8 @@ def _opened(work: Any, inputs: Any) -> Iterator[tuple[Callable[..., Any], CallAr
     if isinstance(work, Inference):
         with work.variant(mode="eager").open() as session:
             session.activate()
-            made = session.prepare()
-            yield session.model, (made.args, made.kwargs), session.device
+            arguments = session.prepare()
+            yield session.model, (arguments.args, arguments.kwargs), session.device
         return
     given = as_arguments(inputs)
     device = next((tensor.device for tensor in given.tensors()), torch.device("cpu"))
@@ -409,19 +413,19 @@ def _calls(
 ) -> list[CallArguments]:
     """Calls at a few sizes that stand for the sample: at equal steps of its distribution."""
     axes = request.axes
-    order = sorted(shapes, key=lambda one: volume(next(iter(sizes_in(axes, [one])))))
-    count = min(NUM_SIZES, len({next(iter(sizes_in(axes, [one]))) for one in shapes}))
+    order = sorted(shapes, key=lambda shape: volume(next(iter(sizes_in(axes, [shape])))))
+    count = min(NUM_SIZES, len({next(iter(sizes_in(axes, [shape]))) for shape in shapes}))
     picked = [order[int((number + 0.5) / count * len(order))] for number in range(count)]
     given = {name: example[0][place] for name, place in axes.positions.items() if place < len(example[0])}
     named = {**given, **example[1]}
     generator = torch.Generator().manual_seed(seed)
-    made: list[CallArguments] = []
+    calls: list[CallArguments] = []
     for one in picked:
         values = inputs_like(named, one, generator)
         for name in set(NAMES["lengths"]) & set(one):
             values[name] = torch.full_like(values[name], max(next(iter(sizes_in(axes, [one])))))
-        made.append(axes.replaced(*example, {name: values[name] for name in one}))
-    return made
+        calls.append(axes.replaced(*example, {name: values[name] for name in one}))
+    return calls
 
 
 def _advice(chosen: StrategyResult, results: list[StrategyResult], expected_calls: int) -> Advice:

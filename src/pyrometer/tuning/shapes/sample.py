@@ -100,7 +100,7 @@ def inputs_like(
     >>> set(made["ids"].flatten().tolist()) <= {3, 9}, made["ids"].shape
     (True, torch.Size([1, 4]))
     """
-    made = dict(example)
+    inputs = dict(example)
     for name, shape in shapes.items():
         value = example.get(name)
         if not isinstance(value, torch.Tensor):
@@ -108,8 +108,8 @@ def inputs_like(
                 f"sample: has shapes for {name!r}, which is no tensor among the example's inputs; those are "
                 f"{', '.join(key for key, given in example.items() if isinstance(given, torch.Tensor))}"
             )
-        made[name] = drawn_like(value, shape, generator)
-    return made
+        inputs[name] = drawn_like(value, shape, generator)
+    return inputs
 
 
 def drawn_like(example: torch.Tensor, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

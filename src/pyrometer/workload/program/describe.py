@@ -170,7 +170,8 @@ def _runs_compiled(work: Workload) -> bool:
     compiled = parts.model is not None and any(is_compiled(part) for part in parts.model.modules())
     functions = (getattr(work, "function", None), parts.loss)
     return compiled or any(
-        hasattr(one, "_torchdynamo_orig_callable") or hasattr(one, "_orig_mod") for one in functions
+        hasattr(function, "_torchdynamo_orig_callable") or hasattr(function, "_orig_mod")
+        for function in functions
     )
 
 
@@ -180,9 +181,9 @@ def _parts_of(owner: Any) -> _Parts:
     if parts is not None:
         return _Parts(parts.model, parts.optimizer, parts.loss, parts.scaler)
     function = getattr(owner, "function", getattr(owner, "_function", None))
-    for found in (getattr(owner, "model", None), function, getattr(function, "__self__", None)):
-        if isinstance(found, nn.Module):
-            return _Parts(found)
+    for module in (getattr(owner, "model", None), function, getattr(function, "__self__", None)):
+        if isinstance(module, nn.Module):
+            return _Parts(module)
     return _Parts(None)
 
 
@@ -226,7 +227,9 @@ def _model_fields(model: nn.Module, seen: SeenStep) -> dict[str, Any]:
         "model_line": line,
         "modules": module_facts(model, seen),
         "parameter_dtypes": parameter_dtypes(model),
-        "trainable_parameters": sum(num_elements(one) for one in model.parameters() if one.requires_grad),
+        "trainable_parameters": sum(
+            num_elements(parameter) for parameter in model.parameters() if parameter.requires_grad
+        ),
         "wrappers": wrappers_of(model),
         "activations": activations_of(model),
     }

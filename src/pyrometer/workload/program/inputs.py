@@ -32,14 +32,14 @@ def _named(value: Any, name: str, depth: int) -> Iterator[tuple[str, torch.Tenso
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Arguments):
-        yield from ((str(i), one) for i, one in enumerate(value.args))
+        yield from ((str(i), arg) for i, arg in enumerate(value.args))
         yield from value.kwargs.items()
     elif isinstance(value, Mapping):
-        yield from ((str(key), one) for key, one in value.items())
+        yield from ((str(key), item) for key, item in value.items())
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
         yield from zip(value._fields, value, strict=True)
     elif isinstance(value, (list, tuple)):
-        yield from ((str(i), one) for i, one in enumerate(value))
+        yield from ((str(i), item) for i, item in enumerate(value))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield from ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
 

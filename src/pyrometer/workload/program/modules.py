@@ -117,7 +117,7 @@ def _settings(part: nn.Module) -> Iterator[tuple[str, Setting]]:
             yield name, value is not None
         elif value is None or isinstance(value, (int, float, str, bool)):
             yield name, value
-        elif isinstance(value, tuple) and value and all(isinstance(one, int) for one in value):
+        elif isinstance(value, tuple) and value and all(isinstance(item, int) for item in value):
             yield name, "x".join(map(str, value))
 
 
@@ -129,14 +129,14 @@ def _is_channels_last(weight: Any) -> bool:
 
 def wrappers_of(model: nn.Module) -> list[Wrapper]:
     """The wrappers for several ranks within a model."""
-    found = []
+    wrappers = []
     for path, part in unwrapped(model).named_modules():
         names = [kind.__name__ for kind in type(part).__mro__]
         wrapper = next((name for name in (*WRAPPERS, "FSDPModule") if name in names), None)
         if wrapper is not None:
             settings = {name: _plain(getattr(part, name, None)) for name in WRAPPERS.get(wrapper, ())}
-            found.append(Wrapper(path=path, type_name=wrapper, settings=settings))
-    return found
+            wrappers.append(Wrapper(path=path, type_name=wrapper, settings=settings))
+    return wrappers
 
 
 def _plain(value: Any) -> Setting:
@@ -145,10 +145,10 @@ def _plain(value: Any) -> Setting:
 
 def parameter_dtypes(model: nn.Module) -> dict[str, int]:
     """Number of elements by dtype."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for parameter in model.parameters():
-        found[name_of_dtype(parameter)] += num_elements(parameter)
-    return dict(found)
+        counts[name_of_dtype(parameter)] += num_elements(parameter)
+    return dict(counts)
 
 
 def device_of(model: nn.Module) -> str:

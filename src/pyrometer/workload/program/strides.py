@@ -63,18 +63,18 @@ def strided_operands(name: str, operands: list[torch.Tensor], result: Any) -> li
     if along is None:
         return []
     return [
-        one
-        for one in operands
-        if type(one) in PLAIN
-        and one.shape == result.shape
-        and one.layout == torch.strided
-        and 0 not in one.stride()
-        and one.stride(along) * one.element_size() >= CACHE_LINE
-        and one.data_ptr() != result.data_ptr()
+        operand
+        for operand in operands
+        if type(operand) in PLAIN
+        and operand.shape == result.shape
+        and operand.layout == torch.strided
+        and 0 not in operand.stride()
+        and operand.stride(along) * operand.element_size() >= CACHE_LINE
+        and operand.data_ptr() != result.data_ptr()
     ]
 
 
-def strided_reads(found: Counter[StridedPlace]) -> list[StridedRead]:
+def strided_reads(counts: Counter[StridedPlace]) -> list[StridedRead]:
     """As records, the largest first."""
     reads = [
         StridedRead(
@@ -85,7 +85,7 @@ def strided_reads(found: Counter[StridedPlace]) -> list[StridedRead]:
             file=place.file,
             line=place.line,
         )
-        for place, calls in found.items()
+        for place, calls in counts.items()
     ]
     return sorted(reads, key=lambda read: -read.calls * torch.Size(read.shape).numel())
 

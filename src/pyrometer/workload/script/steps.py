@@ -179,13 +179,15 @@ def _restarts(line: PhaseLine) -> Mask:
     kind, flags = line.events.kind, line.events.flags
     first = (kind == kinds.DATA_BEGIN) & ((flags & kinds.FIRST_FETCH) != 0)
     exhausted = (kind == kinds.DATA_END) & ((flags & kinds.EXHAUSTED) != 0)
-    found: Mask = first | exhausted
-    return found
+    restarts: Mask = first | exhausted
+    return restarts
 
 
 def _evaluations(line: PhaseLine) -> Mask:
-    found: Mask = (line.events.kind == kinds.FORWARD_BEGIN) & ((line.events.flags & kinds.EVALUATION) != 0)
-    return found
+    evaluations: Mask = (line.events.kind == kinds.FORWARD_BEGIN) & (
+        (line.events.flags & kinds.EVALUATION) != 0
+    )
+    return evaluations
 
 
 def _count(marked: Mask, first: Integers, last: Integers) -> Integers:

@@ -5,11 +5,11 @@ from torch import nn
 
 
 def activations_of(model, x):
-    found = {}
+    activations = {}
 
     def keep(name):
         def hook(module, args, output):
-            found[name] = output
+            activations[name] = output
 
         return hook
 
@@ -19,15 +19,15 @@ def activations_of(model, x):
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return activations
 
 
 def make():
     model = nn.Sequential(nn.Linear(24, 48), nn.ReLU(), nn.Linear(48, 6))
 
     def step():
-        found = activations_of(model, torch.randn(10, 24))
-        return {name: value.abs().mean().item() for name, value in found.items()}
+        activations = activations_of(model, torch.randn(10, 24))
+        return {name: value.abs().mean().item() for name, value in activations.items()}
 
     return step
 

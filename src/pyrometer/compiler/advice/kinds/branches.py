@@ -52,13 +52,13 @@ def data_dependent_if(site: Site) -> list[Advice]:
     """`torch.where` for elementwise sides of one shape, `torch.cond` for others."""
     statement = site.statement
     if isinstance(statement, ast.If):
-        found = _if(site, statement)
+        advice = _if(site, statement)
     elif isinstance(statement, ast.Return | ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr):
-        found = _conditional_expression(site, statement)
+        advice = _conditional_expression(site, statement)
     else:
         return []
     decides = site.found.id in TESTS and not _raises(statement)
-    return found or ([WORDS] if decides else [])
+    return advice or ([WORDS] if decides else [])
 
 
 @advises("gb0170", "gb0035", "gb0034", "gb0171", "gb0124", "gb0033")

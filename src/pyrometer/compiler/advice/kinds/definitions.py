@@ -80,7 +80,7 @@ def deep_copy(site: Site) -> list[Advice]:
 
 def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
     return {
-        each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, context)
+        inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, context)
     }
 
 

@@ -159,6 +159,6 @@ def _is_pure(call: ast.Call) -> bool:
 
 
 def _can_wait(explanation: str, gb_id: str | None) -> bool:
-    found = TYPES.search(explanation)
-    types = {each.strip() for each in found[1].split(",")} if found else set()
+    match = TYPES.search(explanation)
+    types = {part.strip() for part in match[1].split(",")} if match else set()
     return gb_id != "gb0296" and types <= HELD

@@ -43,12 +43,12 @@ def lookup_by_tensor(site: Site) -> list[Advice]:
         or not all(text for _, text in edits)
     ):
         return [WORDS]
-    found = site.edited(
+    advice = site.edited(
         statement,
         edits,
         ABOUT,
     )
-    return [*found, WORDS]
+    return [*advice, WORDS]
 
 
 def _numbers(site: Site, node: ast.Subscript) -> str | None:

@@ -31,18 +31,18 @@ TORCH_SPACES = frozenset({"aten", "prim", "prims", "quantized"})
 @advises("gb0090", "gb0087", "gb0037", "gb0043", "gb4315", "gb0112")
 def operator_without_fake(site: Site) -> list[Advice]:
     """The implementation as its own fake kernel, where it is made of torch's functions alone."""
-    found = [each for name in _operators(site) for each in _registered(site, *name)]
+    advice = [each for name in _operators(site) for each in _registered(site, *name)]
     words = site.found.id in {"gb0090", "gb0087"} or bool(_operators(site))
-    return [*found, *([WORDS] if words else [])]
+    return [*advice, *([WORDS] if words else [])]
 
 
 def _operators(site: Site) -> list[tuple[str, str]]:
     """Space and name of every `torch.ops.space.name(…)` in the statement."""
     parts = [site.full_name(call.func).split(".") for call in site.calls]
     return [
-        (each[2], each[3])
-        for each in parts
-        if each[:2] == ["torch", "ops"] and len(each) >= 4 and each[2] not in TORCH_SPACES
+        (part[2], part[3])
+        for part in parts
+        if part[:2] == ["torch", "ops"] and len(part) >= 4 and part[2] not in TORCH_SPACES
     ]
 
 

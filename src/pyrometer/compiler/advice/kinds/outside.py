@@ -85,7 +85,7 @@ def clock(site: Site) -> list[Advice]:
         return []
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)]) if site.torch and _only_told(site, name, frozenset()):
-            found = site.edited(
+            advice = site.edited(
                 statement,
                 [
                     (call, f"(0 if {site.torch}.compiler.is_compiling() else {site.source(call)})")
@@ -93,7 +93,7 @@ def clock(site: Site) -> list[Advice]:
                 ],
                 UNREAD,
             )
-            return [*found, CLOCK]
+            return [*advice, CLOCK]
     return [CLOCK]
 
 

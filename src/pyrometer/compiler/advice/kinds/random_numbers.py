@@ -81,7 +81,7 @@ def _is_draw(site: Site, call: ast.Call) -> bool:
 def _draw(site: Site, call: ast.Call) -> str:
     """The same draw with torch; empty for draws that are not of one number."""
     name = site.full_name(call.func)
-    arguments = [bracketed(site.source(each)) for each in call.args]
+    arguments = [bracketed(site.source(arg)) for arg in call.args]
     if site.torch is None or call.keywords:
         return ""
     if name in UNIFORM and not arguments:
@@ -107,5 +107,5 @@ def _chance(site: Site, statement: ast.If) -> list[Advice]:
         return []
     test = ast.unparse(statement.test).replace(ast.unparse(draw), text, 1)
     condition = test if is_number(bound) else f"({test}).reshape(())"
-    found = decided(site, statement, condition)
-    return [msgspec.structs.replace(ABOUT, replaces=each.replaces, rewrite=each.rewrite) for each in found]
+    advice = decided(site, statement, condition)
+    return [msgspec.structs.replace(ABOUT, replaces=each.replaces, rewrite=each.rewrite) for each in advice]

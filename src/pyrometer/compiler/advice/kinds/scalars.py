@@ -64,25 +64,25 @@ def list_from_tensor(site: Site) -> list[Advice]:
     if statement is None or len(calls) != 1:
         return []
     call = calls[0]
-    found: list[Advice] = []
+    advice: list[Advice] = []
     if isinstance(statement, ast.For) and statement.iter is call and isinstance(statement.target, ast.Name):
         flow = Flow(site)
         if all(flow.absorbed(load) for load in flow.loads(statement.target.id)) and isinstance(
             call.func, ast.Attribute
         ):
-            found = site.edited(
+            advice = site.edited(
                 statement, [(call, f"{site.source(call.func.value)}.detach().unbind()")], UNBOUND
             )
     setting = [SETTING] if site.found.id != "gb0109" and _items_may_be_any(site, call) else []
-    return [*found, *setting, LIST]
+    return [*advice, *setting, LIST]
 
 
 def _edits(site: Site) -> list[tuple[ast.expr, str]]:
     """What to write for each number taken in a statement; empty if one of them must stay a number, or may be none of a tensor."""
     flow = Flow(site)
-    found = [taken for call in site.calls if (taken := _taken(call))]
-    inner = {id(part) for each in found for part in ast.walk(each.call) if part is not each.call}
-    outer = [each for each in found if id(each.call) not in inner]
+    takens = [taken for call in site.calls if (taken := _taken(call))]
+    inner = {id(part) for each in takens for part in ast.walk(each.call) if part is not each.call}
+    outer = [each for each in takens if id(each.call) not in inner]
     alone = len(outer) == 1 and not any(isinstance(node, ast.Subscript) for node in site.nodes)
     for each in outer:
         sure = flow.is_tensor(each.value) or (alone and each.is_item)

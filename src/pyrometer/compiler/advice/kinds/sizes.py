@@ -37,9 +37,9 @@ SINGLE = {"sum": "{where}.sum()", "mean": "{where}.sum() / {count}"}
 @advises("gb0036", "gb0037", "gb0038", "gb0246")
 def size_from_values(site: Site) -> list[Advice]:
     """Reductions of masked tensors as reductions of the full tensor; otherwise an open size."""
-    found = _reduced(site)
+    advice = _reduced(site)
     settings = [] if site.found.id == "gb0246" or _decides(site) else [SETTING]
-    return [*found, *settings, WORDS]
+    return [*advice, *settings, WORDS]
 
 
 def _decides(site: Site) -> bool:

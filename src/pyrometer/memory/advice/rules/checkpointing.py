@@ -63,7 +63,9 @@ def _children(model: nn.Module) -> list[str]:
 
 def _recomputes(case: Case) -> bool:
     """Whether the program checkpoints already."""
-    return case.observed is not None and any(one.recomputed for one in case.observed.log.allocations)
+    return case.observed is not None and any(
+        allocation.recomputed for allocation in case.observed.log.allocations
+    )
 
 
 def _mib(nbytes: Bytes) -> int:

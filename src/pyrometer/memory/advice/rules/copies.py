@@ -37,18 +37,18 @@ def copies(case: Case) -> Iterator[Advice]:
     gain = _without(case, needless)
     if (gain.saves_bytes or 0) < WORTH * observed.log.peak_bytes:
         return
-    made = [index for index in observed.alive_at_peak() if (s := case.site(index)) and s.place in needless]
+    indices = [index for index in observed.alive_at_peak() if (s := case.site(index)) and s.place in needless]
     yield Advice(
         slug="views-instead-of-copies",
         fix_class="semantic",
         title=f"leave out {counted(len(needless), 'copy') if len(needless) == 1 else f'{len(needless)} copies'}",
-        why=f"{case.where}; copies alive then that nothing needs: {case.lines(made)}",
+        why=f"{case.where}; copies alive then that nothing needs: {case.lines(indices)}",
         rewrite="x  # instead of x.clone() and x.contiguous(), where nothing is written into it\n"
         "x.expand(n, -1)  # instead of x.repeat(n, 1)",
         effect="the same values to the last bit, which was tried on these inputs; the result shares memory with its source, so "
         "writing into one changes the other",
         gain=gain,
-        where=case.main_line(made),
+        where=case.main_line(indices),
     )
 
 

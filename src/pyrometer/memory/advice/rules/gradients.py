@@ -91,8 +91,10 @@ def kept_gradients(case: Case) -> Iterator[Advice]:
     ends = [phase.event for phase in observed.log.phases if phase.name == "rest"]
     kept = [
         index
-        for index, one in enumerate(observed.log.allocations)
-        if one.category == "gradients" and one.born < ends[0] and (one.died is None or one.died >= ends[-1])
+        for index, allocation in enumerate(observed.log.allocations)
+        if allocation.category == "gradients"
+        and allocation.born < ends[0]
+        and (allocation.died is None or allocation.died >= ends[-1])
     ]
     changed = {index: _while_needed(observed, lives[index], index, ends) for index in kept}
     saving = case.relived(changed)

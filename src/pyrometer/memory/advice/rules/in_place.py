@@ -97,9 +97,14 @@ def _pairs(observed: Observed) -> Iterator[tuple[Use, int, int]]:
             continue
         result = log.allocations[new[0]]
         for operand in use.arguments:
-            one = log.allocations[operand]
-            free = one.category is None and not one.saved and not one.preexisting and one.settled != "inputs"
-            fits = one.nbytes == result.nbytes and one.dtype == result.dtype
+            allocation = log.allocations[operand]
+            free = (
+                allocation.category is None
+                and not allocation.saved
+                and not allocation.preexisting
+                and allocation.settled != "inputs"
+            )
+            fits = allocation.nbytes == result.nbytes and allocation.dtype == result.dtype
             if free and fits and last[operand] == use.event and operand not in observed.returned:
                 yield use, operand, new[0]
                 break
@@ -146,7 +151,7 @@ def _module(case: Case, path: str | None) -> nn.Module | None:
         models = [work.model]
     for model in models:
         plain: nn.Module = getattr(model, "_orig_mod", model)
-        found: nn.Module | None = dict(plain.named_modules()).get(path)
-        if found is not None:
-            return found
+        module: nn.Module | None = dict(plain.named_modules()).get(path)
+        if module is not None:
+            return module
     return None

@@ -68,9 +68,9 @@ def _idle_at_peak(observed: Observed) -> set[int]:
 def _deletable(observed: Observed) -> Iterator[int]:
     """What only variables hold at the end: neither the program's own objects nor the graph."""
     backward = {index for use in observed.uses if use.backward for index in (*use.arguments, *use.results)}
-    for index, one in enumerate(observed.log.allocations):
-        own = one.category is not None or one.preexisting or one.settled == "inputs"
-        kept_by_graph = one.saved and index not in backward
+    for index, allocation in enumerate(observed.log.allocations):
+        own = allocation.category is not None or allocation.preexisting or allocation.settled == "inputs"
+        kept_by_graph = allocation.saved and index not in backward
         if not own and not kept_by_graph and index not in observed.returned:
             yield index
 
@@ -107,7 +107,7 @@ def _names(case: Case, observed: Observed, wanted: set[int]) -> dict[int, Name]:
 
 
 def _held_by_frames(recorder: UseRecorder, wanted: set[int]) -> dict[int, Name]:
-    found: dict[int, Name] = {}
+    names: dict[int, Name] = {}
     frame = sys._getframe(2)  # noqa: SLF001 - the documented way to walk frames
     while frame is not None:
         code = frame.f_code
@@ -115,11 +115,11 @@ def _held_by_frames(recorder: UseRecorder, wanted: set[int]) -> dict[int, Name]:
             for variable, value in dict(frame.f_locals).items():
                 for index in wanted.intersection(recorder.numbers(_tensors(value))):
                     name = Name(variable, code.co_name, code.co_filename, frame.f_lineno)
-                    found.setdefault(index, name)
+                    names.setdefault(index, name)
         if frame.f_back is None:
             break
         frame = frame.f_back
-    return found
+    return names
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

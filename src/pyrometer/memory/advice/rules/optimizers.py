@@ -101,14 +101,25 @@ def eight_bits(case: Case) -> Iterator[Advice]:
     """State in 8 bits, where a library for it is installed."""
     work = case.training
     name = type(work.parts.optimizer).__name__ if work is not None else ""
-    library = next((one for one in _EIGHT_BIT_LIBRARIES if importlib.util.find_spec(one) is not None), None)
+    library = next(
+        (
+            eight_bit_library
+            for eight_bit_library in _EIGHT_BIT_LIBRARIES
+            if importlib.util.find_spec(eight_bit_library) is not None
+        ),
+        None,
+    )
     if work is None or library is None or name not in {"Adam", "AdamW"} or case.observed is None:
         return
     assert case.lives is not None
     changed: dict[int, list[Life]] = {}
-    for index, one in enumerate(case.observed.log.allocations):
-        if one.category == "optimizer" and one.dtype == "float32" and one.nbytes >= 4 * QUANTISED_FROM:
-            changed[index] = [case.lives[index]._replace(nbytes=_quantised(one.nbytes))]
+    for index, allocation in enumerate(case.observed.log.allocations):
+        if (
+            allocation.category == "optimizer"
+            and allocation.dtype == "float32"
+            and allocation.nbytes >= 4 * QUANTISED_FROM
+        ):
+            changed[index] = [case.lives[index]._replace(nbytes=_quantised(allocation.nbytes))]
     saving = case.relived(changed)
     if saving is None:
         return

@@ -52,8 +52,8 @@ def preallocation(case: Case) -> Iterator[Advice]:
 
 
 def _is_free(case: Case, index: int) -> bool:
-    one = case.allocation(index)
-    return one.category is None and not one.saved and not one.preexisting
+    allocation = case.allocation(index)
+    return allocation.category is None and not allocation.saved and not allocation.preexisting
 
 
 def _grown(case: Case, use: Use, parts: list[int], changed: dict[int, list[Life]], lives: Lives) -> bool:
@@ -82,5 +82,5 @@ def _gathered(case: Case, use: Use, parts: list[int], changed: dict[int, list[Li
 
 
 def _bytes(observed: Observed, index: int, event: int) -> int:
-    one = observed.log.allocations[index]
-    return one.nbytes if one.alive_after(event) else 0
+    allocation = observed.log.allocations[index]
+    return allocation.nbytes if allocation.alive_after(event) else 0

@@ -127,18 +127,18 @@ def no_grad(case: Case) -> Iterator[Advice]:
     before = observed.log.peak_bytes
     if before - after < WORTH * before:
         return
-    made = [index for index in saved if not case.allocation(index).preexisting]
+    indices = [index for index in saved if not case.allocation(index).preexisting]
     yield Advice(
         slug="no-grad",
         fix_class="semantic",
         lever="inference_mode",
         title="run under torch.no_grad()",
-        why=f"{case.where}; autograd keeps {format_bytes(sum(case.allocation(index).nbytes for index in made))} for a backward pass "
-        f"that does not come, of {case.lines(made)}",
+        why=f"{case.where}; autograd keeps {format_bytes(sum(case.allocation(index).nbytes for index in indices))} for a backward pass "
+        f"that does not come, of {case.lines(indices)}",
         rewrite="with torch.no_grad():  # or torch.inference_mode()\n    ...",
         effect="the same results, without a graph; only where nobody calls backward() on them later",
         gain=measured(before - after),
-        where=case.main_line(made),
+        where=case.main_line(indices),
     )
 
 

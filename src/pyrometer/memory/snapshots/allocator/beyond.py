@@ -51,13 +51,13 @@ def _other_process(device: RecordedDevice) -> Advice | None:
 
 
 def _pending(device: RecordedDevice) -> Advice | None:
-    for one in device.instants:
-        if one.reserved_bytes and one.pending_free_bytes > 0.1 * one.reserved_bytes:
+    for instant in device.instants:
+        if instant.reserved_bytes and instant.pending_free_bytes > 0.1 * instant.reserved_bytes:
             return Advice(
                 slug="pending-free",
                 fix_class="exact",
                 title="Let other streams finish with freed tensors sooner",
-                why=f"{format_bytes(one.pending_free_bytes)} of {format_bytes(one.reserved_bytes)} reserved were freed, "
+                why=f"{format_bytes(instant.pending_free_bytes)} of {format_bytes(instant.reserved_bytes)} reserved were freed, "
                 "but another stream had not passed them yet",
                 rewrite="wait for the side stream before freeing, instead of Tensor.record_stream",
                 effect="the bytes can be used again at once; the streams wait for each other at that place",
@@ -67,15 +67,15 @@ def _pending(device: RecordedDevice) -> Advice | None:
 
 def _simply_full(device: RecordedDevice) -> Advice | None:
     """Out of memory, and hardly any of it was wasted."""
-    for failed, one in zip(device.report.oom, device.report.fragmentation.at_oom, strict=True):
-        used = one.allocated_bytes + one.pending_free_bytes
-        if failed.device_free_bytes < failed.request_bytes and used >= 0.9 * one.reserved_bytes > 0:
-            share = format_percent(used / one.reserved_bytes, 2)
+    for failed, fragmentation in zip(device.report.oom, device.report.fragmentation.at_oom, strict=True):
+        used = fragmentation.allocated_bytes + fragmentation.pending_free_bytes
+        if failed.device_free_bytes < failed.request_bytes and used >= 0.9 * fragmentation.reserved_bytes > 0:
+            share = format_percent(used / fragmentation.reserved_bytes, 2)
             return Advice(
                 slug="not-fragmentation",
                 fix_class="semantic",
                 title="This is not fragmentation: less must be in use",
-                why=f"{share} of {format_bytes(one.reserved_bytes)} reserved were in use when the "
+                why=f"{share} of {format_bytes(fragmentation.reserved_bytes)} reserved were in use when the "
                 f"{format_bytes(failed.request_bytes)} request failed; no allocator setting helps",
                 rewrite="a smaller batch with gradient accumulation, checkpointing, bf16, or a fused or 8-bit optimizer",
                 effect="what holds the memory is listed under oom[].held",

@@ -24,12 +24,12 @@ def fragmented(device: RecordedDevice) -> str | None:
     never = device.never_needed_bytes
     if never <= _NEVER_NEEDED * device.report.peak_reserved_bytes:
         return None
-    for one in device.instants:
-        share = one.inactive_split_bytes / one.reserved_bytes if one.reserved_bytes else 0.0
+    for instant in device.instants:
+        share = instant.inactive_split_bytes / instant.reserved_bytes if instant.reserved_bytes else 0.0
         if share > _SPLIT_SHARE:
             return (
-                f"{format_percent(share, 2)} of {format_bytes(one.reserved_bytes)} reserved lay in "
-                f"{counted(one.free_blocks, 'free piece')} of at most {format_bytes(one.largest_free_bytes)} between "
+                f"{format_percent(share, 2)} of {format_bytes(instant.reserved_bytes)} reserved lay in "
+                f"{counted(instant.free_blocks, 'free piece')} of at most {format_bytes(instant.largest_free_bytes)} between "
                 f"blocks in use, and {format_bytes(never)} of the peak were never needed at once"
             )
     return None
@@ -38,7 +38,9 @@ def fragmented(device: RecordedDevice) -> str | None:
 def wasteful(device: RecordedDevice) -> str | None:
     """Much more was reserved than was ever in use."""
     never, peak = device.never_needed_bytes, device.report.peak_reserved_bytes
-    failed = [one for one in device.report.oom if one.allocator_free_bytes >= one.request_bytes]
+    failed = [
+        request for request in device.report.oom if request.allocator_free_bytes >= request.request_bytes
+    ]
     if failed:
         return failed[0].sentence
     if never <= _NEVER_NEEDED * peak:
@@ -60,10 +62,10 @@ def many_sizes(device: RecordedDevice) -> str | None:
 
 def flush_storm(device: RecordedDevice) -> str | None:
     """The device refused again and again."""
-    retries = [one for one in device.releases if one.reason == "retry"]
+    retries = [release for release in device.releases if release.reason == "retry"]
     if len(retries) < _STORM:
         return None
-    mean = sum(one.num_bytes for one in retries) / len(retries)
+    mean = sum(retry.num_bytes for retry in retries) / len(retries)
     return (
         f"{counted(len(retries), 'time')} the device refused, all cached memory ({format_bytes(mean)} on average) was "
         "given back and taken again, with the device idle meanwhile"
@@ -72,10 +74,10 @@ def flush_storm(device: RecordedDevice) -> str | None:
 
 def empties_often(device: RecordedDevice) -> str | None:
     """The program empties the cache again and again."""
-    asked = [one for one in device.releases if one.reason == "empty_cache"]
+    asked = [release for release in device.releases if release.reason == "empty_cache"]
     if len(asked) < _EMPTY_OFTEN:
         return None
-    total = sum(one.num_bytes for one in asked)
+    total = sum(release.num_bytes for release in asked)
     return (
         f"the cache was emptied {counted(len(asked), 'time')}, {format_bytes(total)} in all, and filled again"
     )

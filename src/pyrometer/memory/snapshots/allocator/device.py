@@ -39,9 +39,9 @@ class RecordedDevice:
     @property
     def instants(self) -> list[Fragmentation]:
         """The instants that matter: failed requests, and the peaks."""
-        found = self.report.fragmentation
-        peaks = [one for one in (found.at_reserved_peak, found.at_peak) if one is not None]
-        return [*found.at_oom, *peaks]
+        fragmentation = self.report.fragmentation
+        peaks = [one for one in (fragmentation.at_reserved_peak, fragmentation.at_peak) if one is not None]
+        return [*fragmentation.at_oom, *peaks]
 
     @property
     def never_needed_bytes(self) -> int:

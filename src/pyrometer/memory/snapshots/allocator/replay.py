@@ -89,7 +89,7 @@ def script(device: DeviceSnapshot, lifetimes: Lifetimes, releases: list[Release]
         if reusable < last:
             steps.append((reusable, _COMPLETE_FREE, i, 0, 0, 0))
     steps += _failed(device, first, last)
-    steps += [(one.last, _EMPTY, -1, 0, 0, 0) for one in releases if _asked(one, first, last)]
+    steps += [(release.last, _EMPTY, -1, 0, 0, 0) for release in releases if _asked(release, first, last)]
     steps.sort(key=lambda step: step[0])  # stable: what was there before stays in order of address
     return Script(steps, first, last, whole=first <= 0 and last >= lifetimes.num_events)
 

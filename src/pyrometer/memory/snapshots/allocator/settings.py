@@ -158,24 +158,28 @@ def recorded_settings(raw: Mapping[str, Any]) -> SettingsCheck:
     """The settings that a snapshot's `allocator_settings` tell; the single values win over the text."""
     given = raw.get("PYTORCH_CUDA_ALLOC_CONF") or raw.get("PYTORCH_ALLOC_CONF") or ""
     checked = check_settings(given if isinstance(given, str) else "")
-    found = checked.settings
+    allocator_settings = checked.settings
     split = raw.get("max_split_size")
     divisions = raw.get("roundup_power2_divisions")
     threshold = raw.get("garbage_collection_threshold")
     settings = AllocatorSettings(
-        expandable_segments=bool(raw.get("expandable_segments", found.expandable_segments)),
-        max_split_bytes=_split_bytes(split) if isinstance(split, int) else found.max_split_bytes,
-        max_non_split_rounding_bytes=found.max_non_split_rounding_bytes,
+        expandable_segments=bool(raw.get("expandable_segments", allocator_settings.expandable_segments)),
+        max_split_bytes=_split_bytes(split) if isinstance(split, int) else allocator_settings.max_split_bytes,
+        max_non_split_rounding_bytes=allocator_settings.max_non_split_rounding_bytes,
         garbage_collection_threshold=(
-            float(threshold) if isinstance(threshold, (int, float)) else found.garbage_collection_threshold
+            float(threshold)
+            if isinstance(threshold, (int, float))
+            else allocator_settings.garbage_collection_threshold
         ),
         roundup_power2_divisions=(
-            _by_interval(divisions) if isinstance(divisions, dict) else found.roundup_power2_divisions
+            _by_interval(divisions)
+            if isinstance(divisions, dict)
+            else allocator_settings.roundup_power2_divisions
         ),
-        large_segment_bytes=found.large_segment_bytes,
-        per_process_memory_fraction=found.per_process_memory_fraction,
-        backend=found.backend,
-        text=found.text,
+        large_segment_bytes=allocator_settings.large_segment_bytes,
+        per_process_memory_fraction=allocator_settings.per_process_memory_fraction,
+        backend=allocator_settings.backend,
+        text=allocator_settings.text,
     )
     return SettingsCheck(settings=settings, problems=checked.problems)
 

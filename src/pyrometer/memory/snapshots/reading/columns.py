@@ -36,11 +36,11 @@ class Interned:
 
     def number(self, value: Any) -> int:
         """Its number; a new one if it was not met before."""
-        found = self._number.get(value)
-        if found is None:
-            found = self._number[value] = len(self.values)
+        number = self._number.get(value)
+        if number is None:
+            number = self._number[value] = len(self.values)
             self.values.append(value)
-        return found
+        return number
 
 
 class StackTable:

@@ -34,7 +34,7 @@ SCALARS = b"KMJ\x8aGN\x88\x89X\x8c"
 TUPLES = {0x85: 1, 0x86: 2, 0x87: 3}
 PUTS = (BINPUT, LONG_BINPUT, MEMOIZE)
 
-_NAMED = {ord(one.code): one.name for one in pickletools.opcodes}
+_NAMED = {ord(opcode.code): opcode.name for opcode in pickletools.opcodes}
 _RUNS_CODE = {
     "GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "REDUCE", "BUILD", "NEWOBJ", "NEWOBJ_EX",
     "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID",

@@ -98,7 +98,7 @@ class SegmentTable:
 
     def _blocks(self, raw: dict[str, Any], address: int) -> list[Row]:
         """Address, size, requested, state and stack of each; the oldest files tell addresses only by order."""
-        made: list[Row] = []
+        blocks: list[Row] = []
         for block in raw.get("blocks", ()):
             size = _size(block, "block", "size")
             if not 0 <= size <= MAX_BYTES:
@@ -107,10 +107,10 @@ class SegmentTable:
             self._unknown += state is None
             state = ALLOCATED if state is None else state
             stack, requested = self._use(block, size) if state != FREE else (0, 0)
-            made.append((int(block.get("address", address)), size, requested, state, stack))
+            blocks.append((int(block.get("address", address)), size, requested, state, stack))
             address += size
             block.clear()
-        return made
+        return blocks
 
     def _use(self, block: dict[str, Any], size: int) -> tuple[int, int]:
         """Who allocated a block in use, and how much was asked for."""

@@ -59,8 +59,8 @@ def load(source: Source, scan: Scan, make: Callable[[Kind], Collector]) -> Loade
         except InputError as error:
             raise InputError(f"{source.path}: {error}") from error
         except _BAD_DATA as error:
-            said = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"{source.path}: not a memory snapshot, or damaged: {said}") from error
+            text = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(f"{source.path}: not a memory snapshot, or damaged: {text}") from error
     loaded.root = root if scan.complete else None
     return loaded
 
@@ -110,9 +110,9 @@ class _Edit:
 
 def _edits(scan: Scan, token: str) -> list[_Edit]:
     """Lists become collectors; FRAME instructions, whose lengths would no longer be right, go."""
-    made = [_Edit(at, 1, _call(token, kind)) for at, kind in scan.lists if at < scan.end]
-    made += [_Edit(at, _FRAME_BYTES, b"") for at in scan.frames if at < scan.end]
-    return sorted(made, key=lambda edit: edit.position)
+    edits = [_Edit(at, 1, _call(token, kind)) for at, kind in scan.lists if at < scan.end]
+    edits += [_Edit(at, _FRAME_BYTES, b"") for at in scan.frames if at < scan.end]
+    return sorted(edits, key=lambda edit: edit.position)
 
 
 def _call(token: str, kind: Kind) -> bytes:

@@ -56,8 +56,8 @@ def _versions(case: Case) -> dict[str, Value] | None:
 
 
 def _proved(case: Case, names: tuple[str, ...]) -> dict[str, Value] | None:
-    found = _imports(case, names)
-    return {"imports": found} if found else None
+    imports = _imports(case, names)
+    return {"imports": imports} if imports else None
 
 
 def _lacking(case: Case, names: tuple[str, ...], what: str, advice: str) -> Failure | None:
@@ -88,7 +88,7 @@ def _modes(case: Case) -> dict[str, Value] | None:
     program = case.program
     if program is None or program.active_dropouts is None:
         return None
-    in_training = sum(one.training for one in program.modules)
+    in_training = sum(module.training for module in program.modules)
     return {"active_dropouts": program.active_dropouts, "modules_in_training_mode": in_training}
 
 

@@ -49,7 +49,7 @@ def _activation_proof(case: Case) -> dict[str, Value] | None:
 def _redundant(case: Case) -> Failure | None:
     """Layers that pass their output straight to another one with which they could be one: linear to linear, norm to norm."""
     modules = case.program.modules if case.program is not None else []
-    by_path = {one.path: one for one in modules}
+    by_path = {module.path: module for module in modules}
     for second in modules:
         first = by_path.get(second.follows) if second.follows is not None else None
         if first is None:
@@ -72,11 +72,11 @@ def _module_proof(case: Case) -> dict[str, Value] | None:
 
 def _balance(case: Case) -> Failure | None:
     program = case.program
-    weighted = [one for one in program.modules if one.num_parameters] if program is not None else []
-    total = sum(one.num_parameters for one in weighted)
+    weighted = [module for module in program.modules if module.num_parameters] if program is not None else []
+    total = sum(fact.num_parameters for fact in weighted)
     if len(weighted) < FEWEST_LAYERS:
         return None
-    largest = max(weighted, key=lambda one: one.num_parameters)
+    largest = max(weighted, key=lambda fact: fact.num_parameters)
     share = largest.num_parameters / total
     if share <= CONCENTRATED or largest.type_name.startswith("Embedding"):
         return None
@@ -89,7 +89,9 @@ def _balance(case: Case) -> Failure | None:
 
 def _balance_proof(case: Case) -> dict[str, Value] | None:
     program = case.program
-    weighted = [one.num_parameters for one in program.modules if one.num_parameters] if program else []
+    weighted = (
+        [module.num_parameters for module in program.modules if module.num_parameters] if program else []
+    )
     if len(weighted) < FEWEST_LAYERS:
         return None
     return {"layers_with_weights": len(weighted), "largest_share": max(weighted) / sum(weighted)}

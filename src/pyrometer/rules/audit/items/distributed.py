@@ -14,7 +14,7 @@ def _ranks(case: Case) -> dict[str, Value] | None:
 
 def _wrappers(case: Case) -> dict[str, Value] | None:
     wrappers = case.program.wrappers if case.program is not None else []
-    return {"wrappers": [one.type_name for one in wrappers]} if wrappers else None
+    return {"wrappers": [wrapper.type_name for wrapper in wrappers]} if wrappers else None
 
 
 DISTRIBUTED = (

@@ -79,11 +79,13 @@ def certain_breaks(module: Module) -> Iterator[CertainBreak]:
     if not module.imports_torch or not _compiles(module):
         return
     seen: set[int] = set()
-    for each in sorted(_candidates(module), key=lambda one: (one.node.lineno, one.node.col_offset)):
-        is_certain = not _is_conditional(module, each.node)
-        if each.node.lineno not in seen and (is_certain or not each.is_aside):
-            seen.add(each.node.lineno)
-            yield each._replace(is_certain=is_certain)
+    for candidate in sorted(
+        _candidates(module), key=lambda graph_break: (graph_break.node.lineno, graph_break.node.col_offset)
+    ):
+        is_certain = not _is_conditional(module, candidate.node)
+        if candidate.node.lineno not in seen and (is_certain or not candidate.is_aside):
+            seen.add(candidate.node.lineno)
+            yield candidate._replace(is_certain=is_certain)
 
 
 def is_set(module: Module, setting: str) -> bool:

@@ -66,7 +66,7 @@ class CompileCall:
     @property
     def passes_unknown(self) -> bool:
         """Whether keywords come from elsewhere: `torch.compile(model, **settings)`."""
-        return isinstance(self.node, ast.Call) and any(each.arg is None for each in self.node.keywords)
+        return isinstance(self.node, ast.Call) and any(keyword.arg is None for keyword in self.node.keywords)
 
     @property
     def place(self) -> Place:
@@ -82,7 +82,7 @@ def compile_calls(module: Module, *names: str) -> Iterator[CompileCall]:
     wanted = names or (COMPILE,)
     if not mentions_compile(module) and not any(name.rpartition(".")[2] in module.text for name in names):
         return
-    found = [CompileCall(module, call, module.name_of(call.func) or "") for call in module.calls(*wanted)]
+    calls = [CompileCall(module, call, module.name_of(call.func) or "") for call in module.calls(*wanted)]
     definitions: list[Definition] = [
         *module.nodes(ast.FunctionDef),
         *module.nodes(ast.AsyncFunctionDef),
@@ -92,8 +92,8 @@ def compile_calls(module: Module, *names: str) -> Iterator[CompileCall]:
         for decorator in definition.decorator_list:
             name = _bare(module, decorator)
             if name in wanted:
-                found.append(CompileCall(module, decorator, name))
-    yield from sorted(found, key=lambda each: (each.node.lineno, each.node.col_offset))
+                calls.append(CompileCall(module, decorator, name))
+    yield from sorted(calls, key=lambda call: (call.node.lineno, call.node.col_offset))
 
 
 def mentions_compile(module: Module) -> bool:
@@ -109,8 +109,8 @@ def mentions_compile(module: Module) -> bool:
 
 def only_call(case: Case) -> CompileCall | None:
     """The one place at which the user's files call torch.compile; `None` where there are several, or none is known."""
-    found = [call for module in case.modules for call in compile_calls(module)]
-    return found[0] if len(found) == 1 else None
+    calls = [call for module in case.modules for call in compile_calls(module)]
+    return calls[0] if len(calls) == 1 else None
 
 
 def compiled_at(case: Case) -> Place:

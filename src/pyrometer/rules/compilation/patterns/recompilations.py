@@ -42,7 +42,7 @@ class Recompilations(NamedTuple):
     @property
     def compile_s(self) -> Seconds:
         """What they took together."""
-        return sum(one.compile_s or 0.0 for one in self.recompiles)
+        return sum(recompile.compile_s or 0.0 for recompile in self.recompiles)
 
     @property
     def guard(self) -> str:
@@ -54,8 +54,8 @@ class Recompilations(NamedTuple):
         """What the input was, in the order in which it was met."""
         found = [
             value
-            for one in self.recompiles
-            for changed in one.changed_inputs
+            for recompile in self.recompiles
+            for changed in recompile.changed_inputs
             if self.changed is not None and changed.source == self.changed.source
             for value in (*changed.before, changed.after)
         ]
@@ -93,7 +93,7 @@ class Recompilations(NamedTuple):
     @property
     def callers(self) -> list[str]:
         """The lines of the calls that needed a compilation, the innermost line of each."""
-        lines = [one.called_from[-1].text for one in self.recompiles if one.called_from]
+        lines = [recompile.called_from[-1].text for recompile in self.recompiles if recompile.called_from]
         return list(dict.fromkeys(lines))
 
     @property
@@ -105,32 +105,32 @@ class Recompilations(NamedTuple):
 def recompilations(report: CompileReport, reason: Reason) -> Iterator[Recompilations]:
     """Groups of recompilations for one kind of reason: one per function and input."""
     groups: dict[tuple[object, ...], Recompilations] = {}
-    for number, one in enumerate(report.recompiles):
-        found, changed = _reason(one)
+    for number, recompile in enumerate(report.recompiles):
+        found, changed = _reason(recompile)
         if found != reason:
             continue
         what = changed.name if changed is not None else "guard"
-        key = (one.file, one.line, one.function, what)
+        key = (recompile.file, recompile.line, recompile.function, what)
         known = groups.get(key, Recompilations(reason, [], [], changed))
         groups[key] = known._replace(
-            recompiles=[*known.recompiles, one], numbers=[*known.numbers, number], changed=changed
+            recompiles=[*known.recompiles, recompile], numbers=[*known.numbers, number], changed=changed
         )
     yield from groups.values()
 
 
-def _reason(one: Recompile) -> tuple[Reason, ChangedInput | None]:
+def _reason(recompile: Recompile) -> tuple[Reason, ChangedInput | None]:
     """What decides where several things changed at once: state first, as it changes again, then properties, then the rest."""
-    changed = one.changed_inputs
+    changed = recompile.changed_inputs
     state = next(filter(_is_state, changed), None)
     if state is not None:
         return "module state", state
-    known = next((each for each in changed if _is_property(each)), None)
+    known = next((changed_input for changed_input in changed if _is_property(changed_input)), None)
     if known is not None:
         return "property", known
     if not changed:
-        kinds = {cause.kind for cause in one.causes}
+        kinds = {cause.kind for cause in recompile.causes}
         return ("property" if kinds & PROPERTIES else "mode" if kinds == {"training"} else "other"), None
-    others = [each for each in changed if each.kind != "training"]
+    others = [changed_input for changed_input in changed if changed_input.kind != "training"]
     return ("other", others[0]) if others else ("mode", changed[0])
 
 

@@ -63,20 +63,20 @@ def item_getters(module: Module) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef
 
 def dataset_class(module: Module, dataset: ast.expr | None) -> ast.ClassDef | str | None:
     """The class of a dataset: of this file, or a dotted name; also through the name that holds it."""
-    made = _made(module, dataset)
-    if not isinstance(made, ast.Call):
+    node = _made(module, dataset)
+    if not isinstance(node, ast.Call):
         return None
-    if isinstance(made.func, ast.Name):
+    if isinstance(node.func, ast.Name):
         for owner in module.nodes(ast.ClassDef):
-            if owner.name == made.func.id:
+            if owner.name == node.func.id:
                 return owner
-    return module.name_of(made.func)
+    return module.name_of(node.func)
 
 
 def creation_of(module: Module, dataset: ast.expr | None) -> ast.Call | None:
     """The call that makes a dataset."""
-    made = _made(module, dataset)
-    return made if isinstance(made, ast.Call) else None
+    node = _made(module, dataset)
+    return node if isinstance(node, ast.Call) else None
 
 
 def decoding_call(module: Module, dataset: ast.expr | None) -> str | None:
@@ -105,8 +105,12 @@ def _decoder(module: Module, call: ast.Call) -> str | None:
 
 def _with_methods(module: Module, owner: ast.ClassDef, function: ast.FunctionDef) -> Iterator[ast.Call]:
     """The calls in a method, and in the methods of the same class that it calls."""
-    methods = {one.name: one for one in owner.body if isinstance(one, ast.FunctionDef)}
-    free = {one.name: one for one in module.tree.body if isinstance(one, ast.FunctionDef)}
+    methods = {
+        statement.name: statement for statement in owner.body if isinstance(statement, ast.FunctionDef)
+    }
+    free = {
+        statement.name: statement for statement in module.tree.body if isinstance(statement, ast.FunctionDef)
+    }
     seen: set[str] = set()
     waiting = [function]
     while waiting:

@@ -48,7 +48,7 @@ class LoaderCall(NamedTuple):
     def is_complete(self) -> bool:
         """Whether the text shows all of its arguments."""
         return all(keyword.arg for keyword in self.call.keywords) and not any(
-            isinstance(one, ast.Starred) for one in self.call.args
+            isinstance(arg, ast.Starred) for arg in self.call.args
         )
 
     def argument(self, name: str) -> ast.expr | None:
@@ -90,12 +90,12 @@ def loader_calls(module: Module) -> tuple[LoaderCall, ...]:
     return tuple(LoaderCall(module, call) for call in module.calls(*NAMES) if not module.region(call).test)
 
 
-def loops_over(found: LoaderCall) -> list[ast.For]:
+def loops_over(call: LoaderCall) -> list[ast.For]:
     """The loops over a loader in the scope of its name, also through `enumerate`, `tqdm` and the like."""
-    if found.name is None:
+    if call.name is None:
         return []
-    module = found.module
-    used = set(module.uses(found.name, found.call))
+    module = call.module
+    used = set(module.uses(call.name, call.call))
     return [
         loop
         for loop in module.nodes(ast.For)
@@ -110,14 +110,14 @@ def is_epoch_loop(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     return bool(EPOCHS.search(ast.unparse(loop.target)) or EPOCHS.search(ast.unparse(loop.iter)))
 
 
-def repeated_in_epochs(found: LoaderCall) -> ast.For | None:
+def repeated_in_epochs(call: LoaderCall) -> ast.For | None:
     """The loop of epochs in which a loader is used again and again, directly or by a function that it is given to."""
-    module = found.module
-    if found.name is None:
+    module = call.module
+    if call.name is None:
         return None
-    here = module.loops_around(found.call)
-    for use in module.uses(found.name, found.call):
-        iterated = any(use in set(ast.walk(loop.iter)) for loop in loops_over(found)) or _goes_to_loop(
+    here = module.loops_around(call.call)
+    for use in module.uses(call.name, call.call):
+        iterated = any(use in set(ast.walk(loop.iter)) for loop in loops_over(call)) or _goes_to_loop(
             module, use
         )
         if not iterated:
@@ -138,9 +138,9 @@ def _goes_to_loop(module: Module, use: ast.Name) -> bool:
     for function in module.nodes(ast.FunctionDef):
         if function.name != call.func.id:
             continue
-        arguments = [one.arg for one in [*function.args.posonlyargs, *function.args.args]]
+        arguments = [argument.arg for argument in [*function.args.posonlyargs, *function.args.args]]
         given = {keyword.arg for keyword in call.keywords if keyword.value is use} | {
-            arguments[i] for i, one in enumerate(call.args[: len(arguments)]) if one is use
+            arguments[i] for i, arg in enumerate(call.args[: len(arguments)]) if arg is use
         }
         loops = [node for node in ast.walk(function) if isinstance(node, ast.For)]
         if any(
@@ -188,7 +188,7 @@ def is_loader(module: Module, expression: ast.expr) -> bool:
 def add_argument(module: Module, call: ast.Call, text: str) -> list[Edit]:
     """Edits that add an argument after the last one of a call; none where a comment stands behind that."""
     values = [*call.args, *(keyword.value for keyword in call.keywords)]
-    last = max(values, key=lambda one: (one.end_lineno or 0, one.end_col_offset or 0))
+    last = max(values, key=lambda value: (value.end_lineno or 0, value.end_col_offset or 0))
     _, _, line, column = module.span(last)
     _, _, end_line, end_column = module.span(call)
     rest = text_between(module.lines, (line, column, end_line, end_column - 1))
@@ -208,10 +208,10 @@ def add_argument(module: Module, call: ast.Call, text: str) -> list[Edit]:
 def _is_device(call: ast.Call) -> bool:
     """Whether `.to(...)` names a device: a string, something called so, or by keyword."""
     given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "device")]
-    for one in given:
-        if isinstance(one, ast.Constant):
-            return isinstance(one.value, str) and bool(_DEVICE.fullmatch(one.value))
-        word = one.attr if isinstance(one, ast.Attribute) else one.id if isinstance(one, ast.Name) else ""
+    for node in given:
+        if isinstance(node, ast.Constant):
+            return isinstance(node.value, str) and bool(_DEVICE.fullmatch(node.value))
+        word = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
         if "device" in word.lower() or word in {"rank", "local_rank", "gpu"}:
             return True
     return False

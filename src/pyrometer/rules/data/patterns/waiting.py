@@ -79,11 +79,11 @@ def gain_of(advice: Advice, report: LoaderReport, free: float) -> Gain | None:
 
 def waiting_cost(report: LoaderReport, case: Case) -> Cost:
     """What waiting for data costs a step."""
-    told = told_share(report, case)
+    share = told_share(report, case)
     return Cost(
-        seconds_per_step=told.wait_s,
-        share=told.share,
-        method=f"measured: mean time per step until its batches were there, {_of(told, report)}",
+        seconds_per_step=share.wait_s,
+        share=share.share,
+        method=f"measured: mean time per step until its batches were there, {_of(share, report)}",
     )
 
 
@@ -100,8 +100,8 @@ def differing(report: LoaderReport, case: Case) -> bool:
     return not m.ci_low_s * (1 - APART) <= report.measured_step_s <= m.ci_high_s * (1 + APART)
 
 
-def _of(told: DataShare, report: LoaderReport) -> str:
-    if told.of == "measured":
+def _of(share: DataShare, report: LoaderReport) -> str:
+    if share.of == "measured":
         return "of the steps whose phases were timed"
     steps = f"the {counted(report.num_steps, 'step')}" if report.num_steps else "steps"
     return f"of {steps} that watched the loader"
@@ -109,7 +109,7 @@ def _of(told: DataShare, report: LoaderReport) -> str:
 
 def loader_place(case: Case) -> Place:
     """Where the loader is made, if the sources show just one."""
-    found = [(module.path, one.call.lineno) for module in case.modules for one in loader_calls(module)]
+    found = [(module.path, call.call.lineno) for module in case.modules for call in loader_calls(module)]
     if len(found) != 1:
         return Place()
     return Place(file=found[0][0], line=found[0][1])
@@ -117,13 +117,13 @@ def loader_place(case: Case) -> Place:
 
 def facts(report: LoaderReport, case: Case) -> dict[str, Value]:
     """The figures that every finding about a loader rests on."""
-    told = told_share(report, case)
+    share = told_share(report, case)
     return {
         "verdict": report.verdict,
         "settings": report.settings.label,
-        "data_share": told.share,
-        "wait_s": told.wait_s,
-        "step_s": told.step_s,
+        "data_share": share.share,
+        "wait_s": share.wait_s,
+        "step_s": share.step_s,
         "worker_busy": report.worker_busy,
         "occupancy": report.occupancy,
     }

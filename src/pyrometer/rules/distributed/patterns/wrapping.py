@@ -36,8 +36,12 @@ def is_set(module: Module, call: ast.Call, name: str) -> bool:
 
 def distributed_wrappers(case: Case) -> list[tuple[int, Wrapper]]:
     """The DistributedDataParallel modules of a program, with their numbers in its record."""
-    found = case.program.wrappers if case.program is not None else []
-    return [(index, one) for index, one in enumerate(found) if one.type_name == "DistributedDataParallel"]
+    wrappers = case.program.wrappers if case.program is not None else []
+    return [
+        (index, wrapper)
+        for index, wrapper in enumerate(wrappers)
+        if wrapper.type_name == "DistributedDataParallel"
+    ]
 
 
 def gradient_bytes(program: Program) -> int:

@@ -68,7 +68,7 @@ def _goes_on(module: Module, target: ast.expr, node: ast.expr, depth: int) -> bo
     while isinstance(target, ast.Subscript):
         target = target.value
     if isinstance(target, ast.Tuple | ast.List):
-        return any(_goes_on(module, one, node, depth) for one in target.elts)
+        return any(_goes_on(module, element, node, depth) for element in target.elts)
     if not isinstance(target, ast.Name) or depth >= FURTHEST:
         return False
     function = module.function_of(node)

@@ -96,9 +96,9 @@ def _is_direct(point: SyncPoint) -> bool:
 
 def _reads_at(code: str, point: SyncPoint, case: Case) -> tuple[Read, ...]:
     """What in the function that a trace names can be the cause."""
-    found = function_at(point.where, case.modules)
-    if found is None or code not in READS:
+    function = function_at(point.where, case.modules)
+    if function is None or code not in READS:
         return ()
-    module, lines = found[0], set(lines_within(point.where, case.modules))
+    module, lines = function[0], set(lines_within(point.where, case.modules))
     here = [read for read in READS[code](module) if read.line in lines and reads.may_wait(module, read)]
     return tuple(sorted(here, key=lambda read: (-reads.depth(module, read), read.line)))

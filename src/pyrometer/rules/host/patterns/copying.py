@@ -40,7 +40,7 @@ def copied(case: Case, direction: str, memory: str | None) -> Iterator[Copied]:
     for index, kind in enumerate(report.copies.kinds):
         if kind.kind != direction or (memory is not None and kind.memory != memory):
             continue
-        where = next((one for one in report.copies.places if _is_of(one, kind)), None)
+        where = next((place for place in report.copies.places if _is_of(place, kind)), None)
         if where is None:
             yield Copied(index, kind, Place(), None, None)
             continue
@@ -62,7 +62,7 @@ def mover_at(case: Case, place: CopyPlace) -> tuple[Module | None, ast.Call | No
 def movers(module: Module) -> Iterator[ast.Call]:
     """Calls that put a tensor on a device: `.to(device)`, `.cuda()`, `torch.tensor(…, device=…)`."""
     for call in module.method_calls(*MOVERS):
-        to_dtype = any((module.name_of(one) or "").startswith("torch.") for one in call.args[:1])
+        to_dtype = any((module.name_of(arg) or "").startswith("torch.") for arg in call.args[:1])
         if not to_dtype and not goes_to_cpu(module, call):
             yield call
     for call in module.calls(*BUILDERS):
@@ -79,11 +79,13 @@ def copy_gain(case: Case, share: float, direction: str) -> Gain:
     """What hiding the copies would bring: the replay's answer where it tried them, else all that they cost."""
     report = case.trace
     letters = direction.replace("2", "to")
-    for one in report.recoverable if report is not None else []:
-        if one.kind == "copy" and letters in one.name:
-            low = max(1 - share, one.ratio_low)
+    for recoverable in report.recoverable if report is not None else []:
+        if recoverable.kind == "copy" and letters in recoverable.name:
+            low = max(1 - share, recoverable.ratio_low)
             return Gain(
-                ratio_low=low, ratio_high=max(low, one.ratio_high), method="trace what-if: copies for free"
+                ratio_low=low,
+                ratio_high=max(low, recoverable.ratio_high),
+                method="trace what-if: copies for free",
             )
     return Gain(ratio_low=1 - share, ratio_high=1.0, method="bound: none of the time of the copies")
 

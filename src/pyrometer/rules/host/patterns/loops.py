@@ -60,8 +60,8 @@ def _walked(module: Module, loop: ast.For) -> str | None:
     if not is_range or not isinstance(loop.target, ast.Name):
         return None
     assert isinstance(source, ast.Call)
-    bounds = [module.literal(one) for one in source.args]
-    if bounds and all(isinstance(one, int) and one <= FEW_ROUNDS for one in bounds):
+    bounds = [module.literal(arg) for arg in source.args]
+    if bounds and all(isinstance(bound, int) and bound <= FEW_ROUNDS for bound in bounds):
         return None
     return _indexed(module, loop, loop.target.id)
 
@@ -103,11 +103,11 @@ def _picks_modules(loop: ast.For) -> bool:
     names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
     for node in _within(loop):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
-            if any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node.value.slice)):
-                names |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+            if any(isinstance(inner, ast.Name) and inner.id in names for inner in ast.walk(node.value.slice)):
+                names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript | ast.Name):
             picked = node.func.slice if isinstance(node.func, ast.Subscript) else node.func
-            if any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(picked)):
+            if any(isinstance(inner, ast.Name) and inner.id in names for inner in ast.walk(picked)):
                 return True
     return False
 

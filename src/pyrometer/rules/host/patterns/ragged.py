@@ -68,7 +68,7 @@ def _varies(node: ast.expr, counters: set[str], elements: set[str]) -> bool:
         if isinstance(part, ast.Name) and part.id in elements:
             return True
         if isinstance(part, ast.Subscript):
-            names = {one.id for one in ast.walk(part.slice) if isinstance(one, ast.Name)}
+            names = {inner.id for inner in ast.walk(part.slice) if isinstance(inner, ast.Name)}
             if names & counters:
                 return True
     return False

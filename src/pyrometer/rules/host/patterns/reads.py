@@ -75,13 +75,13 @@ def sure_reads(module: Module, reads: Reads) -> Iterator[tuple[Read, Hot, Confid
     """The reads of tensors that may lie on a device, in code that runs once per step and not seldom within it."""
     if not module.imports_torch:
         return
-    told: set[ast.expr] = set()
+    nodes: set[ast.expr] = set()
     for read in reads(module):
         why = (
-            None if read.node in told else hot_place(module, read.node)
+            None if read.node in nodes else hot_place(module, read.node)
         )  # asked first: it costs less than the value
         if why is not None and (read.subject is None or is_tensor(module, read.subject)):
-            told.add(read.node)
+            nodes.add(read.node)
             yield read, why, "high" if uses_device(module) else "medium"
 
 
@@ -162,7 +162,7 @@ def _packed_lengths(module: Module, node: ast.expr) -> set[str]:
     ]
     here = [call for call in calls if module.function_of(call) is module.function_of(node)]
     given = [call.args[1] if len(call.args) > 1 else module.keyword(call, "lengths") for call in here]
-    return {one.id for one in given if isinstance(one, ast.Name)}
+    return {inner.id for inner in given if isinstance(inner, ast.Name)}
 
 
 def may_wait(module: Module, read: Read) -> bool:
@@ -215,11 +215,11 @@ def copies_to_host(module: Module) -> Iterator[Read]:
 
 def synchronisations(module: Module) -> Iterator[Read]:
     """`torch.cuda.synchronize()`, `stream.synchronize()`, `event.synchronize()`."""
-    named = list(module.calls(*SYNCHRONIZE))
-    for call in named:
+    calls = list(module.calls(*SYNCHRONIZE))
+    for call in calls:
         yield Read(call, None, one_line(module.source(call)))
     for call in module.method_calls("synchronize"):
-        if call not in named and module.name_of(call.func) is None and not call.args:
+        if call not in calls and module.name_of(call.func) is None and not call.args:
             yield Read(call, None, one_line(module.source(call)))
 
 

@@ -24,12 +24,12 @@ def prints(module: Module) -> Iterator[Read]:
     for call in module.calls(
         "print", "str", "repr", "format", "wandb.log", "mlflow.log_metric", "mlflow.log_metrics"
     ):
-        yield from (read_of(module, call, shown) for shown in _shown(call))
+        yield from (read_of(module, call, node) for node in _shown(call))
     for call in module.method_calls(*LOG_METHODS):
         if _is_logger(module, call):
-            yield from (read_of(module, call, shown) for shown in _shown(call))
+            yield from (read_of(module, call, node) for node in _shown(call))
     for call in module.method_calls(*SHOWING, "format"):
-        yield from (read_of(module, call, shown) for shown in _shown(call))
+        yield from (read_of(module, call, node) for node in _shown(call))
     for text in module.nodes(ast.JoinedStr):
         for part in text.values:
             if isinstance(part, ast.FormattedValue):
@@ -38,19 +38,17 @@ def prints(module: Module) -> Iterator[Read]:
 
 def _shown(call: ast.Call) -> Iterator[ast.expr]:
     """Arguments that are turned into text, those within a dictionary too."""
-    for given in [*call.args, *(keyword.value for keyword in call.keywords)]:
-        if isinstance(given, ast.Dict):
-            yield from given.values
-        elif isinstance(given, ast.Starred | ast.JoinedStr | ast.Constant):
+    for arg in [*call.args, *(keyword.value for keyword in call.keywords)]:
+        if isinstance(arg, ast.Dict):
+            yield from arg.values
+        elif isinstance(arg, ast.Starred | ast.JoinedStr | ast.Constant):
             continue
         elif (
-            isinstance(given, ast.BinOp)
-            and isinstance(given.op, ast.Mod)
-            and isinstance(given.left, ast.Constant)
+            isinstance(arg, ast.BinOp) and isinstance(arg.op, ast.Mod) and isinstance(arg.left, ast.Constant)
         ):
-            yield from given.right.elts if isinstance(given.right, ast.Tuple) else [given.right]
+            yield from arg.right.elts if isinstance(arg.right, ast.Tuple) else [arg.right]
         else:
-            yield given
+            yield arg
 
 
 def _is_logger(module: Module, call: ast.Call) -> bool:

@@ -84,7 +84,7 @@ def _looks_boolean(module: Module, index: ast.expr, deep: int) -> bool:
         parts = [index.left, index.right]
     elif isinstance(index, ast.Name):
         parts = list(module.assignments(index.id, index))
-    return deep > 0 and bool(parts) and all(_looks_boolean(module, one, deep - 1) for one in parts)
+    return deep > 0 and bool(parts) and all(_looks_boolean(module, part, deep - 1) for part in parts)
 
 
 def _gives_booleans(module: Module, call: ast.Call) -> bool:
@@ -94,7 +94,7 @@ def _gives_booleans(module: Module, call: ast.Call) -> bool:
         else (module.name_of(call.func) or "").rpartition(".")[2]
     )
     if last in {"to", "type"}:
-        return any(module.name_of(one) == "torch.bool" for one in call.args)
+        return any(module.name_of(arg) == "torch.bool" for arg in call.args)
     return last in BOOLEAN_CALLS
 
 
@@ -106,8 +106,8 @@ def _repeats(module: Module) -> Iterator[Read]:
         for call in module.method_calls("repeat_interleave")
         if module.name_of(call.func) is None
     ]
-    for call, given in functions + methods:
-        repeats = given[0] if given else module.keyword(call, "repeats")
+    for call, nodes in functions + methods:
+        repeats = nodes[0] if nodes else module.keyword(call, "repeats")
         if repeats is not None and module.keyword(call, "output_size") is None:
             yield read_of(module, call, repeats)
 

@@ -48,17 +48,24 @@ def starvation(case: Case) -> Starvation | None:
     report = case.trace
     if report is None or not report.span_ns or not report.device_busy_ns:
         return None
-    groups = [one for one in report.idle.groups if one.cause == "launch_starvation" and one.host in LAUNCHING]
-    if sum(one.num_gaps for one in groups) < FEWEST_GAPS:
+    groups = [
+        group
+        for group in report.idle.groups
+        if group.cause == "launch_starvation" and group.host in LAUNCHING
+    ]
+    if sum(group.num_gaps for group in groups) < FEWEST_GAPS:
         return None
-    traced = sum(one.total_ns for one in groups) / (report.span_ns * max(len(report.devices), 1))
+    traced = sum(group.total_ns for group in groups) / (report.span_ns * max(len(report.devices), 1))
     left = untraced_idle_share(case)
-    doing = sorted((one for group in groups for one in group.doing), key=lambda one: -one.total_ns)
+    doing = sorted(
+        (activity for group in groups for activity in group.doing), key=lambda activity: -activity.total_ns
+    )
     return Starvation(
         share=min(traced, 1.0) if left is None else min(traced, left),
         traced_share=traced,
-        after_short=sum(one.after_short_ns for one in groups) / max(sum(one.total_ns for one in groups), 1),
-        num_gaps=sum(one.num_gaps for one in groups),
+        after_short=sum(group.after_short_ns for group in groups)
+        / max(sum(group.total_ns for group in groups), 1),
+        num_gaps=sum(group.num_gaps for group in groups),
         doing=tuple(doing[:3]),
         checked=left is not None,
     )

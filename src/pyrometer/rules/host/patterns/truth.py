@@ -29,7 +29,7 @@ def conditions(module: Module) -> Iterator[Read]:
             yield read_of(module, call, call.args[0])
     for call in module.calls("max", "min"):
         if len(call.args) > 1 and not call.keywords and module.hot(call) is not None:
-            both = [one for one in call.args if is_tensor(module, one)]
+            both = [arg for arg in call.args if is_tensor(module, arg)]
             if len(both) > 1:
                 yield read_of(module, call, both[0])
     for call in module.calls("torch.equal", "torch.allclose"):

@@ -244,12 +244,12 @@ def gain_of(stall: Stall, case: Case, with_it: float = 0.0) -> Gain:
     if not stall.on_device:
         return _gain_on_host(stall, case, with_it)
     low = max(0.0, 1 - stall.share)
-    for one in report.recoverable:
-        if one.kind == "sync" and _is_same(one, stall.point):
-            low = max(low, one.ratio_low)  # a replay holds all waits of this kind, wherever they are
+    for recoverable in report.recoverable:
+        if recoverable.kind == "sync" and _is_same(recoverable, stall.point):
+            low = max(low, recoverable.ratio_low)  # a replay holds all waits of this kind, wherever they are
             return Gain(
                 ratio_low=low,
-                ratio_high=max(low, one.ratio_high),
+                ratio_high=max(low, recoverable.ratio_high),
                 method="trace what-if: replayed without the waits",
             )
     return Gain(ratio_low=low, ratio_high=1.0, method="bound: none of the idle time that follows the wait")

@@ -46,9 +46,9 @@ def written_out(module: Module) -> Iterator[Attention]:
         return
     calls = [*module.calls("torch.softmax", "torch.nn.functional.softmax"), *module.method_calls("softmax")]
     for call in dict.fromkeys(calls):
-        found = _attention(module, call)
-        if found is not None:
-            yield found
+        attention = _attention(module, call)
+        if attention is not None:
+            yield attention
 
 
 def _attention(module: Module, call: ast.Call) -> Attention | None:
@@ -107,12 +107,14 @@ def _product_behind(module: Module, node: ast.expr, depth: int) -> ast.expr | No
         sides += node.args[:2]
     elif isinstance(node, ast.Name):
         sides = [
-            one for one in module.assignments(node.id, node) if one.lineno <= node.lineno and one is not node
+            assignment
+            for assignment in module.assignments(node.id, node)
+            if assignment.lineno <= node.lineno and assignment is not node
         ]
     else:
         return None
-    found = (_product_behind(module, side, depth + 1) for side in sides)
-    return next((one for one in found if one is not None), None)
+    products = (_product_behind(module, side, depth + 1) for side in sides)
+    return next((product for product in products if product is not None), None)
 
 
 def _is_product(node: ast.AST | None) -> bool:
@@ -153,8 +155,10 @@ def _untransposed(module: Module, node: ast.expr) -> str | None:
         return module.source(node.args[0]) if node.args else None
     if isinstance(node, ast.Name):
         # Names of keys that are laid out for the product where they are made; only the last dimensions tell.
-        made = [one for one in module.assignments(node.id, node) if one.lineno <= node.lineno]
-        last = made[-1] if made else None
+        nodes = [
+            assignment for assignment in module.assignments(node.id, node) if assignment.lineno <= node.lineno
+        ]
+        last = nodes[-1] if nodes else None
         if isinstance(last, ast.Call) and last_name(last.func) in {"transpose", "permute", "t"}:
             return (
                 f"{node.id}.transpose(-2, -1)"
@@ -166,8 +170,8 @@ def _untransposed(module: Module, node: ast.expr) -> str | None:
 
 def _swaps_last(module: Module, call: ast.Call) -> bool:
     """Whether a transpose is of the last two of three or four dimensions."""
-    numbers = [module.literal(one) for one in call.args]
-    numbers = [one for one in numbers if isinstance(one, int)]
+    numbers = [module.literal(arg) for arg in call.args]
+    numbers = [number for number in numbers if isinstance(number, int)]
     if last_name(call.func) == "t":
         return True
     if last_name(call.func) == "transpose":

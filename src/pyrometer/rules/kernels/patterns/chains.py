@@ -31,25 +31,31 @@ class Chains(NamedTuple):
     @property
     def operators(self) -> set[str]:
         """What their parts are."""
-        return {name for _, one in self.sequences for name in names_of(one)}
+        return {name for _, sequence in self.sequences for name in names_of(sequence)}
 
     @property
     def handed_bytes(self) -> int | None:
         """Results that are written for the next part to read, in the whole trace; null where shapes are not known."""
-        known = [one.intermediate_bytes for _, one in self.sequences if one.intermediate_bytes is not None]
+        known = [
+            sequence.intermediate_bytes
+            for _, sequence in self.sequences
+            if sequence.intermediate_bytes is not None
+        ]
         return sum(known) if len(known) == len(self.sequences) else None
 
     @property
     def bytes_per_part(self) -> float | None:
         """Of what a part hands on."""
         handed = self.handed_bytes
-        return None if handed is None else handed / sum(one.num_removed for _, one in self.sequences)
+        return (
+            None if handed is None else handed / sum(sequence.num_removed for _, sequence in self.sequences)
+        )
 
     @property
     def gain(self) -> Gain:
         """What fusing saves of their own time; pauses between the parts are another matter."""
-        low = sum(one.gain_low_ns - one.pause_ns for _, one in self.sequences) / self.span_ns
-        high = sum(one.gain_high_ns - one.pause_ns for _, one in self.sequences) / self.span_ns
+        low = sum(sequence.gain_low_ns - sequence.pause_ns for _, sequence in self.sequences) / self.span_ns
+        high = sum(sequence.gain_high_ns - sequence.pause_ns for _, sequence in self.sequences) / self.span_ns
         return Gain(
             ratio_low=max(0.0, 1 - high),
             ratio_high=min(1.0, 1 - low),
@@ -73,15 +79,17 @@ def chains_of(case: Case, *, min_bytes: float, min_length: float) -> Iterator[Ch
     """
     trace = case.trace
     groups: dict[tuple[object, ...], list[tuple[int, Sequence]]] = defaultdict(list)
-    for i, one in enumerate(trace.sequences if trace is not None else ()):
-        if trace is not None and _is_worth_it(trace, one, min_bytes):
-            at = one.where
-            groups[at.file, at.line, at.function, None if at.file else at.module].append((i, one))
+    for i, sequence in enumerate(trace.sequences if trace is not None else ()):
+        if trace is not None and _is_worth_it(trace, sequence, min_bytes):
+            at = sequence.where
+            groups[at.file, at.line, at.function, None if at.file else at.module].append((i, sequence))
     for sequences in groups.values():
         assert trace is not None
-        per_step = sum(one.count * len(one.parts) for _, one in sequences) / case.num_traced_steps
+        per_step = (
+            sum(sequence.count * len(sequence.parts) for _, sequence in sequences) / case.num_traced_steps
+        )
         if per_step >= min_length:
-            spent = sum(memory_bound_ns(one) for _, one in sequences)
+            spent = sum(memory_bound_ns(sequence) for _, sequence in sequences)
             yield Chains(sequences, min(1.0, spent / max(trace.span_ns, 1)), per_step, max(trace.span_ns, 1))
 
 

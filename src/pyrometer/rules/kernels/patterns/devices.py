@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def datasheet(trace: RankReport) -> DatasheetPeaks | None:
     """The figures of the first device that did work; None for a CPU and for a device that is not known."""
-    return next((found for name in trace.devices if (found := lookup(name)) is not None), None)
+    return next((peaks for name in trace.devices if (peaks := lookup(name)) is not None), None)
 
 
 def lower_precisions(peaks: DatasheetPeaks) -> dict[str, float]:

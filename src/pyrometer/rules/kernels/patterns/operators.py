@@ -120,10 +120,10 @@ def dtypes_of(point: RoofPoint) -> set[str]:
 
 def _list(text: str | None) -> list[Any]:
     try:
-        found = json.loads(text or "[]")
+        document = json.loads(text or "[]")
     except ValueError:
         return []
-    return found if isinstance(found, list) else []
+    return document if isinstance(document, list) else []
 
 
 def callers_of(trace: RankReport, names: Collection[str]) -> Iterator[tuple[LineTotal, int]]:
@@ -157,12 +157,12 @@ def place_of_point(case: Case, point: RoofPoint) -> Place:
 
 def _calling_line(case: Case, where: Located, name: str) -> int | None:
     """The line of the only call of that name in a function."""
-    found = function_at(where, case.modules)
-    if found is None:
+    function = function_at(where, case.modules)
+    if function is None:
         return None
     lines = [
         node.lineno
-        for node in ast.walk(found[1])
+        for node in ast.walk(function[1])
         if isinstance(node, ast.Call) and last_name(node.func) in {name, f"{name}_"}
     ]
     return lines[0] if len(set(lines)) == 1 else None
@@ -170,7 +170,7 @@ def _calling_line(case: Case, where: Located, name: str) -> int | None:
 
 def same_function(case: Case, line: LineTotal, module: Module, number: int) -> bool:
     """Whether a line of a file belongs to the function that a trace names."""
-    found = function_at(line, case.modules)
-    if found is None or found[0] is not module:
+    function = function_at(line, case.modules)
+    if function is None or function[0] is not module:
         return False
-    return found[1].lineno <= number <= (found[1].end_lineno or found[1].lineno)
+    return function[1].lineno <= number <= (function[1].end_lineno or function[1].lineno)

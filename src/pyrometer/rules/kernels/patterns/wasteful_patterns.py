@@ -89,7 +89,7 @@ def _few(module: Module, taken: ast.Subscript) -> str | None:
     """How many are kept of the last index: the text of `k` in `[..., :k]`, or `0` for the first alone."""
     parts = taken.slice.elts if isinstance(taken.slice, ast.Tuple) else [taken.slice]
     *others, last = parts
-    if not all(_is_whole(one) for one in others):
+    if not all(_is_whole(node) for node in others):
         return None
     if isinstance(last, ast.Constant) and last.value == 0 and others:
         return "0"

@@ -72,7 +72,7 @@ def trace_of_product(module: Module) -> Iterator[Better]:
         operands = _operands(module, call.args[0])
         if operands is None:
             continue
-        a, b = (bracketed(module, one) for one in operands)
+        a, b = (bracketed(module, operand) for operand in operands)
         ending = ".sum()" if module.name_of(call.func) == "torch.trace" else ".sum(1)"
         yield Better(call, f"({a} * {b}.T){ending}", exact_place=ending == ".sum()")
 

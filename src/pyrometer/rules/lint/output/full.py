@@ -19,7 +19,7 @@ def full_view(result: LintResult) -> RenderableType:
     """All findings, each with its lines, the place underlined, and what to do."""
     from rich.console import Group
 
-    return Group(*(_view(one) for one in result.findings))
+    return Group(*(_view(finding) for finding in result.findings))
 
 
 def plain_text(result: LintResult) -> str:

@@ -9,7 +9,7 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 
 def github_of(result: LintResult) -> str:
     """One command per finding."""
-    return "".join(f"{_command(one)}\n" for one in result.findings)
+    return "".join(f"{_command(finding)}\n" for finding in result.findings)
 
 
 def _command(finding: LintFinding) -> str:

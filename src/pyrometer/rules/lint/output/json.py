@@ -13,7 +13,7 @@ def json_of(result: LintResult) -> list[dict[str, Any]]:
 
     In a notebook `cell` is the cell's number and lines count within it; elsewhere it is null.
     """
-    return [_finding(one) for one in result.findings]
+    return [_finding(finding) for finding in result.findings]
 
 
 def _finding(finding: LintFinding) -> dict[str, Any]:

@@ -19,8 +19,8 @@ _ROOT = "%SRCROOT%"
 
 def sarif_of(result: LintResult) -> dict[str, Any]:
     """One run with the rules that fired; names of files count from where the reader has the sources."""
-    codes = sorted({one.code for one in result.findings})
-    notifications = [{"level": "error", "message": {"text": said}} for said in result.failures]
+    codes = sorted({finding.code for finding in result.findings})
+    notifications = [{"level": "error", "message": {"text": failure}} for failure in result.failures]
     driver = {
         "name": "Pyrometer",
         "version": __version__,
@@ -33,7 +33,7 @@ def sarif_of(result: LintResult) -> dict[str, Any]:
         "invocations": [
             {"executionSuccessful": not notifications, "toolExecutionNotifications": notifications}
         ],
-        "results": [_result(one, codes.index(one.code)) for one in result.findings],
+        "results": [_result(finding, codes.index(finding.code)) for finding in result.findings],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 

@@ -14,7 +14,7 @@ _BY = {"comment": "comments", "baseline": "the baseline"}
 
 def text_of(result: LintResult) -> str:
     """All findings, one per line: `train.py:12:5: PYR101 item-in-hot-loop: message [*fixable]`."""
-    return "".join(f"{line_of(one)}\n" for one in result.findings)
+    return "".join(f"{line_of(finding)}\n" for finding in result.findings)
 
 
 def line_of(finding: LintFinding) -> str:
@@ -35,25 +35,27 @@ def summary_of(result: LintResult) -> str:
     checked = f"{_many(result.num_looked_at, 'file')} of {result.num_files} that use torch"
     if not result.findings:
         return f"no findings in {checked}{_left_out(result)}"
-    files = len({one.file for one in result.findings})
-    said = f"{_many(len(result.findings), 'finding')} in {_many(files, 'file')}; looked at {checked}"
-    classes = Counter(one.fix.fix_class == "exact" for one in result.findings if one.fix is not None)
+    files = len({finding.file for finding in result.findings})
+    text = f"{_many(len(result.findings), 'finding')} in {_many(files, 'file')}; looked at {checked}"
+    classes = Counter(
+        finding.fix.fix_class == "exact" for finding in result.findings if finding.fix is not None
+    )
     if classes[True]:
-        said += f"; --fix mends {classes[True]}"
+        text += f"; --fix mends {classes[True]}"
     if classes[False]:
-        said += f"; --fix --unsafe-fixes mends {classes[False]}{' more' if classes[True] else ''}"
-    return said + _left_out(result)
+        text += f"; --fix --unsafe-fixes mends {classes[False]}{' more' if classes[True] else ''}"
+    return text + _left_out(result)
 
 
 def _left_out(result: LintResult) -> str:
-    counts = Counter(one.by for one in result.suppressed)
+    counts = Counter(suppressed.by for suppressed in result.suppressed)
     return "".join(f"; left out by {_BY[by]}: {counts[by]:,}" for by in _BY if counts[by])
 
 
 def statistics_of(result: LintResult) -> list[dict[str, object]]:
     """How often each rule fired, the most frequent first."""
-    counts = Counter(one.code for one in result.findings)
-    fixable = Counter(one.code for one in result.findings if one.fix is not None)
+    counts = Counter(finding.code for finding in result.findings)
+    fixable = Counter(finding.code for finding in result.findings if finding.fix is not None)
     return [
         {"code": code, "name": find_rule(code).name, "count": count, "fixable": fixable[code]}
         for code, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -52,7 +52,7 @@ def creation(expression: ast.expr) -> ast.expr:
 def _makes_module(module: Module, value: ast.expr) -> bool:
     if not isinstance(value, ast.Call):
         return False
-    made = creation(value)
-    if isinstance(made, ast.Call) and module.name_of(made.func) in COMPILERS:
+    node = creation(value)
+    if isinstance(node, ast.Call) and module.name_of(node.func) in COMPILERS:
         return True
-    return isinstance(made, ast.Call) and module.value_of(made).kind is Kind.MODULE
+    return isinstance(node, ast.Call) and module.value_of(node).kind is Kind.MODULE

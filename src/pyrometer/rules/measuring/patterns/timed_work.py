@@ -134,11 +134,11 @@ def _waits(module: Module, call: ast.Call) -> bool:
     name = last_name(call.func) or ""
     if name in WAITING_METHODS or any(word in name.lower() for word in WAITING_WORDS):
         return True
-    if name == "to" and any(isinstance(one, ast.Constant) and one.value == "cpu" for one in call.args):
+    if name == "to" and any(isinstance(arg, ast.Constant) and arg.value == "cpu" for arg in call.args):
         return True
     if name == "step" and isinstance(call.func, ast.Attribute):
         return module.value_of(call.func.value).kind is Kind.SCALER
-    return name in READING and any(_names_tensor(module, one) for one in call.args)
+    return name in READING and any(_names_tensor(module, arg) for arg in call.args)
 
 
 def _is_training(module: Module, call: ast.Call) -> bool:
@@ -175,7 +175,7 @@ def _is_unclear(module: Module, call: ast.Call) -> bool:
         isinstance(call.func, ast.Attribute) and _names_tensor(module, call.func.value)
     ):
         return False
-    return any(module.value_of(one).is_tensor for one in call.args)
+    return any(module.value_of(arg).is_tensor for arg in call.args)
 
 
 def _names_tensor(module: Module, expression: ast.expr) -> bool:

@@ -48,13 +48,13 @@ def _classes(module: Module) -> Iterator[Timer]:
             or (owner, "__enter__") not in methods
         ):
             continue
-        first = next(one for one in clocks if module.function_of(one) is leaving)
+        first = next(call for call in clocks if module.function_of(call) is leaving)
         if clock is first and not _calls_before(module, clock, leaving.body[0]):
             yield Timer(owner.name, clock, _uses(module, owner.name))
 
 
 def _is_manager(module: Module, function: ast.FunctionDef) -> bool:
-    return any(module.name_of(one) in MANAGERS for one in function.decorator_list)
+    return any(module.name_of(node) in MANAGERS for node in function.decorator_list)
 
 
 def _calls_before(module: Module, reading: ast.Call, first: ast.AST) -> bool:

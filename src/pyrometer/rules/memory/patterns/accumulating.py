@@ -84,9 +84,9 @@ def step_loop(module: Module, node: ast.AST) -> Loop | None:
 def parts_of(value: ast.expr) -> list[ast.expr]:
     """What a tuple, list or dict that is written out holds, and the branches of a condition; else the expression itself."""
     if isinstance(value, ast.Tuple | ast.List | ast.Set):
-        return [part for one in value.elts for part in parts_of(one)]
+        return [part for element in value.elts for part in parts_of(element)]
     if isinstance(value, ast.Dict):
-        return [part for one in value.values for part in parts_of(one)]
+        return [part for node in value.values for part in parts_of(node)]
     if isinstance(value, ast.IfExp):
         return [*parts_of(value.body), *parts_of(value.orelse)]
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
@@ -94,10 +94,10 @@ def parts_of(value: ast.expr) -> list[ast.expr]:
     return [value]
 
 
-def is_trimmed(module: Module, one: Addition) -> bool:
+def is_trimmed(module: Module, addition: Addition) -> bool:
     """Whether anything in the file takes entries out of a container, or replaces it while the program runs."""
-    name = one.name
-    if any(_is_bounded(module, value) for value in _given(module, one.target)):
+    name = addition.name
+    if any(_is_bounded(module, value) for value in _given(module, addition.target)):
         return True
     if any(
         isinstance(call.func, ast.Attribute) and last_name(call.func.value) == name
@@ -109,22 +109,22 @@ def is_trimmed(module: Module, one: Addition) -> bool:
         return True
     return any(
         last_name(target) == name
-        and (_is_part(target) or (_base(one.target) is None and _is_replaced(module, node)))
+        and (_is_part(target) or (_base(addition.target) is None and _is_replaced(module, node)))
         for node in module.nodes(ast.Assign, ast.AnnAssign)
         for target in _targets(node)
         if not isinstance(target, ast.Subscript) or _is_part(target)
     )
 
 
-def begins_empty(module: Module, one: Addition) -> bool:
+def begins_empty(module: Module, addition: Addition) -> bool:
     """Whether every value that is given to the container in the file is an empty one without a bound."""
-    given = _given(module, one.target)
+    given = _given(module, addition.target)
     return bool(given) and all(_is_empty(module, value) for value in given)
 
 
-def is_collected(module: Module, one: Addition) -> bool:
+def is_collected(module: Module, addition: Addition) -> bool:
     """Whether the class around an addition is there to keep what it sees."""
-    owner = module.class_of(one.node)
+    owner = module.class_of(addition.node)
     return owner is not None and COLLECTORS.search(owner.name) is not None
 
 
@@ -212,14 +212,18 @@ def is_made_within(within: ast.AST, name: str, addition: ast.AST) -> bool:
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:
-    found: list[ast.expr] = []
+    nodes: list[ast.expr] = []
     if isinstance(node, ast.Assign):
-        found = node.targets
+        nodes = node.targets
     elif isinstance(node, ast.AnnAssign | ast.For | ast.AsyncFor):
-        found = [node.target]
+        nodes = [node.target]
     elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-        found = [node.optional_vars]
-    return [part for one in found for part in (one.elts if isinstance(one, ast.Tuple | ast.List) else [one])]
+        nodes = [node.optional_vars]
+    return [
+        part
+        for inner in nodes
+        for part in (inner.elts if isinstance(inner, ast.Tuple | ast.List) else [inner])
+    ]
 
 
 def _is_part(target: ast.expr) -> bool:

@@ -119,9 +119,11 @@ def _num_elements(module: Module, call: ast.Call) -> int | None:
 
 
 def _integers(module: Module, size: ast.expr) -> list[int] | None:
-    found = module.literal(size)
-    numbers = [one for one in (found if isinstance(found, tuple | list) else [found]) if type(one) is int]
-    return numbers if len(numbers) == (len(found) if isinstance(found, tuple | list) else 1) else None
+    literal = module.literal(size)
+    numbers = [
+        one for one in (literal if isinstance(literal, tuple | list) else [literal]) if type(one) is int
+    ]
+    return numbers if len(numbers) == (len(literal) if isinstance(literal, tuple | list) else 1) else None
 
 
 def _leaves(module: Module, call: ast.Call) -> bool:

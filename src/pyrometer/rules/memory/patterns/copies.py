@@ -84,7 +84,7 @@ def _casts(module: Module, call: ast.Call) -> bool:
     if call.func.attr in CASTS or call.func.attr in ("type", "type_as"):
         return True
     given = [*call.args, *([dtype] if (dtype := module.keyword(call, "dtype")) is not None else [])]
-    return any(_dtype(module, one) is not None for one in given)
+    return any(_dtype(module, node) is not None for node in given)
 
 
 def _dtype(module: Module, expression: ast.expr) -> str | None:
@@ -132,8 +132,8 @@ def _run(module: Module, index: ast.Subscript) -> Iterator[NeedlessCopy]:
         for part, run in zip(parts, runs, strict=True)
     ):
         return
-    shown = [module.source(part) if run is None else run for part, run in zip(parts, runs, strict=True)]
-    text = f"{module.source(index.value)}[{', '.join(shown)}]"
+    sources = [module.source(part) if run is None else run for part, run in zip(parts, runs, strict=True)]
+    text = f"{module.source(index.value)}[{', '.join(sources)}]"
     yield NeedlessCopy(index, "copies consecutive positions, which a slice would only look at", text)
 
 
@@ -144,19 +144,21 @@ def _is_full(part: ast.expr) -> bool:
 def _bounds(module: Module, part: ast.expr) -> str | None:
     """A list or a range of consecutive positions as a slice."""
     if isinstance(part, ast.List):
-        found = module.literal(part)
-        if found is MISSING or not isinstance(found, list) or len(found) < 2:
+        literal = module.literal(part)
+        if literal is MISSING or not isinstance(literal, list) or len(literal) < 2:
             return None
-        first = found[0]
+        first = literal[0]
         if not isinstance(first, int) or isinstance(first, bool) or first < 0:
             return None
-        return f"{first}:{first + len(found)}" if found == list(range(first, first + len(found))) else None
+        return (
+            f"{first}:{first + len(literal)}" if literal == list(range(first, first + len(literal))) else None
+        )
     if (
         isinstance(part, ast.Call)
         and module.name_of(part.func) in ("torch.arange", "range")
         and 1 <= len(part.args) <= 2
     ):
-        if any(isinstance(one, ast.UnaryOp) for one in part.args):
+        if any(isinstance(arg, ast.UnaryOp) for arg in part.args):
             return None
         return ":".join(
             ["" if len(part.args) == 1 else module.source(part.args[0]), module.source(part.args[-1])]

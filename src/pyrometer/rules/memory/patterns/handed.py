@@ -36,18 +36,18 @@ class Handed(NamedTuple):
 
 def handed(module: Module) -> Iterator[Handed]:
     """Every call in a loop of steps whose function keeps an argument as it is, or returns the sum with one."""
-    for one in added(module):
-        function = module.function_of(one.node)
-        if one.how == "store" or function is None or not _is_done_each_time(module, one.node):
+    for addition in added(module):
+        function = module.function_of(addition.node)
+        if addition.how == "store" or function is None or not _is_done_each_time(module, addition.node):
             continue
-        names = _carried(function, one)
+        names = _carried(function, addition)
         for call in module.heat.calls_of(function) if names else ():
-            yield from _handed(module, call, function, one, names)
-    for given in module.nodes(ast.Return):
-        function = module.function_of(given)
-        if function is not None and isinstance(given.value, ast.BinOp) and len(_body(function)) == 1:
+            yield from _handed(module, call, function, addition, names)
+    for node in module.nodes(ast.Return):
+        function = module.function_of(node)
+        if function is not None and isinstance(node.value, ast.BinOp) and len(_body(function)) == 1:
             for call in module.heat.calls_of(function):
-                yield from _summed(module, call, function, given)
+                yield from _summed(module, call, function, node)
 
 
 def _handed(
@@ -68,46 +68,46 @@ def _handed(
         yield Handed(addition, one.node)
 
 
-def _summed(module: Module, call: ast.Call, function: FunctionNode, given: ast.Return) -> Iterator[Handed]:
+def _summed(module: Module, call: ast.Call, function: FunctionNode, node: ast.Return) -> Iterator[Handed]:
     """`total = add(total, loss)` where the function returns the sum of its arguments."""
     assignment, hot, loop = module.parent(call), module.hot(call), step_loop(module, call)
     if not isinstance(assignment, ast.Assign) or len(assignment.targets) != 1 or hot is None or loop is None:
         return
     target = assignment.targets[0]
-    parts = [] if given.value is None else summands(given.value)
+    parts = [] if node.value is None else summands(node.value)
     arguments = [_argument(function, call, name) for part in parts for name in sorted(_names(part))]
-    known = [one for one in arguments if one is not None]
-    values = tuple(one for one in known if ast.unparse(one) != ast.unparse(target))
+    known = [argument for argument in arguments if argument is not None]
+    values = tuple(inner for inner in known if ast.unparse(inner) != ast.unparse(target))
     if len(values) == len(known) - 1 and values and not (module.is_rare(call) or module.region(call).test):
-        if _gradients_off(module, given) or not outlives(module, assignment, target, loop):
+        if _gradients_off(module, node) or not outlives(module, assignment, target, loop):
             return
-        yield Handed(Addition(assignment, target, values, "sum", hot, loop), given)
+        yield Handed(Addition(assignment, target, values, "sum", hot, loop), node)
 
 
 def _kept_in(
-    module: Module, call: ast.Call, function: FunctionNode, one: Added, loop: Loop
+    module: Module, call: ast.Call, function: FunctionNode, addition: Added, loop: Loop
 ) -> ast.expr | None:
     """What is added to, if it is the same in each step: of an object, of the caller or of the file."""
-    base = one.target
+    base = addition.target
     while isinstance(base, ast.Subscript | ast.Attribute):
         base = base.value
     if not isinstance(base, ast.Name):
         return None
-    name = last_name(one.target) or ""
-    if is_made_within(function, name, one.node):
+    name = last_name(addition.target) or ""
+    if is_made_within(function, name, addition.node):
         return None
     positional = [*function.args.posonlyargs, *function.args.args]
     if module.class_of(function) is not None and positional and base.id == positional[0].arg:
         owner = call.func.value if isinstance(call.func, ast.Attribute) and not is_static(function) else None
-        return one.target if owner is not None and _stays(owner, loop) else None
-    if not isinstance(one.target, ast.Name | ast.Subscript):
+        return addition.target if owner is not None and _stays(owner, loop) else None
+    if not isinstance(addition.target, ast.Name | ast.Subscript):
         return None
     if base.id in {argument.arg for argument in positional}:
-        argument = _argument(function, call, base.id) if one.how == "append" else None
+        argument = _argument(function, call, base.id) if addition.how == "append" else None
         return argument if argument is not None and outlives(module, call, argument, loop) else None
-    found = module.scopes.lookup(base.id, one.node)
-    is_outer = found is not None and found[0] is not function
-    return one.target if is_outer and not is_made_within(loop, base.id, call) else None
+    lookup = module.scopes.lookup(base.id, addition.node)
+    is_outer = lookup is not None and lookup[0] is not function
+    return addition.target if is_outer and not is_made_within(loop, base.id, call) else None
 
 
 def _stays(owner: ast.expr, loop: Loop) -> bool:
@@ -124,10 +124,10 @@ def _stays(owner: ast.expr, loop: Loop) -> bool:
     )
 
 
-def _carried(function: FunctionNode, one: Added) -> set[str]:
+def _carried(function: FunctionNode, addition: Added) -> set[str]:
     """The parameters that are added with their graph: themselves, or times a number."""
     parameters = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args)}
-    names = {name for value in one.values for part in parts_of(value) for name in _names(part)}
+    names = {name for value in addition.values for part in parts_of(value) for name in _names(part)}
     return {name for name in names & parameters if not _is_changed(function, name)}
 
 

@@ -71,12 +71,12 @@ def leak_finding(
 
 def rate(site: LeakSite) -> str:
     """By how much it grows, in words."""
-    said = (
+    text = (
         format_bytes(site.bytes_per_step)
         if site.bytes_per_step
         else f"{site.nodes_per_step:.3g} nodes of its graph"
     )
-    return f"{said} per step"
+    return f"{text} per step"
 
 
 def held_at(site: LeakSite, case: Case) -> Place | None:
@@ -85,13 +85,13 @@ def held_at(site: LeakSite, case: Case) -> Place | None:
     if not names:
         return None
     owner = names[-2] if len(names) > 1 else None
-    found = {
+    definitions = {
         (module.path, node.lineno): module.class_of(node)
         for module in case.modules
         for node in _growing(module, names[-1])
     }
-    own = [place for place, around in found.items() if around is not None and around.name == owner]
-    chosen = own if len(found) > 1 else list(found)
+    own = [place for place, around in definitions.items() if around is not None and around.name == owner]
+    chosen = own if len(definitions) > 1 else list(definitions)
     return Place(file=chosen[0][0], line=chosen[0][1]) if len(chosen) == 1 else None
 
 
@@ -100,7 +100,10 @@ def _growing(module: Module, name: str) -> Iterator[ast.stmt | ast.Call]:
         if isinstance(call.func, ast.Attribute) and last_name(call.func.value) == name:
             yield call
     for assignment in module.nodes(ast.Assign):
-        if any(isinstance(one, ast.Subscript) and last_name(one.value) == name for one in assignment.targets):
+        if any(
+            isinstance(target, ast.Subscript) and last_name(target.value) == name
+            for target in assignment.targets
+        ):
             yield assignment
     for addition in module.nodes(ast.AugAssign):
         if last_name(addition.target) == name:

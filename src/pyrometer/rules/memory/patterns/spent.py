@@ -50,7 +50,7 @@ def operators(case: Case) -> list[Spent]:
 def whole_share(case: Case, names: Collection[str], function: Place | LineTotal) -> Ratio:
     """What operators of these names take of the span in a function as it called them, with all that they call in turn."""
     place = (function.file, function.line)
-    found = [one for one in operators(case) if one.name in names]
+    found = [operator for operator in operators(case) if operator.name in names]
     return min(1.0, sum(one.share for one in found if (one.function.file, one.function.line) == place))
 
 
@@ -61,12 +61,12 @@ def calls_of(case: Case, pattern: str) -> list[Spent]:
         return []
     nodes = {node.node: node for node in trace.call_tree}
     wanted = re.compile(pattern)
-    found = [
+    tree_nodes = [
         node
         for node in trace.call_tree
         if wanted.search(node.name) and not any(wanted.search(above.name) for above in _above(node, nodes))
     ]
-    return _summed(case, found, nodes, on_host=True)
+    return _summed(case, tree_nodes, nodes, on_host=True)
 
 
 def has_device(trace: RankReport) -> bool:
@@ -114,7 +114,7 @@ def _above(node: TreeNode, nodes: dict[int, TreeNode]) -> Iterator[TreeNode]:
 
 def _users(node: TreeNode, users: set[tuple[str | None, int | None]]) -> Place | None:
     """The place of a node that is a function of the user's."""
-    found = _FUNCTION.match(node.name) if node.kind == "python_function" else None
-    if found is None or (found["file"], int(found["line"])) not in users:
+    match = _FUNCTION.match(node.name) if node.kind == "python_function" else None
+    if match is None or (match["file"], int(match["line"])) not in users:
         return None
-    return Place(file=found["file"], line=int(found["line"]), function=found["function"])
+    return Place(file=match["file"], line=int(match["line"]), function=match["function"])

@@ -26,14 +26,14 @@ def applied(module: Module, node: ast.expr) -> Applied | None:
 
     A method of an unknown object counts: nobody calls `x.log_softmax(-1)` on anything but a tensor.
     """
-    if not isinstance(node, ast.Call) or any(isinstance(one, ast.Starred) for one in node.args):
+    if not isinstance(node, ast.Call) or any(isinstance(arg, ast.Starred) for arg in node.args):
         return None
-    named = module.name_of(node.func)
-    if named is not None:
-        home = next((home for home in HOMES if named.startswith(home)), None)
-        if home is None or "." in named.removeprefix(home) or not node.args:
+    text = module.name_of(node.func)
+    if text is not None:
+        home = next((home for home in HOMES if text.startswith(home)), None)
+        if home is None or "." in text.removeprefix(home) or not node.args:
             return None
-        return Applied(named.removeprefix(home), node.args[0], node.args[1:], node)
+        return Applied(text.removeprefix(home), node.args[0], node.args[1:], node)
     if isinstance(node.func, ast.Attribute):
         return Applied(node.func.attr, node.func.value, node.args, node)
     return None
@@ -58,7 +58,8 @@ def changed_in_place(module: Module, name: ast.Name) -> bool:
         if isinstance(above, ast.Attribute) and above.attr.endswith("_") and not above.attr.endswith("__"):
             return True
     return any(
-        isinstance(one.target, ast.Name) and one.target.id == name.id for one in module.nodes(ast.AugAssign)
+        isinstance(node.target, ast.Name) and node.target.id == name.id
+        for node in module.nodes(ast.AugAssign)
     )
 
 

@@ -19,9 +19,9 @@ def low_dtype(module: Module, expression: ast.expr | None) -> str | None:
     """The half dtype that an expression names, also through a name that is assigned once."""
     if expression is None:
         return None
-    named = module.name_of(expression)
-    if named is not None:
-        return LOW.get(named)
+    text = module.name_of(expression)
+    if text is not None:
+        return LOW.get(text)
     if isinstance(expression, ast.Name):
         given = module.assignments(expression.id, expression)
         return LOW.get(module.name_of(given[0]) or "") if len(given) == 1 else None
@@ -39,8 +39,8 @@ def cast_to_low(module: Module, node: ast.expr) -> tuple[ast.expr, str] | None:
         return node.func.value, _METHODS[method]
     if method not in {"to", "type", "astype"}:
         return None
-    named = [low_dtype(module, one) for one in [*node.args, module.keyword(node, "dtype")]]
-    found = next((dtype for dtype in named if dtype is not None), None)
+    low_dtypes = [low_dtype(module, arg) for arg in [*node.args, module.keyword(node, "dtype")]]
+    found = next((dtype for dtype in low_dtypes if dtype is not None), None)
     return (node.func.value, found) if found is not None else None
 
 

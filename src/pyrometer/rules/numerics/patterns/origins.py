@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 NOT_FINITE = {"nan": "NaN", "inf": "infinite"}
 
 
-def cause(found: NonFinite) -> Place:
+def cause(non_finite: NonFinite) -> Place:
     """Where a value that is not finite began: at the infinity that a NaN was made of, else where it arose itself."""
-    return found.overflow if found.overflow is not None else found.origin
+    return non_finite.overflow if non_finite.overflow is not None else non_finite.origin
 
 
 def spoken(place: Place) -> str:
@@ -29,7 +29,7 @@ def spoken(place: Place) -> str:
     return f"{name} in module {place.module}" if place.module else name
 
 
-def story(found: NonFinite) -> str:
+def story(non_finite: NonFinite) -> str:
     """How a value came to be not finite, in a clause.
 
     >>> from pyrometer.place import Place
@@ -37,11 +37,11 @@ def story(found: NonFinite) -> str:
     >>> story(NonFinite(step=0, kind="nan", seen_in=None, in_result=True, source="input", source_name="0"))
     'input 0 holds it already'
     """
-    if found.source in {"input", "parameter"} and found.overflow is None:
-        return f"{found.source} {found.source_name} holds it already"
-    if found.overflow is not None:
-        return f"{spoken(found.overflow)} gives an infinity, and {spoken(found.origin)} makes NaN of it"
-    return f"it arises in {spoken(found.origin)}"
+    if non_finite.source in {"input", "parameter"} and non_finite.overflow is None:
+        return f"{non_finite.source} {non_finite.source_name} holds it already"
+    if non_finite.overflow is not None:
+        return f"{spoken(non_finite.overflow)} gives an infinity, and {spoken(non_finite.origin)} makes NaN of it"
+    return f"it arises in {spoken(non_finite.origin)}"
 
 
 def cure(place: Place) -> str:
