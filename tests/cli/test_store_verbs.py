@@ -178,6 +178,15 @@ def test_compare_of_one_target_at_two_commits_tells_how_to_run_both(store: Store
     )
 
 
+def test_compare_with_a_script_asks_for_a_factory_as_only_these_run_in_turns(
+    store: Store, save: Save, capsys, measured: ModuleType
+):
+    evidence = {"measurement": measured.measurement(0.002), "script": {"exit_code": 0}}
+    a, b = save(store, age_s=60), save(store, target="train.py --steps 5", document={"evidence": evidence})
+    out = prints(capsys, "compare", a.id, b.id)
+    assert "pyrometer bench model.py:work --vs train.py:FACTORY" in out
+
+
 def test_compare_across_machines_is_refused_with_the_fields_that_differ(
     store: Store, save: Save, capsys, measured: ModuleType
 ):

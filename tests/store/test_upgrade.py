@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pyrometer.errors import InputError
 from pyrometer.record import from_dict
 from pyrometer.report.kinds import DOCUMENTS, read_document
 from pyrometer.rules.finding import Finding
@@ -33,6 +34,13 @@ def test_a_document_of_the_first_schema_is_read(kind: str) -> None:
     assert type(document) is DOCUMENTS[kind]
     assert document.run_id == "r1"
     assert document.evidence.target == DOCUMENTS_OF_1[kind]["target"]  # type: ignore[attr-defined]
+
+
+def test_a_document_of_a_newer_schema_is_refused_and_says_what_to_do() -> None:
+    with pytest.raises(
+        InputError, match="schema version 99, and this Pyrometer reads up to 2; upgrade Pyrometer"
+    ):
+        read_document("check", {**HEAD, "schema_version": 99})
 
 
 def test_a_finding_keeps_its_advice_and_points_at_the_moved_part() -> None:

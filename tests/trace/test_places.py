@@ -64,7 +64,8 @@ CORE = [
     ids=["user", "libraries", "core"],
 )
 def test_functions_are_told_apart(names, expected):
-    found = {name: (user, library) for name, user, library in frame_kinds(pl.Series(names)).iter_rows()}
+    kinds = frame_kinds(pl.Series(names))
+    found = {row["name"]: (row["is_user"], row["is_library"]) for row in kinds.iter_rows(named=True)}
     assert found == dict.fromkeys(names, expected)
 
 
@@ -92,6 +93,14 @@ def test_where_all_are_libraries_the_innermost_outside_of_torch_counts(builder):
     trace = builder.read()
     assert line_of(trace, "aten::linear") == ("transformers/models/bert/modeling_bert.py", 3)
     assert line_of(trace, "threading.py(9): run") == (None, None)
+
+
+def test_libraries_that_only_started_pyrometer_are_no_place(builder):
+    builder.python("click/core.py(911): invoke", 0, 100)
+    builder.python("pyrometer/cli/trace.py(12): trace", 10, 80)
+    builder.python("torch/nn/functional.py(3): linear", 30, 40)
+    builder.op("aten::linear", 40, 20)
+    assert line_of(builder.read(), "aten::linear") == (None, None)
 
 
 def test_kernels_have_the_place_of_their_launch(builder):

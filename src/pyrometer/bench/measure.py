@@ -24,7 +24,7 @@ from pyrometer.bench.warmup import steady_start
 from pyrometer.errors import InputError, PyrometerError, UserProgramError
 from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.quantity import Seconds
-from pyrometer.workload.workload import Session, Workload
+from pyrometer.workload.workload import Session, Workload, require_workload
 
 Progress = Callable[[float, str], None]
 """Called with the share of the budget that is used, and what is being done."""
@@ -74,6 +74,7 @@ def measure(
     >>> m.ci_low_s <= m.median_s <= m.ci_high_s
     True
     """
+    require_workload(work)
     if not budget_s > 0:
         raise InputError(f"budget: got {budget_s} s; it must be positive, for example 5 s")
     asked = circumstances or Circumstances(budget_s=budget_s)

@@ -23,7 +23,7 @@ from pyrometer.memory.recording.allocator import record_allocator
 from pyrometer.memory.recording.steps import STEPS, record_steps
 from pyrometer.quantity import Bytes, Seconds
 from pyrometer.workload.variant import is_compiled
-from pyrometer.workload.workload import Workload
+from pyrometer.workload.workload import Workload, require_workload
 
 COMPILED = "the allocator's events, since compiled code cannot be watched operator by operator"
 OPERATORS = "every operator, and cross-checked with the allocator's events"
@@ -68,6 +68,7 @@ def profile_memory(
     >>> found.ledger_bytes["parameters"], found.ledger_bytes["inputs"], sum(found.ledger_bytes.values()) == found.peak_bytes
     (263168, 65536, True)
     """
+    require_workload(work)
     tell = progress or _silent
     tell(0.0, "running plainly")
     plain = run_plainly(work, steps=steps)

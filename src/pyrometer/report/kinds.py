@@ -10,6 +10,7 @@ from typing import Any
 from pyrometer.errors import InputError
 from pyrometer.record import from_dict
 from pyrometer.report.documents import (
+    SCHEMA_VERSION,
     AuditDocument,
     BenchDocument,
     CalibrationDocument,
@@ -41,10 +42,16 @@ def read_document(kind: str, document: dict[str, Any]) -> Document:
     """Turn a stored document back into its record.
 
     Raises:
-        InputError: the kind is unknown, or the document does not fit it.
+        InputError: the kind is unknown, a newer Pyrometer wrote the document, or it does not fit its kind.
     """
     if kind not in DOCUMENTS:
         raise InputError(f"{kind!r} is not a kind of document; there are {', '.join(DOCUMENTS)}")
+    version = document.get("schema_version", SCHEMA_VERSION)
+    if version > SCHEMA_VERSION:
+        raise InputError(
+            f"this {kind} has schema version {version}, and this Pyrometer reads up to {SCHEMA_VERSION}; "
+            "upgrade Pyrometer to look at it"
+        )
     return from_dict(DOCUMENTS[kind], document)
 
 

@@ -108,8 +108,8 @@ def _findings(block: shapes.FindingCards) -> list[str]:
     for card in (view.card for view in block.views):
         finding = card.finding
         parts.append(f"#### {escape(card.title)}" + (f": {escape(card.gain)}" if card.gain else ""))
-        place = f" At {escape(card.place)}." if card.place else ""
-        parts.append(f"{escape(finding.message)}{place} {escape(finding.advice.text)}")
+        place = f", at {escape(card.place)}" if card.place else ""
+        parts.append(f"{escape(finding.message)}{place}. {escape(finding.advice.text)}")
         parts += [code_block(finding.advice.rewrite)] if finding.advice.rewrite else []
         parts += [_facts(card.facts)] if card.facts else []
     return parts

@@ -16,7 +16,7 @@ from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.explain import explain
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.source.ownership import owner_of
-from pyrometer.workload.workload import Workload
+from pyrometer.workload.workload import Workload, require_workload
 
 
 def diagnose(
@@ -39,8 +39,10 @@ def diagnose(
         progress: told of the share done.
 
     Raises:
+        InputError: what is given is no workload.
         UserProgramError: the very first step raised.
     """
+    require_workload(work)
     entries = _caller() if sources is None else tuple(Path(path) for path in sources)
     options = ObserveOptions(budget_s=budget_s, progress=progress or silent)
     evidence = observe(work, work.name, options).evidence

@@ -110,11 +110,18 @@ def _measurement(run: Run) -> Measurement:
 
 def _proof(a: Run, b: Run) -> str:
     if a.target != b.target:
-        return f"pyrometer bench {shlex.quote(a.target)} --vs {shlex.quote(b.target)}"
+        return f"pyrometer bench {_factory(a)} --vs {_factory(b)}"
+    target = _factory(a)
     if a.id == b.id or (a.commit_sha and a.commit_sha == b.commit_sha and not (a.dirty or b.dirty)):
         # The same code: what differs between the runs is the machine, and a comparison with itself tells how much.
-        return f"pyrometer bench {shlex.quote(a.target)} --vs {shlex.quote(a.target)}"
+        return f"pyrometer bench {target} --vs {target}"
     # The same target at two moments: only code that exists twice can be run in turns.
     earlier = a.commit_sha[:12] if a.commit_sha else "COMMIT"
-    target = shlex.quote(a.target)
     return f"git worktree add ../before {earlier} && pyrometer bench ../before/{target} --vs {target}"
+
+
+def _factory(run: Run) -> str:
+    """What can be timed in turns: a script cannot, but a factory that is written into it."""
+    if (run.document.get("evidence") or {}).get("script") is None:
+        return shlex.quote(run.target)
+    return shlex.quote(run.target.split()[0]) + ":FACTORY"

@@ -140,3 +140,16 @@ class Workload(abc.ABC):
             own = (self.surroundings or surroundings).with_threads(self.config.threads)
             own.activate()
             yield own
+
+
+def require_workload(work: object) -> None:
+    """Refuse what cannot be run step by step.
+
+    Raises:
+        InputError: it is no workload.
+    """
+    if not isinstance(work, Workload):
+        raise InputError(
+            f"work: got {type(work).__name__}; it must be a workload: pm.Inference(model, inputs), "
+            "pm.Training(model, loss, optimizer, batches) or pm.Call(function, …)"
+        )

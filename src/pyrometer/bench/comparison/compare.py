@@ -20,7 +20,7 @@ from pyrometer.bench.comparison.verdict import Verdict
 from pyrometer.bench.measure import Progress
 from pyrometer.errors import InputError
 from pyrometer.quantity import Seconds
-from pyrometer.workload.workload import Workload
+from pyrometer.workload.workload import Workload, require_workload
 
 DEFAULT_BUDGET_S = 30.0
 THOROUGH_BUDGET_S = 120.0
@@ -96,6 +96,8 @@ def compare_many(
     """
     if not candidates:
         raise InputError("compare: no candidate; give at least one workload to compare with the baseline")
+    for work in (baseline, *candidates):
+        require_workload(work)
     rule = DecisionRule(
         confidence=confidence,
         margin=margin if margin is not None else (THOROUGH_MARGIN if thorough else DEFAULT_MARGIN),

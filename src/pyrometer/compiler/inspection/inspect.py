@@ -26,7 +26,7 @@ from pyrometer.compiler.report import CompileReport
 from pyrometer.errors import InputError, UserProgramError
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.workload.failure import described
-from pyrometer.workload.workload import Workload
+from pyrometer.workload.workload import Workload, require_workload
 
 DEFAULT_STEPS = 10
 DEFAULT_BUDGET_S = 15.0
@@ -76,11 +76,7 @@ def inspect_compile(
     >>> report.graphs, len(report.breaks), report.error.within_tolerance
     (1, 0, True)
     """
-    if not isinstance(work, Workload):
-        raise InputError(
-            f"work: got {type(work).__name__}; it must be a workload: pm.Inference(model, inputs), "
-            "pm.Training(model, loss, optimizer, batches) or pm.Call(function, …)"
-        )
+    require_workload(work)
     for name, value in (("steps", steps), ("budget", budget_s), ("run_steps", run_steps)):
         if not value > 0:
             raise InputError(f"{name}: got {value}; it must be positive, for example 10")

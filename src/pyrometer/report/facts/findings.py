@@ -124,13 +124,19 @@ def gain_text(finding: Finding) -> str:
 
 
 def _faster(low: float, high: float) -> str:
-    """A range of ratios, new over old time; a step that may come to nothing has no best case to name."""
+    """A range of ratios, new over old time; a step that may come to nothing has no best case to name.
+
+    >>> _faster(0.5, 0.8), _faster(0.9351, 0.9352), _faster(0.5, 1.0)
+    ('1.25–2.00× faster', '1.07× faster', 'up to 2.00× faster')
+    """
     if low < NEXT_TO_NOTHING:
         return (
             f"at least {significant(1 / high)}× faster" if high < NEVER_FASTER else "up to any factor faster"
         )
-    worst = f"{significant(1 / high)}–" if high < NEVER_FASTER else "up to "
-    return f"{worst}{significant(1 / low)}× faster"
+    least, most = significant(1 / high), significant(1 / low)
+    if high >= NEVER_FASTER:
+        return f"up to {most}× faster"
+    return f"{most}× faster" if least == most else f"{least}–{most}× faster"
 
 
 def cost_text(finding: Finding) -> str:

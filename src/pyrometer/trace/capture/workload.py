@@ -30,7 +30,7 @@ from pyrometer.workload.script.startup._pyrometer_inside.kineto import (
 )
 from pyrometer.workload.script.startup._pyrometer_inside.module_spans import ModuleSpans, ModuleSwitch
 from pyrometer.workload.script.startup._pyrometer_inside.torch_hooks import hide_from_compiler
-from pyrometer.workload.workload import Session, Workload
+from pyrometer.workload.workload import Session, Workload, require_workload
 
 MANY_BYTES = 500_000_000
 MOST_COMPILING_STEPS = 20
@@ -68,6 +68,7 @@ def record_trace(
         UserProgramError: a step raised.
         PyrometerError: the profiler recorded nothing.
     """
+    require_workload(work)
     require_count("steps", steps, 1)
     require_count("warmup", warmup, 0)
     if profiler_running(torch):

@@ -80,14 +80,29 @@ def module_calls(events: pl.DataFrame) -> Mask:
 
 
 def _frames(events: pl.DataFrame) -> tuple[Mask, Mask]:
-    """Python functions of the user, and of libraries other than torch and Python's own."""
+    """Python functions of the user, and of libraries other than torch and Python's own.
+
+    Libraries that lie around our own functions only started us, and say nothing about the program.
+    """
     functions = events.filter(pl.col("kind") == Kind.PYTHON_FUNCTION.value).select("event", "name")
     kinds = frame_kinds(functions["name"])
     placed = functions.join(kinds, on="name", how="inner")
     user, library = np.zeros(events.height, bool), np.zeros(events.height, bool)
     user[placed.filter("is_user")["event"].to_numpy()] = True
     library[placed.filter("is_library")["event"].to_numpy()] = True
+    library[_enclosing(row_numbers(events["parent"]), placed.filter("is_ours")["event"].to_numpy())] = False
     return user, library
+
+
+def _enclosing(parent: IntArray, rows: IntArray) -> IntArray:
+    """All events that lie around any of the events."""
+    around = np.zeros(len(parent), bool)
+    outer = parent[rows]
+    while (outer := np.unique(outer[outer >= 0])).size:
+        outer = outer[~around[outer]]
+        around[outer] = True
+        outer = parent[outer]
+    return np.flatnonzero(around)
 
 
 def _with_stack(events: pl.DataFrame, ops: pl.DataFrame) -> Mask:

@@ -21,10 +21,10 @@ def frame_parts(names: pl.Series) -> pl.DataFrame:
 
 
 def frame_kinds(names: pl.Series) -> pl.DataFrame:
-    """Each distinct function `name`, whether it `is_user`, and whether it `is_library` other than Python and torch.
+    """Each distinct function `name`: whether it `is_user`, `is_library` other than Python and torch, or `is_ours`.
 
-    >>> frame_kinds(pl.Series(["numpy/linalg.py(3): norm", "enum.py(7): f", "net.py(9): forward"])).rows()
-    [('numpy/linalg.py(3): norm', False, True), ('enum.py(7): f', False, False), ('net.py(9): forward', True, False)]
+    >>> frame_kinds(pl.Series(["numpy/linalg.py(3): norm", "enum.py(7): f", "net.py(9): forward"]))["is_user"].to_list()
+    [False, False, True]
     """
     distinct = names.unique(maintain_order=True).drop_nulls().cast(pl.String).alias("name")
     parts = frame_parts(distinct).select("file", "function").rows()
@@ -34,5 +34,6 @@ def frame_kinds(names: pl.Series) -> pl.DataFrame:
             distinct,
             (owners == "user").fill_null(value=False).alias("is_user"),
             (owners == "library").fill_null(value=False).alias("is_library"),
+            (owners == "ours").fill_null(value=False).alias("is_ours"),
         ]
     )

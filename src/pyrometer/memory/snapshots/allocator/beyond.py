@@ -78,6 +78,6 @@ def _simply_full(device: RecordedDevice) -> Advice | None:
                 why=f"{share} of {format_bytes(fragmentation.reserved_bytes)} reserved were in use when the "
                 f"{format_bytes(failed.request_bytes)} request failed; no allocator setting helps",
                 rewrite="a smaller batch with gradient accumulation, checkpointing, bf16, or a fused or 8-bit optimizer",
-                effect="what holds the memory is listed under oom[].held",
+                effect="what held the memory when it failed is listed by line and category",
             )
     return None
