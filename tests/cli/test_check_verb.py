@@ -10,11 +10,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from pyrometer.evidence.observed import Observed
 from pyrometer.report.schema import schema_of
+from recorded import evidence_of
 
 ENTRY = "from pyrometer.cli.main import run; run()"
 MODEL = """
-import time
 import torch
 from torch import nn
 import pyrometer as pm
@@ -22,9 +23,6 @@ import pyrometer as pm
 def small():
     print("a factory that prints")
     return pm.Inference(nn.Linear(64, 64), torch.randn(8, 64), unit="frames", per_step=8)
-
-def sleepy():
-    return pm.Call(time.sleep, 0.02)
 """
 SCRIPT = """
 import sys, torch
@@ -63,11 +61,10 @@ def test_check_writes_a_report(project, call):
     assert 'data-block="trace/0"' in page
 
 
-@pytest.mark.slow
-def test_check_writes_where_it_is_told(project):
-    done = pyrometer(
-        project, "check", "model.py:sleepy", "--budget", "500ms", "-o", "out/r.html", "--no-store"
-    )
+def test_check_writes_where_it_is_told(project, call, monkeypatch):
+    seen = Observed(evidence=evidence_of("rows"))
+    monkeypatch.setattr("pyrometer.evidence.observe.observe", lambda *_: seen)
+    done = call(project, "check", "model.py:small", "-o", "out/r.html", "--no-store")
     assert done.returncode == 0, done.stderr
     assert (project / "out/r.html").is_file()
     assert not (project / ".pyrometer").exists()

@@ -15,7 +15,9 @@ from typing import Annotated
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.record import Record, doc, from_json
 from pyrometer.report.documents import CheckDocument
+from pyrometer.rules.case import Case
 from pyrometer.rules.explain import explain
+from pyrometer.source.module import Module
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "recorded"
@@ -55,6 +57,13 @@ def recording(name: str, file: Path) -> Recording:
 def evidence_of(program: str, variant: str = "workload") -> Evidence:
     """What was observed of a program, as `pyrometer check` does."""
     return recording(f"{program}-{variant}", FILES[program]).evidence
+
+
+def case_of_program(program: str, variant: str, *kinds: str) -> Case:
+    """Only these kinds of evidence of a program, with its source."""
+    evidence, file = evidence_of(program, variant), FILES[program]
+    module = Module.parse(str(file), file.read_text(encoding="utf-8"))
+    return Case(target="test", modules=(module,), **{kind: getattr(evidence, kind) for kind in kinds})
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,93 +13,23 @@ from pyrometer.rules.explain import findings_of
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.ranking import ranked
 from pyrometer.rules.registry import select
+from recorded import FILES, case_of_program
 
-torch = pytest.importorskip("torch")
-
-from pyrometer.workload.loading import load_workload  # noqa: E402
-from pyrometer.workload.target import parse_target  # noqa: E402
-
-EXAMPLES = Path(__file__).parents[3] / "examples" / "bottlenecks"
-
-PROGRAM = """
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, Dataset
-
-import pyrometer as pm
+KINDS = ("loading", "trace")
 
 
-class Rows(Dataset):
-    def __init__(self, fast):
-        self.fast = fast
-
-    def __len__(self):
-        return 160
-
-    def __getitem__(self, index):
-        return decode_fast(index) if self.fast else decode(index)
+def slow() -> Case:
+    """A loader that decodes slowly."""
+    return case_of_program("slow_loader", "workload", *KINDS)
 
 
-def decode(index):
-    values = [0.0] * 400
-    for i in range(400):
-        for power in range(60):
-            values[i] += (i / 400 - 0.5) ** power
-    return torch.tensor(values) + index
+def mended() -> Case:
+    return case_of_program("slow_loader", "fixed", *KINDS)
 
 
-def decode_fast(index):
-    return torch.arange(400.0) + index
-
-
-def training(fast):
-    model = nn.Linear(400, 4)
-    loader = DataLoader(Rows(fast), batch_size=8)
-    return pm.Training(model, lambda model, x: model(x).sum(), torch.optim.SGD(model.parameters(), lr=0.01), loader)
-
-
-def workload():
-    return training(False)
-
-
-def fixed():
-    return training(True)
-"""
-
-
-def look(observe: Callable[..., Case], file: Path, factory: str) -> Case:
-    """Case of a program, observed on one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        work = load_workload(parse_target(f"{file}:{factory}", ()))
-        return observe(work, "loading", "trace", sources=[file], steps=1)
-    finally:
-        torch.set_num_threads(threads)
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("program") / "slow_rows.py"
-    path.write_text(PROGRAM)
-    return path
-
-
-@pytest.fixture(scope="module")
-def seen(observe: Callable[..., Case], file: Path) -> Callable[[str], Case]:
-    """Case of a variant of the program, observed once."""
-    known: dict[str, Case] = {}
-
-    def once(factory: str) -> Case:
-        if factory not in known:
-            known[factory] = look(observe, file, factory)
-        return known[factory]
-
-    return once
-
-
-def assert_decoding_is_on_top(case: Case, file: Path) -> None:
-    top = ranked(findings_of(case, select(["PYR3"])))[0]
+def test_a_slow_loader_is_the_top_finding_with_its_slow_function_and_a_lever() -> None:
+    file = FILES["slow_loader"]
+    top = ranked(findings_of(slow(), select(["PYR3"])))[0]
     line = next(i for i, text in enumerate(file.read_text().splitlines(), 1) if "def decode(" in text)
     assert (top.code, top.severity) == ("PYR301", "warning")
     assert (
@@ -116,29 +45,8 @@ def assert_decoding_is_on_top(case: Case, file: Path) -> None:
     assert "mostly in decode" in top.message
 
 
-def test_a_slow_loader_is_the_top_finding_with_its_slow_function_and_a_lever(
-    seen: Callable[[str], Case], file: Path
-) -> None:
-    assert_decoding_is_on_top(seen("workload"), file)
-
-
-@pytest.mark.slow
-def test_the_example_of_a_slow_loader_is_told_and_its_fixed_variant_waits_less(
-    observe: Callable[..., Case],
-) -> None:
-    path = EXAMPLES / "slow_loader.py"
-    slow, fast = (look(observe, path, factory) for factory in ("workload", "fixed"))
-    assert slow.loading is not None
-    assert fast.loading is not None
-    assert_decoding_is_on_top(slow, path)
-    assert fast.loading.wait_s < slow.loading.wait_s / 2
-    assert not [
-        finding for finding in findings_of(fast, select(["PYR3"])) if finding.where.function == "decode"
-    ]
-
-
-def test_all_findings_about_the_same_wait_overlap(seen: Callable[[str], Case]) -> None:
-    _, *others = ranked(findings_of(seen("workload"), select(["PYR3"])))
+def test_all_findings_about_the_same_wait_overlap() -> None:
+    _, *others = ranked(findings_of(slow(), select(["PYR3"])))
     assert others
     assert all("PYR301" in finding.overlaps for finding in others if finding.resource == "data")
 
@@ -152,12 +60,12 @@ def test_where_the_loader_knows_nothing_better_only_a_step_that_is_mostly_loadin
     assert finding.advice.text == "Make batches while the step runs."
 
 
-def test_faster_decoding_leaves_no_word_of_the_slow_function(seen: Callable[[str], Case]) -> None:
-    slow, fast = seen("workload").loading, seen("fixed").loading
-    assert slow is not None
-    assert fast is not None
-    assert fast.wait_s < slow.wait_s / 2
-    findings = findings_of(seen("fixed"), select(["PYR301"]))
+def test_faster_decoding_leaves_no_word_of_the_slow_function() -> None:
+    before, after = slow().loading, mended().loading
+    assert before is not None
+    assert after is not None
+    assert after.wait_s < before.wait_s / 2
+    findings = findings_of(mended(), select(["PYR3"]))
     assert not [finding for finding in findings if finding.where.function == "decode"]
 
 
@@ -239,10 +147,8 @@ def test_batches_from_no_loader_are_told_what_one_would_bring(
     assert finding.advice.gain.ratio_high == 1.0
 
 
-def test_a_trace_alone_tells_it_as_a_bound(
-    seen: Callable[[str], Case], findings: Callable[..., list[Finding]]
-) -> None:
-    (finding,) = findings("PYR301", Case(target="a", trace=seen("workload").trace))
+def test_a_trace_alone_tells_it_as_a_bound(findings: Callable[..., list[Finding]]) -> None:
+    (finding,) = findings("PYR301", Case(target="a", trace=slow().trace))
     assert finding.confidence == "medium"
     assert finding.where.function == "decode"
     assert finding.advice.gain is not None
@@ -252,8 +158,6 @@ def test_a_trace_alone_tells_it_as_a_bound(
 
 
 @pytest.mark.parametrize("name", ["item_each_step", "inefficient_op"])
-def test_programs_with_other_faults_are_left_alone(name: str, observe: Callable[..., Case]) -> None:
-    work = load_workload(parse_target(f"{EXAMPLES / name}.py:workload", ()))
-    kinds = ("loading", "trace") if name == "item_each_step" else ("trace",)
-    evidence = observe(work, *kinds, sources=[EXAMPLES / f"{name}.py"], steps=1)
-    assert findings_of(evidence, select(["PYR3"])) == []
+def test_programs_with_other_faults_are_left_alone(name: str) -> None:
+    kinds = KINDS if name == "item_each_step" else ("trace",)
+    assert findings_of(case_of_program(name, "workload", *kinds), select(["PYR3"])) == []

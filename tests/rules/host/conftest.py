@@ -5,20 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pyrometer.rules.case import Case
 from pyrometer.source.module import Module
 from pyrometer.trace.capture.record import Capture, CaptureOptions
 from pyrometer.trace.reporting.rank_report import report_rank
-
-BOTTLENECKS = Path(__file__).parents[3] / "examples" / "bottlenecks"
+from recorded import case_of_program
 
 LOOP = """\
 import logging
@@ -94,23 +91,10 @@ def example(load: Callable[[str], ModuleType]) -> Callable[[str], ModuleType]:
     return lambda name: load(f"examples/bottlenecks/{name}.py")
 
 
-@pytest.fixture(scope="session")
-def traced(example: Callable[[str], ModuleType], observe: Callable[..., Case]) -> Callable[[str, str], Case]:
-    """`traced("tiny_ops", "workload")`: evidence of a real trace of an example, with its source; each is traced once."""
-    seen: dict[tuple[str, str], Case] = {}
-
-    def look(name: str, variant: str) -> Case:
-        if (name, variant) not in seen:
-            work = getattr(example(name), variant)()
-            threads = torch.get_num_threads()
-            torch.set_num_threads(1)
-            try:
-                seen[name, variant] = observe(work, "trace", sources=[BOTTLENECKS / f"{name}.py"])
-            finally:
-                torch.set_num_threads(threads)
-        return seen[name, variant]
-
-    return look
+@pytest.fixture
+def traced() -> Callable[[str, str], Case]:
+    """`traced("tiny_ops", "workload")`: the recorded trace of an example, with its source."""
+    return lambda name, variant: case_of_program(name, variant, "trace")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,8 +14,8 @@ import torch
 from pyrometer.rules.case import Case
 from pyrometer.source.module import Module
 from pyrometer.trace.reporting.rank_report import RankReport, report_rank
+from recorded import case_of_program
 
-BOTTLENECKS = Path(__file__).parents[3] / "examples" / "bottlenecks"
 A100 = {
     "id": 0, "name": "NVIDIA A100-SXM4-80GB", "numSms": 108, "computeMajor": 8, "computeMinor": 0, "warpSize": 32,
     "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536, "sharedMemPerMultiprocessor": 167936,
@@ -90,16 +89,10 @@ def traced() -> Callable[..., Case]:
     return look
 
 
-@pytest.fixture(scope="session")
-def example(load: Callable[[str], ModuleType], observe: Callable[..., Case]) -> Callable[[str, str], Case]:
-    """`example("tiny_ops", "fixed")`: trace, program and source of a bottleneck, seen once per session."""
-
-    @functools.cache
-    def look(name: str, which: str = "workload") -> Case:
-        work = getattr(load(f"examples/bottlenecks/{name}.py"), which)()
-        return observe(work, "trace", "program", sources=[BOTTLENECKS / f"{name}.py"])
-
-    return look
+@pytest.fixture
+def example() -> Callable[[str, str], Case]:
+    """`example("tiny_ops", "fixed")`: the recorded trace, program and source of a bottleneck."""
+    return lambda name, variant: case_of_program(name, variant, "trace", "program")
 
 
 @pytest.fixture

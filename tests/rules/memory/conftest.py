@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -21,9 +20,8 @@ from pyrometer.place import Place
 from pyrometer.rules.case import Case
 from pyrometer.rules.match import Match
 from pyrometer.source.edit import apply_edits
-from pyrometer.source.module import Module
+from recorded import case_of_program
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
 MIB = 2**20
 
 
@@ -95,12 +93,6 @@ def example(load: Callable[[str], ModuleType]) -> Callable[[str], ModuleType]:
 
 
 @pytest.fixture(scope="session")
-def source() -> Callable[[str], Module]:
-    """The source of an example."""
-    return lambda name: Module.parse(str(EXAMPLES / name), (EXAMPLES / name).read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="session")
 def recorded() -> Callable[[Any], MemoryProfile]:
     """A workload's memory as it was recorded, without predictions."""
     return lambda work: profile_memory(work, predict=False)
@@ -120,8 +112,6 @@ def rehearsed() -> Callable[..., MemoryProfile]:
 
 
 @pytest.fixture(scope="session")
-def robot(example: Callable[[str], ModuleType], source: Callable[[str], Module]) -> Case:
-    """The controller that never forgets, watched for 30 steps."""
-    name = "robot_controller.py"
-    profile = profile_memory(example(name).workload(), predict=False, leak_steps=30)
-    return Case(target=name, memory=profile, modules=(source(name),))
+def robot() -> Case:
+    """The controller that never forgets."""
+    return case_of_program("robot_controller", "workload", "memory")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 from torch import nn
 
 import pyrometer as pm
-from pyrometer.memory.advice.rules.preallocation import preallocation
 from pyrometer.rules.case import Case
 from pyrometer.rules.explain import findings_of
 from pyrometer.rules.ranking import ranked
 from pyrometer.rules.registry import select
+from recorded import case_of_program
 
 CODE = "PYR215"
-CHURN = "bottlenecks/memory_churn.py"
+replace = msgspec.structs.replace
 
 NET = """\
 import torch
@@ -96,13 +97,11 @@ def test_code_that_is_compiled_or_runs_once_is_silent(silent):
 
 
 @pytest.fixture(scope="module")
-def churn(example, source, rehearsed, observe):
-    """The program that copies itself to death, traced and rehearsed."""
-    work = example(CHURN).workload()
-    traced = observe(work, "trace")
-    return Case(
-        target=CHURN, trace=traced.trace, memory=rehearsed(work, preallocation), modules=(source(CHURN),)
-    )
+def churn():
+    """The program that copies itself to death, traced, and rehearsed with the one piece of advice that is about it."""
+    case = case_of_program("memory_churn", "workload", "trace", "memory")
+    advice = [advice for advice in case.memory.advice if advice.slug == "preallocate"]
+    return replace(case, memory=replace(case.memory, advice=advice))
 
 
 def test_the_example_has_just_this_fault_at_its_line_with_time_and_memory(churn):
@@ -119,11 +118,10 @@ def test_the_example_has_just_this_fault_at_its_line_with_time_and_memory(churn)
 
 
 def test_its_fixed_variant_allocates_a_small_part_and_is_told_nothing_that_a_record_shows(
-    example, source, observe, churn
+    churn,
 ):
-    after = observe(example(CHURN).fixed(), "trace")
-    evidence = Case(target=CHURN, trace=after.trace, modules=(source(CHURN),))
-    findings = findings_of(evidence, select([CODE]))
+    after = case_of_program("memory_churn", "fixed", "trace")
+    findings = findings_of(after, select([CODE]))
     assert [finding.severity for finding in findings if finding.cost is not None] == []
     assert {finding.severity for finding in findings} <= {"info"}
     before, now = (one.trace.memory.devices[0].allocated_bytes_per_step for one in (churn, after))
@@ -132,11 +130,11 @@ def test_its_fixed_variant_allocates_a_small_part_and_is_told_nothing_that_a_rec
 
 def test_without_a_trace_the_peak_tells_it_where_it_is_large(churn, findings):
     memory = Case(
-        target=CHURN, memory=churn.memory, modules=churn.modules, limits={f"{CODE}.min_peak_bytes": 0}
+        target="t", memory=churn.memory, modules=churn.modules, limits={f"{CODE}.min_peak_bytes": 0}
     )
     (told,) = (finding for finding in findings(CODE, memory) if finding.cost is not None)
     assert told.advice.gain.saves_bytes == churn.memory.advice[0].saves_bytes
-    small = Case(target=CHURN, memory=churn.memory, modules=churn.modules)
+    small = Case(target="t", memory=churn.memory, modules=churn.modules)
     assert [finding for finding in findings(CODE, small) if finding.cost is not None] == []
 
 
@@ -154,7 +152,8 @@ def test_a_list_that_is_joined_once_is_no_fault(observe, findings):
 
 
 def test_what_is_advised_gives_the_same_bits(example):
-    workload, fixed = example(CHURN).workload(), example(CHURN).fixed()
+    program = example("bottlenecks/memory_churn.py")
+    workload, fixed = program.workload(), program.fixed()
     frames = torch.randn(5, 3, 64)
     with torch.no_grad():
         assert torch.equal(workload.model(frames), fixed.model(frames))
