@@ -11,7 +11,7 @@ PYTEST  := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
 BESIDE  := -n 2 --dist loadfile --no-loadscope-reorder
 ALONE   := -n 0
 
-.PHONY: install demo test test-slow test-exhaustive lint format docs web web-check clean
+.PHONY: install demo test test-slow test-exhaustive recordings lint format docs web web-check clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -38,6 +38,10 @@ test-slow: $(STAMP)
 # Whole matrices, simulations of statistics, and hundreds of new examples of every property.
 test-exhaustive: $(STAMP)
 	HYPOTHESIS_PROFILE=exhaustive $(PYTEST) $(BESIDE) --timeout 3600 -m "exhaustive or searching" $(ROOM)
+
+# What the checks of real programs are tested on; needed where an example changes, or what evidence means.
+recordings: $(STAMP)
+	$(BIN)/python tests/support/record_programs.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

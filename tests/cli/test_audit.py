@@ -1,9 +1,10 @@
-"""`pyrometer audit` and the findings of `pyrometer check`, as a user runs them."""
+"""`pyrometer audit` and the findings of `pyrometer check`: on the record of a program, and once as a user runs it."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,73 +15,79 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pyrometer.evidence.observed import Observed
 from pyrometer.report.schema import schema_of
+from recorded import FILES, recording
 
 ENTRY = "from pyrometer.cli.main import run; run()"
-MODEL = """
-import torch
-from torch import nn
-import pyrometer as pm
-
-class Rows(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        rows = []
-        for i in range(x.shape[0]):
-            rows.append((x[i] - x[i].mean()) / (x[i].std() + 1e-6))
-        return nn.functional.dropout(torch.stack(rows), 0.5)
-
-def make():
-    model = nn.Sequential(Rows(), nn.Linear(16, 16))
-    return pm.Inference(model, (torch.randn(100, 16),), unit="rows", per_step=100)
-"""
 EVIL = "</script><img src=x onerror=alert(1)>"
 """No legal name of a folder holds a slash: what stands before it is a folder, what is behind it a file."""
 
 
-def pyrometer(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", ENTRY, *arguments], capture_output=True, text=True, check=False, cwd=project
-    )
+Call = Callable[..., Any]
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("project")
-    (folder / "model.py").write_text(MODEL, encoding="utf-8")
-    return folder
+@pytest.fixture
+def place_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """A folder with the program as `<name>.py`, of which everything is observed at once, as it was recorded."""
+
+    def write(name: str) -> Path:
+        file = tmp_path / f"{name}.py"
+        file.parent.mkdir(exist_ok=True)
+        shutil.copy(FILES["rows"], file)
+        seen = Observed(evidence=recording("rows-workload", file).evidence)
+        monkeypatch.setattr("pyrometer.evidence.observe.observe", lambda *_: seen)
+        return tmp_path
+
+    return write
 
 
-@pytest.fixture(scope="module")
-def audited(project: Path) -> tuple[subprocess.CompletedProcess[str], Any]:
-    """One audit with everything asked for at once."""
-    done = pyrometer(
-        project,
-        "audit",
-        "model.py:make",
-        "--budget",
-        "1s",
-        "--json",
-        "--fail-under",
-        "100",
-        "-o",
-        "audit.html",
-    )
-    return done, json.loads(done.stdout)
+@pytest.fixture
+def project(place_of: Callable[[str], Path]) -> Path:
+    return place_of("model")
 
 
-@pytest.mark.slow
-def test_an_audit_is_one_valid_document(audited: Any) -> None:
-    document = audited[1]
+def items_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The answers of an audit by their codes."""
+    return {
+        item["code"]: item for group in document["diagnosis"]["audit"]["groups"] for item in group["items"]
+    }
+
+
+def assert_faults_fail(document: dict[str, Any]) -> None:
+    items = items_of(document)
+    assert items["A801"]["status"] == "fail"  # dropout in inference
+    assert items["A301"]["status"] == "fail"  # a loop over rows
+    assert items["A301"]["evidence"]["finding"] == "PYR109"
+    assert items["A401"]["status"] == "not applicable"
     jsonschema.validate(document, schema_of("audit"))
-    assert document["evidence"]["target"] == "model.py:make"
     audit = document["diagnosis"]["audit"]
     assert audit["passed"] <= audit["applicable"]
     assert audit["score"] == pytest.approx(100 * audit["passed"] / audit["applicable"])
+    assert document["diagnosis"]["score"] < 100
 
 
 @pytest.mark.slow
-def test_nothing_passes_or_fails_without_evidence(audited: Any) -> None:
-    items = [item for group in audited[1]["diagnosis"]["audit"]["groups"] for item in group["items"]]
+def test_an_audit_that_a_user_runs_finds_the_faults_of_a_program(tmp_path: Path) -> None:
+    shutil.copy(FILES["rows"], tmp_path / "model.py")
+    asked = ["audit", "model.py:workload", "--budget", "1s", "--json", "--fail-under", "100"]
+    done = subprocess.run(
+        [sys.executable, "-c", ENTRY, *asked], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    document = json.loads(done.stdout)
+    assert_faults_fail(document)
+    assert document["evidence"]["target"] == "model.py:workload"
+    assert done.returncode == 1
+
+
+def test_an_audit_is_one_valid_document_in_which_the_faults_of_the_program_fail(
+    project: Path, call: Call
+) -> None:
+    assert_faults_fail(json.loads(call(project, "audit", "model.py:workload", "--json").stdout))
+
+
+def test_nothing_passes_or_fails_without_evidence(project: Path, call: Call) -> None:
+    items = items_of(json.loads(call(project, "audit", "model.py:workload", "--json").stdout)).values()
     assert {item["status"] for item in items} >= {"pass", "fail", "not applicable"}
     for item in items:
         assert item["reason"]
@@ -88,46 +95,27 @@ def test_nothing_passes_or_fails_without_evidence(audited: Any) -> None:
         assert (item["advice"] is not None) == (item["status"] == "fail")
 
 
-@pytest.mark.slow
-def test_the_faults_of_the_program_fail_their_items(audited: Any) -> None:
-    items = {
-        item["code"]: item for group in audited[1]["diagnosis"]["audit"]["groups"] for item in group["items"]
-    }
-    assert items["A801"]["status"] == "fail"  # dropout in inference
-    assert items["A301"]["status"] == "fail"  # a loop over rows
-    assert items["A301"]["evidence"]["finding"] == "PYR109"
-    assert items["A401"]["status"] == "not applicable"
+@pytest.mark.parametrize(("asked", "code"), [("100", 1), ("1", 0)])
+def test_a_score_below_the_one_asked_for_is_told_by_the_exit_code(
+    project: Path, call: Call, asked: str, code: int
+) -> None:
+    done = call(project, "audit", "model.py:workload", "--fail-under", asked, "--no-store")
+    assert done.returncode == code, done.stderr
+    assert "score" in done.stdout
+    assert "A301" in done.stdout
 
 
-@pytest.mark.slow
-def test_a_score_below_the_one_asked_for_is_told_by_the_exit_code(audited: Any) -> None:
-    done, document = audited
-    assert document["diagnosis"]["score"] < 100
-    assert done.returncode == 1
-
-
-@pytest.mark.slow
-def test_an_audit_is_stored_shown_and_written_as_a_page(project: Path, audited: Any) -> None:
-    process = pyrometer(project, "show", "last", "--json")
-    assert (
-        json.loads(process.stdout)["diagnosis"]["audit"]["groups"]
-        == audited[1]["diagnosis"]["audit"]["groups"]
-    )
+def test_an_audit_is_stored_shown_and_written_as_a_page(project: Path, call: Call) -> None:
+    audited = json.loads(call(project, "audit", "model.py:workload", "--json", "-o", "audit.html").stdout)
+    shown = json.loads(call(project, "show", "last", "--json").stdout)
+    assert shown["diagnosis"]["audit"]["groups"] == audited["diagnosis"]["audit"]["groups"]
     page = (project / "audit.html").read_text(encoding="utf-8")
     assert "model-design" in page
     assert "A301" in page
 
 
-@pytest.mark.slow
-def test_in_the_terminal_a_reached_score_is_no_failure(project: Path) -> None:
-    done = pyrometer(project, "audit", "model.py:make", "--budget", "1s", "--fail-under", "1", "--no-store")
-    assert done.returncode == 0, done.stderr
-    assert "score" in done.stdout
-    assert "A301" in done.stdout
-
-
 @pytest.mark.parametrize("target", ["missing.py:make", "model.py:nothing_here"])
-def test_a_bad_target_is_one_line(project: Path, call: Callable[..., Any], target: str) -> None:
+def test_a_bad_target_is_one_line(project: Path, call: Call, target: str) -> None:
     done = call(project, "audit", target, "--budget", "1s")
     assert done.returncode in {2, 3}
     assert done.stdout == ""
@@ -135,8 +123,8 @@ def test_a_bad_target_is_one_line(project: Path, call: Callable[..., Any], targe
     assert "Traceback" not in done.stderr
 
 
-def test_a_score_out_of_range_is_refused(project: Path, call: Callable[..., Any]) -> None:
-    assert call(project, "audit", "model.py:make", "--fail-under", "101").returncode == 2
+def test_a_score_out_of_range_is_refused(project: Path, call: Call) -> None:
+    assert call(project, "audit", "model.py:workload", "--fail-under", "101").returncode == 2
 
 
 class Tags(HTMLParser):
@@ -150,19 +138,16 @@ class Tags(HTMLParser):
         self.seen.append((tag, dict(attrs)))
 
 
-@pytest.mark.slow
-def test_the_page_of_a_check_shows_findings_and_escapes_the_names_of_files(tmp_path: Path) -> None:
-    folder, _, file = EVIL.partition("/")
-    place = tmp_path / folder / f"{file}.py"
-    place.parent.mkdir()
-    place.write_text(MODEL, encoding="utf-8")
-    target = f"{folder}/{file}.py:make"
-    done = pyrometer(tmp_path, "check", target, "--budget", "1s", "--json", "-o", "check.html", "--no-store")
+def test_the_page_of_a_check_shows_findings_and_escapes_the_names_of_files(
+    place_of: Callable[[str], Path], call: Call
+) -> None:
+    folder = place_of(EVIL)
+    done = call(folder, "check", f"{EVIL}.py:workload", "--json", "-o", "check.html", "--no-store")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema_of("check"))
     assert any(EVIL in (finding["where"]["file"] or "") for finding in document["diagnosis"]["findings"])
-    page = (tmp_path / "check.html").read_text(encoding="utf-8")
+    page = (folder / "check.html").read_text(encoding="utf-8")
     tags = Tags()
     tags.feed(page)
     assert not any(tag == "img" or "onerror" in attributes for tag, attributes in tags.seen)

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import torch
+from record_programs import observed
 
-from pyrometer.evidence.observe import observe
-from pyrometer.evidence.options import ObserveOptions
 from pyrometer.report.documents import CheckDocument
 from pyrometer.rules.explain import explain
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.ranking import promise
-from pyrometer.workload.loading import load_workload
-from pyrometer.workload.target import parse_target
-
-pytestmark = pytest.mark.measuring
-
-FOLDER = Path(__file__).parents[2] / "examples" / "bottlenecks"
-BUDGET_S = 2.0
+from recorded import FILES, checked
 
 
 class Fault(NamedTuple):
@@ -40,37 +31,11 @@ FAULTS = (
     Fault("slow_loader", ("PYR301",), "def decode("),
     Fault("tiny_ops", ("PYR109", "PYR111"), "for i in range("),
 )
-every_fault = pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(fault, id=fault.name, marks=[] if fault.name == "inefficient_op" else [pytest.mark.slow])
-        for fault in FAULTS
-    ],
-)
-Check = Callable[[Fault, str], CheckDocument]
-
-
-@pytest.fixture(scope="module")
-def check() -> Iterator[Check]:
-    """One program as a user would check it; each variant once."""
-    seen: dict[tuple[str, str], CheckDocument] = {}
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # so that steps are alike on a busy machine
-
-    def look(fault: Fault, variant: str) -> CheckDocument:
-        if (fault.name, variant) not in seen:
-            file = FOLDER / f"{fault.name}.py"
-            work = load_workload(parse_target(f"{file}:{variant}"))
-            evidence = observe(work, f"{file}:{variant}", ObserveOptions(budget_s=BUDGET_S)).evidence
-            seen[fault.name, variant] = CheckDocument(evidence=evidence, diagnosis=explain(evidence, (file,)))
-        return seen[fault.name, variant]
-
-    yield look
-    torch.set_num_threads(threads)
+every_fault = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 
 
 def line_of(fault: Fault) -> int:
-    text = (FOLDER / f"{fault.name}.py").read_text(encoding="utf-8")
+    text = FILES[fault.name].read_text(encoding="utf-8")
     lines = [
         number for number, line in enumerate(text.splitlines(), 1) if line.strip().startswith(fault.line)
     ]
@@ -87,9 +52,7 @@ def serious(document: CheckDocument) -> list[Finding]:
     ]
 
 
-@every_fault
-def test_the_first_finding_is_the_fault_at_its_line(check: Check, fault: Fault) -> None:
-    top = check(fault, "workload").diagnosis.findings[0]
+def assert_is_fault(top: Finding, fault: Fault) -> None:
     assert top.code in fault.codes, top.message
     assert top.severity == "warning"
     assert Path(top.where.file or "").name == f"{fault.name}.py"
@@ -100,8 +63,21 @@ def test_the_first_finding_is_the_fault_at_its_line(check: Check, fault: Fault) 
 
 
 @every_fault
-def test_all_serious_findings_are_about_the_same_cost(check: Check, fault: Fault) -> None:
-    findings = serious(check(fault, "workload"))
+def test_the_first_finding_is_the_fault_at_its_line(fault: Fault) -> None:
+    assert_is_fault(checked(fault.name).diagnosis.findings[0], fault)
+
+
+@pytest.mark.slow
+@pytest.mark.measuring
+@every_fault
+def test_so_it_is_where_the_program_is_observed_anew(fault: Fault) -> None:
+    evidence = observed(FILES[fault.name])
+    assert_is_fault(explain(evidence, (FILES[fault.name],)).findings[0], fault)
+
+
+@every_fault
+def test_all_serious_findings_are_about_the_same_cost(fault: Fault) -> None:
+    findings = serious(checked(fault.name))
     assert len({finding.resource for finding in findings}) == 1, [
         (finding.code, finding.resource, finding.message) for finding in findings
     ]
@@ -109,19 +85,19 @@ def test_all_serious_findings_are_about_the_same_cost(check: Check, fault: Fault
 
 
 @every_fault
-def test_the_mended_program_has_none_of_it(check: Check, fault: Fault) -> None:
-    resource = check(fault, "workload").diagnosis.findings[0].resource
+def test_the_mended_program_has_none_of_it(fault: Fault) -> None:
+    resource = checked(fault.name).diagnosis.findings[0].resource
     left = [
         finding
-        for finding in serious(check(fault, "fixed"))
+        for finding in serious(checked(fault.name, "fixed"))
         if finding.code in fault.codes or finding.resource == resource
     ]
     assert left == [], [finding.message for finding in left]
 
 
 @every_fault
-def test_no_reservation_stands_above_a_finding_that_promises_something(check: Check, fault: Fault) -> None:
-    document = check(fault, "workload")
+def test_no_reservation_stands_above_a_finding_that_promises_something(fault: Fault) -> None:
+    document = checked(fault.name)
     peak = document.evidence.memory.peak_bytes if document.evidence.memory is not None else None
     promises = [promise(finding, peak) for finding in document.diagnosis.findings]
     doubts = [i for i, finding in enumerate(document.diagnosis.findings) if finding.code.startswith("PYR0")]
@@ -130,8 +106,8 @@ def test_no_reservation_stands_above_a_finding_that_promises_something(check: Ch
 
 
 @every_fault
-def test_the_reading_leads_to_the_same_finding(check: Check, fault: Fault) -> None:
-    document = check(fault, "workload")
+def test_the_reading_leads_to_the_same_finding(fault: Fault) -> None:
+    document = checked(fault.name)
     read = {code for step in document.diagnosis.reading for code in step.codes}
     assert document.diagnosis.findings[0].code in read
     assert all(step.answer for step in document.diagnosis.reading)

@@ -23,9 +23,10 @@ from pyrometer.report.chapters.documents import TELLERS, tell
 from pyrometer.report.documents import AuditDocument, CalibrationDocument, Document
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
 from pyrometer.rules.diagnosis import Diagnosis
+from recorded import FILES, checked
 
 TEASER = "What to do first"
-NAMES = (*TELLERS, "everything", "failed", "verdict", "soak", "leak")
+NAMES = (*TELLERS, "everything", "failed", "verdict", "soak", "leak", *FILES)
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,7 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "soak": documents["soak"],
         "failed": changed(documents["steady"], measurement=failed),
         "leak": changed(areas["memory"][0], memory=leaking, over_limit=["the peak is 3 GiB"]),
+        **{program: checked(program) for program in FILES},
     }  # fmt: skip
 
 

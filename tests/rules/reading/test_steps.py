@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from pyrometer.advice import Advice, Cost
 from pyrometer.place import Place
@@ -17,12 +14,7 @@ from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.reading.steps import QUESTIONS, read_profile
 from pyrometer.trace.reporting.rank_report import report_rank
-from pyrometer.workload.loading import load_workload
-from pyrometer.workload.target import parse_target
-
-BOTTLENECKS = Path(__file__).parents[3] / "examples" / "bottlenecks"
-STEPS = {"slow_loader": 1, "tiny_ops": 1}
-"""Of programs whose traces are large."""
+from recorded import evidence_of
 
 KEYS = [key for key, _ in QUESTIONS]
 
@@ -158,43 +150,27 @@ def test_findings_are_put_to_the_questions_that_they_answer() -> None:
     assert read["line"].codes == ["PYR301"]  # a place and a cost
 
 
-@pytest.fixture(scope="module")
-def of_program(observe: Callable[..., Case]) -> Callable[[str], dict[str, ReadingStep]]:
-    """The reading of one of the five classic bottlenecks, really traced."""
-    seen: dict[str, dict[str, ReadingStep]] = {}
-
-    def look(name: str) -> dict[str, ReadingStep]:
-        if name not in seen:
-            work = load_workload(parse_target(f"{BOTTLENECKS / name}.py:workload"))
-            threads = torch.get_num_threads()
-            torch.set_num_threads(1)  # so that steps are alike on a busy machine
-            try:
-                seen[name] = answers(observe(work, "trace", steps=STEPS.get(name, 4)))
-            finally:
-                torch.set_num_threads(threads)
-        return seen[name]
-
-    return look
+def of_program(name: str) -> dict[str, ReadingStep]:
+    """The reading of the trace of one of the five classic bottlenecks."""
+    return answers(Case(target="t", trace=evidence_of(name).trace))
 
 
 @pytest.mark.parametrize(
     ("name", "key", "part"),
     [
-        pytest.param("slow_loader", "host", "waiting for data", marks=pytest.mark.slow),
+        ("slow_loader", "host", "waiting for data"),
         ("item_each_step", "line", "logged_loss (item_each_step.py:16)"),
         ("tiny_ops", "line", "forward (tiny_ops.py:16)"),
         ("inefficient_op", "calls", "aten::sort 2.00 ×"),
-        pytest.param("memory_churn", "calls", "aten::cat 100 ×", marks=pytest.mark.slow),
-        pytest.param("memory_churn", "line", "forward (memory_churn.py:21)", marks=pytest.mark.slow),
+        ("memory_churn", "calls", "aten::cat 100 ×"),
+        ("memory_churn", "line", "forward (memory_churn.py:21)"),
     ],
 )
-def test_the_reading_of_a_real_program_leads_to_its_fault(
-    of_program: Any, name: str, key: str, part: str
-) -> None:
+def test_the_reading_of_a_real_program_leads_to_its_fault(name: str, key: str, part: str) -> None:
     assert part in of_program(name)[key].answer
 
 
-def test_thousands_of_operators_are_told_apart_from_one(of_program: Any) -> None:
+def test_thousands_of_operators_are_told_apart_from_one() -> None:
     assert of_program("tiny_ops")["size"].evidence["per_step"] > 5000
     assert of_program("inefficient_op")["size"].evidence["per_step"] < 100
 
