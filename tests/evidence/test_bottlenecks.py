@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from record_programs import observed
+from record_programs import QUICK_S, observed
 
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.explain import explain
@@ -73,7 +73,9 @@ def test_the_first_finding_is_the_fault_at_its_line(fault: Fault) -> None:
 @every_fault
 def test_so_it_is_where_the_program_is_observed_anew(fault: Fault) -> None:
     """Reservations aside, which stand first where a busy machine lets no gain be told from chance."""
-    assert_is_fault(serious(explain(observed(FILES[fault.name]), (FILES[fault.name],)))[0], fault)
+    assert_is_fault(
+        serious(explain(observed(FILES[fault.name], budget_s=QUICK_S), (FILES[fault.name],)))[0], fault
+    )
 
 
 @every_fault

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from mends import MENDS, write_mended
-from record_programs import observed
+from record_programs import QUICK_S, observed
 
 from pyrometer.rules.case import Case
 from pyrometer.rules.diagnosis import Diagnosis
@@ -42,7 +42,7 @@ def line_of(file: str, text: str) -> int:
 
 def diagnosed_anew(program: str) -> Diagnosis:
     """What a check says of a program now."""
-    return explain(observed(FILES[program]), (FILES[program],))
+    return explain(observed(FILES[program], budget_s=QUICK_S), (FILES[program],))
 
 
 def test_the_reading_of_a_video_encoder_leads_from_the_operator_to_its_shape_and_line() -> None:

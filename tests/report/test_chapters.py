@@ -23,10 +23,10 @@ from pyrometer.report.chapters.documents import TELLERS, tell
 from pyrometer.report.documents import AuditDocument, CalibrationDocument, Document
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
 from pyrometer.rules.diagnosis import Diagnosis
-from recorded import FILES, checked
+from recorded import CHECKED, checked
 
 TEASER = "What to do first"
-NAMES = (*TELLERS, "everything", "failed", "verdict", "soak", "leak", *FILES)
+NAMES = (*TELLERS, "everything", "failed", "verdict", "soak", "leak", *CHECKED)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def told(documents: Mapping[str, Any], areas: Mapping[str, Any], rich: Any) -> d
         "soak": documents["soak"],
         "failed": changed(documents["steady"], measurement=failed),
         "leak": changed(areas["memory"][0], memory=leaking, over_limit=["the peak is 3 GiB"]),
-        **{program: checked(program) for program in FILES},
+        **{program: checked(program) for program in CHECKED},
     }  # fmt: skip
 
 

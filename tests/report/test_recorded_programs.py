@@ -13,7 +13,7 @@ from rich.console import Console
 from pyrometer.record import to_dict
 from pyrometer.report import html, markdown, terminal
 from pyrometer.report.documents import CheckDocument
-from recorded import FILES, checked
+from recorded import CHECKED, FILES, checked
 
 
 def words(text: str) -> str:
@@ -36,7 +36,7 @@ def in_terminal(document: CheckDocument) -> str:
 
 
 @pytest.mark.parametrize("render", [in_page, in_markdown, in_terminal])
-@pytest.mark.parametrize("program", FILES)
+@pytest.mark.parametrize("program", CHECKED)
 def test_what_to_do_first_is_told_with_its_place(
     program: str, render: Callable[[CheckDocument], str]
 ) -> None:

@@ -30,8 +30,13 @@ FILES = {
     **{name: EXAMPLES / "bottlenecks" / f"{name}.py" for name in BOTTLENECKS},
     **{name: EXAMPLES / f"{name}.py" for name in ("video_encoder", "robot_controller", "broken_perception")},
     "rows": RECORDED / "rows.py",
+    "job": ROOT / "tests" / "rules" / "distributed" / "ddp_worker.py",
 }
 """Programs by name."""
+JOBS = ("every", "last", "late")
+"""Gradients reduced in every micro-batch, in the last one, and there with one rank late."""
+CHECKED = tuple(name for name in FILES if name != "job")
+"""Those that are observed as by `pyrometer check`."""
 
 
 class Recording(Record, frozen=True, kw_only=True):
