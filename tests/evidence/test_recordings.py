@@ -46,6 +46,6 @@ def test_a_record_is_of_the_program_as_it_is_now(path: Path, tmp_path: Path) -> 
 def test_a_record_is_small_and_names_no_machine(path: Path) -> None:
     text = gzip.decompress(path.read_bytes()).decode()
     assert path.stat().st_size < MOST_BYTES
-    assert set(re.findall(r'"host": "([^"]*)"', text)) <= {"host"}
+    assert set(re.findall(r'"path": "[^"]*", "host": "([^"]*)"', text)) <= {"host"}
     folders = set(re.findall(r"/(?:work|root|tmp|home|usr|opt|var|mnt|Users)/[^\"]*", text))
     assert folders <= {"/tmp/trace.json", "/tmp/rank0.json", "/tmp/rank1.json"}
