@@ -12,16 +12,21 @@ declare global {
 const sources = import.meta.glob(["../src/**/*.ts", "../src/**/*.tsx", "!../src/i18n/*"], { query: "?raw", import: "default", eager: true });
 const templates = import.meta.glob("../../src/pyrometer/report/templates/*.j2", { query: "?raw", import: "default", eager: true });
 
+const chapters = import.meta.glob("../../src/pyrometer/report/chapters/*.py", { query: "?raw", import: "default", eager: true });
+
 const texts = (file: string): string[] =>
   [...file.matchAll(/\bt\(\s*("(?:[^"\\]|\\.)*")/g)].map((match) => JSON.parse(match[1] ?? '""') as string);
 const headings = (file: string): string[] =>
   [...file.matchAll(/<(?:h2|h4|figcaption|summary|th|b)(?: [^>]*)?>([^<{]+)</g)].map((match) => (match[1] ?? "").trim());
+const titles = (file: string): string[] =>
+  [...file.matchAll(/\bChapter\(\s*"[^"]*",\s*"([^"{]+)"/g)].map((match) => match[1] ?? "");
 const holes = (text: string): string[] => (text.match(/\{\w+\}/g) ?? []).sort();
 
 describe("the dictionary", () => {
-  it("is looked for in all of the script and all templates", () => {
+  it("is looked for in all of the script, all templates and all chapters", () => {
     expect(Object.keys(sources).length).toBeGreaterThan(40);
-    expect(Object.keys(templates).length).toBeGreaterThan(10);
+    expect(Object.keys(templates).length).toBeGreaterThan(3);
+    expect(Object.values(chapters).flatMap(titles).length).toBeGreaterThan(20);
   });
 
   it("has every text of the interface", () => {
@@ -36,6 +41,11 @@ describe("the dictionary", () => {
       headings(file).filter((text) => text !== "" && !/^[a-z]+:$|—/.test(text)).map((text) => [path, text] as const),
     );
     expect(all.filter(([, text]) => !Object.hasOwn(CHINESE, text)).map(([path, text]) => `${path}: ${text}`)).toEqual([]);
+  });
+
+  it("has every fixed title of a chapter", () => {
+    const missing = Object.values(chapters).flatMap(titles).filter((text) => !Object.hasOwn(CHINESE, text));
+    expect(missing).toEqual([]);
   });
 
   it("keeps the places of values", () => {

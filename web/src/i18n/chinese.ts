@@ -1,5 +1,9 @@
 /** English text of the interface → Chinese. Headings, labels and hints of the static part are looked up here too. */
 export const CHINESE: Readonly<Record<string, string>> = {
+  "torch.compile": "torch.compile",
+  Data: "数据",
+  "Cold starts": "冷启动",
+  "Long run": "长时间运行",
   Overview: "概览",
   // dashboard
   Dashboard: "仪表盘",
