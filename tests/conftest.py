@@ -35,11 +35,10 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What measures takes longest, so it begins."""
+    """What hypothesis searches through is marked, so that many examples can be asked for."""
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("searching")
-    items.sort(key=lambda item: item.get_closest_marker("measuring") is None)
 
 
 def pytest_runtest_setup() -> None:

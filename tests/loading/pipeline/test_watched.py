@@ -132,6 +132,7 @@ def test_an_iterable_dataset_shares_its_work_as_before(make, workers):
     assert own.shared_times.num_made == 4
 
 
+@pytest.mark.measuring
 def test_time_asleep_is_storage_and_time_at_work_is_not(make, tmp_path):
     with contextlib.closing(WatchedBatches(DataLoader(make.Slow(0.01, 8), batch_size=4))) as own:
         list(own)
