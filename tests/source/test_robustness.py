@@ -98,7 +98,6 @@ def test_type_parameters_are_answered():
     )
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="except* came with Python 3.11")
 def test_exception_groups_are_answered():
     answer_everything(Module.parse("a.py", "try:\n    f()\nexcept* ValueError as e:\n    g(e)\n"))
 
