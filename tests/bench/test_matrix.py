@@ -123,7 +123,6 @@ def test_eager_float32_is_added_once_per_batch_size_where_it_is_missing(machine,
     ]
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 @pytest.mark.parametrize(
     ("target", "axes", "references"),
     [

@@ -99,7 +99,6 @@ def test_a_profiler_of_the_users_is_left_alone() -> None:
     assert profiler.events()
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of Inductor itself
 def test_what_is_compiled_is_recognised() -> None:
     model = nn.Linear(8, 8)
     x = torch.randn(4, 8)
@@ -112,7 +111,6 @@ def test_what_is_compiled_is_recognised() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of Inductor itself
 def test_a_compiled_program_has_a_ledger_from_the_allocator() -> None:
     memory_profile = profile_memory(training().compiled(), predict=False)
     assert "compiled" in memory_profile.source

@@ -147,7 +147,6 @@ def test_sound_programs_have_nothing_to_report(training):
     assert [module.module for module in numerics.modules] == ["0", "1", "2", "3", "loss"]
 
 
-@pytest.mark.filterwarnings("ignore:.*script_method.*:DeprecationWarning")  # loading Inductor gives it
 def test_compiled_code_is_watched_as_eager_code():
     model = torch.compile(nn.Sequential(nn.Linear(8, 8), OwnSoftmax()))
     found = watched(model, torch.randn(4, 8))

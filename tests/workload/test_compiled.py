@@ -8,10 +8,6 @@ from pyrometer.workload.call import Call
 from pyrometer.workload.inference import Inference
 from pyrometer.workload.training import Training
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*torch.jit.*:DeprecationWarning", "ignore:.*script_method.*:DeprecationWarning"
-)
-
 
 @pytest.fixture
 def net():

@@ -273,7 +273,6 @@ def test_lazy_parameters_stay_lazy():
     assert outputs(Inference(model, torch.ones(2, 3)).variant(dtype="bfloat16"))[0].dtype == torch.bfloat16
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_scripted_modules():
     model = torch.jit.script(nn.Sequential(nn.Linear(4, 2), nn.Dropout()))
     assert outputs(Inference(model, torch.ones(3, 4)))[0].shape == (3, 2)
@@ -379,7 +378,6 @@ BAD = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 @pytest.mark.parametrize("name", BAD)
 def test_bad_workloads_are_refused_in_one_line(name):
     make, message = BAD[name]

@@ -147,7 +147,6 @@ def test_modes_are_not_compared_with_a_reference_that_is_compiled_itself():
         evaluate_modes(Call(lambda: function(torch.ones(3))), [], mode_s=0.05)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_scripted_modules_have_nothing_to_take_off():
     with Inference(torch.jit.trace(nn.Linear(3, 3), torch.ones(3)), torch.ones(3)).open() as session:
         assert EagerSession(session).forcing_s() == 0.0

@@ -162,7 +162,6 @@ def test_a_loss_that_reaches_the_model_by_another_name_is_followed():
     assert model.weight.grad is None
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_compiled_models_are_predicted_as_they_are_written():
     for model in (torch.compile(nn.Linear(32, 32)), nn.Sequential(torch.compile(nn.Linear(32, 32)))):
         work = pm.Training(
@@ -225,7 +224,6 @@ def test_a_program_that_needs_values_is_told_with_its_line_or_run_for_real(model
         predict_memory(work, fallback=True, batch=3)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_what_hides_its_tensors_is_refused():
     sparse = nn.Embedding(10, 4, sparse=True)
     scripted = torch.jit.script(nn.Linear(4, 4))

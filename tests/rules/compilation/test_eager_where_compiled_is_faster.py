@@ -115,7 +115,6 @@ def one_thread() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_a_chain_of_elementwise_operators_is_faster_compiled(findings):
     x = torch.ones(256, 512)
     report = inspect_compile(Inference(Chain(), x), budget_s=10.0, run_steps=1_000_000)

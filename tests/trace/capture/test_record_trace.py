@@ -210,7 +210,6 @@ def test_a_profiler_that_runs_already_is_left_alone(training):
         record_trace(training())
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 class TestCompiled:
     def test_compiled_code_is_not_compiled_anew_by_the_capture(self, net, count):
         compiled = torch.compile(net, backend="eager")

@@ -129,7 +129,6 @@ def test_a_profiler_of_the_scripts_own_is_waited_for(trace_here):
     assert done.trace.steps.height == 3
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_a_compiled_script_is_not_compiled_anew(trace_here, count):
     code = """
 torch._dynamo.reset()

@@ -123,7 +123,6 @@ def test_a_generator_is_refused():
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_compiled_without_a_graph_break(backend):
     def work(x):
         with span("compiled"):

@@ -12,8 +12,6 @@ from pyrometer.tuning.checkpointing import compiled
 from pyrometer.tuning.checkpointing.plan import plan_checkpoints
 from pyrometer.tuning.checkpointing.private import current_activation_budget
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of the partitioner itself
-
 BACKEND = "aot_eager_decomp_partition"
 
 

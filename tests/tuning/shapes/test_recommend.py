@@ -124,7 +124,6 @@ def test_what_cannot_be_compared_is_told(models):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")  # loading Inductor gives it
 def test_no_way_finds_in_the_cache_what_another_left(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
 

@@ -25,10 +25,6 @@ from pyrometer.workload.program.modules import look_of
 from pyrometer.workload.program.record import ModuleFact, Program
 from pyrometer.workload.training import Training
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*torch.jit.*:DeprecationWarning", "ignore:.*script_method.*:DeprecationWarning"
-)
-
 
 class Net(nn.Module):
     """A convolution that only its norm reads, one that another reads too, attention by hand, a dropout left on."""
