@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, get_args
 
+from pyrometer.bench.ceiling import Ceiling
 from pyrometer.bench.measurement import Measurement
 from pyrometer.compiler.report import CompileReport
 from pyrometer.evidence.kinds import RecordKind
 from pyrometer.evidence.script_outcome import ScriptOutcome
 from pyrometer.hardware.environment import Environment
+from pyrometer.host.profile import HostProfile
 from pyrometer.loading.report import LoaderReport
 from pyrometer.memory.profile import MemoryProfile
 from pyrometer.memory.snapshots.report import SnapshotReport
@@ -37,6 +39,12 @@ class Evidence(Record, frozen=True, kw_only=True):
     trace: Annotated[RankReport | None, doc("where the step goes, of the rank that is looked at")] = None
     trace_verdict: Annotated[TraceVerdict | None, doc("what bounds it")] = None
     capture: Annotated[Capture | None, doc("how the trace was taken, and at what cost; null for files")] = (
+        None
+    )
+    host: Annotated[HostProfile | None, doc("where the host's time goes; null where it was not sampled")] = (
+        None
+    )
+    ceilings: Annotated[list[Ceiling] | None, doc("steps with places cut out; null where none was tried")] = (
         None
     )
     ranks: Annotated[list[RankReport], doc("all of them, where there are several; `trace` is one")] = []

@@ -9,6 +9,8 @@ from typing import Literal
 RecordKind = Literal[
     "measurement",
     "trace",
+    "host",
+    "ceilings",
     "job",
     "compiled",
     "memory",
@@ -21,9 +23,9 @@ RecordKind = Literal[
 """A part that a rule can need; `job` is the traces of several ranks."""
 
 SEEN_BY: Mapping[str, frozenset[RecordKind]] = MappingProxyType({
-    "audit": frozenset({"measurement", "trace", "compiled", "memory", "loading", "program", "numerics", "environment"}),
+    "audit": frozenset({"measurement", "trace", "host", "ceilings", "compiled", "memory", "loading", "program", "numerics", "environment"}),
     "bench": frozenset({"measurement", "loading", "environment"}),
-    "check": frozenset({"measurement", "trace", "compiled", "memory", "loading", "program", "numerics", "environment"}),
+    "check": frozenset({"measurement", "trace", "host", "ceilings", "compiled", "memory", "loading", "program", "numerics", "environment"}),
     "compile": frozenset({"compiled", "program", "environment"}),
     "memory": frozenset({"memory", "snapshot", "program", "environment"}),
     "trace": frozenset({"trace", "job", "program", "environment"}),
