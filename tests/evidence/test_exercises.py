@@ -101,7 +101,9 @@ def assert_is_leak(leak: Finding) -> None:
     assert (leak.code, leak.severity) == ("PYR202", "error")
     assert "RobotController.history_buffer" in leak.message
     assert Path(leak.where.file or "").name == "robot_controller.py"
-    assert leak.where.line == line_of("robot_controller.py", "self.history_buffer.append({")
+    assert leak.where.line == line_of(
+        "robot_controller.py", 'append({"perception": perception, "plan": plan})'
+    )
     assert leak.cost is not None
     assert leak.cost.bytes
 
