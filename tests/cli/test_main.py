@@ -34,7 +34,7 @@ def test_it_runs_as_a_module_where_the_script_is_not_on_the_path():
     done = subprocess.run(
         [sys.executable, "-m", "pyrometer", "--version"], capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith("pyrometer ")
+    assert done.stdout.startswith("pyrometer, version")
 
 
 @pytest.mark.parametrize(
