@@ -9,6 +9,7 @@ from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.observers import (
     ceilings,
     compilation,
+    host,
     loading,
     measurement,
     memory,
@@ -26,6 +27,7 @@ Observer = Callable[[Workload, Observed, ObserveOptions], Observed]
 OBSERVERS: tuple[Observer, ...] = (
     measurement.observe,
     trace.observe,
+    host.observe,
     ceilings.observe,
     compilation.observe,
     memory.observe,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
@@ -23,7 +23,11 @@ from pyrometer.rules.registry import rules
 from pyrometer.rules.rule import Kind, Rule
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.source.program import program_modules
+from pyrometer.source.rewriting import rewritten
 from pyrometer.text import shown_path
+
+if TYPE_CHECKING:
+    from pyrometer.source.module import Module
 
 Hide = Callable[[Finding], Suppressed | None]
 """Says why a finding is not to be shown, or null."""
@@ -57,19 +61,27 @@ def explain(
 def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide | None = None) -> Diagnosis:
     """Ask the chosen rules, rank what they find, and read the profile in the order in which an expert does.
 
-    A rule that fails is left out and told in the notes: the findings of the others stand.
+    A rule that fails is left out and told in the notes: the findings of the others stand. What rules say of
+    the measurement is no finding about the program, and stands apart.
     """
     pool = rules() if chosen is None else chosen
     notes: list[str] = []
-    findings = [finding for rule in pool for finding in _asked(rule, case, notes)]
-    found = [_near(finding) for finding in findings]
+    findings = [_near(finding) for rule in pool for finding in _asked(rule, case, notes)]
+    reservations = [finding for finding in findings if finding.scope == "measurement"]
+    found = [finding for finding in findings if finding.scope != "measurement"]
     answers = [(finding, hide(finding) if hide is not None else None) for finding in found]
     peak_bytes = case.memory.peak_bytes if case.memory is not None else None
-    shown = ranked((finding for finding, reason in answers if reason is None), peak_bytes=peak_bytes)
+    shown = ranked(
+        (finding for finding, reason in answers if reason is None),
+        peak_bytes=peak_bytes,
+        modules=case.modules,
+        one_track=case.trace is not None and not case.trace.device_busy_ns,
+    )
     return Diagnosis(
         target=case.target,
         findings=shown,
-        reading=read_profile(case, shown),
+        reading=read_profile(case, [*shown, *reservations]),
+        reservations=reservations,
         suppressed=[reason for _, reason in answers if reason is not None],
         num_rules=num_asked(case, pool),
         missing=missing_kinds(case),
@@ -131,22 +143,22 @@ def in_source(rule: Rule, case: Case) -> Iterator[Finding]:
     measured = rule.family == "measuring" and case.measurement is not None
     for module in case.modules:
         for match in rule.matches(module):
-            finding = source_finding(rule, module.path, match)
+            finding = source_finding(rule, module, match)
             remark = (seen or measured) and finding.severity == "warning"
             yield msgspec.structs.replace(finding, severity="info") if remark else finding
 
 
-def source_finding(rule: Rule, path: str, match: Match) -> Finding:
+def source_finding(rule: Rule, module: Module, match: Match) -> Finding:
     """A match in a file as a finding: what it costs is not known from text."""
     fix = match.fix
     return rule.finding(
         message=match.message,
-        where=Place(file=path, line=match.line),
+        where=Place(file=module.path, line=match.line),
         evidence={} if match.hot is None else {"hot_because": match.hot},
         fix_class=fix.fix_class if fix is not None else rule.fix_class,
         confidence=match.confidence,
         advice=match.advice or rule.section("Use instead").partition("\n\n")[0],
-        rewrite=fix.title if fix is not None else None,
+        rewrite=rewritten(module, fix.edits) if fix is not None else None,
     )
 
 
