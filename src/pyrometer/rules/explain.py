@@ -11,6 +11,7 @@ import msgspec
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.place import Place
 from pyrometer.rules.audit.audit import audit
+from pyrometer.rules.bounded import bounded
 from pyrometer.rules.case import Case, case_of
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding, Suppressed
@@ -66,7 +67,8 @@ def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide |
     """
     pool = rules() if chosen is None else chosen
     notes: list[str] = []
-    findings = [_near(finding) for rule in pool for finding in _asked(rule, case, notes)]
+    asked = [_near(finding) for rule in pool for finding in _asked(rule, case, notes)]
+    findings = [bounded(finding, case.ceilings or []) for finding in asked]
     reservations = [finding for finding in findings if finding.scope == "measurement"]
     found = [finding for finding in findings if finding.scope != "measurement"]
     answers = [(finding, hide(finding) if hide is not None else None) for finding in found]
