@@ -57,19 +57,27 @@ def explain(
 def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide | None = None) -> Diagnosis:
     """Ask the chosen rules, rank what they find, and read the profile in the order in which an expert does.
 
-    A rule that fails is left out and told in the notes: the findings of the others stand.
+    A rule that fails is left out and told in the notes: the findings of the others stand. What rules say of
+    the measurement is no finding about the program, and stands apart.
     """
     pool = rules() if chosen is None else chosen
     notes: list[str] = []
-    findings = [finding for rule in pool for finding in _asked(rule, case, notes)]
-    found = [_near(finding) for finding in findings]
+    findings = [_near(finding) for rule in pool for finding in _asked(rule, case, notes)]
+    reservations = [finding for finding in findings if finding.scope == "measurement"]
+    found = [finding for finding in findings if finding.scope != "measurement"]
     answers = [(finding, hide(finding) if hide is not None else None) for finding in found]
     peak_bytes = case.memory.peak_bytes if case.memory is not None else None
-    shown = ranked((finding for finding, reason in answers if reason is None), peak_bytes=peak_bytes)
+    shown = ranked(
+        (finding for finding, reason in answers if reason is None),
+        peak_bytes=peak_bytes,
+        modules=case.modules,
+        one_track=case.trace is not None and not case.trace.device_busy_ns,
+    )
     return Diagnosis(
         target=case.target,
         findings=shown,
-        reading=read_profile(case, shown),
+        reading=read_profile(case, [*shown, *reservations]),
+        reservations=reservations,
         suppressed=[reason for _, reason in answers if reason is not None],
         num_rules=num_asked(case, pool),
         missing=missing_kinds(case),

@@ -38,7 +38,7 @@ import msgspec
 
 from pyrometer.advice import Advice, FixClass, sentence
 from pyrometer.evidence.kinds import RecordKind
-from pyrometer.rules.finding import Finding, Severity
+from pyrometer.rules.finding import Finding, Scope, Severity
 from pyrometer.rules.match import in_characters
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class Reading(NamedTuple):
 class Rule:
     """One documented check with a stable code.
 
+    `scope`: how much it knows of the cause; of findings about one cost the one that knows more comes first.
     `about_devices`: what its source checks find costs something only where there is an accelerator.
     """
 
@@ -98,6 +99,7 @@ class Rule:
     doc: str
     severity: Severity
     fix_class: FixClass
+    scope: Scope = "mechanism"
     lever: str | None = None
     stage: Stage = "stable"
     since: str = "0.1.0"
@@ -166,5 +168,10 @@ class Rule:
             )
         else:
             advice = msgspec.structs.replace(advice, **own)
-        told = {"severity": self.severity, **fields, "message": fields["message"].rstrip(" .")}
+        told = {
+            "severity": self.severity,
+            "scope": self.scope,
+            **fields,
+            "message": fields["message"].rstrip(" ."),
+        }
         return Finding(code=self.code, name=self.name, advice=advice, **told)

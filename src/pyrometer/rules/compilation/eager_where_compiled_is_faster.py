@@ -59,6 +59,7 @@ RULE = declare(
     name="eager-where-compiled-is-faster",
     doc=__doc__,
     severity="info",
+    scope="general",
     fix_class="tolerance",
     lever="compile",
     limits=(Limit("min_gain", 0.05, "less is not worth another way to run the program"),),

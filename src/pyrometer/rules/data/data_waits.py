@@ -84,6 +84,7 @@ RULE = declare(
     name="data-waits",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="semantic",
     lever="num_workers",
     limits=(
@@ -107,7 +108,7 @@ REMEDIES = {
 
 @RULE.in_evidence("loading")
 def explain(case: Case) -> Iterator[Finding]:
-    """The wait as the loader was observed, with the place from the trace."""
+    """The wait as the loader was observed, with the place from the trace; where that names a function, it names the cause."""
     report = case.loading
     if report is None:
         return
@@ -120,6 +121,7 @@ def explain(case: Case) -> Iterator[Finding]:
         message=f"{format_percent(share.share)} of a step, {format_seconds(share.wait_s)} of "
         f"{format_seconds(share.step_s)}, go to getting its data{_within(place)}",
         where=place,
+        scope="mechanism" if place.function else RULE.scope,
         evidence=facts(report, case),
         links=["/loading/data_share", "/loading/stages"],
         cost=waiting_cost(report, case),
@@ -145,6 +147,7 @@ def explain_trace(case: Case) -> Iterator[Finding]:
     yield RULE.finding(
         message=f"{format_percent(share)} of the traced time the step only waits for its data{_within(place)}",
         where=place,
+        scope="mechanism" if place.function else RULE.scope,
         evidence={"data_share": share, "num_steps": len(trace.steps)},
         links=["/trace/breakdown_ns/data"],
         cost=case.cost_of(share, "trace: time in which only the loading ran"),

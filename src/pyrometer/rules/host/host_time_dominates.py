@@ -53,6 +53,7 @@ RULE = declare(
     name="host-time-dominates",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="semantic",
     limits=(
         Limit(

@@ -54,6 +54,7 @@ RULE = declare(
     name="launch-bound",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="tolerance",
     lever="cuda_graphs",
     limits=(

@@ -79,6 +79,7 @@ RULE = declare(
     name="unfused-memory-bound-chain",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="tolerance",
     lever="compile",
     limits=(

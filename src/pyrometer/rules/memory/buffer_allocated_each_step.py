@@ -78,6 +78,7 @@ RULE = declare(
     name="buffer-allocated-each-step",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="exact",
     lever="preallocate",
     limits=(

@@ -52,6 +52,7 @@ RULE = declare(
     name="exploding-gradient",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="semantic",
     limits=(
         Limit(

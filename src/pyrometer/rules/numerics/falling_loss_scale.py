@@ -55,6 +55,7 @@ RULE = declare(
     name="falling-loss-scale",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="tolerance",
     lever="autocast_bf16",
     limits=(
