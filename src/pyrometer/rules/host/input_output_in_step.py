@@ -1,4 +1,4 @@
-"""The step waits for logs, files, other processes or the network.
+r"""The step waits for logs, files, other processes or the network.
 
 ## What it does
 Adds up what the user's lines spend on logging, printing, files, `os.fsync`, sockets and other processes, by samples of the host's
@@ -13,7 +13,7 @@ milliseconds. Meanwhile no operator is issued. Writing a line with `fsync` in ea
 ```python
 for inputs, targets in loader:
     loss = train_step(inputs, targets)
-    log.write(f"{loss}\\n")
+    log.write(f"{loss}\n")
     log.flush()
     os.fsync(log.fileno())
 ```
@@ -24,7 +24,7 @@ from a failure of the machine.
 ```python
 lines = []
 for step, (inputs, targets) in enumerate(loader):
-    lines.append(f"{train_step(inputs, targets)}\\n")
+    lines.append(f"{train_step(inputs, targets)}\n")
     if step % 100 == 99:
         log.writelines(lines)
         log.flush()
@@ -65,7 +65,7 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-KINDS = frozenset(['logging', 'print', 'file', 'fsync', 'process', 'network'])
+KINDS = frozenset(["logging", "print", "file", "fsync", "process", "network"])
 """Kinds of leaves that leave the process, or wait for what is outside of it."""
 
 LESS_OFTEN = "Do it once every N steps or after the loop, or hand it to another thread"
@@ -85,10 +85,11 @@ def _advice(line: HostLine) -> str:
     return BY_KIND[next(leaf.kind for leaf in line.leaves if leaf.kind in KINDS)]
 
 
-
 @RULE.in_evidence("host")
 def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, KINDS)
     if spent is not None and spent.share >= case.limit(RULE, "min_share"):
-        yield spending_finding(RULE, case, spent, what="Input and output", stays=0.2, advice=_advice(spent.line))
+        yield spending_finding(
+            RULE, case, spent, what="Input and output", stays=0.2, advice=_advice(spent.line)
+        )

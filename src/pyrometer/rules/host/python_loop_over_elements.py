@@ -56,7 +56,9 @@ RULE = declare(
     fix_class="tolerance",
     limits=(
         Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),
-        Limit("min_python", 0.5, "of the loop's time: where operators take more of it, they are what to look at"),
+        Limit(
+            "min_python", 0.5, "of the loop's time: where operators take more of it, they are what to look at"
+        ),
     ),
 )
 
@@ -82,8 +84,8 @@ def explain(case: Case) -> Iterator[Finding]:
 
 def _advice(walk: Walk) -> str:
     """What to do about the kind of work that takes the most of the loop, the interpreter's own aside."""
-    seconds = {leaf.kind: 0.0 for leaf in walk.loop.leaves}
+    seconds: dict[str, float] = dict.fromkeys(BY_KIND, 0.0)
     for leaf in walk.loop.leaves:
-        seconds[leaf.kind] += leaf.seconds_per_step
-    kinds = [kind for kind in BY_KIND if seconds.get(kind, 0.0) >= walk.loop.total_s / 4]
+        seconds[leaf.kind] = seconds.get(leaf.kind, 0.0) + leaf.seconds_per_step
+    kinds = [kind for kind in BY_KIND if seconds[kind] >= walk.loop.total_s / 4]
     return BY_KIND[max(kinds, key=lambda kind: seconds[kind])] if kinds else OTHERWISE

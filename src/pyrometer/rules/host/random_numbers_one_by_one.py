@@ -48,7 +48,7 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-KINDS = frozenset(['random'])
+KINDS = frozenset(["random"])
 """Kinds of leaves that draw numbers."""
 
 
@@ -57,5 +57,12 @@ def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, KINDS)
     if spent is not None and spent.share >= case.limit(RULE, "min_share"):
-        yield spending_finding(RULE, case, spent, what="Drawing random numbers in Python", stays=0.3, advice="Draw all of them by one call (`torch.rand(shape)`, `torch.randperm`, `torch.multinomial`), on the device that needs them, and decide "
-            "by comparing whole tensors.")
+        yield spending_finding(
+            RULE,
+            case,
+            spent,
+            what="Drawing random numbers in Python",
+            stays=0.3,
+            advice="Draw all of them by one call (`torch.rand(shape)`, `torch.randperm`, `torch.multinomial`), on the device that needs them, and decide "
+            "by comparing whole tensors.",
+        )

@@ -56,7 +56,7 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-KINDS = frozenset(['torch.save', 'pickle', 'json', 'copy'])
+KINDS = frozenset(["torch.save", "pickle", "json", "copy"])
 """Kinds of leaves that walk over whole objects."""
 
 BY_KIND = {
@@ -75,10 +75,11 @@ def _advice(line: HostLine) -> str:
     return BY_KIND[next(leaf.kind for leaf in line.leaves if leaf.kind in KINDS)]
 
 
-
 @RULE.in_evidence("host")
 def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, KINDS)
     if spent is not None and spent.share >= case.limit(RULE, "min_share"):
-        yield spending_finding(RULE, case, spent, what="Serialising or copying objects", stays=0.2, advice=_advice(spent.line))
+        yield spending_finding(
+            RULE, case, spent, what="Serialising or copying objects", stays=0.2, advice=_advice(spent.line)
+        )

@@ -1,4 +1,4 @@
-"""Text is searched, split or replaced by regular expressions in every step.
+r"""Text is searched, split or replaced by regular expressions in every step.
 
 ## What it does
 Adds up what the user's lines spend in `re` and `regex`, by samples of the host's time, and speaks where that is a good part of
@@ -11,7 +11,7 @@ epoch, and their tokens are the same.
 ## Example
 ```python
 def encode(texts):
-    return [[VOCABULARY.get(word, 0) for word in re.findall(r"\\w+", text.lower())] for text in texts]
+    return [[VOCABULARY.get(word, 0) for word in re.findall(r"\w+", text.lower())] for text in texts]
 
 
 for texts, labels in loader:
@@ -23,7 +23,7 @@ Tokenise once, before the training, or in the workers of the loader; keep what h
 ```python
 @functools.cache
 def encode(text):
-    return [VOCABULARY.get(word, 0) for word in re.findall(r"\\w+", text.lower())]
+    return [VOCABULARY.get(word, 0) for word in re.findall(r"\w+", text.lower())]
 
 
 for texts, labels in loader:
@@ -60,7 +60,7 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-KINDS = frozenset(['regex'])
+KINDS = frozenset(["regex"])
 """Kinds of leaves that search in text."""
 
 
@@ -69,5 +69,12 @@ def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, KINDS)
     if spent is not None and spent.share >= case.limit(RULE, "min_share"):
-        yield spending_finding(RULE, case, spent, what="Work on text by regular expressions", stays=0.3, advice="Do it before the step: tokenise the data set once, or in the workers of the loader, or keep the result for each text with "
-            "`functools.cache`; compile expressions once at the top of the module.")
+        yield spending_finding(
+            RULE,
+            case,
+            spent,
+            what="Work on text by regular expressions",
+            stays=0.3,
+            advice="Do it before the step: tokenise the data set once, or in the workers of the loader, or keep the result for each text with "
+            "`functools.cache`; compile expressions once at the top of the module.",
+        )

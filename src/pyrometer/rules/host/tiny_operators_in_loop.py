@@ -56,7 +56,9 @@ RULE = declare(
     lever="compile",
     limits=(
         Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),
-        Limit("min_operators", 0.5, "of the loop's time: where Python takes more of it, it is what to look at"),
+        Limit(
+            "min_operators", 0.5, "of the loop's time: where Python takes more of it, it is what to look at"
+        ),
         Limit("min_short", 0.35, "of the time in operators: where most are long, the rounds do real work"),
     ),
 )
@@ -75,7 +77,10 @@ ONE_AFTER_ANOTHER = (
 def explain(case: Case) -> Iterator[Finding]:
     """Loops that are mostly short operators."""
     for walk in walks(case, case.limit(RULE, "min_share")):
-        if walk.operators + walk.elsewhere < case.limit(RULE, "min_operators") or walk.operators < walk.elsewhere:
+        if (
+            walk.operators + walk.elsewhere < case.limit(RULE, "min_operators")
+            or walk.operators < walk.elsewhere
+        ):
             continue
         if not _is_short(case) and not _goes_over_tensor(case, walk):
             continue
@@ -100,7 +105,9 @@ def _is_short(case: Case) -> bool:
 def _goes_over_tensor(case: Case, walk: Walk) -> bool:
     """Whether the source shows a loop over the elements of a tensor whose rounds do not depend on each other."""
     found = node_of(case, walk.loop)
-    return found is not None and isinstance(found[1], ast.For) and element_loop(found[0], found[1]) is not None
+    return (
+        found is not None and isinstance(found[1], ast.For) and element_loop(found[0], found[1]) is not None
+    )
 
 
 def _hands_on(case: Case, walk: Walk) -> bool:
@@ -108,11 +115,20 @@ def _hands_on(case: Case, walk: Walk) -> bool:
     found = node_of(case, walk.loop)
     if found is None or not isinstance(found[1], ast.For | ast.While):
         return False
-    own = {node.id for node in ast.walk(found[1].target) if isinstance(node, ast.Name)} if isinstance(found[1], ast.For) else set()
+    own = (
+        {node.id for node in ast.walk(found[1].target) if isinstance(node, ast.Name)}
+        if isinstance(found[1], ast.For)
+        else set()
+    )
     for statement in found[1].body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                written = {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+                written = {
+                    name.id
+                    for target in node.targets
+                    for name in ast.walk(target)
+                    if isinstance(name, ast.Name)
+                }
                 read = {name.id for name in ast.walk(node.value) if isinstance(name, ast.Name)}
                 if (written & read) - own:
                     return True

@@ -52,7 +52,7 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-KINDS = frozenset(['lock', 'sleep'])
+KINDS = frozenset(["lock", "sleep"])
 """Kinds of leaves in which nothing is done."""
 
 
@@ -61,5 +61,12 @@ def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
     spent = spending(case, KINDS)
     if spent is not None and spent.share >= case.limit(RULE, "min_share"):
-        yield spending_finding(RULE, case, spent, what="Waiting", stays=0.5, advice="Ask for what is waited for one step ahead, in a thread or process, so that it is there when it is needed; wait for a `Future`, "
-            "`Event` or `Queue` itself instead of polling with `sleep`; hold a lock only for what it protects.")
+        yield spending_finding(
+            RULE,
+            case,
+            spent,
+            what="Waiting",
+            stays=0.5,
+            advice="Ask for what is waited for one step ahead, in a thread or process, so that it is there when it is needed; wait for a `Future`, "
+            "`Event` or `Queue` itself instead of polling with `sleep`; hold a lock only for what it protects.",
+        )

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 DEEPEST = 4
 """Functions within functions that are looked into."""
 
-OF_SHAPE = words("shape device dtype ndim is_cuda training requires_grad size dim numel ndimension element_size layout")
+OF_SHAPE = words(
+    "shape device dtype ndim is_cuda training requires_grad size dim numel ndimension element_size layout"
+)
 """Attributes and methods of a tensor that tell nothing of its values."""
 
 LIKE = words(
-    "zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_tensor new_empty to type_as expand_as view_as reshape_as "
+    "zeros_like ones_like full_like empty_like to type_as expand_as view_as reshape_as "
     "is_floating_point finfo"
 )
 """Functions and methods that take of a tensor its shape, type or place."""
@@ -35,7 +37,9 @@ RANDOM = words(
 )
 """Functions whose results differ each time."""
 
-BUILTINS = words("range int float bool max min abs round len sum list tuple enumerate zip reversed sorted slice pow divmod str")
+BUILTINS = words(
+    "range int float bool max min abs round len sum list tuple enumerate zip reversed sorted slice pow divmod str"
+)
 NUMBERS = words("int float bool str device dtype")
 """Annotations of what is no tensor."""
 
@@ -50,7 +54,11 @@ class Fixed:
     def statements(self, function: FunctionNode) -> list[ast.stmt]:
         """The statements of a function that compute something fixed with tensors, in the order of the text."""
         names = self.names_in(function)
-        inner = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and self.module.function_of(node) is function]
+        inner = [
+            node
+            for node in ast.walk(function)
+            if isinstance(node, ast.stmt) and self.module.function_of(node) is function
+        ]
         return [node for node in inner if self._computes(node, names)]
 
     def names_in(self, function: FunctionNode, depth: int = 0) -> frozenset[str]:
@@ -64,21 +72,29 @@ class Fixed:
         """Whether an expression is fixed, given the names that are."""
         match node:
             case None | ast.Constant():
-                return True
-            case ast.Name():
-                return node.id in names or self._is_global(node)
-            case ast.Attribute():
-                return node.attr in OF_SHAPE or self._attribute(node, names, depth)
-            case ast.Call():
-                return self._call(node, names, depth)
+                fixed = True
             case ast.Lambda() | ast.Await() | ast.Yield() | ast.YieldFrom() | ast.NamedExpr():
-                return False
+                fixed = False
+            case ast.Name():
+                fixed = node.id in names or self._is_global(node)
+            case ast.Attribute():
+                fixed = node.attr in OF_SHAPE or self._attribute(node, names, depth)
+            case ast.Call():
+                fixed = self._call(node, names, depth)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
-                return self._comprehension(node, names, depth)
-        return all(self.holds(child, names, depth) for child in ast.iter_child_nodes(node) if not _is_sign(child))
+                fixed = self._comprehension(node, names, depth)
+            case _:
+                parts = (
+                    child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr | ast.keyword)
+                )
+                fixed = all(self.holds(part, names, depth) for part in parts)
+        return fixed
 
     def _comprehension(
-        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, names: frozenset[str], depth: int
+        self,
+        node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
+        names: frozenset[str],
+        depth: int,
     ) -> bool:
         for part in node.generators:
             if not self.holds(part.iter, names, depth):
@@ -103,38 +119,66 @@ class Fixed:
             for ancestor in self.module.classes.lineage(owner)
             for assigned in self.module.classes.attribute_table(ancestor).get(node.attr, ())
         ]
-        if any(method is not None and method.name != "__init__" for _, method in given):
+        if any(method is not None and method.name != "__init__" for _, method in given) or self._is_changed(
+            owner, node.attr
+        ):
             return False
-        is_buffer = any(isinstance(value, ast.Call) and last_name(value.func) == "register_buffer" for value, _ in given)
+        is_buffer = any(
+            isinstance(value, ast.Call) and last_name(value.func) == "register_buffer" for value, _ in given
+        )
         return is_buffer or self.module.value_of(node).kind in {Kind.HOST, Kind.UNKNOWN, Kind.CONTAINER}
 
+    def _is_changed(self, owner: ast.ClassDef, attribute: str) -> bool:
+        """Whether methods of a class change the contents of an attribute: `self.x[0] = …`, `self.x.copy_(…)`."""
+        for node in ast.walk(owner):
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr == attribute
+                and self.module.classes.is_self(node.value)
+            ):
+                above = self.module.parent(node)
+                if isinstance(above, ast.Subscript) and isinstance(above.ctx, ast.Store):
+                    return True
+                if isinstance(above, ast.Attribute) and above.attr.endswith("_"):
+                    return True
+        return False
+
     def _call(self, call: ast.Call, names: frozenset[str], depth: int) -> bool:
-        called = last_name(call.func) or ""
-        if called in RANDOM:
-            return False
-        if isinstance(call.func, ast.Attribute) and called in OF_SHAPE:
-            return True
-        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-        if called == "len" and isinstance(call.func, ast.Name):
-            return True
+        called, subject = last_name(call.func) or "", _subject(call)
         name = self.module.name_of(call.func) or ""
+        if called in RANDOM or called in (OF_SHAPE if subject is not None else {"len"}):
+            return called not in RANDOM
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if called.startswith("new_"):
+            return all(self.holds(argument, names, depth) for argument in arguments)
         if called in LIKE:
-            subject_is_like = name.startswith("torch.") or called.startswith("new_")
-            rest = arguments[1:] if name.startswith("torch.") else arguments
-            if subject_is_like:
-                return all(self.holds(argument, names, depth) for argument in rest)
-            assert isinstance(call.func, ast.Attribute | ast.Name)
-            return isinstance(call.func, ast.Attribute) and self.holds(call.func.value, names, depth)
+            return self._like(name, subject, arguments, names, depth)
         if not all(self.holds(argument, names, depth) for argument in arguments):
             return False
-        if name.startswith(PACKAGES) or (isinstance(call.func, ast.Name) and called in BUILTINS):
-            return True
         function = self.module.classes.called_function(call)
         if function is not None:
             return depth < DEEPEST and self._gives_fixed(function, depth + 1)
-        return isinstance(call.func, ast.Attribute) and self.module.classes.is_self(call.func.value) is None and self.holds(
-            call.func.value, names, depth
-        )
+        is_known = name.startswith(PACKAGES) or (subject is None and called in BUILTINS)
+        return is_known or (subject is not None and self._method(subject, names, depth))
+
+    def _method(self, subject: ast.expr, names: frozenset[str], depth: int) -> bool:
+        """Whether a method of something fixed is called; those of the object itself are in other files."""
+        return self.module.classes.is_self(subject) is None and self.holds(subject, names, depth)
+
+    def _like(
+        self,
+        name: str,
+        subject: ast.expr | None,
+        arguments: list[ast.expr],
+        names: frozenset[str],
+        depth: int,
+    ) -> bool:
+        """`torch.zeros_like(x)` and `x.new_zeros(n)` are fixed whatever `x` is, `t.to(x)` where `t` is."""
+        if name.startswith("torch."):
+            return all(self.holds(argument, names, depth) for argument in arguments[1:])
+        if subject is None:
+            return False
+        return self.holds(subject, names, depth)
 
     def _gives_fixed(self, function: FunctionNode, depth: int) -> bool:
         """Whether a function returns something fixed if it is given such."""
@@ -152,12 +196,13 @@ class Fixed:
             for target, value in _assigned(node):
                 for name in _bound(target):
                     given.setdefault(name, []).append(value)
-        names = frozenset(given) | arguments
+        names = frozenset(given) - (_arguments(function) - arguments) | arguments
         while True:
             kept = frozenset(
                 name
                 for name in names
-                if (name in arguments or name in given) and all(self.holds(value, names, depth) for value in given.get(name, ()))
+                if (name in arguments or name in given)
+                and all(self.holds(value, names, depth) for value in given.get(name, ()))
             )
             if kept == names:
                 return names
@@ -165,12 +210,18 @@ class Fixed:
 
     def _fixed_arguments(self, function: FunctionNode, depth: int) -> frozenset[str]:
         arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-        said = {argument.arg for argument in arguments if last_name(argument.annotation) in NUMBERS} if arguments else set()
+        said = {
+            argument.arg
+            for argument in arguments
+            if argument.annotation is not None and last_name(argument.annotation) in NUMBERS
+        }
         calls = self.module.heat.calls_of(function) if depth < DEEPEST else ()
         first = 1 if self.module.classes.class_of_method(function) is not None else 0
         for number, argument in enumerate(arguments[first:]):
             passed = [_passed(call, number, argument.arg) for call in calls]
-            if calls and all(self._passes_fixed(call, value, depth + 1) for call, value in zip(calls, passed, strict=True)):
+            if calls and all(
+                self._passes_fixed(call, value, depth + 1) for call, value in zip(calls, passed, strict=True)
+            ):
                 said.add(argument.arg)
         return frozenset(said)
 
@@ -194,11 +245,15 @@ class Fixed:
                 return False
         if value is None or not self.holds(value, names):
             return False
-        return any(isinstance(part, ast.Call | ast.BinOp) and self.module.value_of(part).is_tensor for part in ast.walk(value))
+        return any(
+            isinstance(part, ast.Call | ast.BinOp) and self.module.value_of(part).is_tensor
+            for part in ast.walk(value)
+        )
 
 
-def _is_sign(node: ast.AST) -> bool:
-    return isinstance(node, ast.operator | ast.unaryop | ast.cmpop | ast.boolop | ast.expr_context)
+def _subject(call: ast.Call) -> ast.expr | None:
+    """What a method is called on."""
+    return call.func.value if isinstance(call.func, ast.Attribute) else None
 
 
 def _bound(target: ast.AST) -> frozenset[str]:
@@ -217,20 +272,24 @@ def _root(target: ast.AST) -> str | None:
 
 def _assigned(node: ast.AST) -> list[tuple[ast.AST, ast.AST]]:
     """What a statement gives to which targets; in-place methods give their arguments to what they change."""
+    pairs: list[tuple[ast.AST, ast.AST]] = []
     match node:
         case ast.Assign():
-            return [(target, node.value) for target in node.targets]
+            pairs = [(target, node.value) for target in node.targets]
         case ast.AugAssign() | ast.NamedExpr():
-            return [(node.target, node.value)]
+            pairs = [(node.target, node.value)]
         case ast.AnnAssign() if node.value is not None:
-            return [(node.target, node.value)]
+            pairs = [(node.target, node.value)]
         case ast.For() | ast.AsyncFor() | ast.comprehension():
-            return [(node.target, node.iter)]
+            pairs = [(node.target, node.iter)]
         case ast.withitem() if node.optional_vars is not None:
-            return [(node.optional_vars, ast.Await(value=node.context_expr))]
-        case ast.Call(func=ast.Attribute(value=subject, attr=name)) if name.endswith("_") or name in {"append", "extend"}:
-            return [(subject, argument) for argument in node.args]
-    return []
+            pairs = [(node.optional_vars, ast.Await(value=node.context_expr))]
+        case ast.Call(func=ast.Attribute(value=subject, attr=name)) if name.endswith("_") or name in {
+            "append",
+            "extend",
+        }:
+            pairs = [(subject, argument) for argument in node.args]
+    return pairs
 
 
 def _arguments(function: FunctionNode) -> frozenset[str]:

@@ -122,7 +122,9 @@ def spending_finding(
     """
     assert case.host is not None
     place = place_of(case, spent.line.where)
-    called = ", ".join(f"`{name}` {format_percent(case.host.share(seconds))}" for name, seconds in spent.names)
+    called = ", ".join(
+        f"`{name}` {format_percent(case.host.share(seconds))}" for name, seconds in spent.names
+    )
     return rule.finding(
         message=f"{what} takes {format_percent(spent.share)} of the step ({called}), most of it{spoken(place)}"
         f"{rounds_text(spent.loop)}",

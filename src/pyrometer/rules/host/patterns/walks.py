@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import Ratio, format_percent
 from pyrometer.rules.host.patterns.spending import MOST_NAMES, removal
+from pyrometer.rules.host.patterns.suppression import suppressions
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.source.index import Loop
@@ -65,7 +66,9 @@ def walks(case: Case, min_share: Ratio) -> list[Walk]:
     found = [
         _walk(case, number)
         for number, loop in enumerate(profile.loops)
-        if profile.share(loop.total_s) >= min_share and _has_many_rounds(case, loop)
+        if profile.share(loop.total_s) >= min_share
+        and _has_many_rounds(case, loop)
+        and not _suppresses(case, loop)
     ]
     return [walk for walk in found if not any(_holds(case, walk, other) for other in found)]
 
@@ -106,6 +109,12 @@ def _has_many_rounds(case: Case, loop: HostLoop) -> bool:
         return False
     module, node = found
     return not isinstance(node, Loop) or module.heat.loops.why(node) is None
+
+
+def _suppresses(case: Case, loop: HostLoop) -> bool:
+    """Whether it is part of a loop that a rule of its own knows."""
+    module = module_of(loop.where.file, case.modules)
+    return module is not None and any(known.holds(loop.where.line or 0) for known in suppressions(module))
 
 
 def _holds(case: Case, outer: Walk, inner: Walk) -> bool:
