@@ -25,7 +25,7 @@ OPERATORS = frozenset({"operator", "allocation"})
 
 ELSEWHERE = frozenset({
     "backward", "data", "logging", "print", "file", "fsync", "process", "network",
-    "torch.save", "pickle", "json", "copy", "lock", "sleep", "import", "garbage",
+    "torch.save", "pickle", "json", "copy", "regex", "lock", "sleep", "import", "garbage",
 })  # fmt: skip
 """Kinds of leaves that another rule speaks of, or that no rewriting of a loop makes shorter."""
 
@@ -34,9 +34,6 @@ FEWEST_ROUNDS = 16.0
 
 FEWEST_AT_ONCE = 8.0
 """Each time the loop is entered: fewer are coordinates or cases."""
-
-CONTAINED = 0.7
-"""A loop with this share of another's time, and within it, is where that time goes."""
 
 Walked = Loop | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -51,6 +48,11 @@ class Walk(NamedTuple):
     """Part of its time in calls of torch."""
     elsewhere: Ratio
     """Part of its time in what another rule speaks of."""
+
+    @property
+    def worth(self) -> Ratio:
+        """Its share of the step, less what another rule speaks of."""
+        return self.share * (1 - self.elsewhere)
 
     @property
     def by_python(self) -> Ratio:
@@ -70,7 +72,7 @@ def walks(case: Case, min_share: Ratio) -> list[Walk]:
         and _has_many_rounds(case, loop)
         and not _suppresses(case, loop)
     ]
-    return [walk for walk in found if not any(_holds(case, walk, other) for other in found)]
+    return [walk for walk in found if not any(_holds(case, walk, other, min_share) for other in found)]
 
 
 def node_of(case: Case, loop: HostLoop) -> tuple[Module, Walked] | None:
@@ -117,11 +119,9 @@ def _suppresses(case: Case, loop: HostLoop) -> bool:
     return module is not None and any(known.holds(loop.where.line or 0) for known in suppressions(module))
 
 
-def _holds(case: Case, outer: Walk, inner: Walk) -> bool:
-    """Whether nearly all time of one loop is that of another, within it."""
-    if outer is inner or inner.loop.total_s > outer.loop.total_s * 1.02:
-        return False
-    if inner.loop.total_s < CONTAINED * outer.loop.total_s:
+def _holds(case: Case, outer: Walk, inner: Walk, min_share: Ratio) -> bool:
+    """Whether a loop has little time but that of another one within it."""
+    if outer is inner or outer.worth - inner.worth >= min_share or inner.worth > outer.worth * 1.02:
         return False
     one, other = node_of(case, outer.loop), node_of(case, inner.loop)
     if one is not None and other is not None and one[0] is other[0]:

@@ -1,0 +1,81 @@
+"""PYR517: operators on float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pyrometer.rules.case import Case
+from pyrometer.rules.finding import Finding
+from pyrometer.source.module import Module
+from pyrometer.workload.inference import Inference
+
+CODE = "PYR517"
+
+
+class Mixed(torch.nn.Module):
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.register_buffer("mix", torch.ones(256, 256, dtype=dtype))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x.to(self.mix.dtype) @ self.mix).float()  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def double(observe: Callable[..., Case]) -> Case:
+    """A trace of a module that computes in float64."""
+    return observe(Inference(Mixed(torch.float64), torch.randn(64, 256)), "trace")
+
+
+def with_source(case: Case, text: str) -> Case:
+    import msgspec
+
+    return msgspec.structs.replace(case, modules=(Module.parse("mixing.py", text),))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("import numpy as np\nimport torch\n\nmix = torch.from_numpy(np.random.normal(size=(4, 4)))\n", 4),
+        ("import numpy as np\nimport torch\n\nraw = np.linspace(0, 1, 9) / 3\nmix = torch.tensor(raw)\n", 5),
+        ("import torch\n\n\ndef step(x):\n    return x.double() @ x\n", 5),
+        ("import torch\n\nmix = torch.ones(3, dtype=torch.float64)\n", 3),
+    ],
+)
+def test_the_line_is_where_the_type_comes_in(
+    double: Case, only: Callable[..., Finding], text: str, line: int
+) -> None:
+    finding = only(CODE, with_source(double, text))
+    assert finding.where.line == line
+    assert finding.cost is not None
+    assert (finding.cost.share or 0) > 0.3
+    assert finding.advice.gain is not None
+    assert (finding.advice.gain.ratio_low or 0) < (finding.advice.gain.ratio_high or 0) < 1
+
+
+def test_arrays_with_a_type_are_not_where_it_comes_from(double: Case, only: Callable[..., Finding]) -> None:
+    text = "import numpy as np\nimport torch\n\nmix = torch.from_numpy(np.ones((4, 4)).astype(np.float32))\n"
+    assert only(CODE, with_source(double, text)).where.line != 4
+
+
+def test_float32_is_left_alone(observe: Any, findings: Callable[..., list[Finding]]) -> None:
+    seen = observe(Inference(Mixed(torch.float32), torch.randn(64, 256)), "trace")
+    assert findings(CODE, seen) == []
+
+
+def test_the_type_that_is_set_gives_the_same_with_fewer_digits(run: Callable[..., dict[str, Any]]) -> None:
+    class Numpy:
+        random = np.random.RandomState(0)
+        float32 = np.float32
+
+    x = torch.ones(2, 512)
+    before = run(CODE, "Example", torch=torch, np=Numpy, x=x)["scores"]
+    Numpy.random = np.random.RandomState(0)
+    after = run(CODE, "Use instead", torch=torch, np=Numpy, x=x)["scores"]
+    assert (before.dtype, after.dtype) == (torch.float64, torch.float32)
+    torch.testing.assert_close(after, before.float(), atol=1e-3, rtol=1e-3)
