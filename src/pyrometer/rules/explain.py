@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
@@ -23,7 +23,11 @@ from pyrometer.rules.registry import rules
 from pyrometer.rules.rule import Kind, Rule
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.source.program import program_modules
+from pyrometer.source.rewriting import rewritten
 from pyrometer.text import shown_path
+
+if TYPE_CHECKING:
+    from pyrometer.source.module import Module
 
 Hide = Callable[[Finding], Suppressed | None]
 """Says why a finding is not to be shown, or null."""
@@ -139,22 +143,22 @@ def in_source(rule: Rule, case: Case) -> Iterator[Finding]:
     measured = rule.family == "measuring" and case.measurement is not None
     for module in case.modules:
         for match in rule.matches(module):
-            finding = source_finding(rule, module.path, match)
+            finding = source_finding(rule, module, match)
             remark = (seen or measured) and finding.severity == "warning"
             yield msgspec.structs.replace(finding, severity="info") if remark else finding
 
 
-def source_finding(rule: Rule, path: str, match: Match) -> Finding:
+def source_finding(rule: Rule, module: Module, match: Match) -> Finding:
     """A match in a file as a finding: what it costs is not known from text."""
     fix = match.fix
     return rule.finding(
         message=match.message,
-        where=Place(file=path, line=match.line),
+        where=Place(file=module.path, line=match.line),
         evidence={} if match.hot is None else {"hot_because": match.hot},
         fix_class=fix.fix_class if fix is not None else rule.fix_class,
         confidence=match.confidence,
         advice=match.advice or rule.section("Use instead").partition("\n\n")[0],
-        rewrite=fix.title if fix is not None else None,
+        rewrite=rewritten(module, fix.edits) if fix is not None else None,
     )
 
 
