@@ -59,7 +59,12 @@ RULE = declare(
         Limit(
             "min_operators", 0.5, "of the loop's time: where Python takes more of it, it is what to look at"
         ),
-        Limit("min_short", 0.35, "of the time in operators: where most are long, the rounds do real work"),
+        Limit(
+            "max_round_s",
+            2e-4,
+            "a round of some ten short operators; longer ones do work that is worth a call",
+        ),
+        Limit("min_short", 0.35, "of the time in operators, for longer rounds: most are short all the same"),
     ),
 )
 
@@ -82,7 +87,7 @@ def explain(case: Case) -> Iterator[Finding]:
             or walk.operators < walk.elsewhere
         ):
             continue
-        if not _is_short(case) and not _goes_over_tensor(case, walk):
+        if not _is_short(case, walk) and not _goes_over_tensor(case, walk):
             continue
         carried = _hands_on(case, walk)
         yield walk_finding(
@@ -95,11 +100,13 @@ def explain(case: Case) -> Iterator[Finding]:
         )
 
 
-def _is_short(case: Case) -> bool:
-    """Whether the operators of a step are mostly short, which the trace knows."""
-    if case.trace is None:
+def _is_short(case: Case, walk: Walk) -> bool:
+    """Whether the rounds are short, or made of operators that are."""
+    rounds = walk.loop.rounds_per_step
+    if rounds and walk.loop.total_s <= case.limit(RULE, "max_round_s") * rounds:
         return True
-    return (case.trace.launches.host.own_short_share or 0.0) >= case.limit(RULE, "min_short")
+    share = case.trace.launches.host.own_short_share if case.trace is not None else None
+    return share is not None and share >= case.limit(RULE, "min_short")
 
 
 def _goes_over_tensor(case: Case, walk: Walk) -> bool:
