@@ -38,7 +38,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.loops import element_loop
+from pyrometer.rules.host.patterns.loops import element_loops
 from pyrometer.rules.host.patterns.walks import Walk, node_of, walk_finding, walks
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -112,9 +112,7 @@ def _is_short(case: Case, walk: Walk) -> bool:
 def _goes_over_tensor(case: Case, walk: Walk) -> bool:
     """Whether the source shows a loop over the elements of a tensor whose rounds do not depend on each other."""
     found = node_of(case, walk.loop)
-    return (
-        found is not None and isinstance(found[1], ast.For) and element_loop(found[0], found[1]) is not None
-    )
+    return found is not None and any(loop.loop.node is found[1] for loop in element_loops(found[0]))
 
 
 def _hands_on(case: Case, walk: Walk) -> bool:
