@@ -15,6 +15,7 @@ from pyrometer.rules.bounded import bounded
 from pyrometer.rules.case import Case, case_of
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding, Suppressed
+from pyrometer.rules.habits import by_habit
 from pyrometer.rules.hiding import hidden_by
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.match import Match
@@ -74,7 +75,7 @@ def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide |
     answers = [(finding, hide(finding) if hide is not None else None) for finding in found]
     peak_bytes = case.memory.peak_bytes if case.memory is not None else None
     shown = ranked(
-        (finding for finding, reason in answers if reason is None),
+        by_habit(finding for finding, reason in answers if reason is None),
         peak_bytes=peak_bytes,
         modules=case.modules,
         one_track=case.trace is not None and not case.trace.device_busy_ns,
