@@ -168,8 +168,7 @@ _BUILTIN_METHODS = frozenset(
 _FILES: Sequence[tuple[str, LeafKind]] = (
     (r"/torch/utils/data/", "data"),
     (r"/torch/serialization\.py$", "torch.save"),
-    (r"/torch/autograd/|/torch/_tensor\.py:backward$", "backward"),
-    (r"/torch/(?:cuda/(?:__init__|streams)\.py:synchronize$)", "synchronisation"),
+    (r"/torch/autograd/(?:__init__|graph)\.py$", "backward"),
     (r"/json/", "json"),
     (r"/(?:re|regex)/|/sre_\w+\.py$|/re\.py$", "regex"),
     (r"/logging/|/loguru/", "logging"),
@@ -368,6 +367,8 @@ def _of_tensor_method(method: str) -> LeafKind:
 def _spoken(frames: Sequence[Library]) -> str:
     """The outermost function that is no wrapper of another."""
     names = [frame.function for frame in reversed(frames)]
+    if "/torch/optim/" in frames[-1].file:
+        return "optimizer step"
     return next((name for name in names if "<locals>" not in name and "._" not in name), names[0])
 
 
