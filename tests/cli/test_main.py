@@ -30,6 +30,13 @@ def test_every_verb_explains_itself_within_twelve_flags(name):
     assert command.help
 
 
+def test_it_runs_as_a_module_where_the_script_is_not_on_the_path():
+    done = subprocess.run(
+        [sys.executable, "-m", "pyrometer", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("pyrometer, version")
+
+
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["bench", "--help"], ["check", "--help"], ["runs", "--help"]]
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
@@ -15,6 +15,7 @@ from pyrometer.rules.audit.record import Audit
 from pyrometer.rules.case import Case, case_of
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding, Suppressed
+from pyrometer.rules.habits import by_habit
 from pyrometer.rules.hiding import hidden_by
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.match import Match
@@ -24,7 +25,11 @@ from pyrometer.rules.registry import rules
 from pyrometer.rules.rule import Kind, Rule
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.source.program import program_modules
+from pyrometer.source.rewriting import rewritten
 from pyrometer.text import shown_path
+
+if TYPE_CHECKING:
+    from pyrometer.source.module import Module
 
 Hide = Callable[[Finding], Suppressed | None]
 """Says why a finding is not to be shown, or null."""
@@ -76,7 +81,7 @@ def _diagnosis(case: Case, pool: Sequence[Rule], findings: Sequence[Finding], hi
     reservations = [finding for finding in findings if finding.scope == "measurement"]
     found = [finding for finding in findings if finding.scope != "measurement"]
     answers = [(finding, hide(finding) if hide is not None else None) for finding in found]
-    shown = _in_order(case, [finding for finding, reason in answers if reason is None])
+    shown = _in_order(case, by_habit(finding for finding, reason in answers if reason is None))
     return Diagnosis(
         target=case.target,
         findings=shown,
@@ -178,20 +183,20 @@ def _in_text(rule: Rule, case: Case) -> Iterator[Finding]:
     """A rule's matches as linting tells them, whatever the run showed."""
     for module in case.modules:
         for match in rule.matches(module):
-            yield source_finding(rule, module.path, match)
+            yield source_finding(rule, module, match)
 
 
-def source_finding(rule: Rule, path: str, match: Match) -> Finding:
+def source_finding(rule: Rule, module: Module, match: Match) -> Finding:
     """A match in a file as a finding: what it costs is not known from text."""
     fix = match.fix
     return rule.finding(
         message=match.message,
-        where=Place(file=path, line=match.line),
+        where=Place(file=module.path, line=match.line),
         evidence={} if match.hot is None else {"hot_because": match.hot},
         fix_class=fix.fix_class if fix is not None else rule.fix_class,
         confidence=match.confidence,
         advice=match.advice or rule.section("Use instead").partition("\n\n")[0],
-        rewrite=fix.title if fix is not None else None,
+        rewrite=rewritten(module, fix.edits) if fix is not None else None,
     )
 
 
