@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
@@ -14,6 +14,7 @@ from pyrometer.rules.audit.audit import audit
 from pyrometer.rules.case import Case, case_of
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding, Suppressed
+from pyrometer.rules.habits import by_habit
 from pyrometer.rules.hiding import hidden_by
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.match import Match
@@ -23,7 +24,11 @@ from pyrometer.rules.registry import rules
 from pyrometer.rules.rule import Kind, Rule
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.source.program import program_modules
+from pyrometer.source.rewriting import rewritten
 from pyrometer.text import shown_path
+
+if TYPE_CHECKING:
+    from pyrometer.source.module import Module
 
 Hide = Callable[[Finding], Suppressed | None]
 """Says why a finding is not to be shown, or null."""
@@ -68,7 +73,7 @@ def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide |
     answers = [(finding, hide(finding) if hide is not None else None) for finding in found]
     peak_bytes = case.memory.peak_bytes if case.memory is not None else None
     shown = ranked(
-        (finding for finding, reason in answers if reason is None),
+        by_habit(finding for finding, reason in answers if reason is None),
         peak_bytes=peak_bytes,
         modules=case.modules,
         one_track=case.trace is not None and not case.trace.device_busy_ns,
@@ -139,22 +144,22 @@ def in_source(rule: Rule, case: Case) -> Iterator[Finding]:
     measured = rule.family == "measuring" and case.measurement is not None
     for module in case.modules:
         for match in rule.matches(module):
-            finding = source_finding(rule, module.path, match)
+            finding = source_finding(rule, module, match)
             remark = (seen or measured) and finding.severity == "warning"
             yield msgspec.structs.replace(finding, severity="info") if remark else finding
 
 
-def source_finding(rule: Rule, path: str, match: Match) -> Finding:
+def source_finding(rule: Rule, module: Module, match: Match) -> Finding:
     """A match in a file as a finding: what it costs is not known from text."""
     fix = match.fix
     return rule.finding(
         message=match.message,
-        where=Place(file=path, line=match.line),
+        where=Place(file=module.path, line=match.line),
         evidence={} if match.hot is None else {"hot_because": match.hot},
         fix_class=fix.fix_class if fix is not None else rule.fix_class,
         confidence=match.confidence,
         advice=match.advice or rule.section("Use instead").partition("\n\n")[0],
-        rewrite=fix.title if fix is not None else None,
+        rewrite=rewritten(module, fix.edits) if fix is not None else None,
     )
 
 

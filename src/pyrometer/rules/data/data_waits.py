@@ -59,6 +59,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, format_seconds
+from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import (
     DATA,
     differing,
@@ -66,6 +67,7 @@ from pyrometer.rules.data.patterns.waiting import (
     free_ratio,
     gain_of,
     loader_place,
+    loader_rewrite,
     told_share,
     waiting_cost,
 )
@@ -129,7 +131,7 @@ def explain(case: Case) -> Iterator[Finding]:
         lever=_lever(report),
         confidence="medium" if differing(report, case) else "high",
         advice=_advice(report, place),
-        rewrite=report.advice[0].rewrite if report.advice else None,
+        rewrite=loader_rewrite(case, report.advice[0].rewrite) if report.advice else None,
         resource=DATA,
     )
 
@@ -153,9 +155,17 @@ def explain_trace(case: Case) -> Iterator[Finding]:
         cost=case.cost_of(share, "trace: time in which only the loading ran"),
         gain=_traced_gain(trace),
         confidence="medium",
-        advice=f"Make batches while the step runs (num_workers of the DataLoader){_first_look(place)}.",
+        advice=f"{_traced_remedy(case)}{_first_look(place)}.",
         resource=DATA,
     )
+
+
+def _traced_remedy(case: Case) -> str:
+    """What to do without a look at the loader: one with workers needs no word about having some."""
+    calls = [call for module in case.modules for call in loader_calls(module)]
+    if calls and all(call.has_workers for call in calls):
+        return "The workers do not keep up: make samples cheaper, or try more workers"
+    return "Make batches while the step runs (num_workers of the DataLoader)"
 
 
 def _nothing_helps(report: LoaderReport) -> bool:
