@@ -1,173 +1,213 @@
-"""Predicted against measured gain of the top finding: programs with one fault each, and their fixes.
+"""Is the top finding the fault, and does its predicted range hold the measured gain? A table over `benchmarks/pairs`.
 
-    python benchmarks/prediction.py [--only tiny_ops] [--rounds 3]
+    python benchmarks/prediction.py [--letters n-z] [--only e2_state_by_step] [--folder FOLDER] [--save rows.json]
 
-The rules were made with the five classic bottlenecks of `examples/bottlenecks` in view; those of `benchmarks/faults` were
-written afterwards, to see whether the predictions hold elsewhere, and are counted apart. Each program is checked as a user
-would check it. Its top finding must be the fault that the program has, and the gain that the finding predicts is put beside
-the gain of the fixed variant, compared in pairs: how often does the measured ratio lie within the predicted range, and how
-wide are the ranges? The rank correlation (Spearman) of the ranges' middles is over all programs and rounds of a set.
+Each slow program is checked as a user would check it, in a process of its own with one thread. Its first finding is right
+where its place lies within the lines of the planted fault, or, of a finding without a line there, where the judgement in
+`judged.toml` says that its code names the fault. The predicted ratio (new over old time) is put beside the measured one,
+which `pairs/verify.py` wrote; a program without a right finding counts as one for which no gain was predicted (1.0) in the
+rank correlation (Spearman). Clean programs must have nothing loud: no error, and no warning with a predicted gain.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
-from collections.abc import Sequence
+import re
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-import torch
+import msgspec
 from scipy import stats
 
-import pyrometer as pm
-from pyrometer.evidence.observe import observe
-from pyrometer.evidence.options import ObserveOptions
-from pyrometer.quantity import format_percent, significant
-from pyrometer.rules.explain import explain
-from pyrometer.rules.finding import Finding
-from pyrometer.workload.loading import load_workload
-from pyrometer.workload.target import parse_target
-from pyrometer.workload.workload import Workload
+PAIRS = Path(__file__).parent / "pairs"
+LOUD_SHARE = 0.05
+"""Predicted saving of a warning that calls a clean program slow."""
 
-ROOT = Path(__file__).parents[1]
-KNOWN = {
-    "inefficient_op": ("PYR515", "PYR516"),
-    "item_each_step": ("PYR101",),
-    "memory_churn": ("PYR215", "PYR511"),
-    "slow_loader": ("PYR301",),
-    "tiny_ops": ("PYR109",),
-}
-FRESH = {
-    "average_by_tensor": ("PYR111",),
-    "cast_table": ("PYR213",),
-    "cloned_input": ("PYR213",),
-    "collects_garbage": ("PYR206", "PYR118"),
-    "heavy_collate": ("PYR301", "PYR307"),
-    "item_by_index": ("PYR101",),
-    "loop_over_batch": ("PYR109",),
-    "momentum_by_tensor": ("PYR512",),
-    "norms_row_by_row": ("PYR109",),
-    "one_hot_lookup": ("PYR515",),
-    "parsed_lines": ("PYR301",),
-    "tensor_condition": ("PYR104",),
-    "unfolded_norms": ("PYR508",),
-    "unfused_adamw": ("PYR512",),
-    "written_out_attention": ("PYR510", "PYR502"),
-}
-SETS = {
-    "examples/bottlenecks": KNOWN,
-    "benchmarks/faults": FRESH,
-}
-"""Folders with the rules that name the fault of each program."""
-
-BUDGET_S = 6.0
+MOST_S = 600
 
 
-class Row(NamedTuple):
-    """One program in one round."""
+class Row(msgspec.Struct, kw_only=True):
+    """What a check said of one program."""
 
     name: str
-    top: Finding | None
+    measured: float | None
+    """Fast over slow time; null for clean programs."""
+    codes: list[str]
     right: bool
-    """Whether the top finding is the fault that the program has."""
-    others: list[str]
-    measured: float
-    low: float
-    high: float
-
-    @property
-    def predicted(self) -> tuple[float, float] | None:
-        """The predicted range of the ratio, new over old time."""
-        gain = self.top.predicted_gain if self.top is not None else None
-        if gain is None or gain.ratio_low is None:
-            return None
-        return gain.ratio_low, gain.ratio_high if gain.ratio_high is not None else 1.0
+    rank: int | None
+    """Of the first finding that is the fault, from 1; null where none is."""
+    predicted: tuple[float, float] | None
+    """By the first finding that is the fault."""
+    loud: list[str]
+    top: str
+    seconds: float
+    load: float
 
     @property
     def within(self) -> bool:
         """Whether the measured ratio lies within the predicted range."""
-        return self.predicted is not None and self.predicted[0] <= self.measured <= self.predicted[1]
+        return (
+            self.predicted is not None
+            and self.measured is not None
+            and self.predicted[0] <= self.measured <= self.predicted[1]
+        )
 
 
-def look(folder: str, name: str) -> Row:
-    """Check a program, and compare it with its fix."""
-    file = ROOT / folder / f"{name}.py"
+def check(target: str) -> list[dict[str, Any]]:
+    """The findings of a check, in order."""
+    script = [sys.executable, "-m", "pyrometer", "check", target, "--json"]
+    command = script if ":" not in target else [*script, "--budget", "5s"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    run = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=MOST_S, check=False, cwd="/tmp"
+    )
+    # A script prints what it prints; the document is the last JSON object.
+    start = re.search(r"^\{", run.stdout, re.MULTILINE)
+    if start is None:
+        raise RuntimeError(f"{target}: exit {run.returncode}: {run.stderr[-300:]}")
+    findings: list[dict[str, Any]] = json.loads(run.stdout[start.start() :])["diagnosis"]["findings"]
+    return findings
 
-    def variant(factory: str) -> Workload:
-        return load_workload(parse_target(f"{file}:{factory}"))
 
-    evidence = observe(variant("workload"), name, ObserveOptions(budget_s=BUDGET_S)).evidence
-    findings = explain(evidence, (file,)).findings
-    verdict = pm.compare(variant("workload"), variant("fixed"), budget_s=BUDGET_S)
-    serious = [finding for finding in findings if finding.severity != "info"]
-    low = verdict.ci_low if verdict.ci_low is not None else verdict.ratio
-    high = verdict.ci_high if verdict.ci_high is not None else verdict.ratio
+def is_fault(finding: dict[str, Any], truth: dict[str, Any], judged: Sequence[str]) -> bool:
+    """Whether a finding is at the place of the planted fault, or judged to name it."""
+    where = finding["where"]
+    first, last = truth["lines"]
+    at_place = (
+        Path(where.get("file") or "").name == truth["file"] and first <= (where.get("line") or 0) <= last
+    )
+    return at_place or finding["code"] in judged
+
+
+def predicted_by(finding: dict[str, Any]) -> tuple[float, float] | None:
+    """The range of the ratio that a finding predicts."""
+    gain = finding["advice"].get("gain") or {}
+    low, high = gain.get("ratio_low"), gain.get("ratio_high")
+    return None if low is None else (low, 1.0 if high is None else high)
+
+
+def loud(findings: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What would alarm the owner of a clean program."""
+    for finding in findings:
+        gain = predicted_by(finding)
+        saving = 1 - sum(gain) / 2 if gain is not None else 0.0
+        if finding["severity"] == "error" or (finding["severity"] == "warning" and saving >= LOUD_SHARE):
+            yield finding["code"]
+
+
+def look(folder: Path, name: str, truth: dict[str, Any] | None, judged: Sequence[str]) -> Row:
+    """Check one program, a pair's slow version or a clean one."""
+    script = folder / (f"{name}_slow.py" if truth else f"{name}.py")
+    is_target = (
+        re.search(r"^def (slow|workload)\(", (folder / f"{name}.py").read_text(), re.MULTILINE)
+        if (folder / f"{name}.py").exists()
+        else None
+    )
+    target = f"{folder / name}.py:{is_target[1]}" if is_target else str(script)
+    begin = time.perf_counter()
+    findings = check(target)
+    faults = [is_fault(finding, truth, judged) if truth else False for finding in findings]
+    rank = faults.index(True) if True in faults else None
     top = findings[0] if findings else None
-    right = top is not None and top.code in SETS[folder][name]
     return Row(
-        name,
-        top,
-        right,
-        [finding.code for finding in serious if finding is not top],
-        verdict.ratio,
-        low,
-        high,
+        name=name,
+        measured=1 / truth["gain"] if truth else None,
+        codes=[finding["code"] for finding in findings if finding["severity"] != "info"],
+        right=rank == 0,
+        rank=None if rank is None else rank + 1,
+        predicted=None if rank is None else predicted_by(findings[rank]),
+        loud=list(loud(findings)),
+        top=f"{top['code']} line {top['where'].get('line')}: {top['message']}" if top else "none",
+        seconds=time.perf_counter() - begin,
+        load=os.getloadavg()[0],
     )
 
 
-def said(row: Row) -> str:
+def drawn(row: Row) -> str:
     """One line of the table."""
-    expected, within = "–", "–"
-    if row.predicted is not None:
-        expected = "–".join(map(significant, row.predicted))
-        within = "within" if row.within else "OUTSIDE"
-    code = row.top.code if row.top is not None else "none"
-    measured = f"{significant(row.measured)} ({significant(row.low)}–{significant(row.high)})"
-    mark = "right" if row.right else "WRONG"
-    return (
-        f"| {row.name} | {code} | {mark} | {' '.join(row.others) or '–'} | {expected} | {measured} | {within} | "
-        f"{os.getloadavg()[0]:.1f} |"
+    mark = (
+        "clean"
+        if row.measured is None
+        else "right"
+        if row.right
+        else f"rank {row.rank}"
+        if row.rank
+        else "MISSED"
     )
+    expected = "–" if row.predicted is None else f"{row.predicted[0]:.2f}–{row.predicted[1]:.2f}"
+    measured = "–" if row.measured is None else f"{row.measured:.2f}"
+    within = "–" if row.predicted is None else "within" if row.within else "OUTSIDE"
+    codes = (
+        " ".join(row.codes[:4]) if row.measured is not None else f"loud: {' '.join(row.loud) or 'nothing'}"
+    )
+    return f"| {row.name} | {mark} | {codes} | {expected} | {measured} | {within} | {row.top[:110]} | {row.load:.1f} |"
 
 
 def summed_up(rows: Sequence[Row]) -> str:
-    """How good the predictions of a set are."""
-    known = [(row, row.predicted) for row in rows if row.predicted is not None]
+    """How good findings and predictions are."""
+    pairs = [row for row in rows if row.measured is not None]
+    clean = [row for row in rows if row.measured is None]
+    known = [(row, row.predicted) for row in pairs if row.predicted is not None]
     width = sum(high - low for _, (low, high) in known) / max(len(known), 1)
     lines = [
-        f"{sum(row.right for row in rows)} of {len(rows)} top findings are the fault",
-        f"{sum(row.within for row, _ in known)} of {len(known)} measured ratios lie within the predicted range",
-        f"a range spans {format_percent(width)} of the step on average",
+        (
+            f"{sum(row.right for row in pairs)} of {len(pairs)} top findings are the fault; named somewhere "
+            f"{sum(row.rank is not None for row in pairs)}"
+        ),
+        (
+            f"{sum(row.within for row, _ in known)} of {len(known)} measured ratios lie within the predicted range, "
+            f"of mean width {width:.2f}"
+        ),
+        f"{sum(bool(row.loud) for row in clean)} of {len(clean)} clean programs have a loud finding",
     ]
-    if len(known) > 2:
-        middles = [sum(ends) / 2 for _, ends in known]
-        found = stats.spearmanr(middles, [row.measured for row, _ in known])
-        lines.append(f"rank correlation of predicted and measured: {found.statistic:.2f}")
+    if len(pairs) > 2:
+        middles = [sum(row.predicted) / 2 if row.predicted is not None else 1.0 for row in pairs]
+        correlation = stats.spearmanr(middles, [row.measured for row in pairs]).statistic
+        lines.append(
+            f"rank correlation of predicted and measured, missing findings as 1.0: {correlation:.2f}"
+        )
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Print a table for each set, and how good its predictions are."""
+    """Print the table row by row, then how good it is."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", choices=sorted({**KNOWN, **FRESH}))
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument(
+        "--letters", default="a-z", help="programs whose names begin with these; clean ones always"
+    )
+    parser.add_argument("--only", nargs="*", help="these programs alone")
+    parser.add_argument("--folder", type=Path, default=PAIRS)
+    parser.add_argument("--save", type=Path, help="write the rows as JSON")
     asked = parser.parse_args()
-    torch.set_num_threads(1)  # so that steps are alike on any machine
-    for folder, programs in SETS.items():
-        names = [name for name in programs if asked.only in (None, name)] * asked.rounds
-        if not names:
+    folder = asked.folder.resolve()
+    truth = tomllib.loads((folder / "truth.toml").read_text())
+    judged_file = folder / "judged.toml"
+    judged = tomllib.loads(judged_file.read_text()) if judged_file.exists() else {}
+    first, last = asked.letters.split("-")
+    names = [name for name in truth if first <= name[0] <= last]
+    names += sorted(path.stem for path in folder.glob("clean_*.py"))
+    rows: list[Row] = []
+    print("| program | top finding | codes | predicted | measured | | it says | load |")
+    print("|:---|:---|:---|---:|---:|:---|:---|---:|")
+    for name in names:
+        if asked.only and name not in asked.only:
             continue
-        print(f"\n{folder}\n")
-        print(
-            "| program | top finding | is it the fault? | other serious ones | predicted | measured | is it? | load |"
-        )
-        print("|:---|:---|:---|:---|:---|:---|:---|---:|")
-        rows = []
-        for name in names:
-            rows.append(look(folder, name))
-            print(said(rows[-1]), flush=True)
-        print(f"\n{summed_up(rows)}")
+        try:
+            rows.append(look(folder, name, truth.get(name), judged.get(name, {}).get("codes", [])))
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            print(f"| {name} | FAILED | {error} |", flush=True)
+            continue
+        print(drawn(rows[-1]), flush=True)
+        if asked.save:
+            asked.save.write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
+    print(f"\n{summed_up(rows)}")
 
 
 if __name__ == "__main__":

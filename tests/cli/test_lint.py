@@ -97,7 +97,7 @@ def test_settings_of_the_project_hold(lint, project):
         ([".", "--diff", "--format", "json"], "--diff prints a diff"),
         (
             [".", "--statistics", "--format", "sarif"],
-            "--statistics: got --format sarif; legal are text and json",
+            "--statistics: got --output-format sarif; legal are text, concise and json",
         ),
         ([".", "--add-ignores", "x", "--fix"], "--add-ignores goes without fixes and baselines"),
         ([".", "--update-baseline", "--fix"], "--update-baseline changes no sources"),

@@ -11,7 +11,6 @@ from record_programs import QUICK_S, observed
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.explain import explain
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.ranking import promise
 from recorded import FILES, checked
 
 
@@ -44,12 +43,8 @@ def line_of(fault: Fault) -> int:
 
 
 def serious(diagnosis: Diagnosis) -> list[Finding]:
-    """Findings about the program itself: neither remarks nor reservations about the measurement."""
-    return [
-        finding
-        for finding in diagnosis.findings
-        if finding.severity != "info" and not finding.code.startswith("PYR0")
-    ]
+    """All but remarks."""
+    return [finding for finding in diagnosis.findings if finding.severity != "info"]
 
 
 def assert_is_fault(top: Finding, fault: Fault) -> None:
@@ -72,7 +67,6 @@ def test_the_first_finding_is_the_fault_at_its_line(fault: Fault) -> None:
 @pytest.mark.measuring
 @every_fault
 def test_so_it_is_where_the_program_is_observed_anew(fault: Fault) -> None:
-    """Reservations aside, which stand first where a busy machine lets no gain be told from chance."""
     assert_is_fault(
         serious(explain(observed(FILES[fault.name], budget_s=QUICK_S), (FILES[fault.name],)))[0], fault
     )
@@ -96,21 +90,3 @@ def test_the_mended_program_has_none_of_it(fault: Fault) -> None:
         if finding.code in fault.codes or finding.resource == resource
     ]
     assert left == [], [finding.message for finding in left]
-
-
-@every_fault
-def test_no_reservation_stands_above_a_finding_that_promises_something(fault: Fault) -> None:
-    document = checked(fault.name)
-    peak = document.evidence.memory.peak_bytes if document.evidence.memory is not None else None
-    promises = [promise(finding, peak) for finding in document.diagnosis.findings]
-    doubts = [i for i, finding in enumerate(document.diagnosis.findings) if finding.code.startswith("PYR0")]
-    assert not any(promises[i] for i in doubts)
-    assert all(promises[after] == 0 for i in doubts for after in range(i, len(promises)))
-
-
-@every_fault
-def test_the_reading_leads_to_the_same_finding(fault: Fault) -> None:
-    document = checked(fault.name)
-    read = {code for step in document.diagnosis.reading for code in step.codes}
-    assert document.diagnosis.findings[0].code in read
-    assert all(step.answer for step in document.diagnosis.reading)

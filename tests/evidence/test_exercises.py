@@ -98,10 +98,12 @@ def test_the_reading_of_the_mended_video_encoder_does_not_name_the_operator() ->
 
 
 def assert_is_leak(leak: Finding) -> None:
-    assert (leak.code, leak.severity) == ("PYR217", "error")
+    assert (leak.code, leak.severity) == ("PYR202", "error")
     assert "RobotController.history_buffer" in leak.message
     assert Path(leak.where.file or "").name == "robot_controller.py"
-    assert leak.where.line == line_of("robot_controller.py", "plan: Tensor = self.planner(perception)")
+    assert leak.where.line == line_of(
+        "robot_controller.py", 'append({"perception": perception, "plan": plan})'
+    )
     assert leak.cost is not None
     assert leak.cost.bytes
 

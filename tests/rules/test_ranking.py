@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 
 from pyrometer.advice import Advice, Cost, Gain
 from pyrometer.place import Place
+from pyrometer.report.facts.findings import stands_alone
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.ranking import promise, ranked
+from pyrometer.source.module import Module
+from recorded import CHECKED, checked
 
+SEVERITIES = ["error", "warning", "info"]
 RATIOS = st.one_of(st.none(), st.floats(0, 1.2))
 
 
@@ -34,8 +38,8 @@ def cost(share: float | None = None, num_bytes: int | None = None) -> Cost:
 def findings(draw: st.DrawFn) -> Finding:
     low, high = draw(RATIOS), draw(RATIOS)
     return finding(
-        draw(st.sampled_from(["PYR010", "PYR101", "PYR301", "PYR515"])),
-        severity=draw(st.sampled_from(["error", "warning", "info"])),
+        draw(st.sampled_from(["PYR101", "PYR301", "PYR515"])),
+        severity=draw(st.sampled_from(SEVERITIES)),
         confidence=draw(st.sampled_from(["high", "medium", "low"])),
         gain=draw(st.sampled_from([None, gain(low, high, 100)])),
         cost=draw(st.sampled_from([None, cost(0.3), cost(num_bytes=50)])),
@@ -64,15 +68,7 @@ def test_where_nothing_is_predicted_half_of_the_cost_counts() -> None:
     assert promise(finding()) == 0.0
 
 
-def test_a_reservation_never_stands_above_a_finding_with_a_gain() -> None:
-    doubt = finding("PYR010", severity="warning", confidence="high")
-    tiny = finding(severity="info", confidence="low", gain=gain(0.99999, 1.0))
-    unknown_peak = finding("PYR215", severity="info", gain=gain(None, None, 10))
-    order = [one.code for one in ranked([doubt, unknown_peak, tiny])]
-    assert order[-1] == "PYR010"
-
-
-def test_equal_promises_are_ordered_by_severity_then_confidence_then_place() -> None:
+def test_remarks_come_last_and_equal_promises_are_ordered_by_confidence_then_place() -> None:
     order = ranked(
         [
             finding("PYR104", severity="info"),
@@ -102,9 +98,93 @@ def test_ranking_loses_nothing_and_does_not_depend_on_the_order(
 ) -> None:
     order = ranked(found, peak_bytes=peak)
     assert len(order) == len(found)
-    keys = [(one.severity != "error", -round(promise(one, peak), 4)) for one in order]
+    keys = [(SEVERITIES.index(one.severity), -round(promise(one, peak), 4)) for one in order]
     assert keys == sorted(keys)
     again = ranked(reversed(found), peak_bytes=peak)
     assert [(one.code, one.severity, one.confidence) for one in order] == [
         (one.code, one.severity, one.confidence) for one in again
     ]
+
+
+LOOP = """
+def forward(x):
+    out = []
+    for row in x:
+        centred = row - row.mean()
+        out.append(centred)
+    return torch.stack(out)
+"""
+FILE = "model.py"
+MODULES = (Module.parse(FILE, LOOP),)
+
+
+def cause_and_symptom(line: int = 4, symptom_line: int = 5, **of_cause: Any) -> list[Finding]:
+    """A loop, of which little is promised, and many tiny operators, of which much is."""
+    cause = finding("PYR109", where=Place(file=FILE, line=line), **of_cause)
+    at = Place(file=FILE, line=symptom_line)
+    return [cause, finding("PYR111", scope="symptom", where=at, gain=gain(0.2, 0.3), cost=cost(0.7))]
+
+
+def codes(findings: list[Finding], **more: Any) -> list[str]:
+    order = ranked(findings, modules=MODULES, **more)
+    assert order == ranked(reversed(findings), modules=MODULES, **more)
+    return [each.code for each in order]
+
+
+def test_the_mechanism_stands_above_the_symptom_within_its_loop_whatever_that_promises() -> None:
+    between = finding("PYR301", gain=gain(0.5, 0.6))
+    assert codes([*cause_and_symptom(), between]) == ["PYR109", "PYR111", "PYR301"]
+    assert ranked(cause_and_symptom(), modules=MODULES)[1].overlaps == ["PYR109"]
+
+
+@pytest.mark.parametrize(
+    ("more", "case"),
+    [
+        ({"symptom_line": 7}, "another statement"),
+        ({"severity": "info"}, "a remark"),
+        ({"confidence": "low"}, "a hint"),
+        ({"cost": cost(0.05)}, "too little to be the reason"),
+        ({"scope": "symptom"}, "another symptom"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_does_not_explain_a_symptom_stays_below_it(more: dict[str, Any], case: str) -> None:
+    del case
+    assert codes(cause_and_symptom(**more))[0] == "PYR111"
+
+
+def test_without_the_source_only_the_same_line_is_one_place() -> None:
+    order = [one.code for one in ranked(cause_and_symptom())]
+    assert order == ["PYR111", "PYR109"]
+    assert [one.code for one in ranked(cause_and_symptom(symptom_line=4))] == ["PYR109", "PYR111"]
+
+
+def test_on_one_track_shares_without_room_beside_each_other_are_one_cost() -> None:
+    loop = finding("PYR109", cost=cost(0.9), gain=gain(0.6, 1.0))
+    tiny = finding("PYR111", scope="symptom", cost=cost(0.9), gain=gain(0.1, 0.2))
+    assert codes([loop, tiny], one_track=True) == ["PYR109", "PYR111"]
+    assert codes([loop, tiny], one_track=False) == ["PYR111", "PYR109"]
+
+
+def test_what_is_general_is_left_out_where_something_specific_explains_it() -> None:
+    general = finding("PYR820", scope="general", where=Place(file=FILE, line=6), cost=cost(0.6))
+    assert codes([*cause_and_symptom(), general]) == ["PYR109", "PYR111"]
+    assert codes([general]) == ["PYR820"]
+    elsewhere = finding("PYR109", where=Place(file=FILE, line=7), cost=cost(0.5))
+    assert codes([elsewhere, general]) == ["PYR820", "PYR109"]
+
+
+def test_what_grows_without_an_end_comes_before_all_errors() -> None:
+    leak = finding("PYR203", severity="warning", resource="leak:a.py:3")
+    collected = finding("PYR216", severity="warning", resource="leak:cycles")
+    wrong = finding("PYR701", severity="error")
+    assert codes([wrong, collected, leak]) == ["PYR203", "PYR701", "PYR216"]
+
+
+@pytest.mark.parametrize("program", CHECKED)
+def test_on_real_programs_the_first_finding_is_the_first_card_and_reservations_are_none(program: str) -> None:
+    diagnosis = checked(program).diagnosis
+    alone = [stands_alone(each) for each in diagnosis.findings]
+    assert not any(alone) or alone[0]
+    assert not [each.code for each in diagnosis.findings if each.scope == "measurement"]
+    assert {each.scope for each in diagnosis.reservations} <= {"measurement"}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from pyrometer.cli.lint_run import Changes, Known, Shape, lint_named, lint_stdin
-from pyrometer.errors import ExitCode, UsageError
+from pyrometer.cli.lint_flags import LintFlags
+from pyrometer.errors import ExitCode
 
-STDIN = "-"
-FORMATS = ("text", "full", "json", "sarif", "github")
+FORMATS = ("text", "concise", "full", "json", "sarif", "github", "gitlab", "junit")
+_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
@@ -18,90 +19,74 @@ FORMATS = ("text", "full", "json", "sarif", "github")
 @click.option(
     "--select", multiple=True, metavar="RULES", help="Only these: codes, names, beginnings of codes."
 )
-@click.option("--ignore", multiple=True, metavar="RULES", help="All but these.")
+@click.option("--extend-select", multiple=True, metavar="RULES", help="These as well.")
+@click.option(
+    "--ignore",
+    "--extend-ignore",
+    multiple=True,
+    metavar="RULES",
+    help="Not these, nor what the settings ignore.",
+)
+@click.option(
+    "--exclude", multiple=True, metavar="PATTERNS", help="Not these paths, nor what the settings exclude."
+)
+@click.option(
+    "--config",
+    multiple=True,
+    metavar="FILE|KEY=VALUE",
+    help="Settings of this file; or one setting, as in TOML.",
+)
+@click.option("--isolated", is_flag=True, help="Read no file of settings.")
+@click.option("--stdin-filename", metavar="FILE", help="The name of the text on stdin.")
 @click.option("--fix", is_flag=True, help="Apply the fixes that change no result.")
+@click.option("--fix-only", is_flag=True, help="Apply them, and tell nothing of what is left.")
 @click.option("--unsafe-fixes", "unsafe", is_flag=True, help="With --fix or --diff: all other fixes as well.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
 @click.option(
     "--add-ignores", "reason", metavar="REASON", help="Write comments that ignore what is found now."
 )
-@click.option(
-    "--baseline",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Tell only what this file does not know.",
-)
+@click.option("--baseline", type=_FILE, help="Tell only what this file does not know.")
 @click.option("--update-baseline", "update", is_flag=True, help="Write what is found now to the baseline.")
 @click.option(
+    "--output-format",
     "--format",
     "form",
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="Form of the findings.",
+    help="Form of the findings; concise is another name of text.",
 )
+@click.option("--json", "form", flag_value="json", help="The same as --output-format json.")
 @click.option("--statistics", is_flag=True, help="How often each rule fired, instead of the findings.")
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the findings to this file."
-)
+@click.option("--output", "-o", type=_FILE, help="Write the findings to this file.")
+@click.option("--quiet", "-q", is_flag=True, help="Findings and errors only: no summary, no notes.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 although there are findings.")
-def command(
-    *,
-    paths: tuple[str, ...],
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    fix: bool,
-    unsafe: bool,
-    diff: bool,
-    reason: str | None,
-    baseline: Path | None,
-    update: bool,
-    form: str,
-    statistics: bool,
-    output: Path | None,
-    exit_zero: bool,
-) -> int:
+@click.option("--show-files", is_flag=True, help="List the files that would be looked at.")
+@click.option("--watch", "-w", is_flag=True, help="Lint again whenever a file changes.")
+@click.option("--lsp", is_flag=True, help="Serve an editor over stdin and stdout; needs pyrometer[lsp].")
+def command(**flags: Any) -> int:
     """Find what makes PyTorch code slow or wrong in its text: files, notebooks, folders, patterns; - reads stdin.
 
     Exit code 0: nothing found; 1: findings; 2: a wrong call, or a file or rule that failed. Settings stand in
-    [tool.pyrometer.rules] of pyproject.toml; `# pyrometer: ignore[PYR101] reason` ignores a finding.
+    [tool.pyrometer.rules] of pyproject.toml; `# pyrometer: ignore[PYR101] reason` and `# noqa: PYR101` ignore a finding.
     """
-    from pyrometer.rules.settings import load_rule_settings, with_rule_flags
-
-    changes, shape, known = (
-        Changes(fix, unsafe, diff, reason),
-        Shape(form, statistics, output),
-        Known(baseline, update),
-    )
-    _refuse_conflicts(paths, changes, shape, known)
-    settings = with_rule_flags(load_rule_settings(Path.cwd()), select=_split(select), ignore=_split(ignore))
-    if paths == (STDIN,):
-        code = lint_stdin(settings, changes, shape)
-    else:
-        code = lint_named(paths, settings, changes, shape, known)
-    return ExitCode.OK if exit_zero and code == ExitCode.FOUND else code
+    asked = LintFlags(**flags)
+    asked.refuse_conflicts()
+    code = _carry_out(asked)
+    return ExitCode.OK if asked.exit_zero and code == ExitCode.FOUND else code
 
 
-def _refuse_conflicts(paths: tuple[str, ...], changes: Changes, shape: Shape, known: Known) -> None:
-    """Refuse what would be left undone in silence."""
-    if not paths:
-        raise UsageError("no path was named; pass files, folders, patterns, or - for stdin")
-    if STDIN in paths and (len(paths) > 1 or any(known) or changes.reason is not None):
-        raise UsageError("- reads one text from stdin; leave out other paths, --baseline and --add-ignores")
-    if changes.unsafe and not (changes.fix or changes.diff):
-        raise UsageError("--unsafe-fixes goes with --fix or --diff")
-    if changes.fix and changes.diff:
-        raise UsageError("--diff shows what --fix would write; pass one of them")
-    if changes.reason is not None and (changes.fix or changes.diff or any(known)):
-        raise UsageError(
-            "--add-ignores goes without fixes and baselines; fix first, then ignore what is left"
-        )
-    if known.update and changes.any:
-        raise UsageError("--update-baseline changes no sources; fix first, then write it")
-    if shape.statistics and shape.form not in ("text", "json"):
-        raise UsageError(f"--statistics: got --format {shape.form}; legal are text and json")
-    if changes.diff and (shape.form != "text" or shape.statistics or shape.output):
-        raise UsageError("--diff prints a diff; leave out --format, --statistics and --output")
+def _carry_out(asked: LintFlags) -> int:
+    from pyrometer.cli.lint_run import lint_named, lint_stdin, show_files
 
+    if asked.lsp:
+        from pyrometer.cli.lint_server import serve
 
-def _split(texts: tuple[str, ...]) -> list[str]:
-    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
+        return serve(asked)
+    if asked.show_files:
+        return show_files(asked)
+    if asked.watch:
+        from pyrometer.cli.lint_watch import watch
+
+        return watch(asked)
+    return lint_stdin(asked) if asked.reads_stdin else lint_named(asked)

@@ -6,121 +6,111 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyrometer.cli.lint_flags import LintFlags
 from pyrometer.cli.printing import document_json, print_view
 from pyrometer.errors import ExitCode, InputError
 from pyrometer.files import replacing
 
 if TYPE_CHECKING:
-    from pyrometer.rules.lint.changing import Change
     from pyrometer.rules.lint.files import SourceFile
     from pyrometer.rules.lint.fixing import FixedFile
     from pyrometer.rules.lint.result import LintResult
     from pyrometer.rules.settings import RuleSettings
 
 
-class Changes(NamedTuple):
-    """What is to be done to files: nothing, fixes, or comments that ignore."""
-
-    fix: bool
-    unsafe: bool
-    diff: bool
-    reason: str | None
-
-    @property
-    def any(self) -> bool:
-        """Whether any text changes."""
-        return self.fix or self.diff or self.reason is not None
-
-    def change(self) -> Change:
-        """What a file becomes."""
-        from pyrometer.rules.lint.changing import excuses, fixes
-        from pyrometer.rules.lint.fixing import EVERY_CLASS, EXACT
-
-        return (
-            excuses(self.reason) if self.reason is not None else fixes(EVERY_CLASS if self.unsafe else EXACT)
-        )
-
-
-class Known(NamedTuple):
-    """The baseline to hold the findings against, and whether to write it."""
-
-    path: Path | None
-    update: bool
-
-
-class Shape(NamedTuple):
-    """How findings are told."""
-
-    form: str
-    statistics: bool
-    output: Path | None
-
-
-def lint_named(
-    paths: tuple[str, ...],
-    settings: RuleSettings,
-    changes: Changes,
-    shape: Shape,
-    known: Known,
-) -> int:
+def lint_named(asked: LintFlags) -> int:
     """Lint or change files, folders and patterns; the exit code."""
     from pyrometer.rules.lint.changing import change_files
     from pyrometer.rules.lint.files import files_of
     from pyrometer.rules.lint.run import lint_files
 
-    files = files_of(paths, settings)
+    settings = asked.settings()
+    files = files_of(asked.paths, settings)
     result = lint_files(files, settings, _num_cores(), cache=True)
-    if not changes.any:
-        return _tell(_less_known(result, files, known), shape)
+    if not asked.changes:
+        return _tell(_less_known(result, files, asked), asked)
     named = {
-        finding.file for finding in result.findings if finding.fix is not None or changes.reason is not None
+        finding.file for finding in result.findings if finding.fix is not None or asked.reason is not None
     }
     changed = change_files(
-        [file for file in files if file.shown in named], settings, changes.change(), write=not changes.diff
+        [file for file in files if file.shown in named], settings, asked.change(), write=not asked.diff
     )
     for note in changed.notes:
-        click.echo(f"note: {note}", err=True)
+        _note(asked, f"note: {note}")
     for failure in changed.failures:
         click.echo(f"error: {failure}", err=True)
-    if changes.diff:
+    if asked.diff:
         code = _show_diff(changed.files)
     else:
-        what = "comments" if changes.reason is not None else "fixes"
+        what = "comments" if asked.reason is not None else "fixes"
         num_files = sum(file.content is not None for file in changed.files)
-        click.echo(f"{what}: {changed.num_applied}; files changed: {num_files}", err=True)
-        result = lint_files(files, settings, _num_cores(), cache=True)
-        code = _tell(_less_known(result, files, known), shape)
+        _note(asked, f"{what}: {changed.num_applied}; files changed: {num_files}")
+        code = _tell_what_is_left(files, settings, asked)
     return ExitCode.FAILURE if changed.failures else code
 
 
-def lint_stdin(settings: RuleSettings, changes: Changes, shape: Shape) -> int:
+def _tell_what_is_left(files: Sequence[SourceFile], settings: RuleSettings, asked: LintFlags) -> int:
+    from pyrometer.rules.lint.run import lint_files
+
+    if asked.fix_only:
+        return ExitCode.OK
+    result = lint_files(files, settings, _num_cores(), cache=True)
+    return _tell(_less_known(result, files, asked), asked)
+
+
+def lint_stdin(asked: LintFlags) -> int:
     """Lint or change the text on stdin; a changed one goes to stdout, its findings then to stderr."""
-    from pyrometer.rules.lint.files import SourceFile
+    from pyrometer.rules.lint.files import SourceFile, shown
     from pyrometer.rules.lint.result import combine
-    from pyrometer.rules.lint.run import lint_bytes
+    from pyrometer.rules.lint.run import lint_bytes, rules_for
     from pyrometer.rules.measuring.unreadable_file import RULE as UNREADABLE
 
-    data = sys.stdin.buffer.read()
-    file, rules = SourceFile(Path("stdin.py"), "<stdin>"), settings.chosen()
+    settings, data, name = asked.settings(), sys.stdin.buffer.read(), asked.stdin_filename
+    path = Path(name or "stdin.py")
+    file = SourceFile(path, "<stdin>" if name is None else shown(path))
+    if name is not None and settings.excludes(path):
+        return _tell_excluded(data, file.shown, asked)
+    rules = rules_for(file, settings, settings.chosen())
     result = combine([lint_bytes(file.shown, data, rules, settings.limits)])
-    if changes.any and not any(finding.code == UNREADABLE.code for finding in result.findings):
-        fixed = changes.change()(file, data, rules, settings.limits)
+    if asked.changes and not any(finding.code == UNREADABLE.code for finding in result.findings):
+        fixed = asked.change()(file, data, rules, settings.limits)
         for said in fixed.fixed.dropped:
-            click.echo(f"note: {file.shown}: {said}", err=True)
-        if changes.diff:
+            _note(asked, f"note: {file.shown}: {said}")
+        if asked.diff:
             return _show_diff([fixed])
         data = data if fixed.content is None else fixed.content
         result = combine([lint_bytes(file.shown, data, rules, settings.limits)])
-    if changes.fix:
+    if asked.fixes:
         sys.stdout.buffer.write(data)  # what an editor pipes through comes back, changed or not
-    return _tell(result, shape, stderr=changes.fix)
+    return ExitCode.OK if asked.fix_only else _tell(result, asked, stderr=asked.fixes)
 
 
-def _less_known(result: LintResult, files: Sequence[SourceFile], known: Known) -> LintResult:
+def _tell_excluded(data: bytes, name: str, asked: LintFlags) -> int:
+    if asked.fixes:
+        sys.stdout.buffer.write(data)
+    _note(asked, f"note: {name}: left out by the settings or by --exclude")
+    return ExitCode.OK
+
+
+def show_files(asked: LintFlags) -> int:
+    """List the files that would be looked at."""
+    from pyrometer.rules.lint.files import files_of
+
+    for file in files_of(asked.paths, asked.settings()):
+        click.echo(file.shown)
+    return ExitCode.OK
+
+
+def _note(asked: LintFlags, text: str) -> None:
+    if not asked.quiet:
+        click.echo(text, err=True)
+
+
+def _less_known(result: LintResult, files: Sequence[SourceFile], asked: LintFlags) -> LintResult:
     """Take out what the baseline knows; or write the baseline, which then knows all."""
     from pyrometer.rules.lint.baseline import (
         DEFAULT_NAME,
@@ -131,21 +121,21 @@ def _less_known(result: LintResult, files: Sequence[SourceFile], known: Known) -
         write_baseline,
     )
 
-    if known.update:
-        path = known.path or Path(DEFAULT_NAME)
+    if asked.update:
+        path = asked.baseline or Path(DEFAULT_NAME)
         before = read_baseline(path) if path.exists() else Baseline()
         count = write_baseline(path, result, [file.shown for file in files], before)
-        click.echo(f"wrote {path}; findings: {count}", err=True)
+        _note(asked, f"wrote {path}; findings: {count}")
         return without_known(result, read_baseline(path), path)
-    if known.path is None:
+    if asked.baseline is None:
         return result
-    baseline = read_baseline(known.path)
-    gone = num_gone(result, baseline, known.path, [file.shown for file in files])
+    baseline = read_baseline(asked.baseline)
+    gone = num_gone(result, baseline, asked.baseline, [file.shown for file in files])
     if gone:
-        click.echo(
-            f"note: gone since {known.path} was written: {gone}; --update-baseline takes them out", err=True
+        _note(
+            asked, f"note: gone since {asked.baseline} was written: {gone}; --update-baseline takes them out"
         )
-    return without_known(result, baseline, known.path)
+    return without_known(result, baseline, asked.baseline)
 
 
 def _show_diff(files: Iterable[FixedFile]) -> int:
@@ -154,21 +144,23 @@ def _show_diff(files: Iterable[FixedFile]) -> int:
     return ExitCode.FOUND if text else ExitCode.OK
 
 
-def _tell(result: LintResult, shape: Shape, *, stderr: bool = False) -> int:
+def _tell(result: LintResult, asked: LintFlags, *, stderr: bool = False) -> int:
     """Print the result in its form, the summary to stderr; and say the exit code."""
+    from pyrometer.rules.lint.habits import grouped
     from pyrometer.rules.lint.output.text import summary_of
 
-    if shape.output is not None:
-        _write(_rendered(result, shape), shape.output)
-    elif shape.form == "full" and result.findings:
+    result = grouped(result)
+    if asked.output is not None:
+        _write(_rendered(result, asked), asked.output)
+    elif asked.form == "full" and result.findings:
         from pyrometer.rules.lint.output.full import full_view
 
         print_view(full_view(result), stderr=stderr)
     else:
-        click.echo(_rendered(result, shape), nl=False, err=stderr)
+        click.echo(_rendered(result, asked), nl=False, err=stderr)
     for failure in result.failures:
         click.echo(f"error: {failure}", err=True)
-    click.echo(summary_of(result), err=True)
+    _note(asked, summary_of(result))
     if result.failures:
         return ExitCode.FAILURE
     return ExitCode.FOUND if result.findings else ExitCode.OK
@@ -182,20 +174,23 @@ def _write(text: str, path: Path) -> None:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _rendered(result: LintResult, shape: Shape) -> str:
-    from pyrometer.rules.lint.output import full, github, sarif, text
+def _rendered(result: LintResult, asked: LintFlags) -> str:
+    from pyrometer.rules.lint.output import full, github, gitlab, junit, sarif, text
     from pyrometer.rules.lint.output import json as as_json
 
-    if shape.statistics:
-        return text.statistics_text(result) if shape.form == "text" else _json(text.statistics_of(result))
+    if asked.statistics:
+        return text.statistics_text(result) if asked.form != "json" else _json(text.statistics_of(result))
     forms: dict[str, Callable[[LintResult], str]] = {
         "text": text.text_of,
+        "concise": text.text_of,
         "full": full.plain_text,
         "json": lambda found: _json(as_json.json_of(found)),
         "sarif": lambda found: _json(sarif.sarif_of(found)),
         "github": github.github_of,
+        "gitlab": lambda found: _json(gitlab.gitlab_of(found)),
+        "junit": junit.junit_of,
     }
-    return forms[shape.form](result)
+    return forms[asked.form](result)
 
 
 def _json(document: Any) -> str:

@@ -6,7 +6,17 @@ from collections.abc import Callable
 
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.evidence.observed import Observed
-from pyrometer.evidence.observers import compilation, loading, measurement, memory, numerics, program, trace
+from pyrometer.evidence.observers import (
+    ceilings,
+    compilation,
+    host,
+    loading,
+    measurement,
+    memory,
+    numerics,
+    program,
+    trace,
+)
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.hardware.environment import read_environment
 from pyrometer.workload.workload import Workload
@@ -17,6 +27,8 @@ Observer = Callable[[Workload, Observed, ObserveOptions], Observed]
 OBSERVERS: tuple[Observer, ...] = (
     measurement.observe,
     trace.observe,
+    host.observe,
+    ceilings.observe,
     compilation.observe,
     memory.observe,
     loading.observe,

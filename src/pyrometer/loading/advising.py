@@ -52,7 +52,7 @@ def _more_workers(report: LoaderReport, seen: LoadingPass) -> Advice | None:
         title=f"load with {counted(wanted.num_workers, 'worker')}{', kept between epochs' if kept else ''}",
         why=f"a batch takes {format_seconds(model.batch_s)} to make, {_on_cpu(cpu)}, and the step without "
         f"data {format_seconds(model.compute_s)}{_start_of(report, seen)}",
-        rewrite=f"DataLoader(..., {wanted.keywords})",
+        rewrite=wanted.keywords,
         effect=_effect_of(wanted, seen, kept=kept),
         gain=modelled(now_s - step_s),
     )
@@ -131,8 +131,8 @@ def _cheaper_samples(report: LoaderReport, seen: LoadingPass) -> Advice | None:
         title="make each sample cheaper",
         why=f"a batch takes {format_seconds(model.batch_cpu_s)} of CPU time; {model.cpus:g} CPUs make no more than one per "
         f"{format_seconds(model.batch_cpu_s / model.cpus)}, however many workers there are",
-        rewrite="decode once and store the result (np.save, torch.save), decode smaller, or move work to the device",
-        effect="the only change that helps once all CPUs are busy; costs disk space or preparation",
+        effect="decode once and store the result (np.save, torch.save), decode smaller, or move work to the device: the only "
+        "change that helps once all CPUs are busy; costs disk space or preparation",
         gain=modelled(over_s),
     )
 
@@ -150,7 +150,7 @@ def _deeper_queue(report: LoaderReport, seen: LoadingPass) -> Advice | None:
         title=f"let each worker prepare {deeper.prefetch_factor} batches",
         why=f"the workers are fast enough on average, but the queue of {now.capacity} batches runs empty: single batches take far "
         "longer than others",
-        rewrite=f"DataLoader(..., {deeper.keywords})",
+        rewrite=deeper.keywords,
         effect=f"slow batches are absorbed; costs {format_bytes(extra)} of shared memory",
     )
 
@@ -169,7 +169,7 @@ def _keep_workers(report: LoaderReport, seen: LoadingPass) -> Advice | None:
         lever="persistent_workers",
         title="keep the workers between epochs",
         why=f"an epoch of {batches:,} batches waits {format_seconds(report.first_batch_s)} for its workers to start",
-        rewrite=f"DataLoader(..., {keeping.keywords})",
+        rewrite=keeping.keywords,
         effect="workers start once; what the program changes in the dataset between epochs no longer reaches them",
         # The first batch must be made all the same.
         gain=modelled(now.num_workers * seen.start.each_s / batches) if seen.costs else None,
@@ -189,7 +189,7 @@ def _no_workers(report: LoaderReport, seen: LoadingPass) -> Advice | None:
         lever="num_workers",
         title="load in the training process",
         why=f"making a batch takes {format_seconds(model.data_s(0))}, getting it from a worker {format_seconds(report.wait_s)}",
-        rewrite="DataLoader(..., num_workers=0)",
+        rewrite=now.with_workers(0).keywords,
         effect="no process, no queue and no copy between them; prefetch_factor, persistent_workers, timeout and "
         "multiprocessing_context go with the workers",
         gain=modelled(saves_s),
@@ -216,7 +216,7 @@ def _fewer_workers(report: LoaderReport, seen: LoadingPass) -> Advice | None:
         title=f"{counted(enough, 'worker')} would do",
         why=f"a batch takes {format_seconds(model.batch_s)} to make and the step {format_seconds(model.compute_s)}; "
         f"{counted(now.num_workers, 'worker')} are idle most of the time",
-        rewrite=f"DataLoader(..., {now.with_workers(enough).keywords})",
+        rewrite=now.with_workers(enough).keywords,
         effect=f"the same step with about {format_bytes(freed)} less memory, and a sooner first batch",
     )
 
@@ -231,8 +231,8 @@ def _fewer_threads(_report: LoaderReport, seen: LoadingPass) -> Advice | None:
         fix_class="tolerance",
         title="let each worker decode with one thread",
         why=f"each of {seen.settings.num_workers} workers keeps {cpu_s / dataset_s:.1f} CPUs busy; there are {seen.cpus:g}",
-        rewrite="worker_init_fn: cv2.setNumThreads(0), threadpoolctl.threadpool_limits(1); or OMP_NUM_THREADS=1 before the start",
-        effect="workers do not take CPUs from each other; torch's own threads are limited in workers already",
+        effect="by cv2.setNumThreads(0) or threadpoolctl.threadpool_limits(1) in a worker_init_fn, or OMP_NUM_THREADS=1 before "
+        "the start; workers do not take CPUs from each other; torch's own threads are limited in workers already",
     )
 
 
@@ -247,8 +247,9 @@ def _pinned(report: LoaderReport, seen: LoadingPass) -> Advice | None:
         lever="pin_memory",
         title="pin the batches",
         why=f"copying the batch to the device takes {format_seconds(copying.per_step_s)} per step, from pageable memory",
-        rewrite=f"DataLoader(..., {pinned.keywords}) and tensor.to(device, non_blocking=True)",
-        effect="the copy is faster and need not be waited for; costs page-locked host memory",
+        rewrite=pinned.keywords,
+        effect="with tensor.to(device, non_blocking=True) the copy is faster and need not be waited for; costs page-locked host "
+        "memory",
     )
 
 
@@ -261,8 +262,8 @@ def _room_in_shared_memory(report: LoaderReport, _seen: LoadingPass) -> Advice |
         fix_class="exact",
         title="give the container more shared memory",
         why=f"a full queue needs {format_bytes(report.shm_needed_bytes)} in /dev/shm, where {format_bytes(free)} are free",
-        rewrite=f"docker run --shm-size={-(-2 * report.shm_needed_bytes // 2**20)}m, or a smaller prefetch_factor",
-        effect="workers do not die of a bus error when the queue fills",
+        effect=f"with --shm-size={-(-2 * report.shm_needed_bytes // 2**20)}m, or a smaller prefetch_factor, workers do not die of a "
+        "bus error when the queue fills",
     )
 
 

@@ -28,6 +28,9 @@ class Diagnosis(Record, frozen=True, kw_only=True):
     target: str
     findings: list[Finding]
     reading: list[ReadingStep]
+    reservations: Annotated[
+        list[Finding], doc("how far the figures hold: about the measurement, not the program")
+    ] = []
     suppressed: list[Suppressed] = []
     audit: Audit | None = None
     score: Annotated[float | None, doc("0 to 100, of the audit; null when nothing could be judged")] = None

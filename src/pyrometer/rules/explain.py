@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.place import Place
 from pyrometer.rules.audit.audit import audit
+from pyrometer.rules.audit.record import Audit
+from pyrometer.rules.bounded import bounded
 from pyrometer.rules.case import Case, case_of
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding, Suppressed
+from pyrometer.rules.habits import by_habit
 from pyrometer.rules.hiding import hidden_by
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.match import Match
@@ -23,7 +26,11 @@ from pyrometer.rules.registry import rules
 from pyrometer.rules.rule import Kind, Rule
 from pyrometer.rules.settings import RuleSettings
 from pyrometer.source.program import program_modules
+from pyrometer.source.rewriting import rewritten
 from pyrometer.text import shown_path
+
+if TYPE_CHECKING:
+    from pyrometer.source.module import Module
 
 Hide = Callable[[Finding], Suppressed | None]
 """Says why a finding is not to be shown, or null."""
@@ -47,9 +54,10 @@ def explain(
     settings = settings or RuleSettings()
     modules, notes = program_modules(entries, settings.limits)
     case = case_of(evidence, modules=tuple(modules), limits=settings.limits)
-    diagnosis = diagnose_case(case, settings.chosen(), hidden_by(case.modules, settings))
-    notes += diagnosis.notes
-    answered = audit(case, diagnosis.findings) if with_audit else None
+    hide = hidden_by(case.modules, settings)
+    findings = _ask_all(case, settings.chosen(), notes)
+    diagnosis = _diagnosis(case, settings.chosen(), findings, hide)
+    answered = _audited(case, settings, findings, hide) if with_audit else None
     score = None if answered is None else answered.score
     return msgspec.structs.replace(diagnosis, audit=answered, score=score, notes=notes)
 
@@ -57,24 +65,63 @@ def explain(
 def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide | None = None) -> Diagnosis:
     """Ask the chosen rules, rank what they find, and read the profile in the order in which an expert does.
 
-    A rule that fails is left out and told in the notes: the findings of the others stand.
+    A rule that fails is left out and told in the notes: the findings of the others stand. What rules say of
+    the measurement is no finding about the program, and stands apart.
     """
     pool = rules() if chosen is None else chosen
     notes: list[str] = []
-    findings = [finding for rule in pool for finding in _asked(rule, case, notes)]
-    found = [_near(finding) for finding in findings]
+    findings = _ask_all(case, pool, notes)
+    return msgspec.structs.replace(_diagnosis(case, pool, findings, hide), notes=notes)
+
+
+def _ask_all(case: Case, pool: Iterable[Rule], notes: list[str]) -> list[Finding]:
+    asked = (_near(finding) for rule in pool for finding in _asked(rule, case, notes))
+    return [bounded(finding, case.ceilings or ()) for finding in asked]
+
+
+def _diagnosis(case: Case, pool: Sequence[Rule], findings: Sequence[Finding], hide: Hide | None) -> Diagnosis:
+    reservations = [finding for finding in findings if finding.scope == "measurement"]
+    found = [finding for finding in findings if finding.scope != "measurement"]
     answers = [(finding, hide(finding) if hide is not None else None) for finding in found]
-    peak_bytes = case.memory.peak_bytes if case.memory is not None else None
-    shown = ranked((finding for finding, reason in answers if reason is None), peak_bytes=peak_bytes)
+    shown = _in_order(case, by_habit(finding for finding, reason in answers if reason is None))
     return Diagnosis(
         target=case.target,
         findings=shown,
-        reading=read_profile(case, shown),
+        reading=read_profile(case, [*shown, *reservations]),
+        reservations=reservations,
         suppressed=[reason for _, reason in answers if reason is not None],
         num_rules=num_asked(case, pool),
         missing=missing_kinds(case),
-        notes=notes,
     )
+
+
+def _in_order(case: Case, findings: Iterable[Finding]) -> list[Finding]:
+    peak_bytes = case.memory.peak_bytes if case.memory is not None else None
+    one_track = case.trace is not None and not case.trace.device_busy_ns
+    return ranked(findings, peak_bytes=peak_bytes, modules=case.modules, one_track=one_track)
+
+
+def _audited(case: Case, settings: RuleSettings, findings: Sequence[Finding], hide: Hide) -> Audit:
+    """The checklist on what is found, what is ignored, and what linting finds in the text beside it."""
+    pool = settings.chosen()
+    left_out = [rule for rule in rules() if rule.stage == "stable" and rule not in pool]
+    ignored = {rule.code: settings.reason_of(rule) for rule in left_out}
+    all_found = [*findings, *_ask_all(case, left_out, [])]
+    ordered = _in_order(case, [finding for finding in all_found if finding.scope != "measurement"])
+    loud = [finding for finding in ordered if finding.severity != "info"]
+    texts = [
+        finding
+        for rule in (*pool, *left_out)
+        if rule.severity != "info"
+        for finding in map(_near, _in_text(rule, case))
+        if not _told(finding, [other for other in loud if other.code == rule.code], case)
+    ]
+
+    def excuse(finding: Finding) -> str | None:
+        hidden = hide(finding)
+        return ignored.get(finding.code) if hidden is None else hidden.reason
+
+    return audit(case, ordered, texts, ignored=ignored, excuse=excuse)
 
 
 def _near(finding: Finding) -> Finding:
@@ -129,24 +176,29 @@ def in_source(rule: Rule, case: Case) -> Iterator[Finding]:
         return
     seen = any(all(map(case.has, needs)) for needs, _ in rule.readings)
     measured = rule.family == "measuring" and case.measurement is not None
+    for finding in _in_text(rule, case):
+        remark = (seen or measured) and finding.severity == "warning"
+        yield msgspec.structs.replace(finding, severity="info") if remark else finding
+
+
+def _in_text(rule: Rule, case: Case) -> Iterator[Finding]:
+    """A rule's matches as linting tells them, whatever the run showed."""
     for module in case.modules:
         for match in rule.matches(module):
-            finding = source_finding(rule, module.path, match)
-            remark = (seen or measured) and finding.severity == "warning"
-            yield msgspec.structs.replace(finding, severity="info") if remark else finding
+            yield source_finding(rule, module, match)
 
 
-def source_finding(rule: Rule, path: str, match: Match) -> Finding:
+def source_finding(rule: Rule, module: Module, match: Match) -> Finding:
     """A match in a file as a finding: what it costs is not known from text."""
     fix = match.fix
     return rule.finding(
         message=match.message,
-        where=Place(file=path, line=match.line),
+        where=Place(file=module.path, line=match.line),
         evidence={} if match.hot is None else {"hot_because": match.hot},
         fix_class=fix.fix_class if fix is not None else rule.fix_class,
         confidence=match.confidence,
         advice=match.advice or rule.section("Use instead").partition("\n\n")[0],
-        rewrite=fix.title if fix is not None else None,
+        rewrite=rewritten(module, fix.edits) if fix is not None else None,
     )
 
 

@@ -12,6 +12,10 @@ from pyrometer.record import Record, doc
 Severity = Literal["error", "warning", "info"]
 """error: results are wrong, or memory runs out; warning: it costs; info: worth knowing."""
 
+Scope = Literal["mechanism", "symptom", "general", "measurement"]
+"""What a rule knows: mechanism: what the code does, and the line to change; symptom: where the cost shows, which a mechanism
+may explain; general: what takes the time, said where nothing more is known of it; measurement: how far the figures hold."""
+
 Value = float | int | str | bool | None | Sequence[str | int | float]
 
 
@@ -21,6 +25,9 @@ class Finding(Record, frozen=True, kw_only=True):
     code: Annotated[str, doc("stable, such as PYR101")]
     name: Annotated[str, doc("of the rule, such as item-in-hot-loop")]
     severity: Severity
+    scope: Annotated[Scope, doc("mechanism, symptom or general: how much the rule knows of the cause")] = (
+        "mechanism"
+    )
     message: Annotated[str, doc("fact and figure in one sentence")]
     where: Place
     evidence: Annotated[dict[str, Value], doc("figures, units in their names")] = {}
@@ -31,7 +38,9 @@ class Finding(Record, frozen=True, kw_only=True):
     resource: Annotated[
         str | None, doc("the time or memory that it accounts for; findings with the same one overlap")
     ] = None
-    overlaps: Annotated[list[str], doc("codes of findings ranked above that count the same cost")] = []
+    overlaps: Annotated[
+        list[str], doc("codes of findings ranked above that count the same cost, or explain this one")
+    ] = []
 
 
 class Suppressed(Record, frozen=True, kw_only=True):

@@ -1,37 +1,65 @@
-"""The order of findings: by predicted gain; and which of them count the same cost."""
+"""The order of findings: what knows the cause before what shows its cost, then by predicted gain; and which count the same cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pyrometer.rules.finding import Finding
+from pyrometer.rules.overlap import explains
+
+if TYPE_CHECKING:
+    from pyrometer.source.module import Module
+
+Key = tuple[float, ...]
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
-RESERVATIONS = "PYR0"
-"""Begins the codes of rules about measuring."""
-
 _CONFIDENCE = {"high": 0, "medium": 1, "low": 2}
+_SCOPE = {"mechanism": 0, "symptom": 1, "general": 2, "measurement": 3}
+"""What knows more comes first."""
+
+GROWTH = "leak:"
+"""Begins the resources of what grows with every step, without an end."""
+
+COLLECTED = "leak:cycles"
+"""Grows only until Python collects its garbage."""
 
 
-def ranked(findings: Iterable[Finding], *, peak_bytes: int | None = None) -> list[Finding]:
-    """Sort findings, what promises most first, and say which overlap with one above.
+def ranked(
+    findings: Iterable[Finding],
+    *,
+    peak_bytes: int | None = None,
+    modules: Sequence[Module] = (),
+    one_track: bool = False,
+) -> list[Finding]:
+    """Sort findings, what the user gains most by first, and say which overlap with one above.
 
-    Errors come first: no gain outweighs wrong results. Then the share of the step, or of the peak, that the advice is
-    predicted to save; where nothing is predicted, half of what it costs, and of a prediction of low confidence only what
-    it saves at worst. What promises nothing comes after all that does, however small; there severity and confidence
-    count, and reservations about the measurement come last.
+    What grows without an end comes first, then errors: no gain outweighs wrong results. Remarks come last. Else the share of
+    the step, or of the peak, counts that the advice is predicted to save; where nothing is predicted, half of what it costs, and
+    of a prediction of low confidence only what it saves at worst. What promises nothing comes after all that does, however
+    small; there confidence counts. A finding that names the mechanism stands above the symptoms that it explains, whatever these
+    promise, and so high that it does; what is general and is explained is left out.
+
+    Args:
+        findings: in any order.
+        peak_bytes: of memory, to compare bytes with time.
+        modules: source files, which say what belongs to one place.
+        one_track: nothing runs beside the host, so that large shares of a step overlap.
     """
-    order = sorted(findings, key=lambda one: _key(one, peak_bytes))
-    above: dict[str, list[str]] = {}
-    result = []
-    for finding in order:
-        same = above.setdefault(finding.resource, []) if finding.resource else []
-        result.append(msgspec.structs.replace(finding, overlaps=list(dict.fromkeys(same))))
-        if finding.severity != "info":
-            same.append(finding.code)
-    return result
+    found = sorted(findings, key=lambda finding: _key(finding, peak_bytes))
+    keys = [_key(finding, peak_bytes) for finding in found]
+    causes = [_cause(i, found, modules, one_track=one_track) for i in range(len(found))]
+    places = list(keys)
+    for symptom, cause in enumerate(causes):
+        if cause is not None:
+            places[cause] = min(places[cause], keys[symptom])
+    order = sorted(
+        (i for i, cause in enumerate(causes) if cause is None or found[i].scope != "general"),
+        key=lambda i: (places[i], _SCOPE[found[i].scope], keys[i]),
+    )
+    return _overlapping(order, found, causes)
 
 
 def promise(finding: Finding, peak_bytes: int | None = None) -> float:
@@ -51,14 +79,57 @@ def promise(finding: Finding, peak_bytes: int | None = None) -> float:
     return min(1.0, cost.bytes / peak_bytes) / 2 if cost.bytes and peak_bytes else 0.0
 
 
-def _key(finding: Finding, peak_bytes: int | None) -> tuple[float, ...]:
+def grows(finding: Finding) -> bool:
+    """Whether it is about what takes more with every step until the program fails."""
+    resource = finding.resource or ""
     return (
-        finding.severity != "error",
+        finding.severity != "info"
+        and (resource == GROWTH.rstrip(":") or resource.startswith(GROWTH))
+        and resource != COLLECTED
+    )
+
+
+def _cause(
+    number: int, found: Sequence[Finding], modules: Sequence[Module], *, one_track: bool
+) -> int | None:
+    """The first finding, in this order, that knows more and accounts for another; null where none does."""
+    effect = found[number]
+    for i, other in enumerate(found):
+        knows_more = _SCOPE[other.scope] < _SCOPE[effect.scope]
+        weighs = other.severity != "info" or effect.severity == "info"
+        if (
+            knows_more
+            and weighs
+            and other.confidence != "low"
+            and explains(other, effect, modules, one_track=one_track)
+        ):
+            return i
+    return None
+
+
+def _overlapping(
+    order: Sequence[int], found: Sequence[Finding], causes: Sequence[int | None]
+) -> list[Finding]:
+    """The findings in this order, each with the codes of those above that count the same cost."""
+    above: dict[str, list[str]] = {}
+    result = []
+    for i in order:
+        finding, cause = found[i], causes[i]
+        same = above.setdefault(finding.resource, []) if finding.resource else []
+        codes = [*([] if cause is None else [found[cause].code]), *same]
+        result.append(msgspec.structs.replace(finding, overlaps=list(dict.fromkeys(codes))))
+        if finding.severity != "info":
+            same.append(finding.code)
+    return result
+
+
+def _key(finding: Finding, peak_bytes: int | None) -> Key:
+    return (
+        not grows(finding),
+        _SEVERITY[finding.severity],
         -round(promise(finding, peak_bytes), 4),
         finding.advice.gain is None,
         finding.cost is None,
-        _SEVERITY[finding.severity],
-        finding.code.startswith(RESERVATIONS),
         _CONFIDENCE[finding.confidence],
         float(finding.code[3:]),
         finding.where.line or 0,

@@ -38,8 +38,9 @@ import msgspec
 
 from pyrometer.advice import Advice, FixClass, sentence
 from pyrometer.evidence.kinds import RecordKind
-from pyrometer.rules.finding import Finding, Severity
+from pyrometer.rules.finding import Finding, Scope, Severity
 from pyrometer.rules.match import in_characters
+from pyrometer.source.rewriting import Rewrite
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -90,6 +91,7 @@ class Reading(NamedTuple):
 class Rule:
     """One documented check with a stable code.
 
+    `scope`: how much it knows of the cause; of findings about one cost the one that knows more comes first.
     `about_devices`: what its source checks find costs something only where there is an accelerator.
     """
 
@@ -98,6 +100,7 @@ class Rule:
     doc: str
     severity: Severity
     fix_class: FixClass
+    scope: Scope = "mechanism"
     lever: str | None = None
     stage: Stage = "stable"
     since: str = "0.1.0"
@@ -153,11 +156,17 @@ class Rule:
     def finding(self, *, advice: str | Advice, **fields: Any) -> Finding:
         """A finding of this rule; severity, fix class and lever are the rule's unless given.
 
-        `advice` is what to do in one or two sentences, to which `rewrite`, `gain`, `fix_class` and `lever` are given; or an
-        advice that an observer gave, of which they replace what it says. The message is kept without a full stop, since it
-        is also told within sentences.
+        `advice` is what to do in one or two sentences, to which `rewrite` or `sketch`, `gain`, `fix_class` and `lever` are given; or an
+        advice that an observer gave, of which they replace what it says. A `Rewrite` also says which lines of the user's it
+        replaces. The message is kept without a full stop, since it is also told within sentences.
         """
-        own = {name: fields.pop(name) for name in ("rewrite", "gain", "fix_class", "lever") if name in fields}
+        own: dict[str, Any] = {
+            name: fields.pop(name)
+            for name in ("rewrite", "sketch", "gain", "fix_class", "lever")
+            if name in fields
+        }
+        if isinstance(own.get("rewrite"), Rewrite):
+            own["replaces"], own["rewrite"] = own["rewrite"]
         if isinstance(advice, str):
             advice = Advice(
                 slug=self.name,
@@ -166,5 +175,10 @@ class Rule:
             )
         else:
             advice = msgspec.structs.replace(advice, **own)
-        told = {"severity": self.severity, **fields, "message": fields["message"].rstrip(" .")}
+        told = {
+            "severity": self.severity,
+            "scope": self.scope,
+            **fields,
+            "message": fields["message"].rstrip(" ."),
+        }
         return Finding(code=self.code, name=self.name, advice=advice, **told)

@@ -22,7 +22,9 @@ Selectors are codes, names, and beginnings of codes. Patterns count from the fol
 from __future__ import annotations
 
 import difflib
+import glob
 import math
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,7 +34,8 @@ import msgspec
 from pyrometer.errors import InputError, UsageError
 from pyrometer.record import Record, doc
 from pyrometer.rules.patterns import path_matches, relative_to
-from pyrometer.rules.registry import find_rule, select
+from pyrometer.rules.registry import find_rule
+from pyrometer.rules.registry import select as select_rules
 from pyrometer.rules.rule import Rule
 from pyrometer.settings import find_project, read_table
 
@@ -68,8 +71,13 @@ class RuleSettings(Record, frozen=True, kw_only=True):
             UsageError: a selector that names no rule.
         """
         wanted = _choose([*self.select, *self.extend_select, ALWAYS], preview=self.preview)
-        dropped = {rule.code for rule in select(self.ignore)}
+        dropped = {rule.code for rule in select_rules(self.ignore)}
         return [rule for rule in wanted if rule.code not in dropped]
+
+    def reason_of(self, rule: Rule) -> str:
+        """Why a rule does not run."""
+        reasons = (why for text, why in self.ignore.items() if rule in select_rules([text]))
+        return next(reasons, None) or "left out by the settings"
 
     def ignored_in(self, file: Path) -> frozenset[str]:
         """Codes of the rules that do not run on this file."""
@@ -80,7 +88,7 @@ class RuleSettings(Record, frozen=True, kw_only=True):
             if path_matches(where, [pattern])
             for one in some
         ]
-        return frozenset(rule.code for rule in select(hits))
+        return frozenset(rule.code for rule in select_rules(hits))
 
     def excludes(self, path: Path) -> bool:
         """Whether a file or folder is not to be linted."""
@@ -89,54 +97,129 @@ class RuleSettings(Record, frozen=True, kw_only=True):
         )
 
 
-def load_rule_settings(cwd: Path) -> RuleSettings:
+def load_rule_settings(cwd: Path, *, config: Iterable[str] = (), isolated: bool = False) -> RuleSettings:
     """The settings that hold in a folder, from the nearest `pyproject.toml` there or above.
+
+    Args:
+        cwd: the folder.
+        config: a file to read instead, whose patterns count from `cwd`; and single settings as TOML writes them, such as
+            `preview = true`, which win over any file.
+        isolated: read no file.
 
     Raises:
         InputError: an unreadable file; an unknown key, selector or limit, with the nearest legal name.
+        UsageError: more than one file, or a file although none is to be read.
     """
-    file = find_project(cwd)
-    if file is None:
-        return RuleSettings(root=str(cwd.resolve()))
-    values: dict[str, Any] = {"root": str(file.parent)}
-    for key, value in read_table(file, "rules").items():
-        source = f"{file}: [tool.pyrometer.rules] {key}"
-        if key not in _READERS:
-            near = _nearest(key, _READERS, "keys")
-            raise InputError(f"{source}: no such setting{near}")
-        try:
-            values[key.replace("-", "_")] = _READERS[key](value)
-        except (InputError, UsageError) as error:
-            raise InputError(f"{source}: {error}") from error
+    named = [text for text in config if "=" not in text or Path(text).is_file()]
+    if len(named) > 1 or (named and isolated):
+        clash = "--isolated reads no file of settings" if isolated else "one file of settings can be read"
+        raise UsageError(f"--config: got {', '.join(named)}; {clash}; pass single settings as KEY=VALUE")
+    file = Path(named[0]) if named else None if isolated else find_project(cwd)
+    root = cwd.resolve() if named or file is None else file.parent
+    values: dict[str, Any] = {"root": str(root)}
+    if file is not None:
+        table = read_table(file, "rules")
+        if named and not table:
+            raise InputError(
+                f"--config: {file} has no table [tool.pyrometer.rules]; write one, or name another file"
+            )
+        values |= _read(table, f"{file}: [tool.pyrometer.rules]")
+    for text in config:
+        if text not in named:
+            values |= _read(_assignment(text), "--config")
     return RuleSettings(**values)
 
 
-def with_rule_flags(settings: RuleSettings, *, select: Iterable[str], ignore: Iterable[str]) -> RuleSettings:
-    """Put flags over settings: selected rules replace those of the file, ignored ones add to them.
+def _assignment(text: str) -> dict[str, Any]:
+    """One setting as TOML writes it; a word without quotes is a text."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            f"--config: got {text!r}, {error}; legal is a file or a setting such as exclude=['legacy']"
+        ) from error
+
+
+def _read(table: Mapping[str, Any], source: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in _READERS:
+            raise InputError(f"{source} {key}: no such setting{_nearest(key, _READERS, 'keys')}")
+        try:
+            values[key.replace("-", "_")] = _READERS[key](value)
+        except (InputError, UsageError) as error:
+            raise InputError(f"{source} {key}: {error}") from error
+    return values
+
+
+def with_rule_flags(
+    settings: RuleSettings,
+    *,
+    select: Iterable[str] = (),
+    extend_select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+) -> RuleSettings:
+    """Put flags over settings: selected rules replace those of the file; all else adds to what stands there.
+
+    A rule that flags select by its code or name runs although the file ignores it. Patterns count from this folder.
 
     Raises:
         UsageError: a selector that names no rule.
     """
-    chosen, dropped = _selectors(list(select)), _selectors(list(ignore))
-    if chosen:
-        settings = msgspec.structs.replace(settings, select=chosen, extend_select=[])
-    return msgspec.structs.replace(settings, ignore={**dict.fromkeys(dropped, ""), **settings.ignore})
+    chosen, more, dropped = (
+        _selectors(list(select)),
+        _selectors(list(extend_select)),
+        _selectors(list(ignore)),
+    )
+    named = {
+        rule.code for text in (*chosen, *more) for rule in select_rules([text]) if _is_in_full(text, rule)
+    }
+    return msgspec.structs.replace(
+        settings,
+        select=chosen or settings.select,
+        extend_select=more if chosen else [*settings.extend_select, *more],
+        ignore={**dict.fromkeys(dropped, ""), **_ignored_but(settings.ignore, named)},
+        exclude=[*settings.exclude, *(_from_root(pattern, settings.root) for pattern in exclude)],
+    )
+
+
+def _ignored_but(ignore: Mapping[str, str], named: set[str]) -> dict[str, str]:
+    """What is ignored, less some rules; a selector that names one of them becomes the codes of the others."""
+    kept: dict[str, str] = {}
+    for selector, reason in ignore.items():
+        codes = [rule.code for rule in select_rules([selector])]
+        rest = [selector] if named.isdisjoint(codes) else [code for code in codes if code not in named]
+        kept.update(dict.fromkeys(rest, reason))
+    return kept
+
+
+def _from_root(pattern: str, root: str) -> str:
+    """A pattern that counts from this folder, as one that counts from the root of the settings."""
+    text = pattern.replace("\\", "/").removeprefix("./")
+    if "/" not in text.rstrip("/"):
+        return text  # a name at any depth
+    whole = text if text.startswith("/") else f"{glob.escape(Path.cwd().as_posix())}/{text}"
+    return whole.removeprefix(f"{glob.escape(Path(root).absolute().as_posix())}/")
 
 
 def _choose(selectors: Iterable[str], *, preview: bool) -> list[Rule]:
     """Rules by code; those not stable only where they are named in full, or all in preview."""
     chosen: dict[str, Rule] = {}
     for selector in selectors:
-        for rule in select([selector]):
-            in_full = selector.strip().lower() in (rule.code.lower(), rule.name)
-            if in_full or rule.stage == "stable" or (preview and rule.stage == "preview"):
+        for rule in select_rules([selector]):
+            if _is_in_full(selector, rule) or rule.stage == "stable" or (preview and rule.stage == "preview"):
                 chosen[rule.code] = rule
     return [chosen[code] for code in sorted(chosen)]
 
 
+def _is_in_full(selector: str, rule: Rule) -> bool:
+    return selector.strip().lower() in (rule.code.lower(), rule.name)
+
+
 def _selectors(value: Any) -> list[str]:
     texts = _strings(value)
-    select(texts)
+    select_rules(texts)
     return texts
 
 

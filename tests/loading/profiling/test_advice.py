@@ -198,7 +198,7 @@ def test_putting_samples_together_by_torch_gives_the_same_batches_sooner():
     dataset = Sentences()
     loader = DataLoader(dataset, batch_size=32, collate_fn=slow_padding)
     advice = advice_on(loader, "vectorise-collate")
-    assert "pad_sequence" in advice.rewrite
+    assert "pad_sequence" in advice.effect
     assert "test_advice.py:" in advice.why
     follow = DataLoader(dataset, batch_size=32, collate_fn=to_longest)
     for mine, theirs in zip(follow, loader, strict=True):
@@ -244,7 +244,7 @@ def test_many_small_tensors_packed_are_the_same_tensors_in_one_copy():
     tensors = list(batch.values())
     device = "cpu"
     namespace = {"torch": torch, "tensors": tensors, "device": device}
-    first, second = advice.rewrite.removesuffix(", per dtype").split("; then ")
+    first, second = advice.effect.removesuffix(", per dtype").split("; then ")
     exec(first, namespace)
     views = eval(second, namespace)
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(views, tensors, strict=True))
@@ -269,7 +269,7 @@ PIXELS = torch.randint(0, 256, (32, 3, 32, 32), generator=torch.Generator().manu
 def test_narrower_types_give_the_same_values_in_a_fraction_of_the_bytes(wide, back):
     loader, follow = DataLoader(wide, batch_size=8), DataLoader(PIXELS, batch_size=8)
     advice = advice_on(loader, "narrower-dtype")
-    assert "uint8" in advice.rewrite
+    assert "uint8" in advice.effect
     assert "the same values" in advice.effect
     for mine, theirs in zip(follow, loader, strict=True):
         assert torch.equal(back(mine), theirs)
@@ -289,7 +289,7 @@ def test_float64_from_numpy_is_halved():
     wide = np.random.default_rng(0).random((64, 1024))
     loader = DataLoader(wide, batch_size=8)
     advice = advice_on(loader, "narrower-dtype")
-    assert "float32" in advice.rewrite
+    assert "float32" in advice.effect
     follow = DataLoader(wide.astype(np.float32), batch_size=8)
     for mine, theirs in zip(follow, loader, strict=True):
         torch.testing.assert_close(mine, theirs.float())
@@ -324,7 +324,7 @@ def test_batches_of_like_length_leave_about_what_was_promised():
     loader = DataLoader(dataset, batch_size=16, shuffle=True, collate_fn=to_longest)
     before = padding_now(loader)
     advice = advice_on(loader, "bucket-by-length")
-    assert "pyrometer.BucketBatchSampler" in advice.rewrite
+    assert "pyrometer.BucketBatchSampler" in advice.effect
     sampler = pm.BucketBatchSampler(dataset.lengths, batch_size=16, num_buckets=32)
     follow = DataLoader(dataset, batch_sampler=sampler, collate_fn=to_longest)
     after = padding_now(follow)
@@ -384,7 +384,7 @@ def test_texts_in_one_array_are_the_same_texts_and_cost_workers_next_to_nothing(
     texts = [f"/data/train/image_{number:08d}.png" for number in range(400_000)]
     loader = DataLoader(Texts(texts), batch_size=64, num_workers=2)
     advice = advice_on(loader, "pack-objects")
-    assert "numpy.array(texts, dtype='S')" in advice.rewrite
+    assert "numpy.array(texts, dtype='S')" in advice.effect
     packed = Texts(np.array(texts, dtype="S"))
     assert [packed[index] for index in range(0, 400_000, 999)] == texts[::999]
     assert "pack-objects" not in advice_on(DataLoader(packed, batch_size=64, num_workers=2))
@@ -448,7 +448,7 @@ def test_going_to_a_sample_directly_gives_the_same_in_the_time_of_the_first():
 
     slow, fast = Scanning(), Direct()
     advice = advice_on(DataLoader(slow, batch_size=8), "constant-time-access")
-    assert "offset" in advice.rewrite
+    assert "offset" in advice.effect
     assert all(torch.equal(slow[index], fast[index]) for index in range(0, 4000, 400))
     assert "constant-time-access" not in advice_on(DataLoader(fast, batch_size=8))
     assert seconds(lambda: slow[3900]) / seconds(lambda: fast[3900]) > 10

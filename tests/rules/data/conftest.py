@@ -45,7 +45,7 @@ def advice() -> Callable[..., Advice]:
             slug=slug,
             title=f"do {slug}",
             why=f"why {slug}",
-            rewrite="DataLoader(...)",
+            rewrite="num_workers=2",
             effect="costs nothing",
             fix_class="semantic",
             lever=lever,

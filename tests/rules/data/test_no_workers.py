@@ -112,9 +112,7 @@ def test_the_loaders_advice_is_carried_and_takes_the_wait_away(
     assert finding.advice.lever == "num_workers"
     assert finding.resource == "data"
     assert finding.advice.rewrite is not None
-    settings = dict(
-        part.split("=") for part in finding.advice.rewrite[len("DataLoader(..., ") : -1].split(", ")
-    )
+    settings = dict(part.split("=") for part in finding.advice.rewrite.split(", "))
     after = observe(work(**{name: eval(value) for name, value in settings.items()}), "loading")
     assert before.loading is not None
     assert after.loading is not None

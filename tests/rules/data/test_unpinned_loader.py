@@ -117,4 +117,4 @@ def test_the_loaders_advice_is_carried(
     (finding,) = findings(
         "PYR304", Case(target="a", loading=loading(advice=[advice("pin-memory", lever="pin_memory")]))
     )
-    assert (finding.advice.lever, finding.resource) == ("pin_memory", "copy:h2d")
+    assert (finding.advice.lever, finding.resource) == ("pin_memory", "copy:H2D")

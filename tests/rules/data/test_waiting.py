@@ -27,7 +27,7 @@ def test_every_advice_of_the_loader_becomes_a_finding(
     findings = findings_of(Case(target="a", loading=report), select(["PYR3"]))
     carried = [finding for finding in findings if "/loading/advice/0" in finding.links]
     assert len(carried) == 1
-    assert carried[0].advice.rewrite == "DataLoader(...)"
+    assert carried[0].advice.rewrite == "num_workers=2"
 
 
 def test_a_gain_is_what_the_loaders_model_says(

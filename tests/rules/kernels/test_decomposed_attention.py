@@ -73,7 +73,7 @@ def test_a_real_program_is_told_the_line_and_the_time(
     monkeypatch.setattr(attention_pattern, "FUSED", re.compile("(?!)"))
     finding = only(CODE, observe(Inference(Attention(), INPUTS), "trace", sources=[Path(__file__)]))
     assert finding.where.line == Attention.forward.__code__.co_firstlineno + 2
-    assert finding.advice.rewrite == "functional.scaled_dot_product_attention(q, k, v)"
+    assert finding.advice.rewrite == "return functional.scaled_dot_product_attention(q, k, v)"
     assert finding.cost.share > 0.1
     assert finding.advice.gain.ratio_low < finding.advice.gain.ratio_high < 1
 

@@ -88,6 +88,17 @@ EXACT = [
     "return torch.trace((q + k) @ k)",
     "return q @ torch.diag(k[0]) @ k",
     "return functional.softmax(q, -1).argmax(-1)",
+    "return functional.softmax(q, dim=1).argmax(dim=1, keepdim=True)",
+    "return torch.argmax(torch.log_softmax(q + k, 1), dim=1, keepdim=True)",
+    "return torch.sort(q, dim=1, descending=True).values[:, :3]",
+    "return torch.sort(q, 1).values[:, :30]",
+    "return torch.argsort(q, dim=1)[:, :3]",
+    "return torch.sort(q, descending=True)[0][..., :2]",
+    "return torch.msort(q)[:4]",
+    "return torch.sort(q, dim=1).values[:, 0]",
+    "return torch.argsort(q, dim=1, descending=True)[:, 0]",
+    "return (q[:, None, :] - k[None, :, :]).pow(2).sum(-1)",
+    "return torch.norm(q[:, None, :] - k[None, :, :], dim=-1)",
 ]
 
 
@@ -96,6 +107,7 @@ def test_the_fix_gives_the_same_result(
     matches: Callable[..., list[Any]], run_both: Callable[..., tuple[Any, Any]], line: str
 ) -> None:
     text = TEXT.format(line=line)
+    text = text.replace("q, k, ids", "q: torch.Tensor, k: torch.Tensor, ids")
     found = [match for match in matches(CODE, text) if match.fix is not None]
     assert len(found) == 1
     fixed = apply_edits(text, found[0].fix.edits)
@@ -109,29 +121,22 @@ def test_the_fix_gives_the_same_result(
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"),
+    "line",
     [
-        ("return torch.sort(q, dim=1, descending=True).values[:, :3]", "torch.topk(q, 3, dim=1).values"),
-        ("return torch.sort(q, 1).values[:, :3]", "torch.topk(q, 3, dim=1, largest=False).values"),
-        ("return torch.argsort(q, dim=1)[:, :3]", "torch.topk(q, 3, dim=1, largest=False).indices"),
-        ("return torch.sort(q, dim=1).values[:, 0]", "q.amin(1)"),
-        ("return torch.argsort(q, dim=1, descending=True)[:, 0]", "q.argmax(1)"),
-        ("return (q[:, None] - k[None]).pow(2).sum(-1)", "torch.cdist(q, k).square()"),
-        ("return torch.norm(q[:, None] - k[None], dim=-1)", "torch.cdist(q, k)"),
-        ("return torch.diagonal(q @ k)", "(q * k.T).sum(1)"),
+        "return torch.sort(q).values[:, :3]",  # along the last dimension, of which the text does not say that it is the second
+        "return torch.sort(q, dim=1, stable=True).indices[:, :3]",
+        "return (q[:, None] - k[None]).pow(2).sum(-1)",  # of more than two dimensions cdist pairs other rows
+        "return torch.diagonal(q @ k)",
+        "return torch.bmm(functional.one_hot(ids, 12).float(), k)",
     ],
 )
-def test_the_advice_gives_the_same_result(
-    matches: Callable[..., list[Any]], run_both: Callable[..., tuple[Any, Any]], line: str, expected: str
+def test_where_the_text_does_not_say_enough_words_stay_and_no_rewrite(
+    matches: Callable[..., list[Any]], line: str
 ) -> None:
     text = TEXT.format(line=line).replace("q, k, ids", "q: torch.Tensor, k: torch.Tensor, ids")
-    (match,) = matches(CODE, text)
-    assert match.fix is None
-    assert f"`{expected}`" in match.advice
-    ending = "\nrun = lambda *a: Net()(*a)\n"
-    args = (torch.randn(12, 12), torch.randn(12, 12), None)
-    old, new = run_both(text + ending, TEXT.format(line=f"return {expected}") + ending, "run", *args)
-    torch.testing.assert_close(new, old, rtol=1e-3, atol=1e-3)
+    first = matches(CODE, text)[0]
+    assert first.advice
+    assert first.fix is None
 
 
 def best_of(function: Callable[[], Any]) -> float:
@@ -169,7 +174,7 @@ def test_the_program_that_sorts_to_keep_ten_has_this_as_its_top_finding(
     assert finding.severity == "warning"
     assert finding.cost.share > 0.4
     assert finding.advice.gain.ratio_low < finding.advice.gain.ratio_high < 0.75
-    assert finding.advice.rewrite == "torch.topk(scores_BN, 10, dim=1).values"
+    assert finding.advice.rewrite == "return torch.topk(scores_BN, min(10, scores_BN.shape[1]), dim=1).values"
     assert finding.resource == "op:aten::sort"
 
 

@@ -99,3 +99,33 @@ def test_the_nearest_comment_is_the_one_that_ignores(slow_call):
     assert ignore is not None
     assert ignore.reason == "this"
     assert ignore_for(found, "PYR101", 2) is None
+
+
+class TestNoqa:
+    """As other linters have it."""
+
+    @pytest.mark.parametrize(
+        ("comment", "named"),
+        [
+            ("# noqa: PYR101", {"PYR101"}),
+            ("# NOQA:PYR101,PYR201", {"PYR101", "PYR201"}),
+            ("# noqa: E501, PYR101 F401 it is rare", {"PYR101"}),
+            ("# type: ignore  # noqa: PYR101", {"PYR101"}),
+        ],
+    )
+    def test_our_codes_are_ignored_at_the_line(self, comment, named):
+        (ignore,) = ignores(f"import torch\nx = y.item()  {comment}\nz = 1\n")
+        assert set(ignore.selectors) == named
+        assert all(ignore.covers(code, 2) and not ignore.covers(code, 3) for code in named)
+
+    @pytest.mark.parametrize("who", ["pyrometer", "ruff", "flake8"])
+    def test_of_a_whole_file(self, who):
+        (ignore,) = ignores(f"import torch\n# {who}: noqa: PYR101\nx = y.item()\n")
+        assert ignore.covers("PYR101", 3)
+        assert not ignore.covers("PYR102", 3)
+
+    @pytest.mark.parametrize(
+        "comment", ["# noqa", "# noqa: E501", "# noqa : all", "# ruff: noqa", "# noqa: see PYR101"]
+    )
+    def test_what_names_none_of_our_codes_is_not_ours(self, comment):
+        assert not ignores(f"import torch\nx = y.item()  {comment}\n")

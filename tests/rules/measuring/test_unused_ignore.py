@@ -24,6 +24,7 @@ def found(text: str):
         "import torch\nx = 1  # pyrometer: ignore[item-in-hot-loop] once\n",
         "import torch\nx = 1  # pyrometer: ignore[no-such-rule] once\n",
         "import torch\nx = 1  # pyrometer: ignore everything\n",
+        "import torch\nx = 1  # noqa: PYR101\n",
         "import numpy\nx = 1  # pyrometer: ignore[PYR101] no torch here\n",
     ],
 )
@@ -36,6 +37,8 @@ def test_it_fires(text):
     [
         HOT.format("  # pyrometer: ignore[PYR101, PYR103] once a day"),
         HOT.format("  # pyrometer: ignore[PYR1] once a day"),
+        HOT.format("  # noqa: PYR1"),
+        "import torch\nx = 1  # noqa: E501\n",
         "import torch\nx = '# pyrometer: ignore[PYR101] a string'\n",
         "import torch\nx = 1  # pyrometer: the ignore[PYR101] of old\n",
     ],
@@ -53,6 +56,23 @@ def test_its_fix_takes_the_comment_out_and_nothing_else():
     fixed = fix_text(text, lambda now: check_text("a.py", now, rules()).found, EXACT)
     assert "no-such-rule" not in fixed.text
     assert ast.dump(ast.parse(fixed.text)) == ast.dump(ast.parse(text))
+
+
+@pytest.mark.parametrize(
+    ("comment", "left"),
+    [
+        ("  # noqa: PYR101", ""),
+        ("  # noqa: PYR101, E501", "  # noqa: E501"),
+        ("  # noqa: E501,PYR101 F401 why", "  # noqa: E501, F401 why"),
+        ("  # type: ignore # noqa: PYR101", "  # type: ignore"),
+    ],
+)
+def test_codes_of_other_linters_stay(comment, left):
+    text = f"import torch\nx = 1{comment}\n"
+    assert (
+        fix_text(text, lambda now: check_text("a.py", now, rules()).found, EXACT).text
+        == f"import torch\nx = 1{left}\n"
+    )
 
 
 def _codes(text: str) -> set[str]:

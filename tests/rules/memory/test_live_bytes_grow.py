@@ -21,14 +21,15 @@ def test_the_robot_that_never_forgets_is_an_error_with_line_holder_and_rate(robo
     assert "planner(perception)" in robot.modules[0].lines[finding.where.line - 1]
     assert finding.evidence["bytes_per_step"] == 16 * (128 + 6) * 4
     assert finding.evidence["steps_until_full"] > 0
-    assert "detach()" in finding.advice.rewrite
+    assert "detach()" in finding.advice.sketch
 
 
-def test_it_comes_first_and_its_cause_is_told_to_overlap(robot):
+def test_what_keeps_it_comes_first_and_the_growth_is_told_to_overlap(robot):
     findings = ranked(findings_of(robot, select(["PYR2"])), peak_bytes=robot.memory.peak_bytes)
-    assert [finding.code for finding in findings][:2] == [CODE, "PYR202"]
+    assert [finding.code for finding in findings][:2] == ["PYR202", CODE]
+    assert [finding.severity for finding in findings][:2] == ["error", "error"]
     assert findings[0].resource == findings[1].resource
-    assert findings[1].overlaps == [CODE]
+    assert findings[1].overlaps == ["PYR202"]
 
 
 def test_the_robot_that_forgets_is_silent(findings):

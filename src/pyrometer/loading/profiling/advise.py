@@ -64,8 +64,7 @@ def repeated_work(profile: SampleProfile) -> list[Advice]:
             title="Keep what is the same in every epoch",
             why=f"{what} came out the same in all of {counted(work.num_comparisons, 'repetition')} with other random numbers, and is "
             f"{format_percent(work.same_s / work.sample_s)} of {format_seconds(work.sample_s)} per sample",
-            rewrite=use,
-            effect=f"the same samples from the second epoch on{epoch}; takes {format_bytes(work.cached_bytes)} per sample{memory}, "
+            effect=f"{use}; the same samples from the second epoch on{epoch}; takes {format_bytes(work.cached_bytes)} per sample{memory}, "
             "once for all workers if it is in one array, else once per worker",
             gain=modelled(_per_step(profile, saved_s * _batch_size(profile))),
         )
@@ -88,7 +87,6 @@ def slow_collate(profile: SampleProfile) -> list[Advice]:
                 why=f"{times.collate} takes {format_seconds(times.collate_s)} per batch "
                 f"({format_percent(times.collate_share)} of making one); torch's default_collate gives an equal batch in "
                 f"{format_seconds(times.default_s)}",
-                rewrite="DataLoader(dataset, …) without collate_fn",
                 effect="the same batches, sooner",
                 gain=modelled(_per_step(profile, times.collate_s - times.default_s)),
             )
@@ -108,9 +106,9 @@ def slow_collate(profile: SampleProfile) -> list[Advice]:
             why=f"{times.collate} takes {format_seconds(times.collate_s)} per batch "
             f"({format_percent(times.collate_share)} of making one), "
             f"{significant(times.collate_s / max(times.copy_s, 1e-9), 2)} times as long as copying its bytes{at}",
-            rewrite="torch.stack of tensors, torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True), or one tensor that is filled by "
-            "slices",
-            effect="the same batches; what a loop in C saves depends on what is done per element",
+            effect="torch.stack of tensors, torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True), or one tensor that is filled by "
+            "slices; "
+            "the same batches; what a loop in C saves depends on what is done per element",
         )
     ]
 
@@ -131,8 +129,8 @@ def number_lists(profile: SampleProfile) -> list[Advice]:
             title="Return arrays instead of lists of numbers",
             why=f"{place} is a list of {longest.length} numbers: default_collate makes {longest.length} tensors of it, one per "
             f"place in the list ({counted(contents.num_tensors, 'tensor')} per batch)",
-            rewrite=f"return torch.tensor({place}) from __getitem__; where the model stacks them, leave that out",
-            effect=f"one tensor (batch, {longest.length}) in their place: the stacked ones, transposed",
+            effect=f"return torch.tensor({place}) from __getitem__; where the model stacks them, leave that out; "
+            f"one tensor (batch, {longest.length}) in their place: the stacked ones, transposed",
         )
     ]
 
@@ -150,9 +148,9 @@ def small_tensors(profile: SampleProfile) -> list[Advice]:
             why=f"a batch has {counted(contents.num_tensors, 'tensor')} of {format_bytes(contents.median_tensor_bytes)} (median): "
             f"{format_seconds(contents.transfer_s)} to a device one by one, {format_seconds(contents.packed_transfer_s)} as one (predicted "
             "with 10 µs per copy and 12 GB/s)",
-            rewrite="flat = torch.cat([t.reshape(-1) for t in tensors]).to(device, non_blocking=True); then "
-            "[part.view(t.shape) for part, t in zip(flat.split([t.numel() for t in tensors]), tensors)], per dtype",
-            effect="the same tensors, as views of one; saves copies to a device only, nothing on the CPU",
+            effect="flat = torch.cat([t.reshape(-1) for t in tensors]).to(device, non_blocking=True); then "
+            "[part.view(t.shape) for part, t in zip(flat.split([t.numel() for t in tensors]), tensors)], per dtype; "
+            "the same tensors, as views of one; saves copies to a device only, nothing on the CPU",
         )
     ]
 
@@ -170,8 +168,7 @@ def wide_types(profile: SampleProfile) -> list[Advice]:
             why=f"batch{kind.path} is {kind.dtype}, {format_bytes(kind.num_bytes)} per batch; "
             + ("its values fit" if kind.exact else "what it was made from fits")
             + f" {kind.fits}",
-            rewrite=_widening(kind.path, kind.dtype, kind.fits, kind.scale, exact=kind.exact),
-            effect=f"{format_bytes(kind.saved_bytes)} less per batch to put together, to share between processes and to copy; "
+            effect=f"{_widening(kind.path, kind.dtype, kind.fits, kind.scale, exact=kind.exact)}; {format_bytes(kind.saved_bytes)} less per batch to put together, to share between processes and to copy; "
             + ("the same values" if kind.exact else "values differ by rounding"),
         )
         for kind in contents.narrower
@@ -194,8 +191,8 @@ def padding(profile: SampleProfile) -> list[Advice]:
                 lever="shape_buckets",
                 title="Pad to the longest sample of each batch",
                 why=f"{known}; all is padded to {worst.padded_to}, the longest has {worst.longest}",
-                rewrite="pad in collate_fn: torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)",
-                effect=f"{format_percent(worst.longest_share)} padding; batches get different lengths, which torch.compile must be "
+                effect="pad in collate_fn: torch.nn.utils.rnn.pad_sequence(samples, batch_first=True); "
+                f"{format_percent(worst.longest_share)} padding; batches get different lengths, which torch.compile must be "
                 "prepared for",
             )
         )
@@ -208,8 +205,8 @@ def padding(profile: SampleProfile) -> list[Advice]:
                 title="Draw batches of samples of like length",
                 why=f"{known}; padded to the longest of each batch it is {format_percent(worst.longest_share)}, since short and long "
                 "samples meet",
-                rewrite="DataLoader(dataset, batch_sampler=pyrometer.BucketBatchSampler(lengths, batch_size=…), collate_fn=…)",
-                effect=f"about {format_percent(worst.sorted_share)} padding; every sample still once per epoch, in another order",
+                effect="DataLoader(dataset, batch_sampler=pyrometer.BucketBatchSampler(lengths, batch_size=…), collate_fn=…); "
+                f"about {format_percent(worst.sorted_share)} padding; every sample still once per epoch, in another order",
             )
         )
     return advice
@@ -225,8 +222,8 @@ def held_objects(profile: SampleProfile) -> list[Advice]:
             title="Keep many small objects in one array",
             why=f"{one.path} is a {one.kind} with {counted(one.num_objects, 'Python object')}: every forked worker that looks at them "
             f"copies their pages, about {format_bytes(one.private_bytes)} per worker",
-            rewrite="numpy.array(texts, dtype='S'), or one tensor of bytes with a tensor of offsets; numbers as a tensor",
-            effect=f"about {format_bytes(one.private_bytes * max(1, profile.num_workers))} less in "
+            effect="numpy.array(texts, dtype='S'), or one tensor of bytes with a tensor of offsets; numbers as a tensor; "
+            f"about {format_bytes(one.private_bytes * max(1, profile.num_workers))} less in "
             f"{counted(max(1, profile.num_workers), 'worker')}; items are decoded when they are asked for",
         )
         for one in large
@@ -246,8 +243,8 @@ def heavy_pickle(profile: SampleProfile) -> list[Advice]:
                 title="Make dataset and collate_fn picklable",
                 why=f"they cannot be sent to spawned workers ({sent.failure}); only fork works, which Python no longer starts "
                 "processes by from 3.14 on",
-                rewrite="define functions and classes at the top of a module; open files in __getitem__ when they are first needed",
-                effect="the loader works with every start method",
+                effect="define functions and classes at the top of a module; open files in __getitem__ when they are first needed; "
+                "the loader works with every start method",
             )
         ]
     if sent.complete and sent.num_bytes < _MIN_PICKLED:
@@ -259,8 +256,8 @@ def heavy_pickle(profile: SampleProfile) -> list[Advice]:
             fix_class="semantic",
             title="Let workers share data instead of sending it",
             why=f"dataset and collate_fn are {size} when pickled ({format_seconds(sent.time_s)}), for every worker that is spawned",
-            rewrite="hold data as torch tensors (workers share them), or as np.load(path, mmap_mode='r') opened in the worker",
-            effect="workers start sooner and take less memory; nothing changes where workers are forked",
+            effect="hold data as torch tensors (workers share them), or as np.load(path, mmap_mode='r') opened in the worker; "
+            "workers start sooner and take less memory; nothing changes where workers are forked",
         )
     ]
 
@@ -277,8 +274,8 @@ def slower_with_index(profile: SampleProfile) -> list[Advice]:
             title="Go to a sample directly",
             why=f"samples take longer the larger their index: the last fifth {significant(trend.last_over_first, 2)} times as long as the "
             "first",
-            rewrite="keep the offset of every sample (an index file, memory mapping, random-access format) instead of reading up to it",
-            effect="the same samples, each in the time of the first ones",
+            effect="keep the offset of every sample (an index file, memory mapping, random-access format) instead of reading up to it; "
+            "the same samples, each in the time of the first ones",
         )
     ]
 

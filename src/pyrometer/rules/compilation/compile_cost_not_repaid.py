@@ -63,6 +63,7 @@ RULE = declare(
     name="compile-cost-not-repaid",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="tolerance",
     lever="compile",
     limits=(Limit("min_share", 0.02, "less of the run's time than comparisons of two runs can tell apart"),),

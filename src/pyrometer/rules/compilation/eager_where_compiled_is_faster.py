@@ -59,6 +59,7 @@ RULE = declare(
     name="eager-where-compiled-is-faster",
     doc=__doc__,
     severity="info",
+    scope="general",
     fix_class="tolerance",
     lever="compile",
     limits=(Limit("min_gain", 0.05, "less is not worth another way to run the program"),),
@@ -104,7 +105,7 @@ def explain(case: Case) -> Iterator[Finding]:
         gain=Gain(ratio_low=found.low, ratio_high=found.high, method="measured"),
         confidence="high",
         advice="Pass the model to torch.compile once, before the first step, and warm it up with each shape.",
-        rewrite="model = torch.compile(model)"
+        sketch="model = torch.compile(model)"
         if not mode
         else f'model = torch.compile(model, mode="{found.mode}")',
         resource="eager",

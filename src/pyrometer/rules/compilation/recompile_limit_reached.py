@@ -63,6 +63,7 @@ RULE = declare(
     name="recompile-limit-reached",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="tolerance",
     lever="shape_buckets",
 )

@@ -59,6 +59,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, format_percent, format_seconds
+from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.data.patterns.waiting import (
     DATA,
     differing,
@@ -66,6 +67,7 @@ from pyrometer.rules.data.patterns.waiting import (
     free_ratio,
     gain_of,
     loader_place,
+    loader_rewrite,
     told_share,
     waiting_cost,
 )
@@ -84,6 +86,7 @@ RULE = declare(
     name="data-waits",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="semantic",
     lever="num_workers",
     limits=(
@@ -107,7 +110,7 @@ REMEDIES = {
 
 @RULE.in_evidence("loading")
 def explain(case: Case) -> Iterator[Finding]:
-    """The wait as the loader was observed, with the place from the trace."""
+    """The wait as the loader was observed, with the place from the trace; where that names a function, it names the cause."""
     report = case.loading
     if report is None:
         return
@@ -120,6 +123,7 @@ def explain(case: Case) -> Iterator[Finding]:
         message=f"{format_percent(share.share)} of a step, {format_seconds(share.wait_s)} of "
         f"{format_seconds(share.step_s)}, go to getting its data{_within(place)}",
         where=place,
+        scope="mechanism" if place.function else RULE.scope,
         evidence=facts(report, case),
         links=["/loading/data_share", "/loading/stages"],
         cost=waiting_cost(report, case),
@@ -127,7 +131,7 @@ def explain(case: Case) -> Iterator[Finding]:
         lever=_lever(report),
         confidence="medium" if differing(report, case) else "high",
         advice=_advice(report, place),
-        rewrite=report.advice[0].rewrite if report.advice else None,
+        rewrite=loader_rewrite(case, report.advice[0].rewrite) if report.advice else None,
         resource=DATA,
     )
 
@@ -145,14 +149,23 @@ def explain_trace(case: Case) -> Iterator[Finding]:
     yield RULE.finding(
         message=f"{format_percent(share)} of the traced time the step only waits for its data{_within(place)}",
         where=place,
+        scope="mechanism" if place.function else RULE.scope,
         evidence={"data_share": share, "num_steps": len(trace.steps)},
         links=["/trace/breakdown_ns/data"],
         cost=case.cost_of(share, "trace: time in which only the loading ran"),
         gain=_traced_gain(trace),
         confidence="medium",
-        advice=f"Make batches while the step runs (num_workers of the DataLoader){_first_look(place)}.",
+        advice=f"{_traced_remedy(case)}{_first_look(place)}.",
         resource=DATA,
     )
+
+
+def _traced_remedy(case: Case) -> str:
+    """What to do without a look at the loader: one with workers needs no word about having some."""
+    calls = [call for module in case.modules for call in loader_calls(module)]
+    if calls and all(call.has_workers for call in calls):
+        return "The workers do not keep up: make samples cheaper, or try more workers"
+    return "Make batches while the step runs (num_workers of the DataLoader)"
 
 
 def _nothing_helps(report: LoaderReport) -> bool:

@@ -74,7 +74,7 @@ RULE = declare(
 @RULE.in_evidence("loading")
 def explain(case: Case) -> Iterator[Finding]:
     """The loader's advice to pin, which it gives from the time that the copy to the device takes."""
-    yield from advised(RULE, case, "pin-memory", resource="copy:h2d", cost=None)
+    yield from advised(RULE, case, "pin-memory", resource="copy:H2D", cost=None)
 
 
 @RULE.in_source

@@ -52,6 +52,7 @@ RULE = declare(
     name="collectives-below-bandwidth",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="tolerance",
     limits=(
         Limit("min_bytes", 16 << 20, "smaller messages are bound by latency"),

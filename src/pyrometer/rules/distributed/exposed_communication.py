@@ -56,6 +56,7 @@ RULE = declare(
     name="exposed-communication",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="tolerance",
     lever="bucket_size",
     limits=(

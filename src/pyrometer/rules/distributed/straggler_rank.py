@@ -53,6 +53,7 @@ RULE = declare(
     name="straggler-rank",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="semantic",
     limits=(
         Limit("min_share", 0.02, "less than that of the time is the usual jitter between ranks"),
@@ -79,6 +80,7 @@ def explain(case: Case) -> Iterator[Finding]:
         suspect = straggler.suspects[0] if straggler.suspects else None
         yield RULE.finding(
             message=_message(straggler, suspect, share),
+            scope=RULE.scope if suspect is None else "mechanism",
             where=Place(rank=straggler.rank, op=suspect.name if suspect is not None else None),
             evidence={
                 "caused_wait_ns": straggler.caused_wait_ns,

@@ -47,11 +47,15 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.rules.host.patterns.avoidable import in_layer, may_do_without
 from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.sizes import is_mask, mask_indexing
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
+from pyrometer.source.edit import replace
+from pyrometer.source.numbers import is_number
+from pyrometer.source.rewriting import Rewrite, rewritten, spelled
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -70,22 +74,18 @@ RULE = declare(
 )
 
 KEEP_SHAPE = "Keep the shape: `torch.where(mask, x, value)` with a value that changes nothing, then reduce with the mask's count."
-NEUTRAL = {
-    "sum": "0",
-    "nansum": "0",
-    "any": "False",
-    "all": "True",
-    "prod": "1",
-    "amax": "-torch.inf",
-    "amin": "torch.inf",
-}
-"""What a masked element must be so that it leaves a reduction as it is."""
+NEUTRAL = {"sum": "0", "nansum": "0", "any": "False", "all": "True", "prod": "1"}
+"""What a masked element must be so that it leaves a reduction as it is, whatever the dtype."""
+
+ELEMENTWISE = frozenset(["torch.isnan", "torch.isinf", "torch.isfinite"])
 
 
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Mask indexing in hot code."""
     for read, why, confidence in sure_reads(module, mask_indexing):
+        if in_layer(why) and not may_do_without(module, read.node):
+            continue
         advice, _ = advise(module, read)
         message = f"`{read.text}` selects with a boolean mask, whose size only the device knows{during(why)}"
         yield match(read.node, message, advice=advice, confidence=confidence, hot=why.why)
@@ -103,28 +103,61 @@ def explain(case: Case) -> Iterator[Finding]:
     return stall_findings(RULE, case, tell)
 
 
-def advise(module: Module, read: Read) -> tuple[str, str | None]:
+def advise(module: Module, read: Read) -> tuple[str, Rewrite | None]:
     """What to write instead, from what is done with the selection."""
     assert isinstance(read.node, ast.Subscript)
     x, index = module.source(read.node.value), read.node.slice
     if isinstance(index, ast.Tuple) or not is_mask(module, index):
         return KEEP_SHAPE, None
-    mask = module.source(index)
-    attribute = module.parent(read.node)
-    call = module.parent(attribute) if isinstance(attribute, ast.Attribute) else None
-    if (
-        isinstance(attribute, ast.Attribute)
-        and isinstance(call, ast.Call)
-        and not call.args
-        and not call.keywords
-    ):
-        if attribute.attr in NEUTRAL:
-            rewrite = f"torch.where({mask}, {x}, {NEUTRAL[attribute.attr]}).{attribute.attr}()"
-            return f"Write `{rewrite}`, which keeps the shape and never waits.", rewrite
-        if attribute.attr == "mean":
-            rewrite = f"torch.where({mask}, {x}, 0).sum() / ({mask}).sum()"
-            return f"Write `{rewrite}`, which keeps the shape and never waits.", rewrite
+    reduced = _reduced(module, read.node)
+    if reduced is not None:
+        call, text = reduced
+        advice = f"Write `{text}`, which keeps the shape and never waits."
+        return advice, rewritten(module, [replace(module, call, text)])
     statement = module.statement_of(read.node)
     if isinstance(statement, ast.AugAssign) and statement.target is read.node:
-        return f"Change all elements and keep the others: `{x} = torch.where({mask}, <new>, {x})`.", None
+        return (
+            f"Change all elements and keep the others: `{x} = torch.where({module.source(index)}, <new>, {x})`.",
+            None,
+        )
     return KEEP_SHAPE, None
+
+
+def _reduced(module: Module, selection: ast.Subscript) -> tuple[ast.Call, str] | None:
+    """A reduction of what is selected, and the same of all elements; only where the mask surely has the shape of the tensor."""
+    attribute = module.parent(selection)
+    call = module.parent(attribute) if isinstance(attribute, ast.Attribute) else None
+    where = spelled(module, "torch.where")
+    if (
+        not isinstance(attribute, ast.Attribute)
+        or not isinstance(call, ast.Call)
+        or call.args
+        or call.keywords
+        or where is None
+        or not _is_of(module, selection.slice, selection.value)
+    ):
+        return None
+    x, mask = module.source(selection.value), module.source(selection.slice)
+    if attribute.attr in NEUTRAL:
+        return call, f"{where}({mask}, {x}, {NEUTRAL[attribute.attr]}).{attribute.attr}()"
+    if attribute.attr == "mean":
+        return call, f"({where}({mask}, {x}, 0).sum() / ({mask}).sum())"
+    return None
+
+
+def _is_of(module: Module, mask: ast.expr, x: ast.expr) -> bool:
+    """Whether a mask is made of the very tensor, element by element: it is compared with a number, or asked for NaN."""
+    if isinstance(mask, ast.Name):
+        given = module.assignments(mask.id, mask)
+        return len(given) == 1 and not isinstance(given[0], ast.Name) and _is_of(module, given[0], x)
+    if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert):
+        return _is_of(module, mask.operand, x)
+    if isinstance(mask, ast.Call):
+        asked = mask.args[0] if len(mask.args) == 1 and module.name_of(mask.func) in ELEMENTWISE else None
+        return asked is not None and ast.dump(asked) == ast.dump(x)
+    return (
+        isinstance(mask, ast.Compare)
+        and len(mask.ops) == 1
+        and ast.dump(mask.left) == ast.dump(x)
+        and is_number(module, mask.comparators[0])
+    )

@@ -55,6 +55,7 @@ RULE = declare(
     name="copies-not-overlapped",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="exact",
     lever="prefetch_device",
     limits=(Limit("min_share", 0.01, "below one percent of a step no measurement can tell it from noise"),),

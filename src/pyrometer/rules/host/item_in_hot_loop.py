@@ -50,15 +50,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.answers import is_answer
+from pyrometer.rules.host.patterns.avoidable import COUNTS, in_layer, only_checks
 from pyrometer.rules.host.patterns.reads import Read, during, scalar_reads, sure_reads
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, loop_share, stall_findings
+from pyrometer.rules.kernels.patterns.better import bracketed
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
+from pyrometer.source.edit import Edit, replace
+from pyrometer.source.mutation import changed_in_place, names_in, sources_of
+from pyrometer.source.rewriting import Rewrite, rewritten
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
-    from pyrometer.source.module import Module
+    from pyrometer.source.module import Hot, Module
 
 RULE = declare(
     code="PYR101",
@@ -80,9 +85,35 @@ def find(module: Module) -> Iterator[Match]:
     for read, why, confidence in sure_reads(module, scalar_reads):
         if why.per == "request" and is_answer(module, read.node):
             continue  # One wait for each request is what its answer takes.
+        if in_layer(why) and _serves_the_layer(module, read, why):
+            continue
+        if why.within == "round" and confidence != "high":
+            continue
         advice, _ = advise(module, read)
         message = f"`{read.text}` makes the host wait for the device{during(why)}"
         yield match(read.node, message, advice=advice, confidence=confidence, hot=why.why)
+
+
+def _serves_the_layer(module: Module, read: Read, why: Hot) -> bool:
+    """Whether a layer needs the number: it counts batches as torch's own do, checks arguments, or has sizes as a list at once."""
+    if isinstance(read.subject, ast.Attribute) and read.subject.attr in COUNTS:
+        return True
+    whole = (
+        isinstance(read.node, ast.Call)
+        and isinstance(read.node.func, ast.Attribute)
+        and read.node.func.attr == "tolist"
+    )
+    return only_checks(module, read.node) or (
+        whole and why.per == "layer" and not in_comprehension(module, read.node)
+    )
+
+
+def in_comprehension(module: Module, node: ast.expr) -> bool:
+    """Whether an expression is evaluated for each element of a comprehension."""
+    return any(
+        isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp)
+        for above in module.ancestors(node)
+    )
 
 
 @RULE.in_evidence("trace")
@@ -93,13 +124,14 @@ def explain(case: Case) -> Iterator[Finding]:
         if stall.module is None or stall.read is None:
             return Told(f"Find what calls {stall.point.name}{_named(stall)}. {ON_DEVICE}")
         advice, rewrite = advise(stall.module, stall.read)
-        return Told(advice, rewrite, with_it=0.0 if rewrite is None else loop_share(stall, case))
+        loop = element_loop(stall.module, stall.read)
+        return Told(advice, rewrite, with_it=0.0 if loop is None else loop_share(stall, case))
 
     return stall_findings(RULE, case, tell)
 
 
-def advise(module: Module, read: Read) -> tuple[str, str | None]:
-    """What to do about one read, and the line to write where it reads a tensor element by element."""
+def advise(module: Module, read: Read) -> tuple[str, Rewrite | None]:
+    """What to do about one read, and the loop to write where it reads a tensor element by element."""
     loop = element_loop(module, read)
     if loop is None:
         return ON_DEVICE, None
@@ -108,7 +140,46 @@ def advise(module: Module, read: Read) -> tuple[str, str | None]:
         f"Reduce `{many}` on the device and read one number, or fetch it whole: `{many}.tolist()` waits once, and then "
         f"`{one}` is a Python number, so that `{read.text}` becomes `{one}`."
     )
-    return advice, f"for {one} in {many}.tolist():"
+    return advice, rewritten(module, fetched_whole(module, loop))
+
+
+def fetched_whole(module: Module, loop: ast.For) -> list[Edit]:
+    """Edits that fetch a tensor before the loop over its elements, which reads nothing of them but their numbers.
+
+    None where the loop uses an element as a tensor, or may write into the tensor.
+    """
+    if not isinstance(loop.target, ast.Name):
+        return []
+    name = loop.target.id
+    scope = module.function_of(loop) or module.tree
+    uses = [
+        node
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Name) and node.id == name and node is not loop.target
+    ]
+    reads = [read for use in uses if (read := _number_of(module, use)) is not None]
+    within = {id(node) for statement in loop.body for node in ast.walk(statement)}
+    if len(reads) != len(uses) or any(id(use) not in within for use in uses):
+        return []
+    if sources_of(names_in(loop.iter), scope) & changed_in_place(loop):
+        return []
+    edits = [replace(module, read, name) for read in reads if isinstance(read.func, ast.Attribute)]
+    return [*edits, replace(module, loop.iter, f"{bracketed(module, loop.iter)}.flatten().tolist()")]
+
+
+def _number_of(module: Module, use: ast.Name) -> ast.Call | None:
+    """The `x.item()`, `float(x)` or `int(x)` that a name is read by."""
+    above = module.parent(use)
+    if isinstance(above, ast.Attribute):
+        call = module.parent(above)
+        is_item = isinstance(call, ast.Call) and above.attr == "item" and call.func is above and not call.args
+        return call if is_item and isinstance(call, ast.Call) else None
+    is_cast = (
+        isinstance(above, ast.Call)
+        and module.name_of(above.func) in {"float", "int"}
+        and len(above.args) == 1
+    )
+    return above if is_cast and isinstance(above, ast.Call) else None
 
 
 def element_loop(module: Module, read: Read) -> ast.For | None:

@@ -63,6 +63,7 @@ RULE = declare(
     name="many-tiny-kernels",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="tolerance",
     lever="compile",
     limits=(

@@ -48,6 +48,7 @@ RULE = declare(
     name="stalled-by-synchronisation",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="semantic",
     limits=LIMITS[:1],
 )

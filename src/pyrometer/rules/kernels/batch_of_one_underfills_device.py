@@ -52,6 +52,7 @@ RULE = declare(
     name="batch-of-one-underfills-device",
     doc=__doc__,
     severity="info",
+    scope="symptom",
     fix_class="semantic",
     lever="batch_size",
     limits=(

@@ -28,7 +28,8 @@ history = torch.cat(outputs)
 ```
 
 ## Fix safety
-The result is the same, bit by bit. It is not applied by itself, because the list needs a name and the loop may be left early.
+The result is the same, bit by bit, as long as nothing writes into a piece after it was added; where the text leaves that open,
+no rewrite is given. It is not applied by itself, since a call may return the same buffer each time.
 
 ## References
 - PyTorch, torch.cat: https://docs.pytorch.org/docs/stable/generated/torch.cat.html
@@ -44,6 +45,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding
+from pyrometer.rules.kernels.patterns.growing import collected
 from pyrometer.rules.kernels.patterns.operators import (
     callers_of,
     calls_per_step,
@@ -56,6 +58,7 @@ from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
+from pyrometer.source.rewriting import rewritten
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -216,6 +219,6 @@ def explain(case: Case) -> Iterator[Finding]:
                 ),
                 confidence="high",
                 advice=advice_for(growth),
-                rewrite=f"parts.append({growth.added})  # in the loop; after it: {growth.name} = torch.cat(parts)",
+                rewrite=rewritten(module, collected(module, growth.call)),
                 resource="op:aten::cat",
             )

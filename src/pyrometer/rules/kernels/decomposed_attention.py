@@ -32,7 +32,7 @@ class Attention(nn.Module):
 ```
 
 ## Fix safety
-The same function up to rounding. A mask becomes `attn_mask` (for boolean masks, true means: take part), a causal one
+The same function up to rounding. The rewrite is given where scale, mask and dropout are understood wholly. A mask becomes `attn_mask` (for boolean masks, true means: take part), a causal one
 `is_causal=True`, another scale than one over the root of the head's size `scale`, and a scale that is learned goes into the
 queries. Rows that are masked entirely give zeros
 instead of NaN or a mean.
@@ -51,17 +51,19 @@ from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.attention_pattern import Attention, written_out
+from pyrometer.rules.kernels.patterns.fused_attention import fused
 from pyrometer.rules.kernels.patterns.operators import (
     callers_of,
     cost_of,
     on_device,
     same_function,
 )
-from pyrometer.rules.match import Match, match
+from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
+from pyrometer.source.rewriting import rewritten
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -96,6 +98,12 @@ GAIN_LOW, GAIN_HIGH = 0.85, 0.04
 """Share of the attention's time that the fused operator saved on one core: at a length of 2048 with a mask, and at 128."""
 
 
+ADVICE = (
+    "Use torch.nn.functional.scaled_dot_product_attention, with attn_mask, dropout_p, is_causal and scale as they are here, and "
+    "compare the results."
+)
+
+
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Attention that is written out in code that runs once per step."""
@@ -107,15 +115,16 @@ def find(module: Module) -> Iterator[Match]:
         yield match(
             attention.softmax,
             f"attention of {attention.query}, {attention.key} and {attention.value} is written out, so that all its weights go through memory",
-            advice=f"Write `{rewritten(attention)}`, with attn_mask, is_causal or scale as they are here.",
+            advice=ADVICE,
+            fix=_fix(module, attention),
             confidence="medium",
             hot=why.why,
         )
 
 
-def rewritten(attention: Attention) -> str:
-    """The call that computes the same, apart from masks and scale."""
-    return f"functional.scaled_dot_product_attention({attention.query}, {attention.key}, {attention.value})"
+def _fix(module: Module, attention: Attention) -> Fix | None:
+    edits = fused(module, attention)
+    return Fix(fix_class=RULE.fix_class, title="Use the fused operator", edits=edits) if edits else None
 
 
 @RULE.in_evidence("trace", "source")
@@ -156,7 +165,7 @@ def _findings(
                 worst=GAIN_HIGH,
             ),
             confidence="medium",
-            advice="Use the fused operator, with attn_mask, is_causal or scale as they are here, and compare the results.",
-            rewrite=rewritten(attention),
+            advice=ADVICE,
+            rewrite=rewritten(module, fused(module, attention)),
             resource=f"attention:{module.path}:{attention.softmax.lineno}",
         )

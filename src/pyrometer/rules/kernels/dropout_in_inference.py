@@ -88,14 +88,24 @@ DROPOUT = frozenset(["aten::dropout", "aten::native_dropout", "aten::alpha_dropo
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Functional dropouts in methods of a module that are on in evaluation."""
-    for call in module.calls(*FUNCTIONS):
-        if _is_always_on(module, call):
-            yield match(
-                call,
-                "dropout is on in evaluation, too: `training` is true unless it is passed",
-                advice="Pass `training=self.training`; or `training=True` if the answers shall be random.",
-                fix=_fix(module, call),
-            )
+    for call in _always_on(module):
+        yield match(
+            call,
+            "dropout is on in evaluation, too: `training` is true unless it is passed",
+            advice="Pass `training=self.training`; or `training=True` if the answers shall be random.",
+            fix=_fix(module, call),
+        )
+
+
+def _always_on(module: Module) -> Iterator[ast.Call]:
+    return (call for call in module.calls(*FUNCTIONS) if _is_always_on(module, call))
+
+
+def _written_at(case: Case) -> Place | None:
+    """The first call in the source that never is off; what the record counts is that one, as far as can be told."""
+    calls = ((module.path, call.lineno) for module in case.modules for call in _always_on(module))
+    file, line = next(calls, (None, None))
+    return None if file is None else Place(file=file, line=line)
 
 
 def _is_always_on(module: Module, call: ast.Call) -> bool:
@@ -160,7 +170,7 @@ def explain(case: Case) -> Iterator[Finding]:
         yield RULE.finding(
             message=f"{counted(program.active_dropouts, 'functional dropout')} set elements to zero in one step of an "
             "inference: the results are random.",
-            where=place,
+            where=_written_at(case) or place,
             evidence={"active_dropouts": program.active_dropouts, "share": share},
             links=["/program/active_dropouts"],
             cost=cost_of(case, share, "time of dropout in the trace") if share else None,

@@ -64,6 +64,7 @@ RULE = declare(
     name="far-below-roofline",
     doc=__doc__,
     severity="info",
+    scope="symptom",
     fix_class="semantic",
     limits=(
         Limit("min_share", 0.1, "an operator below a tenth of the step is not where to begin"),

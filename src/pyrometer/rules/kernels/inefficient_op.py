@@ -48,6 +48,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.advice import sentence
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding
@@ -60,7 +61,8 @@ from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
-from pyrometer.source.edit import replace
+from pyrometer.source.edit import Edit, replace
+from pyrometer.source.rewriting import rewritten
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -111,18 +113,29 @@ def find(module: Module) -> Iterator[Match]:
         yield match(
             node,
             f"this {hit.pattern.what}",
-            advice=f"Write `{hit.better.text}`: {hit.pattern.why}.",
+            advice=_advice(hit),
             fix=_fix(hit),
-            confidence="high" if hit.better.exact_place else "medium",
+            confidence="high" if hit.better.text else "medium",
             hot=why.why,
         )
 
 
+def _advice(hit: Found) -> str:
+    return (
+        f"Write `{hit.better.text}` instead of `{hit.module.source(hit.better.node)}`: {hit.pattern.why}."
+        if hit.better.text
+        else sentence(hit.pattern.why)
+    )
+
+
+def _edits(hit: Found) -> list[Edit]:
+    return [replace(hit.module, hit.better.node, hit.better.text)] if hit.better.text else []
+
+
 def _fix(hit: Found) -> Fix | None:
-    if not hit.better.exact_place:
-        return None
-    edit = replace(hit.module, hit.better.node, hit.better.text)
-    return Fix(fix_class=hit.pattern.fix_class, title=f"Write {hit.better.text}", edits=[edit])
+    edits = _edits(hit)
+    title = f"Write {hit.better.text}"
+    return Fix(fix_class=hit.pattern.fix_class, title=title, edits=edits) if edits else None
 
 
 @RULE.in_evidence("trace", "source")
@@ -151,8 +164,8 @@ def explain(case: Case) -> Iterator[Finding]:
             ),
             fix_class=hit.pattern.fix_class,
             confidence="high",
-            advice=f"Write `{hit.better.text}`: {hit.pattern.why}.",
-            rewrite=hit.better.text,
+            advice=_advice(hit),
+            rewrite=rewritten(hit.module, _edits(hit)),
             resource=f"op:{op}",
         )
 

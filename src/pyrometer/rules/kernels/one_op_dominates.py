@@ -64,6 +64,7 @@ RULE = declare(
     name="one-op-dominates",
     doc=__doc__,
     severity="info",
+    scope="symptom",
     fix_class="semantic",
     limits=(
         Limit("min_share", 0.3, "from a third of the step on, one operator decides"),

@@ -47,6 +47,7 @@ from pyrometer.rules.finding import Finding
 from pyrometer.rules.kernels.patterns.operators import cost_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
+from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -86,10 +87,11 @@ def explain(case: Case) -> Iterator[Finding]:
     low, high = SAVED[optimizer.type_name]
     if program.device == "cuda" and optimizer.foreach is not False:
         low, high = SAVED_OF_GROUPED, 0.0
+    where, rewrite = _made(case, optimizer.type_name)
     yield RULE.finding(
         message=f"{optimizer.type_name} updates {counted(optimizer.num_tensors, 'tensor')} operator by operator, which takes "
         f"{format_percent(share)} of the step.",
-        where=Place(op=f"torch.optim.{optimizer.type_name}"),
+        where=where,
         evidence={
             "optimizer_share": share,
             "num_tensors": optimizer.num_tensors,
@@ -108,9 +110,26 @@ def explain(case: Case) -> Iterator[Finding]:
         ),
         confidence="high" if program.device == "cpu" else "medium",
         advice=f"Pass fused=True to torch.optim.{optimizer.type_name}.",
-        rewrite=f"torch.optim.{optimizer.type_name}(…, fused=True)",
+        rewrite=rewrite,
         resource="optimizer",
     )
+
+
+def _made(case: Case, name: str) -> tuple[Place, Rewrite | None]:
+    """Where the optimizer is made, and that call with `fused=True`, if the sources show just one."""
+    calls = [
+        (module, call)
+        for module in case.modules
+        for call in module.calls(f"torch.optim.{name}", f"torch.optim.{name.lower()}.{name}")
+    ]
+    place = Place(op=f"torch.optim.{name}")
+    if len(calls) != 1:
+        return place, None
+    module, call = calls[0]
+    place = Place(file=module.path, line=call.lineno, op=place.op)
+    if module.keyword(call, "foreach") is not None or module.keyword(call, "differentiable") is not None:
+        return place, None
+    return place, rewritten(module, with_keywords(module, call, {"fused": "True"}))
 
 
 def _share(case: Case) -> float:

@@ -66,7 +66,9 @@ def _with_comments(shown: str, text: str, wanted: Sequence[Found], reason: str) 
     for hit in wanted:
         codes[hit.match.line].append(hit.rule.code)
     ignores = {
-        ignore.line: ignore for ignore in ignores_in(module) if ignore.selectors and not ignore.whole_file
+        ignore.line: ignore
+        for ignore in ignores_in(module)
+        if ignore.selectors and not ignore.whole_file and not ignore.noqa
     }
     edits = [
         _comment(module, line, list(dict.fromkeys(some)), reason, ignores) for line, some in codes.items()

@@ -151,7 +151,7 @@ def _one_round(
         if not any(_overlap(edit, other) for edit in fix.edits for other in taken):
             chosen.append((hit, fix))
             taken += fix.edits
-    changed = _applied(text, taken)
+    changed = edited(text, taken)
     if changed is not None:
         applied += [hit.rule.code for hit, _ in chosen]
         return changed
@@ -163,7 +163,7 @@ def _one_by_one(
 ) -> str:
     """Together the fixes break the text: keep the first that does not, and drop those before it."""
     for hit, fix in chosen:
-        changed = _applied(text, fix.edits)
+        changed = edited(text, fix.edits)
         if changed is not None:
             applied.append(hit.rule.code)
             return changed
@@ -173,7 +173,7 @@ def _one_by_one(
     return text
 
 
-def _applied(text: str, edits: Sequence[Edit]) -> str | None:
+def edited(text: str, edits: Sequence[Edit]) -> str | None:
     """The text after edits that can be made, and after which it is still Python and another text than before."""
     try:
         changed = apply_edits(text, edits)

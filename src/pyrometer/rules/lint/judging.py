@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 
-from pyrometer.rules.lint.suppression import Ignore
+from pyrometer.rules.lint.suppression import NOQA, Ignore
 from pyrometer.rules.match import Fix, Match
 from pyrometer.rules.measuring.ignore_without_reason import RULE as WITHOUT_REASON
 from pyrometer.rules.measuring.unused_ignore import RULE as UNUSED
@@ -31,7 +31,7 @@ def judge_ignores(
         unused = [name for name in ignore.selectors if _is_unused(name, ignore, uses, ran)]
         if UNUSED in ran and (unused or not ignore.selectors):
             yield UNUSED, _unused(module, ignore, unused)
-        elif WITHOUT_REASON in ran and not ignore.reason:
+        elif WITHOUT_REASON in ran and not ignore.reason and not ignore.noqa:
             yield WITHOUT_REASON, _without_reason(ignore)
 
 
@@ -88,7 +88,9 @@ def _match(ignore: Ignore, message: str, advice: str, fix: Fix | None) -> Match:
 def _without(module: Module, ignore: Ignore, unused: list[str]) -> Edit:
     """Take some selectors out of the brackets, or the comment out of the line, or the line out of the file."""
     line = module.lines[ignore.line - 1]
-    kept = [name for name in ignore.selectors if name not in unused]
+    kept = [name for name in ignore.noqa or ignore.selectors if name not in unused]
+    if kept and (noqa := NOQA.match(line, ignore.column)):
+        return _edit(ignore.line, *noqa.span("codes"), ", ".join(kept))
     if kept:
         start = line.index("[", ignore.column) + 1
         return _edit(ignore.line, start, line.index("]", start), ", ".join(kept))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pyrometer.errors import InputError, UsageError
 from pyrometer.rules.lint.cache import Cache, open_cache
 from pyrometer.rules.lint.check import check_text
-from pyrometer.rules.lint.document import read_document
+from pyrometer.rules.lint.document import Document, read_document
 from pyrometer.rules.lint.files import SourceFile, files_of
 from pyrometer.rules.lint.presenting import present
 from pyrometer.rules.lint.result import FileResult, LintFinding, LintResult, combine
@@ -101,6 +101,16 @@ def lint_bytes(
     """What rules say about the content of a file."""
     try:
         document = read_document(shown, data)
+    except InputError as error:
+        return unreadable(shown, str(error), rules)
+    return lint_document(shown, document, rules, limits)
+
+
+def lint_document(
+    shown: str, document: Document, rules: Sequence[Rule], limits: Mapping[str, float] = DEFAULTS
+) -> FileResult:
+    """What rules say about a file that has been read."""
+    try:
         checked = check_text(shown, document.text, rules, limits)
         result = present(shown, document, checked)
     except InputError as error:

@@ -4,9 +4,12 @@
 
     x = y.item()  # pyrometer: ignore[PYR101, item-in-hot-loop] once per epoch
     # pyrometer: ignore-file[PYR2] a script that runs for a second
+    y = z.tolist()  # noqa: PYR101
+    # ruff: noqa: PYR2
 
 An ignore counts for its own line, and, on the first or last line of a statement, for all its lines; of a statement with
 a body, for its head. Alone on a line it counts for the statement below. `ignore-file` counts for the file, wherever it is.
+`noqa` counts in the same way, for those of its codes that are ours; without codes it is another linter's business.
 """
 
 from __future__ import annotations
@@ -25,9 +28,16 @@ from pyrometer.source.lines import MARK
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-_MENTION = re.compile(r"#\s*pyrometer:")
+_MENTION = re.compile(r"#\s*pyrometer:|\bnoqa\s*:[^\n#]*PYR", re.IGNORECASE)
 MARKER = re.compile(
     r"#\s*pyrometer:\s*(?P<verb>ignore(?:-file)?)\b(?:\[(?P<selectors>[^\]]*)\])?(?P<reason>.*?)\s*(?=\s#\s|$)"
+)
+_CODE = r"[A-Z]+[0-9]+"
+_OURS = re.compile(r"\bPYR[0-9]+\b", re.IGNORECASE)
+NOQA = re.compile(
+    rf"#\s*(?P<file>(?:pyrometer|ruff|flake8)\s*:\s*)?noqa\s*:\s*(?P<codes>{_CODE}(?:[\s,]+{_CODE})*)"
+    r"(?P<reason>.*?)\s*(?=\s#\s|$)",
+    re.IGNORECASE,
 )
 
 
@@ -42,6 +52,7 @@ class Ignore(NamedTuple):
         selectors: as written, each with the codes it names; unknown ones name none.
         reason: empty where none is given.
         alone: whether nothing else stands on its line.
+        noqa: every code of a comment that is written as other linters have it, theirs too; empty for our own form.
     """
 
     line: int
@@ -52,6 +63,7 @@ class Ignore(NamedTuple):
     reason: str
     whole_file: bool
     alone: bool
+    noqa: tuple[str, ...] = ()
 
     def covers(self, code: str, line: int) -> bool:
         """Whether it ignores a rule at a line."""
@@ -73,7 +85,9 @@ def ignores_in(module: Module) -> list[Ignore]:
             statements=statements,
         )
         for line, column, comment in _comments(module.text)
-        for match in MARKER.finditer(comment)
+        for pattern in (MARKER, NOQA)
+        for match in pattern.finditer(comment)
+        if pattern is MARKER or _OURS.search(match["codes"])
     ]
 
 
@@ -95,7 +109,9 @@ def _ignore(
     match: re.Match[str], place: tuple[int, int], *, alone: bool, statements: dict[int, range]
 ) -> Ignore:
     line, column = place
-    names = [name.strip() for name in (match["selectors"] or "").split(",")]
+    noqa = tuple(re.split(r"[\s,]+", match["codes"].upper())) if match.re is NOQA else ()
+    ours = [code for code in noqa if _OURS.fullmatch(code)]
+    names = ours or [name.strip() for name in (match["selectors"] or "").split(",")]
     below = min((first for first in statements if first > line), default=line) if alone else line
     return Ignore(
         line=line,
@@ -104,8 +120,9 @@ def _ignore(
         lines=statements.get(below, range(line, line + 1)),
         selectors={name: codes_of(name) for name in names if name},
         reason=match["reason"].strip(),
-        whole_file=match["verb"] == "ignore-file",
+        whole_file=bool(match["file"]) if noqa else match["verb"] == "ignore-file",
         alone=alone,
+        noqa=noqa,
     )
 
 

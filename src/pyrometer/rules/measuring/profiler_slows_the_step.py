@@ -52,6 +52,7 @@ RULE = declare(
     name="profiler-slows-the-step",
     doc=__doc__,
     severity="info",
+    scope="measurement",
     fix_class="exact",
     limits=(
         Limit("min_ratio", 1.5, "below it, shares of the trace are within a third of the true ones"),

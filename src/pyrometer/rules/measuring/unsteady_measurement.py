@@ -56,6 +56,7 @@ RULE = declare(
     name="unsteady-measurement",
     doc=__doc__,
     severity="warning",
+    scope="measurement",
     fix_class="exact",
     limits=(
         Limit(

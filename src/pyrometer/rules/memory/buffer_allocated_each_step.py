@@ -55,6 +55,7 @@ from pyrometer.quantity import counted, format_bytes, format_percent
 from pyrometer.rules.from_advice import given_advice
 from pyrometer.rules.joining import function_at, module_of
 from pyrometer.rules.kernels.cat_in_loop import growths
+from pyrometer.rules.kernels.patterns.growing import collected
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.memory.patterns.buffers import constants, grown
 from pyrometer.rules.memory.patterns.peak import MIN_PEAK, is_large
@@ -62,6 +63,7 @@ from pyrometer.rules.memory.patterns.spent import has_device, operators
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
+from pyrometer.source.rewriting import rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +80,7 @@ RULE = declare(
     name="buffer-allocated-each-step",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="exact",
     lever="preallocate",
     limits=(
@@ -169,7 +172,7 @@ def in_profile(case: Case) -> Iterator[Finding]:
             gain=given.advice.gain,
             confidence="high",
             advice=_advice(source),
-            rewrite=given.advice.rewrite,
+            rewrite=None if module is None else rewritten(module, collected(module, source.call)),
             resource="op:aten::cat",
         )
 
@@ -223,7 +226,9 @@ def _finding(spent: Spent, case: Case, site: AllocationSite | None, source: Grow
         fix_class="exact",
         confidence="high" if source is not None else "medium",
         advice=_advice(source),
-        rewrite=_rewrite(source),
+        rewrite=None
+        if source is None or function is None
+        else rewritten(function[0], collected(function[0], source.call)),
         resource=f"op:{spent.name}",
     )
 
@@ -264,9 +269,3 @@ def _advice(one: Grown | None) -> str:
         f"Collect `{one.pieces}` in a list and join the list once after the loop, or make `{one.name}` in its full size before "
         "the loop and write each piece into its place."
     )
-
-
-def _rewrite(one: Grown | None) -> str | None:
-    if one is None:
-        return None
-    return f"pieces.append({one.pieces})  # in the loop, instead of growing {one.name}\n{one.name} = torch.cat(pieces)  # after it"

@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost
 from pyrometer.place import Place
 from pyrometer.quantity import format_about, format_bytes
-from pyrometer.rules.memory.patterns.leaking import rate
+from pyrometer.rules.memory.patterns.leaking import LASTS_STEPS, fix_fields, rate, severity_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -62,15 +62,16 @@ if TYPE_CHECKING:
 
     from pyrometer.memory.profile import LeakReport
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding, Severity
+    from pyrometer.rules.finding import Finding
 
 RULE = declare(
     code="PYR217",
     name="live-bytes-grow",
     doc=__doc__,
     severity="error",
+    scope="symptom",
     fix_class="semantic",
-    limits=(Limit("min_eta_steps", 1e9, "memory that lasts for a billion steps lasts for any run"),),
+    limits=(Limit("min_eta_steps", LASTS_STEPS, "memory that lasts for a billion steps lasts for any run"),),
 )
 
 
@@ -89,7 +90,7 @@ def explain(case: Case) -> Iterator[Finding]:
     )
     more = f", and more in {len(leak.sites) - 1} other places" if len(leak.sites) > 1 else ""
     yield RULE.finding(
-        severity=_severity(leak, case.limit(RULE, "min_eta_steps")),
+        severity=severity_of(leak, case.limit(RULE, "min_eta_steps")),
         message=f"Live memory grows: {held}{more}{_end(leak)}",
         where=Place(file=site.file, line=site.line, module=site.module, op=site.operator)
         if site is not None
@@ -108,15 +109,9 @@ def explain(case: Case) -> Iterator[Finding]:
         cost=Cost(bytes=round(leak.bytes_per_step), method="live tensor bytes that stay with each step"),
         confidence="high" if leak.unbounded else "medium",
         advice=_advice(leak),
-        rewrite=site.fix if site is not None else None,
+        **(fix_fields(site) if site is not None else {}),
         resource=f"leak:{site.file}:{site.line}" if site is not None else "leak",
     )
-
-
-def _severity(leak: LeakReport, lasts_steps: float) -> Severity:
-    """An error only where it will end in one."""
-    ends = leak.unbounded and (leak.eta_steps is None or leak.eta_steps < lasts_steps)
-    return "error" if ends else "warning"
 
 
 def _end(leak: LeakReport) -> str:

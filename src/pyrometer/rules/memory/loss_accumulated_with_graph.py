@@ -159,7 +159,10 @@ def explain(case: Case) -> Iterator[Finding]:
             number,
             site,
             message=f"{rate(site)} stay in {site.holder or 'what no name leads to'} {graph}",
-            advice="Keep values without their graph: detach() them where they are stored.",
+            advice="Keep values without their graph: detach() them where they are stored"
+            + (
+                f", and give the container ({site.container}) a bound." if site.container is not None else "."
+            ),
         )
 
 

@@ -58,6 +58,7 @@ RULE = declare(
     name="peak-of-activations",
     doc=__doc__,
     severity="info",
+    scope="symptom",
     fix_class="tolerance",
     lever="checkpointing",
     limits=LIMITS,

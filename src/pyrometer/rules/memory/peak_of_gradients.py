@@ -60,6 +60,7 @@ RULE = declare(
     name="peak-of-gradients",
     doc=__doc__,
     severity="info",
+    scope="symptom",
     fix_class="semantic",
     limits=LIMITS,
 )

@@ -55,6 +55,7 @@ RULE = declare(
     name="peak-of-kept-references",
     doc=__doc__,
     severity="info",
+    scope="symptom",
     fix_class="exact",
     limits=LIMITS,
 )

@@ -50,6 +50,7 @@ RULE = declare(
     name="peak-of-optimizer-state",
     doc=__doc__,
     severity="info",
+    scope="symptom",
     fix_class="semantic",
     limits=LIMITS,
 )

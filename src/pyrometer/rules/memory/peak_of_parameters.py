@@ -46,6 +46,7 @@ RULE = declare(
     name="peak-of-parameters",
     doc=__doc__,
     severity="info",
+    scope="symptom",
     fix_class="semantic",
     limits=LIMITS,
 )

@@ -61,6 +61,7 @@ RULE = declare(
     name="peak-of-temporaries",
     doc=__doc__,
     severity="info",
+    scope="symptom",
     fix_class="tolerance",
     limits=LIMITS,
 )

@@ -55,6 +55,7 @@ RULE = declare(
     name="falling-loss-scale",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="tolerance",
     lever="autocast_bf16",
     limits=(
@@ -105,7 +106,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 else "Otherwise find what overflows and compute it in float32."
             )
         ),
-        rewrite="torch.autocast(device_type, dtype=torch.bfloat16)",
+        sketch="torch.autocast(device_type, dtype=torch.bfloat16)",
     )
 
 

@@ -52,6 +52,7 @@ RULE = declare(
     name="non-finite-gradient",
     doc=__doc__,
     severity="error",
+    scope="symptom",
     fix_class="semantic",
 )
 

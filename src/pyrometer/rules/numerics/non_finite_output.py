@@ -51,6 +51,7 @@ RULE = declare(
     name="non-finite-output",
     doc=__doc__,
     severity="error",
+    scope="symptom",
     fix_class="semantic",
 )
 

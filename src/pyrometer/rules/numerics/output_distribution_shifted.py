@@ -51,6 +51,7 @@ RULE = declare(
     name="output-distribution-shifted",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="tolerance",
     limits=(
         Limit(

@@ -54,6 +54,7 @@ RULE = declare(
     name="vanishing-gradient",
     doc=__doc__,
     severity="warning",
+    scope="symptom",
     fix_class="semantic",
     limits=(
         Limit(

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.source.edit import Edit
-from pyrometer.source.lines import text_between
+from pyrometer.source.rewriting import add_argument
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
@@ -183,26 +183,6 @@ def trains(module: Module) -> bool:
 def is_loader(module: Module, expression: ast.expr) -> bool:
     """Whether an expression is a DataLoader."""
     return module.value_of(expression).kind is Kind.LOADER
-
-
-def add_argument(module: Module, call: ast.Call, text: str) -> list[Edit]:
-    """Edits that add an argument after the last one of a call; none where a comment stands behind that."""
-    values = [*call.args, *(keyword.value for keyword in call.keywords)]
-    last = max(values, key=lambda value: (value.end_lineno or 0, value.end_col_offset or 0))
-    _, _, line, column = module.span(last)
-    _, _, end_line, end_column = module.span(call)
-    rest = text_between(module.lines, (line, column, end_line, end_column - 1))
-    if "#" in rest:
-        return []
-    kept = rest.rstrip()
-    line += kept.count("\n")
-    column = len(kept.rpartition("\n")[2]) + (0 if "\n" in kept else column)
-    begin = module.lines[module.span(last)[0] - 1]
-    apart = "\n" in rest[len(kept) :]
-    indent = begin[: len(begin) - len(begin.lstrip())]
-    comma = "" if kept.endswith(",") else ","
-    added = f"{comma}\n{indent}{text}," if apart else f"{comma} {text}"
-    return [Edit(line=line, column=column, end_line=line, end_column=column, text=added)]
 
 
 def _is_device(call: ast.Call) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pyrometer.advice import Cost, Gain
@@ -12,6 +13,7 @@ from pyrometer.rules.data.patterns.loaders import loader_calls
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.from_advice import advice_finding, given_advice
 from pyrometer.rules.untraced import phase_share
+from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
 
 if TYPE_CHECKING:
     from pyrometer.advice import Advice
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 
 DATA = "data"
 """The resource that all of them count: the time that a step waits for its data."""
+
+OF_WORKERS = frozenset(["prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context"])
+"""Arguments of a loader that it refuses without workers."""
+
+_KEYWORD = re.compile(r"(\w+)=(\w+)")
 
 UNCERTAIN = 0.25
 """Of a predicted saving: the loader's model counts as wrong where it misses the step by more than a quarter."""
@@ -50,6 +57,7 @@ def advised(rule: Rule, case: Case, *slugs: str, **fields: Any) -> list[Finding]
                 **own,
                 "links": [given.link, "/loading/data_share"],
                 "gain": gain_of(given.advice, report, free),
+                "rewrite": loader_rewrite(case, given.advice.rewrite),
                 "confidence": "high" if given.advice.saves_s and not is_apart else "medium",
                 **fields,
             },
@@ -113,6 +121,18 @@ def loader_place(case: Case) -> Place:
     if len(found) != 1:
         return Place()
     return Place(file=found[0][0], line=found[0][1])
+
+
+def loader_rewrite(case: Case, keywords: str | None) -> Rewrite | str | None:
+    """The call that makes the loader with these keyword arguments, if the sources show just one; else the arguments alone."""
+    calls = [call for module in case.modules for call in loader_calls(module)]
+    if keywords is None or len(calls) != 1 or len(calls[0].call.args) > 1:
+        return keywords
+    module, call = calls[0].module, calls[0].call
+    wanted = dict(_KEYWORD.findall(keywords))
+    if wanted.get("num_workers") == "0" and any(keyword.arg in OF_WORKERS for keyword in call.keywords):
+        return keywords
+    return rewritten(module, with_keywords(module, call, wanted)) or keywords
 
 
 def facts(report: LoaderReport, case: Case) -> dict[str, Value]:

@@ -21,6 +21,7 @@ from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
+from pyrometer.source.rewriting import Rewrite
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -145,7 +146,7 @@ class Told(NamedTuple):
     """What a rule says about one stall."""
 
     advice: str
-    rewrite: str | None = None
+    rewrite: Rewrite | None = None
     with_it: float = 0.0
     """Share of the span that goes with the calls, beside their own: what is only done for their sake."""
 

@@ -14,9 +14,7 @@ class Better(NamedTuple):
 
     node: ast.expr
     text: str
-    """What to write in its place, or a sketch of it where only part of the text is at hand."""
-    exact_place: bool
-    """The text stands for the node as it is."""
+    """What to write in its place; empty where the file does not say enough for that."""
 
 
 def bracketed(module: Module, node: ast.expr) -> str:

@@ -20,6 +20,7 @@ from pyrometer.rules.kernels.patterns.wasteful_products import (
     trace_of_product,
 )
 from pyrometer.source.index import last_name
+from pyrometer.source.rewriting import spelled
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
@@ -42,29 +43,56 @@ def sorted_to_keep_few(module: Module) -> Iterator[Better]:
     """A sort of which only the first few values, or the first, are used: `sort(x).values[:, :k]`."""
     for call in module.method_calls("sort", "argsort", "msort"):
         name = last_name(call.func)
-        x, arguments = _subject(module, call, "torch.")
+        x, _ = _subject(module, call, "torch.")
         if x is None or not (_is_torch(module, call) or module.value_of(x).is_tensor):
             continue
         chosen = call if name in {"argsort", "msort"} else _part(module, call)
         taken = module.parent(chosen) if chosen is not None else None
         if chosen is None or not isinstance(taken, ast.Subscript) or taken.value is not chosen:
             continue
-        few = _few(module, taken)
-        if few is None:
+        if not _keeps_few(module, taken):
             continue
-        options = _sort_options(module, call, arguments, few == "0")
-        part = "indices" if name == "argsort" or _part_name(chosen) in {"indices", 1} else "values"
-        source = module.source(x)
-        if few == "0":
-            dim, largest = options
-            best = (
-                ("argmax" if largest else "argmin") if part == "indices" else ("amax" if largest else "amin")
-            )
-            yield Better(taken, f"{source}.{best}({dim})", exact_place=False)
-        else:
-            yield Better(
-                taken, f"torch.topk({source}, {few}{options[0]}{options[1]}).{part}", exact_place=False
-            )
+        is_index = name == "argsort" or _part_name(chosen) in {"indices", 1}
+        yield Better(taken, _without_sort(module, call, taken, is_index=is_index) or "")
+
+
+def _without_sort(module: Module, call: ast.Call, taken: ast.Subscript, *, is_index: bool) -> str | None:
+    """What finds the same without sorting, where the index is surely of the sorted dimension."""
+    x, arguments = _subject(module, call, "torch.")
+    name, indices = (
+        last_name(call.func),
+        taken.slice.elts if isinstance(taken.slice, ast.Tuple) else [taken.slice],
+    )
+    options = dict(zip(("dim", "descending"), arguments, strict=False)) | {
+        keyword.arg: keyword.value for keyword in call.keywords if keyword.arg
+    }
+    dim = 0 if name == "msort" else module.literal(options["dim"]) if "dim" in options else -1
+    descending = module.literal(options["descending"]) if "descending" in options else False
+    *others, last = indices
+    behind_ellipsis = len(others) == 1 and isinstance(others[0], ast.Constant)
+    is_same_dim = dim == -1 if behind_ellipsis else dim == len(others)
+    if (
+        x is None
+        or options.keys() - {"dim", "descending"}
+        or not isinstance(descending, bool)
+        or not is_same_dim
+    ):
+        return None
+    source = bracketed(module, x)
+    if isinstance(last, ast.Constant) and last.value == 0:
+        best = ("argmin", "argmax") if is_index else ("amin", "amax")
+        return f"{source}.{best[descending]}({dim})"
+    top = spelled(module, "torch.topk")
+    if (
+        not isinstance(last, ast.Slice)
+        or last.upper is None
+        or top is None
+        or not isinstance(x, (ast.Name, ast.Attribute))
+    ):
+        return None
+    number = f"min({module.source(last.upper)}, {source}.shape[{dim}])"
+    largest = "" if descending else ", largest=False"
+    return f"{top}({source}, {number}, dim={dim}{largest}).{'indices' if is_index else 'values'}"
 
 
 def _part(module: Module, call: ast.Call) -> ast.expr | None:
@@ -85,39 +113,24 @@ def _part_name(node: ast.expr) -> object:
     return None
 
 
-def _few(module: Module, taken: ast.Subscript) -> str | None:
-    """How many are kept of the last index: the text of `k` in `[..., :k]`, or `0` for the first alone."""
+def _keeps_few(module: Module, taken: ast.Subscript) -> bool:
+    """Whether an index keeps the first few, `[..., :k]`, or the first alone."""
     parts = taken.slice.elts if isinstance(taken.slice, ast.Tuple) else [taken.slice]
     *others, last = parts
     if not all(_is_whole(node) for node in others):
-        return None
+        return False
     if isinstance(last, ast.Constant) and last.value == 0 and others:
-        return "0"
+        return True
     if isinstance(last, ast.Slice) and last.lower is None and last.step is None and last.upper is not None:
         number = module.literal(last.upper)
-        if isinstance(number, int) and number < 1:
-            return None
-        return module.source(last.upper)
-    return None
+        return not (isinstance(number, int) and number < 1)
+    return False
 
 
 def _is_whole(node: ast.expr) -> bool:
     if isinstance(node, ast.Slice):
         return node.lower is None and node.upper is None and node.step is None
     return isinstance(node, ast.Constant) and node.value is Ellipsis
-
-
-def _sort_options(
-    module: Module, call: ast.Call, arguments: list[ast.expr], first_only: bool
-) -> tuple[str, object]:
-    dim = module.keyword(call, "dim") or (arguments[0] if arguments else None)
-    descending = module.keyword(call, "descending") or (arguments[1] if len(arguments) > 1 else None)
-    is_largest = module.literal(descending) is True if descending is not None else False
-    if first_only:
-        return (module.source(dim) if dim is not None else "-1"), is_largest
-    return (f", dim={module.source(dim)}" if dim is not None else ""), (
-        "" if is_largest else ", largest=False"
-    )
 
 
 def softmax_before_argmax(module: Module) -> Iterator[Better]:
@@ -132,25 +145,41 @@ def softmax_before_argmax(module: Module) -> Iterator[Better]:
         if x is None or dim is None or along is None or module.source(dim) != module.source(along):
             continue
         if _is_torch(module, inner) or module.value_of(x).is_tensor:
-            yield Better(
-                call, f"{bracketed(module, x)}.argmax({module.source(dim)})", exact_place=not call.keywords
-            )
+            yield Better(inner, bracketed(module, x))
 
 
 def pairwise_differences(module: Module) -> Iterator[Better]:
     """`(a[:, None] - b[None]).pow(2).sum(-1)` and `torch.norm(a[:, None] - b[None], dim=-1)`."""
     for call in module.method_calls("sum", "norm"):
         inner, arguments = _subject(module, call, "torch.")
-        dim = module.keyword(call, "dim") or (arguments[-1] if arguments else None)
+        is_norm = last_name(call.func) == "norm"
+        names = ("p", "dim") if is_norm else ("dim",)
+        given = dict(zip(names, arguments, strict=False)) | {
+            keyword.arg: keyword.value for keyword in call.keywords if keyword.arg
+        }
+        dim = given.pop("dim", None)
         if inner is None or dim is None or module.literal(dim) not in (-1, 2):
             continue
-        is_norm = last_name(call.func) == "norm"
+        p = given.pop("p", None)
         difference = inner if is_norm else _squared(module, inner)
         sides = _broadcast_sides(module, difference)
-        if sides is None:
+        if sides is None or (p is not None and module.literal(p) not in (2, "fro")):
             continue
-        text = f"torch.cdist({sides[0]}, {sides[1]})"
-        yield Better(call, text if is_norm else f"{text}.square()", exact_place=False)
+        name = spelled(module, "torch.cdist")
+        text = f"{name}({sides[0]}, {sides[1]})"
+        known = name is not None and not given and _has_two_dimensions(difference)
+        yield Better(call, (text if is_norm else f"{text}.square()") if known else "")
+
+
+def _has_two_dimensions(difference: ast.expr | None) -> bool:
+    """Whether `a[:, None, :] - b[None, :, :]` says that both are matrices."""
+    return isinstance(difference, ast.BinOp) and all(
+        isinstance(side, ast.Subscript)
+        and isinstance(side.slice, ast.Tuple)
+        and len(side.slice.elts) == 3
+        and not any(isinstance(part, ast.Constant) and part.value is Ellipsis for part in side.slice.elts)
+        for side in (difference.left, difference.right)
+    )
 
 
 def _squared(module: Module, node: ast.expr) -> ast.expr | None:

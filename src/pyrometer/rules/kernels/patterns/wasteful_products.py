@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.kernels.patterns.better import Better, bracketed
 from pyrometer.source.index import last_name
+from pyrometer.source.rewriting import spelled
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
@@ -35,8 +36,9 @@ def one_hot_times_table(module: Module) -> Iterator[Better]:
             and module.name_of(inner.func) == "torch.nn.functional.one_hot"
             and inner.args
         ):
-            text = f"torch.nn.functional.embedding({module.source(inner.args[0])}, {module.source(right)})"
-            yield Better(product, text, exact_place=True)
+            name = None if _is_batched(product) else spelled(module, "torch.nn.functional.embedding")
+            ids, table = module.source(inner.args[0]), module.source(right)
+            yield Better(product, "" if name is None else f"{name}({ids}, {table})")
 
 
 def inverse_times_matrix(module: Module) -> Iterator[Better]:
@@ -57,11 +59,9 @@ def inverse_times_matrix(module: Module) -> Iterator[Better]:
             ):
                 a = left.func.value
             if a is not None:
-                yield Better(
-                    product,
-                    f"torch.linalg.solve({module.source(a)}, {module.source(right)})",
-                    exact_place=True,
-                )
+                name = spelled(module, "torch.linalg.solve")
+                text = f"{name}({module.source(a)}, {module.source(right)})"
+                yield Better(product, "" if name is None else text)
 
 
 def trace_of_product(module: Module) -> Iterator[Better]:
@@ -73,8 +73,9 @@ def trace_of_product(module: Module) -> Iterator[Better]:
         if operands is None:
             continue
         a, b = (bracketed(module, operand) for operand in operands)
-        ending = ".sum()" if module.name_of(call.func) == "torch.trace" else ".sum(1)"
-        yield Better(call, f"({a} * {b}.T){ending}", exact_place=ending == ".sum()")
+        # The diagonal of what may be a batch of products, or of a vector, is something else.
+        is_trace = module.name_of(call.func) == "torch.trace"
+        yield Better(call, f"({a} * {b}.T).sum()" if is_trace else "")
 
 
 def diagonal_matrix_times(module: Module) -> Iterator[Better]:
@@ -94,7 +95,11 @@ def diagonal_matrix_times(module: Module) -> Iterator[Better]:
         ):
             s = bracketed(module, middle.args[0])
             row = f"{s}.unsqueeze(-2)" if module.name_of(middle.func) == "torch.diag_embed" else s
-            yield Better(left, f"({bracketed(module, operands[0])} * {row})", exact_place=True)
+            yield Better(left, f"({bracketed(module, operands[0])} * {row})")
+
+
+def _is_batched(product: ast.expr) -> bool:
+    return isinstance(product, ast.Call) and last_name(product.func) == "bmm"
 
 
 def _products(module: Module) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:

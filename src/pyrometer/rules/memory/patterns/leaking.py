@@ -13,9 +13,9 @@ from pyrometer.quantity import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyrometer.memory.profile import LeakSite
+    from pyrometer.memory.profile import LeakReport, LeakSite
     from pyrometer.rules.case import Case
-    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.finding import Finding, Severity
     from pyrometer.rules.rule import Rule
     from pyrometer.source.module import Module
 
@@ -23,6 +23,12 @@ Cause = Literal["cycle", "graph", "container", "other"]
 
 GROWING = ("append", "appendleft", "extend", "add", "insert", "update", "setdefault", "put")
 """Methods that put something into a container."""
+
+LASTS_STEPS = 1e9
+"""Memory that lasts for so many steps lasts for any run."""
+
+EXAMPLE = "# for example: "
+"""Begins a line with a name that is not known."""
 
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 
@@ -45,11 +51,19 @@ def sites(case: Case, *causes: Cause) -> Iterator[tuple[int, LeakSite]]:
                 yield number, site
 
 
+def severity_of(leak: LeakReport, lasts_steps: float = LASTS_STEPS) -> Severity:
+    """An error only where it will end in one."""
+    ends = leak.unbounded and (leak.eta_steps is None or leak.eta_steps < lasts_steps)
+    return "error" if ends else "warning"
+
+
 def leak_finding(
     rule: Rule, case: Case, number: int, site: LeakSite, *, message: str, advice: str
 ) -> Finding:
     """A finding about one site, at the line where its holder takes what stays."""
+    leak = case.memory.leak if case.memory is not None else None
     return rule.finding(
+        severity="warning" if leak is None else severity_of(leak),
         message=message,
         where=held_at(site, case) or Place(file=site.file, line=site.line, op=site.operator),
         evidence={
@@ -64,9 +78,15 @@ def leak_finding(
         cost=Cost(bytes=round(site.bytes_per_step), method="live tensor bytes that stay with each step"),
         confidence="high" if site.kind in ("leak", "cache") else "medium",
         advice=advice,
-        rewrite=site.fix,
+        **fix_fields(site),
         resource=f"leak:{site.file}:{site.line}",
     )
+
+
+def fix_fields(site: LeakSite) -> dict[str, str | None]:
+    """The line that lets go, as a rewrite; as a sketch where a name in it is not the program's own."""
+    fix = site.fix or ""
+    return {"sketch": fix.removeprefix(EXAMPLE)} if fix.startswith(EXAMPLE) else {"rewrite": fix or None}
 
 
 def rate(site: LeakSite) -> str:
