@@ -104,7 +104,7 @@ def said_by(module: Module, use: ast.Name, depth: int) -> int | None:
     elif isinstance(above, ast.Call):
         said = said_by_call(module, above, use, depth)
     elif isinstance(above, ast.Compare):
-        said = said_by_comparison(above)
+        said = said_by_comparison(module, above)
     elif isinstance(above, ast.For | ast.comprehension) and above.iter is use:
         said = said_by_rounds(module, above, use, above.target)
     elif is_asked(above, use):
@@ -188,13 +188,30 @@ def said_by_named(module: Module, call: ast.Call, name: str, use: ast.Name) -> i
     return 0
 
 
-def said_by_comparison(comparison: ast.Compare) -> int | None:
+def said_by_comparison(module: Module, comparison: ast.Compare) -> int | None:
     """`x is None` says nothing; `mode == "train"` and `key in names` speak against a tensor."""
     if any(isinstance(operator, ast.In | ast.NotIn) for operator in comparison.ops):
         return None
     sides = [comparison.left, *comparison.comparators]
-    return (
-        None if any(isinstance(side, ast.Constant) and isinstance(side.value, str) for side in sides) else 0
+    if any(isinstance(side, ast.Constant) and isinstance(side.value, str) for side in sides):
+        return None
+    return 2 if is_mask(module, comparison) else 0
+
+
+def is_mask(module: Module, made: ast.expr) -> bool:
+    """Whether the outcome of a comparison selects elements, or has methods of tensors, by itself or under a name."""
+    above = module.parent(made)
+    if isinstance(above, ast.Subscript):
+        return above.slice is made
+    if isinstance(above, ast.Attribute):
+        return said_by_attribute(module, above) == ENOUGH
+    if isinstance(above, ast.BinOp) or (isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.Invert)):
+        return is_mask(module, above)
+    if isinstance(made, ast.Name) or not isinstance(above, ast.Assign):
+        return False
+    name = above.targets[0]
+    return isinstance(name, ast.Name) and any(
+        is_mask(module, use) for use in module.uses(name.id, name) if use.lineno > above.lineno
     )
 
 
