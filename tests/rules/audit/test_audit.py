@@ -209,6 +209,13 @@ class TestScore:
         judged = audit(Case(target="t"), [costly("PYR514", low=0.1, high=0.5, **about)])
         assert (judged.score, items_of(judged)["A305"].lost) == (None, 0)
 
+    def test_a_measurement_that_was_cut_short_gives_none(self, trained: Case) -> None:
+        assert trained.measurement is not None
+        cut = replace(trained, measurement=replace(trained.measurement, complete=False))
+        judged = audit(cut, [finding("PYR109")])
+        assert (judged.score, judged.band) == (None, None)
+        assert "cut short" in judged.notes[0]
+
     def test_ignoring_a_finding_does_not_raise_it(self) -> None:
         found = costly("PYR109", low=0.4, high=0.6)
         judged = audit(Case(target="t"), [found], excuse=lambda _: "known")
