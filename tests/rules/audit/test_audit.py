@@ -176,12 +176,6 @@ class TestScore:
             costly("PYR109", low=0.2, high=0.2)
         )
 
-    def test_a_general_finding_counts_by_half(self) -> None:
-        known, general = (
-            self.lost(costly("PYR109", low=0.4, high=0.4, scope=scope)) for scope in ("mechanism", "general")
-        )
-        assert general == pytest.approx(known / 2)
-
     def test_a_cost_in_seconds_counts_by_the_step(self) -> None:
         measured: Any = SimpleNamespace(complete=True, median_s=2.0, first_call_s=2.0, padding_ratio=None)
         case = Case(target="t", measurement=measured)

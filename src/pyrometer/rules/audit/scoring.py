@@ -22,9 +22,6 @@ more than two points either way."""
 MOST = 0.75
 """Of a step that one finding counts for: whether four or ten times as fast is possible no prediction tells apart."""
 
-GENERAL = 0.5
-"""Of what a general finding takes: it says where time goes, and no rule knows that it can be saved."""
-
 WRONG = 0.2
 """For what makes results wrong or memory run out, where the share that was measured is not larger."""
 
@@ -112,8 +109,7 @@ def _share(breach: Breach, case: Case) -> tuple[float, Basis]:
     if cost is None and gain is None:
         return UNMEASURED, "unmeasured"
     in_time = (gain is not None and gain.ratio_low is not None) or (cost is not None and cost.bytes is None)
-    share = measured * GENERAL if finding.scope == "general" else measured
-    return min(MOST, share), "step" if in_time else "peak"
+    return min(MOST, measured), "step" if in_time else "peak"
 
 
 def _saved(finding: Finding, case: Case) -> float:
