@@ -12,6 +12,7 @@ from pyrometer.evidence.evidence import Evidence
 from pyrometer.place import Place
 from pyrometer.rules.audit.audit import audit
 from pyrometer.rules.audit.record import Audit
+from pyrometer.rules.bounded import bounded
 from pyrometer.rules.case import Case, case_of
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding, Suppressed
@@ -74,7 +75,8 @@ def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide |
 
 
 def _ask_all(case: Case, pool: Iterable[Rule], notes: list[str]) -> list[Finding]:
-    return [_near(finding) for rule in pool for finding in _asked(rule, case, notes)]
+    asked = (_near(finding) for rule in pool for finding in _asked(rule, case, notes))
+    return [bounded(finding, case.ceilings or ()) for finding in asked]
 
 
 def _diagnosis(case: Case, pool: Sequence[Rule], findings: Sequence[Finding], hide: Hide | None) -> Diagnosis:

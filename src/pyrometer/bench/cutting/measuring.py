@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import stats
 
 from pyrometer.bench.autocorrelation import Floats
 from pyrometer.bench.ceiling import Ceiling
@@ -24,6 +23,7 @@ from pyrometer.bench.comparison.pairing import hodges_lehmann
 from pyrometer.bench.cutting.observing import Watch, not_cut
 from pyrometer.bench.cutting.place import Cuttable
 from pyrometer.bench.cutting.sides import Stage, StagedSession
+from pyrometer.bench.distributions import student_quantile
 from pyrometer.errors import PyrometerError
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.workload.failure import described
@@ -241,5 +241,5 @@ def interval_of(blocks: Floats) -> tuple[float, float, float]:
     if math.isfinite(low):
         return estimate, low, high
     centre, spread = float(np.mean(blocks)), float(np.std(blocks, ddof=1)) / math.sqrt(len(blocks))
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(blocks) - 1)) * spread
+    reach = student_quantile((1 + CONFIDENCE) / 2, len(blocks) - 1) * spread
     return centre, centre - reach, centre + reach

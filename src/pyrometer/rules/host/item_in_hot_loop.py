@@ -50,7 +50,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.answers import is_answer
-from pyrometer.rules.host.patterns.avoidable import COUNTS, in_layer, only_checks
+from pyrometer.rules.host.patterns.avoidable import COUNTS, in_layer, is_needless_number, only_checks
 from pyrometer.rules.host.patterns.reads import Read, during, scalar_reads, sure_reads
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, loop_share, stall_findings
 from pyrometer.rules.kernels.patterns.better import bracketed
@@ -98,22 +98,25 @@ def _serves_the_layer(module: Module, read: Read, why: Hot) -> bool:
     """Whether a layer needs the number: it counts batches as torch's own do, checks arguments, or has sizes as a list at once."""
     if isinstance(read.subject, ast.Attribute) and read.subject.attr in COUNTS:
         return True
-    whole = (
-        isinstance(read.node, ast.Call)
-        and isinstance(read.node.func, ast.Attribute)
-        and read.node.func.attr == "tolist"
-    )
-    return only_checks(module, read.node) or (
-        whole and why.per == "layer" and not in_comprehension(module, read.node)
-    )
+    function = read.node.func if isinstance(read.node, ast.Call) else None
+    whole = isinstance(function, ast.Attribute) and function.attr == "tolist"
+    if only_checks(module, read.node):
+        return True
+    if in_comprehension(module, read.node) or module.loops_around(read.node):
+        return whole and why.per == "layer" and not in_comprehension(module, read.node)
+    return whole or not is_needless_number(module, read.node)
 
 
 def in_comprehension(module: Module, node: ast.expr) -> bool:
     """Whether an expression is evaluated for each element of a comprehension."""
-    return any(
-        isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp)
-        for above in module.ancestors(node)
-    )
+    child: ast.AST = node
+    for above in module.ancestors(node):
+        if isinstance(above, ast.comprehension) and child is above.iter:
+            return False
+        if isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            return True
+        child = above
+    return False
 
 
 @RULE.in_evidence("trace")
