@@ -85,6 +85,8 @@ def find(module: Module) -> Iterator[Match]:
     for read, why, confidence in sure_reads(module, scalar_reads):
         if why.per == "request" and is_answer(module, read.node):
             continue  # One wait for each request is what its answer takes.
+        if _hands_out(module, read.node):
+            continue
         if in_layer(why) and _serves_the_layer(module, read, why):
             continue
         if why.within == "round" and confidence != "high":
@@ -105,6 +107,18 @@ def _serves_the_layer(module: Module, read: Read, why: Hot) -> bool:
     if in_comprehension(module, read.node) or module.loops_around(read.node):
         return whole and why.per == "layer" and not in_comprehension(module, read.node)
     return whole or not is_needless_number(module, read.node)
+
+
+def _hands_out(module: Module, node: ast.expr) -> bool:
+    """`for sentence, score in zip(batch, scores.tolist())`: the whole is fetched once, to be given away one by one."""
+    if not (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "tolist"
+    ):
+        return False
+    around = module.parent(node)
+    if isinstance(around, ast.Call) and module.name_of(around.func) in {"zip", "enumerate"}:
+        node, around = around, module.parent(around)
+    return isinstance(around, ast.For | ast.comprehension) and around.iter is node
 
 
 def in_comprehension(module: Module, node: ast.expr) -> bool:

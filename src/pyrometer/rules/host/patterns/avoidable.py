@@ -137,8 +137,10 @@ def is_avoidable_question(module: Module, read: Read) -> bool:
     }
     if isinstance(statement, ast.Assert) or not names.isdisjoint(COMPARING):
         return not names.isdisjoint(SOUND)
-    if not names.isdisjoint(SOUND) or isinstance(statement, ast.While):
+    if isinstance(statement, ast.While):
         return True
+    if not names.isdisjoint(SOUND):
+        return not (isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return))
     if isinstance(statement, ast.If):
         branches = [*statement.body, *statement.orelse]
         return len(branches) <= MOST_STATEMENTS and all(_only_chooses(module, branch) for branch in branches)
@@ -168,7 +170,7 @@ def _is_cheap(module: Module, value: ast.expr) -> bool:
     )
 
 
-def only_checks(module: Module, node: ast.expr) -> bool:
+def only_checks(module: Module, node: ast.expr, depth: int = 0) -> bool:
     """Whether a value serves a check of arguments: a condition under which something is raised, or a function called `check_…`."""
     for above in module.ancestors(node):
         if isinstance(above, ast.Call):
@@ -177,8 +179,14 @@ def only_checks(module: Module, node: ast.expr) -> bool:
             )
             if CHECKING.search(called):
                 return True
+        if isinstance(above, ast.Assign) and depth == 0 and isinstance(above.targets[0], ast.Name):
+            target = above.targets[0]
+            uses = [use for use in module.uses(target.id, target) if use.lineno > above.lineno]
+            return bool(uses) and all(only_checks(module, use, 1) for use in uses)
         if isinstance(above, ast.stmt):
-            return isinstance(above, ast.If) and _ends_in_failure(above.body)
+            return isinstance(above, ast.Raise) or (
+                isinstance(above, ast.If) and _ends_in_failure(above.body)
+            )
     return False
 
 
