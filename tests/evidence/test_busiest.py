@@ -26,7 +26,7 @@ def test_without_samples_there_is_none():
 def test_an_answer_about_python_names_the_line():
     trace = evidence_of("robot_controller").trace
     assert trace is not None
-    assert "80 % in emit (train.py:41)" in judge(trace, busiest=busiest_line(HOST)).sentence
+    assert "80.0 % in emit (train.py:41)" in judge(trace, busiest=busiest_line(HOST)).sentence
 
 
 def test_an_answer_about_operators_is_as_the_trace_has_it():

@@ -28,7 +28,7 @@ def test_a_line_stands_with_its_share_what_it_does_and_its_loop():
         (
             "train.py:41",
             "6.00 ms",
-            "60 %",
+            "60.0 %",
             "JSON: json.dumps",
             "line 40, 2,000 rounds",
             "text = json.dumps(row)",
@@ -51,5 +51,5 @@ def test_the_cost_of_sampling_and_notes_are_told():
     told = section(profile(line(41, 6e-3), overhead_share=0.021, outside_s=1e-3, notes=["only 12 looks"]))
     facts = {fact.label: fact.value for fact in told.facts}
     assert facts["sampling lengthened a step by"] == "2.1 %"
-    assert facts["without a line of yours"] == "10 %"
+    assert facts["without a line of yours"] == "10.0 %"
     assert facts["note"] == "only 12 looks"
