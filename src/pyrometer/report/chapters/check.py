@@ -12,6 +12,7 @@ from pyrometer.report.documents import CheckDocument
 from pyrometer.report.facts import host as host_facts
 from pyrometer.report.facts import loading as loading_facts
 from pyrometer.report.facts import surroundings
+from pyrometer.report.facts.ceilings import ceilings_section
 from pyrometer.report.facts.program import numerics_section, program_section
 
 BRIEF = frozenset({"split", "findings", "machine", "quality", "reading", "notes", "script"})
@@ -70,6 +71,8 @@ def _observed(document: CheckDocument) -> list[Chapter]:
     host = None if document.evidence.host is None else host_facts.section(document.evidence.host)
     if host is not None:
         chapters.append(chapter_of(host, "operators", label="Host"))
+    if document.evidence.ceilings:
+        chapters.append(chapter_of(ceilings_section(document.evidence.ceilings), "timeline"))
     if document.evidence.compiled is not None:
         chapters += of_compile.of_check(document.evidence.compiled)
     if document.evidence.memory is not None:
