@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import explainer
+from pyrometer.cli.failing import fail_on_option, failing
 from pyrometer.cli.importing import uncollected
 from pyrometer.cli.observe import exit_code_of_target, observe_options, observe_target, with_trials
 from pyrometer.cli.pages import page_option, page_place, write_page
@@ -31,6 +32,7 @@ FALLBACK_REPORT = "pyrometer-report.html"
     is_flag=True,
     help="Also apply the rewrites in memory, and measure what they bring.",
 )
+@fail_on_option
 @click.option("--full", is_flag=True, help="Print every chapter, not only the findings and a summary.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
@@ -43,6 +45,7 @@ def command(
     page: Path | None,
     try_compile: bool,
     try_rewrites: bool,
+    fail_on: tuple[str, ...],
     full: bool,
     as_json: bool,
 ) -> int:
@@ -58,6 +61,7 @@ def command(
         from pyrometer.workload.target import parse_target
 
     parsed = parse_target(target, arguments)
+    code_for = failing(fail_on)
     is_script = parsed.kind == "script"
     if is_script and (try_compile or try_rewrites):
         flag = "--try-compile" if try_compile else "--try"
@@ -83,7 +87,7 @@ def command(
         from pyrometer.report.terminal import view
 
         print_view(view(document, brief=not full), stderr=is_script)
-    return exit_code_of_target(seen.evidence)
+    return exit_code_of_target(seen.evidence) or code_for(document.diagnosis)
 
 
 def _report_path(store_location: str | None, run_id: str | None) -> Path:
