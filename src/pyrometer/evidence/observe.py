@@ -6,7 +6,16 @@ from collections.abc import Callable
 
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.evidence.observed import Observed
-from pyrometer.evidence.observers import compilation, loading, measurement, memory, numerics, program, trace
+from pyrometer.evidence.observers import (
+    compilation,
+    host,
+    loading,
+    measurement,
+    memory,
+    numerics,
+    program,
+    trace,
+)
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.hardware.environment import read_environment
 from pyrometer.workload.workload import Workload
@@ -17,6 +26,7 @@ Observer = Callable[[Workload, Observed, ObserveOptions], Observed]
 OBSERVERS: tuple[Observer, ...] = (
     measurement.observe,
     trace.observe,
+    host.observe,
     compilation.observe,
     memory.observe,
     loading.observe,

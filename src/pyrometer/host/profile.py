@@ -93,8 +93,8 @@ class HostProfile(Record, frozen=True, kw_only=True):
     steps: Annotated[int, doc("that were sampled")]
     samples: int
     interval_s: Annotated[Seconds, doc("between samples, as asked for")]
-    step_s: Annotated[Seconds, doc("of a sampled step, the median")]
-    bare_step_s: Annotated[Seconds | None, doc("of a step beside them without sampling")] = None
+    step_s: Annotated[Seconds, doc("of a sampled step, the mean; what steps spend adds up to it")]
+    bare_step_s: Annotated[Seconds | None, doc("of a step beside them without sampling, the mean")] = None
     overhead_share: Annotated[
         Ratio | None, doc("by which sampling lengthened a step; null where that is not known")
     ] = None

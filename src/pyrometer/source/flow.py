@@ -13,6 +13,7 @@ from pyrometer.source.frame import Frame
 from pyrometer.source.index import FunctionNode, last_name
 from pyrometer.source.instances import Instances
 from pyrometer.source.knowledge import MODEL_NAME
+from pyrometer.source.parameters import implied
 from pyrometer.source.statements import run, switches_gradients_off
 from pyrometer.source.summaries import Summaries
 from pyrometer.source.value import (
@@ -49,6 +50,7 @@ class Flow:
         "claims",
         "depth",
         "ever",
+        "implied",
         "instances",
         "module",
         "recorded",
@@ -64,6 +66,8 @@ class Flow:
         """Of each function and of the file, the values of its names over all their assignments."""
         self.claims: dict[ast.AST, dict[ast.AST, Value]] = {}
         """What uses in each function say about its names."""
+        self.implied: dict[FunctionNode, dict[ast.arg, Value]] = {}
+        """What the parameters of each function are by their uses."""
         self.running: set[ast.AST] = set()
         self.refined: set[ast.AST] = set()
         self.instances = Instances(self)
@@ -136,6 +140,9 @@ class Flow:
         owner = self.module.classes.class_of_method(function)
         if owner is not None and positional and not is_static(function):
             values[positional[0]] = self.module.classes.instance(owner)
+        if function not in self.implied:
+            self.implied[function] = implied(self.module, function)
+        uses = self.implied[function]
         for argument in all_arguments(signature):
             value = annotated(self.module, argument.annotation)
             if argument in {signature.vararg, signature.kwarg}:
@@ -144,6 +151,8 @@ class Flow:
                 value = values.get(argument, UNKNOWN)
                 if value.kind is Kind.UNKNOWN and is_plain(defaults.get(argument)):
                     value = HOST
+                elif value.kind is Kind.UNKNOWN and value.of is None:
+                    value = uses.get(argument, value)
             frame.bind(argument.arg, value, argument)
 
     def outside(self, frame: Frame, name: ast.Name) -> Value:

@@ -14,7 +14,7 @@ from pyrometer.source.words import words
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-Per = Literal["step", "batch-element", "layer", "request"]
+Per = Literal["step", "round", "batch-element", "layer", "request"]
 
 DEEPEST_CALLS = 4
 """Calls that hot code is followed through."""
@@ -43,6 +43,8 @@ class Hot:
     function: FunctionNode | None = None
     """The function around the place; None at the top level."""
     per: Per = "step"
+    within: Per = "step"
+    """What the code around runs once for, loops over elements left out; a "round" is one of a loop that neither trains nor loads."""
 
     @property
     def during(self) -> str:
@@ -76,7 +78,7 @@ class Heat:
         if elements is None:
             return found
         why = f"the loop over the elements of a batch in line {elements.lineno}"
-        return Hot(why, found.loop, function, "batch-element")
+        return Hot(why, found.loop, function, "batch-element", found.within)
 
     def by_itself(self, node: ast.AST) -> Hot | None:
         """Why a node runs often, without looking at who calls its function."""
@@ -87,7 +89,7 @@ class Heat:
         for loop in self.module.loops_around(node):
             why = self.loops.why(loop)
             if why is not None:
-                return Hot(why, loop, function)
+                return Hot(why, loop, function, within="step" if self.loops.is_sure(loop) else "round")
         return None
 
     def elements_around(self, node: ast.AST, step: Loop | None) -> Loop | None:
@@ -126,11 +128,13 @@ class Heat:
         owner = self.module.classes.class_of_method(function)
         if owner is not None:
             per = self.method_runs(owner, function.name)
-            return Hot(f"the {function.name} of class {owner.name}", None, function, per) if per else None
+            return (
+                Hot(f"the {function.name} of class {owner.name}", None, function, per, per) if per else None
+            )
         if any(self.is_route(decorator) for decorator in function.decorator_list) and self.runs_model(
             function
         ):
-            return Hot(f"the request handler {function.name}", None, function, "request")
+            return Hot(f"the request handler {function.name}", None, function, "request", "request")
         return None
 
     def method_runs(self, owner: ast.ClassDef, name: str) -> Per | None:
@@ -165,7 +169,7 @@ class Heat:
                 if is_rare_within(self.module, call, hot.loop if hot else None):
                     continue
                 if hot is not None:
-                    return Hot(f"called from {hot.why}", None, function, hot.per)
+                    return Hot(f"called from {hot.why}", None, function, hot.per, hot.within)
                 caller = self.module.function_of(call)
                 if caller is not None and caller not in seen:
                     seen.add(caller)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SELDOM_FLAG = re.compile(
     r"(^|_)(debug|debugging|verbose|verbosity|dry_run|profile|profiling|is_first|first_step|first_batch|is_last|last_step|"
-    r"last_batch|print_stats|sanity_check)$|^(__debug__|TYPE_CHECKING)$"
+    r"last_batch|print_stats|collect_stats|sanity_check)$|^(__debug__|TYPE_CHECKING)$"
     r"|^(is_)?(should|do|need|needs|needs_to|time_to|is_time_to)_(log|print|save|eval|evaluate|checkpoint|validate|plot|report|dump)"
     r"|^(is_)?(log|logging|print|eval|save|checkpoint)(_this|_now)?_(step|iter|iteration|batch)$|^log_this_",
     re.IGNORECASE,
@@ -97,10 +97,32 @@ def in_rare_branch(module: Module, above: ast.If | ast.IfExp, child: ast.AST) ->
     if isinstance(above, ast.IfExp):
         return is_seldom(module, above.test, outcome=child is above.body)
     inside = child in above.body
+    if inside and fills_once(above):
+        return True
     block = above.body if inside else above.orelse
     if is_seldom(module, above.test, outcome=inside) or leaves(module, block, above):
         return True
     return inside and is_collected_interval(module, above)
+
+
+def fills_once(branch: ast.If) -> bool:
+    """`if self.table is None: self.table = …`: what is missing the first time is there afterwards."""
+    missing = {
+        ast.unparse(test.left)
+        for test in ast.walk(branch.test)
+        if isinstance(test, ast.Compare)
+        and isinstance(test.ops[0], ast.Is)
+        and isinstance(test.left, ast.Attribute)
+        and isinstance(test.comparators[0], ast.Constant)
+        and test.comparators[0].value is None
+    }
+    return bool(missing) and any(
+        ast.unparse(target) in missing
+        for statement in branch.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    )
 
 
 def is_collected_interval(module: Module, branch: ast.If) -> bool:

@@ -129,6 +129,13 @@ class Regions:
     def guarded(self, branch: ast.If, *, positive: bool) -> str:
         """What the test of an `if` says about tracing in one of its branches: compiled, scripted, eager or nothing."""
         test = branch.test
+        if positive and isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+            said = [self.asked(part, positive=True) for part in test.values]
+            return next(filter(None, said), "")
+        return self.asked(test, positive=positive)
+
+    def asked(self, test: ast.expr, *, positive: bool) -> str:
+        """What one condition says about tracing where it holds, or does not."""
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             positive, test = not positive, test.operand
         for call in ast.walk(test):

@@ -81,6 +81,12 @@ class StepLoops:
             self.whys[loop] = f"{found} in line {loop.lineno}" if found else None
         return self.whys[loop]
 
+    def is_sure(self, loop: Loop) -> bool:
+        """Whether a loop of steps goes over a loader, trains, or calls a module itself: what else counts steps may be any search."""
+        if not isinstance(loop, ast.While) and self.loader_of(loop) is not None:
+            return True
+        return self.trains(loop) or self.has_inner_steps(loop) or self.runs_module(loop)
+
     def of_while(self, loop: ast.While) -> str | None:
         """What makes a `while` loop one of steps: it trains, runs a model, counts steps, or takes in something to work on."""
         condition = self.module.literal(loop.test)

@@ -17,6 +17,7 @@ from pyrometer.source.torch_names import (
     OPERATIONS,
     REDUCING,
     SEQUENCES,
+    TAKING_LISTS,
 )
 from pyrometer.source.value import (
     HOST,
@@ -123,7 +124,7 @@ def _changes_default(module: Module) -> bool:
 def operation(called: Called, name: str, inputs: list[Value]) -> Value:
     """An operation on tensors by name, the first of the inputs being what it is applied to."""
     name = name.removesuffix("_")
-    if inputs and (name in OPERATIONS or name in REDUCING or name in SEQUENCES):
+    if inputs and name not in TAKING_LISTS and (name in OPERATIONS or name in REDUCING or name in SEQUENCES):
         called.frame.claim(inputs[0])
     if name in OPERATIONS:
         result = called.frame.tensor(*inputs)

@@ -57,6 +57,11 @@ NUMERIC = words(
 )
 """Functions of torch.linalg, torch.fft and torch.special that return one tensor."""
 
+TAKING_LISTS = words(
+    "cat concat concatenate stack hstack vstack dstack column_stack row_stack block_diag cartesian_prod"
+)
+"""Functions of torch whose first argument is a list of tensors."""
+
 SEQUENCES = words("""
     adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices aminmax broadcast_tensors chunk cummax cummin
     dsplit frexp geqrf gradient gru hsplit kthvalue lstm max_pool1d_with_indices max_pool2d_with_indices meshgrid mode

@@ -22,6 +22,15 @@ CODE = "PYR109"
         "for i, row in enumerate(scores):  # <-\n    total = total + torch.exp(row).sum()",
         "out = torch.empty_like(scores)\nfor t in range(scores.size(1)):  # <-\n    out[:, t] = torch.relu(scores[:, t])",
         "worst = scores[0].sum()\nfor row in scores:  # <-\n    worst = torch.maximum(worst, row.sum())",
+        # leaving at a count, and blocks within, leave the rounds alike
+        "for i, row in enumerate(scores):  # <-\n    if i >= limit:\n        break\n    history.append(row / row.sum())",
+        "for row in scores:  # <-\n    with torch.no_grad():\n        history.append(row / row.sum())",
+        "for row in scores:  # <-\n    try:\n        history.append(row / row.sum())\n    except ValueError:\n        raise",
+        # comprehensions and pairs
+        "rows = torch.stack([row / row.sum() for row in scores])  # <-",
+        "for row, target in zip(scores, targets):  # <-\n    history.append(torch.exp(row) * target)",
+        # of loops within each other the outer one
+        "for a in scores:  # <-\n    for b in inputs:\n        history.append(torch.exp(a - b).sum())",
     ],
 )
 def test_finds_loops_whose_rounds_are_independent(fires: Any, body: str) -> None:
@@ -58,8 +67,12 @@ def test_finds_loops_whose_rounds_are_independent(fires: Any, body: str) -> None
             "rows = []\nfor _ in range(20):\n    rows.append([torch.relu(scores)])\nfor row in rows:\n"
             "    for tile in row:\n        history.append(torch.exp(tile))"
         ),
+        # over a loader, whatever it is called
+        "for i, part in enumerate(loader):\n    history.append(i * 2)",
+        # only views
+        "rows = [row.unsqueeze(0) for row in scores]",
         # leaves early
-        "for row in scores:\n    if step > 3:\n        break\n    history.append(row * 2)",
+        "for row in scores:\n    if row.sum() > 3:\n        break\n    history.append(row * 2)",
         # numbers of the host
         "for i in range(len(history)):\n    total += history[i] * 2",
         "for name, parameter in model.named_parameters():\n    history.append(parameter.grad)",

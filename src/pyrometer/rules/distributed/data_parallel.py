@@ -66,6 +66,8 @@ ADVICE = "Run one process per device under `torchrun`, and wrap the model in Dis
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Calls that make a DataParallel."""
+    if "DistributedDataParallel" in module.text:
+        return  # It is the choice of whoever starts the program.
     for call in module.calls(*DATA_PARALLEL):
         if not module.region(call).test:
             yield match(

@@ -43,6 +43,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.rules.host.patterns.avoidable import is_required
 from pyrometer.rules.host.patterns.reads import Read, copies_to_host, during, sure_reads
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
 from pyrometer.rules.match import Match, match
@@ -92,7 +93,7 @@ COLLECTING = frozenset(
 def find(module: Module) -> Iterator[Match]:
     """Copies in hot code that are not what the code is for."""
     for read, why, confidence in sure_reads(module, copies_to_host):
-        if why.per != "request" and not is_result(module, read):
+        if why.within != "request" and not is_result(module, read) and not is_required(module, read):
             message = f"`{read.text}` copies a tensor to the host and waits for it{during(why)}"
             yield match(read.node, message, advice=f"{ADVICE} {LATER}", confidence=confidence, hot=why.why)
 

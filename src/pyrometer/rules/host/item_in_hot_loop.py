@@ -50,6 +50,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.answers import is_answer
+from pyrometer.rules.host.patterns.avoidable import COUNTS, in_layer, only_checks
 from pyrometer.rules.host.patterns.reads import Read, during, scalar_reads, sure_reads
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, loop_share, stall_findings
 from pyrometer.rules.kernels.patterns.better import bracketed
@@ -62,7 +63,7 @@ from pyrometer.source.rewriting import Rewrite, rewritten
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
-    from pyrometer.source.module import Module
+    from pyrometer.source.module import Hot, Module
 
 RULE = declare(
     code="PYR101",
@@ -84,9 +85,35 @@ def find(module: Module) -> Iterator[Match]:
     for read, why, confidence in sure_reads(module, scalar_reads):
         if why.per == "request" and is_answer(module, read.node):
             continue  # One wait for each request is what its answer takes.
+        if in_layer(why) and _serves_the_layer(module, read, why):
+            continue
+        if why.within == "round" and confidence != "high":
+            continue
         advice, _ = advise(module, read)
         message = f"`{read.text}` makes the host wait for the device{during(why)}"
         yield match(read.node, message, advice=advice, confidence=confidence, hot=why.why)
+
+
+def _serves_the_layer(module: Module, read: Read, why: Hot) -> bool:
+    """Whether a layer needs the number: it counts batches as torch's own do, checks arguments, or has sizes as a list at once."""
+    if isinstance(read.subject, ast.Attribute) and read.subject.attr in COUNTS:
+        return True
+    whole = (
+        isinstance(read.node, ast.Call)
+        and isinstance(read.node.func, ast.Attribute)
+        and read.node.func.attr == "tolist"
+    )
+    return only_checks(module, read.node) or (
+        whole and why.per == "layer" and not in_comprehension(module, read.node)
+    )
+
+
+def in_comprehension(module: Module, node: ast.expr) -> bool:
+    """Whether an expression is evaluated for each element of a comprehension."""
+    return any(
+        isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp)
+        for above in module.ancestors(node)
+    )
 
 
 @RULE.in_evidence("trace")

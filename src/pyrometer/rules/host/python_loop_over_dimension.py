@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.quantity import format_percent
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.host.patterns.loops import ElementLoop, element_loop, element_loops
+from pyrometer.rules.host.patterns.loops import ElementLoop, all_rounds, element_loop, element_loops
 from pyrometer.rules.host.patterns.reads import hot_place
 from pyrometer.rules.host.patterns.rounds import rounds_of
 from pyrometer.rules.host.patterns.starvation import starvation
@@ -85,10 +85,15 @@ def find(module: Module) -> Iterator[Match]:
     """Such loops in hot code."""
     if not module.imports_torch:
         return
-    for loop in module.nodes(ast.For):
-        why = hot_place(module, loop.body[0])  # asked first: it costs less than the values
+    told: set[ast.AST] = set()
+    for loop in all_rounds(module):
+        if not told.isdisjoint(module.ancestors(loop.node)):
+            continue  # The loop around is told: what is done for all of its elements at once takes this one along.
+        place = loop.node.body[0] if isinstance(loop.node, ast.For) else loop.node
+        why = hot_place(module, place)  # asked first: it costs less than the values
         found = None if why is None else element_loop(module, loop)
         if why is not None and found is not None:
+            told.add(loop.node)
             message = f"the loop runs {_shown(found)} for each element of `{found.tensor}`"
             yield match(found.loop.target, message, advice=advise(found), confidence="medium", hot=why.why)
 
@@ -108,7 +113,7 @@ def explain(case: Case) -> Iterator[Finding]:
         if found is None or per_step < case.limit(RULE, "min_calls_per_step"):
             continue
         module, function = found
-        loops = [loop for loop in element_loops(module) if module.function_of(loop.loop) is function]
+        loops = [loop for loop in element_loops(module) if module.function_of(loop.loop.node) is function]
         least, most = shares(case, site)
         if loops and most >= case.limit(RULE, "min_share"):
             longest = max(loops, key=lambda loop: len(loop.operations))

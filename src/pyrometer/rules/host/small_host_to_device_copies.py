@@ -82,7 +82,7 @@ def find(module: Module) -> Iterator[Match]:
     for call in module.calls(*BUILDERS):
         target = module.keyword(call, "device")
         inner = is_repeated(module, call)
-        if target is None or inner is None or _is_host(module, target) or _is_empty(call):
+        if target is None or inner is None or _is_host(module, target) or not _is_small(call):
             continue
         why = hot_place(module, call)
         if why is not None and why.loop is not inner:
@@ -100,9 +100,15 @@ def _is_host(module: Module, target: ast.expr, deep: int = 2) -> bool:
     return bool(given) and all(_is_host(module, node, deep - 1) for node in given)
 
 
-def _is_empty(call: ast.Call) -> bool:
-    """Whether a tensor without elements is made: nothing is copied."""
-    return bool(call.args) and isinstance(call.args[0], ast.List | ast.Tuple) and not call.args[0].elts
+def _is_small(call: ast.Call) -> bool:
+    """Whether a few numbers are given, more than none: not what a method or function makes, which may be large."""
+    given = call.args[0] if call.args else None
+    if isinstance(given, ast.List | ast.Tuple):
+        return bool(given.elts)
+    is_large = isinstance(given, ast.ListComp) or (
+        isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute)
+    )
+    return not is_large
 
 
 def is_repeated(module: Module, call: ast.Call) -> ast.AST | None:

@@ -46,6 +46,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.rules.host.patterns.avoidable import in_layer, is_avoidable_question
 from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.truth import conditions
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
@@ -77,6 +78,8 @@ def find(module: Module) -> Iterator[Match]:
     """Questions about tensors in hot code."""
     for read, why, confidence in sure_reads(module, conditions):
         if _only_ends_its_loop(module, read, why.loop):
+            continue
+        if in_layer(why) and not is_avoidable_question(module, read):
             continue
         message = f"`{read.text}` is asked for its truth, so that the host waits for the device{during(why)}"
         yield match(read.node, message, advice=advise(module, read), confidence=confidence, hot=why.why)

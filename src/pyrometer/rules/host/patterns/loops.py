@@ -8,25 +8,59 @@ collecting do not count as such.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.rules.host.patterns.ragged import is_ragged
+from pyrometer.source.index import last_name
+from pyrometer.source.step_loops import iterables
+from pyrometer.source.words import words
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
 
-READING = frozenset({"item", "tolist", "cpu", "numpy", "detach", "size", "dim", "numel", "to", "cuda"})
-"""Methods that read, move or ask about a tensor: a loop of these alone is not work that could be batched."""
+READING = words("""
+    item tolist cpu numpy detach size dim numel to cuda unsqueeze squeeze view reshape flatten permute transpose t contiguous
+    clone expand float double half long int bool type
+    """)
+"""Methods that read, move, view or ask about a tensor: a loop of these alone is not work that could be batched."""
 
 FEW_ROUNDS = 16
 """A loop over a written-out range up to this is a handful of cases, not a dimension."""
 
 
+FEW_NAME = re.compile(
+    r"(^|_)(heads?|spks?|speakers?|levels?|scales?|layers?|stages?|depths?|blocks?|codebooks?|quantizers?|streams?|groups?|"
+    r"dims?|ndim|axes|orders?|directions?|iters?|iterations?|hops?|copies|views?|experts?|branches|stacks?)$"
+)
+"""What a handful of rounds is counted by, each with its own parameters more often than not."""
+
+
+SIZE_NAME = re.compile(
+    r"(^|_)(sizes?|shapes?|grid|thw|hw|lengths?|lens|counts?|offsets?|starts?|ends?|indices|ids)($|_)"
+)
+"""What tensors of numbers are called that say how large or where something is: each round has its own size."""
+
+
+class Rounds(NamedTuple):
+    """A `for` loop or a comprehension: what it goes over, and what it does in each round."""
+
+    node: ast.For | ast.expr
+    target: ast.expr
+    iter: ast.expr
+    body: Sequence[ast.AST]
+
+    @property
+    def lineno(self) -> int:
+        """Where it begins."""
+        return self.node.lineno
+
+
 class ElementLoop(NamedTuple):
     """A loop over elements of a tensor."""
 
-    loop: ast.For
+    loop: Rounds
     tensor: str
     """The text of what is walked over."""
     operations: tuple[str, ...]
@@ -35,27 +69,40 @@ class ElementLoop(NamedTuple):
 
 def element_loops(module: Module) -> Iterator[ElementLoop]:
     """Loops whose rounds are independent and work on an element of a tensor each."""
-    return (found for loop in module.nodes(ast.For) if (found := element_loop(module, loop)) is not None)
+    return (found for loop in all_rounds(module) if (found := element_loop(module, loop)) is not None)
 
 
-def element_loop(module: Module, loop: ast.For) -> ElementLoop | None:
+def all_rounds(module: Module) -> Iterator[Rounds]:
+    """The `for` loops and the comprehensions with one `for` of a file; outer ones come before those within."""
+    loops = [Rounds(loop, loop.target, loop.iter, loop.body) for loop in module.nodes(ast.For)]
+    for made in module.nodes(ast.ListComp, ast.GeneratorExp):
+        if len(made.generators) == 1:
+            only = made.generators[0]
+            loops.append(Rounds(made, only.target, only.iter, [*only.ifs, made.elt]))
+    return iter(sorted(loops, key=lambda loop: loop.lineno))
+
+
+def element_loop(module: Module, loop: Rounds) -> ElementLoop | None:
     """One loop, if its rounds are independent and work on an element of a tensor each."""
-    if _leaves_early(loop):
-        return None
     tensor = _walked(module, loop)
-    if tensor is None or _is_carried(module, loop) or _picks_modules(loop) or is_ragged(module, loop):
+    if tensor is None or _leaves_early(module, loop):
+        return None
+    if _is_carried(module, loop) or _picks_modules(loop) or is_ragged(module, loop):
         return None
     operations = tuple(_operations(module, loop))
     return ElementLoop(loop, tensor, operations) if operations else None
 
 
-def _walked(module: Module, loop: ast.For) -> str | None:
+def _walked(module: Module, loop: Rounds) -> str | None:
     """What a loop walks over: `for row in x`, or an index into tensors: `for i in range(n): x[:, i]`."""
-    source = loop.iter
-    if isinstance(source, ast.Call) and module.name_of(source.func) == "enumerate" and source.args:
-        source = source.args[0]
-    if module.value_of(source).is_tensor:
-        return module.source(source)
+    parts = list(iterables(module, loop.iter))
+    tensor = next((part for part in parts if module.value_of(part).is_tensor), None)
+    if tensor is not None:
+        holds_sizes = SIZE_NAME.search(last_name(tensor) or "") or (
+            parts == [loop.iter] and isinstance(loop.target, ast.Tuple)
+        )
+        return None if holds_sizes else module.source(tensor)
+    source = parts[0]
     is_range = isinstance(source, ast.Call) and module.name_of(source.func) == "range"
     if not is_range or not isinstance(loop.target, ast.Name):
         return None
@@ -63,10 +110,12 @@ def _walked(module: Module, loop: ast.For) -> str | None:
     bounds = [module.literal(arg) for arg in source.args]
     if bounds and all(isinstance(bound, int) and bound <= FEW_ROUNDS for bound in bounds):
         return None
+    if any(FEW_NAME.search(last_name(arg) or "") for arg in source.args):
+        return None
     return _indexed(module, loop, loop.target.id)
 
 
-def _indexed(module: Module, loop: ast.For, name: str) -> str | None:
+def _indexed(module: Module, loop: Rounds, name: str) -> str | None:
     """The tensor that the loop's variable picks an element of."""
     for node in _within(loop):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
@@ -77,7 +126,7 @@ def _indexed(module: Module, loop: ast.For, name: str) -> str | None:
     return None
 
 
-def _operations(module: Module, loop: ast.For) -> Iterator[str]:
+def _operations(module: Module, loop: Rounds) -> Iterator[str]:
     """Calls and operators in a round that make tensors of tensors."""
     for node in _within(loop):
         if isinstance(node, ast.BinOp | ast.UnaryOp):
@@ -89,16 +138,39 @@ def _operations(module: Module, loop: ast.For) -> Iterator[str]:
                 yield module.source(node)
 
 
-def _within(loop: ast.For) -> Iterator[ast.AST]:
+def _within(loop: Rounds) -> Iterator[ast.AST]:
     for statement in loop.body:
         yield from ast.walk(statement)
 
 
-def _leaves_early(loop: ast.For) -> bool:
-    return any(isinstance(node, ast.Break | ast.Return | ast.Yield | ast.Await) for node in _within(loop))
+def _leaves_early(module: Module, loop: Rounds) -> bool:
+    """Whether the number of rounds depends on what they compute; leaving at a count or a flag makes fewer rounds alike."""
+    return any(
+        isinstance(node, ast.Return | ast.Yield | ast.Await)
+        or (isinstance(node, ast.Break) and _asks_tensors(module, loop, node))
+        for node in _within(loop)
+    )
 
 
-def _picks_modules(loop: ast.For) -> bool:
+def _asks_tensors(module: Module, loop: Rounds, leaving: ast.Break) -> bool:
+    """Whether a condition around a `break` looks at a tensor, or at what a round has computed."""
+    made = {
+        node.id for node in _within(loop) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    for above in module.ancestors(leaving):
+        if above is loop.node:
+            return False
+        if isinstance(above, ast.If | ast.While | ast.Try):
+            tests = [above.test] if not isinstance(above, ast.Try) else []
+            parts = [part for test in tests for part in ast.walk(test)]
+            if any(isinstance(part, ast.Name) and part.id in made for part in parts):
+                return True
+            if any(isinstance(part, ast.expr) and module.value_of(part).is_tensor for part in parts):
+                return True
+    return False
+
+
+def _picks_modules(loop: Rounds) -> bool:
     """Whether the rounds run different modules: `self.heads[i](x[i])` cannot be one call."""
     names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
     for node in _within(loop):
@@ -112,7 +184,7 @@ def _picks_modules(loop: ast.For) -> bool:
     return False
 
 
-def _is_carried(module: Module, loop: ast.For) -> bool:
+def _is_carried(module: Module, loop: Rounds) -> bool:
     """Whether a round reads what the round before has written."""
     written = _written(loop)
     seen: set[str] = set()
@@ -133,7 +205,7 @@ def _is_carried(module: Module, loop: ast.For) -> bool:
     return _reads_other_elements(loop) or _changes_in_place(loop, seen)
 
 
-def _changes_in_place(loop: ast.For, made_here: set[str]) -> bool:
+def _changes_in_place(loop: Rounds, made_here: set[str]) -> bool:
     """Whether a round changes, with `x.add_(…)` or `out=x`, what it also reads and did not make itself."""
     changed = [
         node.func.value
@@ -154,7 +226,7 @@ def _changes_in_place(loop: ast.For, made_here: set[str]) -> bool:
     return any(_key(node) in keys and node not in changed for node in _within(loop))
 
 
-def _written(loop: ast.For) -> set[str]:
+def _written(loop: Rounds) -> set[str]:
     """Names and attributes that a round assigns, the loop's own variables left out."""
     own = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
     keys = {_key(node) for node in _within(loop) if isinstance(getattr(node, "ctx", None), ast.Store)}
@@ -169,7 +241,7 @@ def _key(node: ast.AST) -> str | None:
     return None
 
 
-def _in_order(body: list[ast.stmt]) -> Iterator[ast.AST]:
+def _in_order(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """Nodes in the order in which they run: of an assignment the value before the targets."""
     for statement in body:
         yield from _evaluated(statement)
@@ -213,7 +285,7 @@ def _is_accumulated(module: Module, node: ast.AST, key: str) -> bool:
     return is_extreme and isinstance(value, ast.Call) and node in value.args
 
 
-def _reads_other_elements(loop: ast.For) -> bool:
+def _reads_other_elements(loop: Rounds) -> bool:
     """Whether a round writes elements of something that it also reads: `out[i] = out[i - 1] + x[i]`."""
     stored = {
         ast.unparse(node.value)

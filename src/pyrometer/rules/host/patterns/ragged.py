@@ -10,12 +10,13 @@ from pyrometer.rules.host.patterns.sizes import SIZED_METHODS, is_mask
 from pyrometer.source.value import Kind
 
 if TYPE_CHECKING:
+    from pyrometer.rules.host.patterns.loops import Rounds
     from pyrometer.source.module import Module
 
 TO_NUMBERS = frozenset({"item", "tolist"})
 
 
-def is_ragged(module: Module, loop: ast.For) -> bool:
+def is_ragged(module: Module, loop: Rounds) -> bool:
     """Whether the data say in each round how large its tensors are: masks, `nonzero`, `x[i, :length]`, sizes read as numbers."""
     counters, elements = _targets(module, loop)
     elements |= _made_of_elements(loop, counters, elements)
@@ -37,7 +38,7 @@ def _takes_of_list(module: Module, node: ast.AST, counters: set[str]) -> bool:
     return isinstance(node.ctx, ast.Load) and module.value_of(node.value).kind is Kind.TENSORS
 
 
-def _targets(module: Module, loop: ast.For) -> tuple[set[str], set[str]]:
+def _targets(module: Module, loop: Rounds) -> tuple[set[str], set[str]]:
     """The names that count the rounds, and those of the elements."""
     names = [node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)]
     called = module.name_of(loop.iter.func) if isinstance(loop.iter, ast.Call) else None
@@ -46,7 +47,7 @@ def _targets(module: Module, loop: ast.For) -> tuple[set[str], set[str]]:
     return (set(names[:1]), set(names[1:])) if called == "enumerate" else (set(), set(names))
 
 
-def _made_of_elements(loop: ast.For, counters: set[str], elements: set[str]) -> set[str]:
+def _made_of_elements(loop: Rounds, counters: set[str], elements: set[str]) -> set[str]:
     """Names that a round gives what it takes of an element: `length = lengths[i]`."""
     return {
         target.id
@@ -82,6 +83,8 @@ def _is_sized_by_data(module: Module, node: ast.AST) -> bool:
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if name in SIZED_METHODS or (name == "where" and len(node.args) == 1):
+        return True
+    if name == "repeat_interleave" and module.keyword(node, "output_size") is None:
         return True
     # A number that is kept is used for something; one that is added up or collected is not.
     statement = module.statement_of(node)

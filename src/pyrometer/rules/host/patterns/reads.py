@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.source.value import Kind
@@ -46,6 +47,14 @@ OF_DEVICES = re.compile(r"cuda|accelerator|\bdevice\s*=|\.device\b|\.to\(\s*devi
 
 
 OTHER_DEVICE = re.compile(r"""["'](mps|npu|xla|cpu)["']""")
+ONCE = re.compile(
+    r"(^|_)(calibrat\w*|exports?|export_\w+|convert(s|er|ed)?|visuali[sz]\w*|plot(s|ting)?|draw\w*|demo|summar(y|ize|ise)|"
+    r"statistics|debug\w*|preprocess\w*|prepare|dump|render\w*|report|describe|inspect|animate|init_\w+|initiali[sz]e\w*)(_|$)"
+    r"|^(__repr__|__str__|extra_repr|__init__)$",
+    re.IGNORECASE,
+)
+"""Functions and files for what is done once, or for people to look at."""
+
 FEEDING = re.compile(r"(Sampler|Dataset)$")
 ON_HOST = re.compile(r"(^|_)batch_sizes$")
 """Tensors that lie in the host's memory by contract: those of a PackedSequence."""
@@ -95,10 +104,19 @@ def hot_place(module: Module, node: ast.expr | ast.stmt) -> Hot | None:
     why = module.hot(node)
     if why is None or module.is_rare(node):
         return None
-    if _elsewhere(module, node) or _feeds(module, node):
+    if _elsewhere(module, node) or _feeds(module, node) or _is_once(module, node):
         return None
     region = module.region(node)
     return None if region.test or region.scripted or region.profiled or region.compiled else why
+
+
+def _is_once(module: Module, node: ast.expr | ast.stmt) -> bool:
+    """Whether the functions around a place, or its file, are named after work that is done once."""
+    functions = (
+        above for above in module.ancestors(node) if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    names = [function.name for function in functions]
+    return any(ONCE.search(name) for name in [*names, PurePath(module.path).stem])
 
 
 def _feeds(module: Module, node: ast.expr | ast.stmt) -> bool:

@@ -76,7 +76,8 @@ def _leaves(module: Module, tested: ast.expr) -> Iterator[Read]:
     elif isinstance(tested, ast.UnaryOp) and isinstance(tested.op, ast.Not):
         yield from _leaves(module, tested.operand)
     elif isinstance(tested, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in tested.ops):
-        yield read_of(module, tested, tested.comparators[-1])
+        if not _is_plain(tested.left):  # a text is a key, and what has keys is no tensor
+            yield read_of(module, tested, tested.comparators[-1])
     elif not _is_of_host(tested) and not (
         isinstance(tested, ast.Call) and module.name_of(tested.func) in {"bool", "any", "all"}
     ):

@@ -1,0 +1,269 @@
+"""The profile of the host, made of samples and of the source."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from statistics import fmean, median
+
+from pyrometer.host.attribution import SLOW_NS, Attribution, Share
+from pyrometer.host.code_map import COMPREHENSIONS, CodeMap, FunctionAt, Loop, heading_of, over_of
+from pyrometer.host.leaves import GARBAGE, Leaf, LeafReader
+from pyrometer.host.profile import HostFunction, HostLeaf, HostLine, HostLoop, HostProfile
+from pyrometer.host.samples import HostSamples
+from pyrometer.place import Place
+from pyrometer.quantity import Seconds
+
+LEAST_SHARE = 0.005
+"""Of a step, below which nothing is told."""
+
+MOST_PLACES = 30
+MOST_LEAVES = 8
+
+GENERATORS = 0x20 | 0x80 | 0x200
+"""Flags of code that is entered anew for each element."""
+
+FEWEST_SAMPLES = 40
+
+
+def build_profile(samples: HostSamples) -> HostProfile:
+    """Join samples with the source of the files that they name."""
+    return _Builder(samples).profile()
+
+
+class _Times:
+    """Ticks of one place, own and in all, by leaf."""
+
+    def __init__(self) -> None:
+        self.own = 0.0
+        self.total = 0.0
+        self.leaves: dict[Leaf, float] = defaultdict(float)
+
+
+class _Builder:
+    def __init__(self, samples: HostSamples) -> None:
+        self._samples = samples
+        self._attribution = Attribution(samples)
+        self._maps: dict[str, CodeMap] = {}
+        self._readers: dict[int, LeafReader] = {}
+        self._lines: dict[tuple[str, int], _Times] = defaultdict(_Times)
+        self._loops: dict[tuple[str, Loop], _Times] = defaultdict(_Times)
+        self._functions: dict[FunctionAt, _Times] = defaultdict(_Times)
+        self._line_function: dict[tuple[str, int], FunctionAt] = {}
+        self._line_loop: dict[tuple[str, int], Loop | None] = {}
+        self._leaves: dict[Leaf, float] = defaultdict(float)
+        self._outside = 0.0
+        self._ticks = 0.0
+
+    def profile(self) -> HostProfile:
+        for share in self._attribution.shares():
+            self._add(share)
+        samples = self._samples
+        sampled_ns, bare_ns = samples.sampled_ns, samples.bare_ns
+        return HostProfile(
+            steps=len(sampled_ns),
+            samples=samples.looks,
+            interval_s=samples.interval_ns * 1e-9,
+            step_s=fmean(sampled_ns) * 1e-9 if sampled_ns else 0.0,
+            bare_step_s=fmean(bare_ns) * 1e-9 if bare_ns else None,
+            overhead_share=median(sampled_ns) / median(bare_ns) - 1 if sampled_ns and bare_ns else None,
+            lines=self._told_lines(),
+            loops=self._told_loops(),
+            functions=self._told_functions(),
+            leaves=self._told_leaves(self._leaves),
+            outside_s=self._seconds(self._outside),
+            notes=self._notes(),
+        )
+
+    def _notes(self) -> list[str]:
+        notes = list(self._samples.notes)
+        if self._ticks > 0 and self._samples.looks < FEWEST_SAMPLES:
+            notes.append(f"only {self._samples.looks} looks: the shares are rough")
+        if not self._samples.stretches and self._ticks:
+            notes.append(
+                "operators written as signs, such as `a @ b`, are seen at the next call: no step was watched"
+            )
+        return notes
+
+    def _seconds(self, ticks: float) -> Seconds:
+        """Per step."""
+        whole = sum(self._samples.sampled_ns) * 1e-9
+        return whole * ticks / self._ticks / len(self._samples.sampled_ns) if self._ticks else 0.0
+
+    def _map(self, file: str) -> CodeMap:
+        if file not in self._maps:
+            self._maps[file] = CodeMap(file)
+        return self._maps[file]
+
+    @cached_property
+    def _types(self) -> dict[int, dict[str, str]]:
+        found: dict[int, dict[str, str]] = defaultdict(dict)
+        for code, name, kind in self._samples.types:
+            found[code][name] = kind
+        return found
+
+    def _add(self, share: Share) -> None:
+        self._ticks += share.ticks
+        leaf = self._leaf(share)
+        self._leaves[leaf] += share.ticks
+        if not share.spots:
+            self._outside += share.ticks
+            return
+        lines, loops, functions = [], [], []
+        for depth, number in enumerate(share.spots):
+            spot = self._samples.places[number]
+            code = self._samples.codes[spot.code]
+            mapped = self._map(code.file)
+            line = (code.file, mapped.line_of(spot) or code.first_line)
+            function = mapped.function_of(code)
+            around = list(mapped.loops_around(spot, code))
+            self._line_function.setdefault(line, function)
+            if around or line not in self._line_loop:
+                self._line_loop[line] = around[0] if around else None
+            if depth == 0:
+                for own in (self._lines[line], self._functions[function]):
+                    own.own += share.ticks
+                    own.leaves[leaf] += share.ticks
+            lines.append(line)
+            functions.append(function)
+            loops += [(code.file, loop) for loop in around]
+        for line in set(lines):
+            self._lines[line].total += share.ticks
+        for function in set(functions):
+            self._functions[function].total += share.ticks
+        for loop in set(loops):
+            self._loops[loop].total += share.ticks
+            self._loops[loop].leaves[leaf] += share.ticks
+
+    def _leaf(self, share: Share) -> Leaf:
+        if share.garbage:
+            return GARBAGE
+        if not share.spots:
+            return LeafReader(None, {}).leaf(None, share.above)
+        spot = self._samples.places[share.spots[0]]
+        mapped = self._map(self._samples.codes[spot.code].file)
+        reader = self._readers.setdefault(
+            spot.code, LeafReader(mapped.module, self._types.get(spot.code, {}))
+        )
+        is_slow = self._attribution.mean_ns.get(share.spots[0], 0.0) >= SLOW_NS
+        turns = spot.operation.startswith("FOR_ITER")
+        return reader.leaf(mapped.node_of(spot), share.above, is_slow=is_slow, turns=turns)
+
+    def _place(self, line: tuple[str, int], function: str | None = None) -> Place:
+        file, number = line
+        known = self._line_function.get(line)
+        return Place(
+            file=file,
+            line=number,
+            function=function or (None if known is None else known.name),
+            source=self._map(file).text_of(number),
+        )
+
+    def _told_leaves(self, leaves: dict[Leaf, float]) -> list[HostLeaf]:
+        ordered = sorted(leaves.items(), key=lambda item: (-item[1], item[0]))
+        return [
+            HostLeaf(kind=leaf.kind, name=leaf.name, seconds_per_step=self._seconds(ticks))
+            for leaf, ticks in ordered[:MOST_LEAVES]
+            if ticks >= LEAST_SHARE * self._ticks
+        ]
+
+    def _told_lines(self) -> list[HostLine]:
+        told = [
+            HostLine(
+                where=self._place(line),
+                own_s=self._seconds(times.own),
+                total_s=self._seconds(times.total),
+                leaves=self._told_leaves(times.leaves),
+                loop=self._loop_place(line[0], self._line_loop.get(line)),
+            )
+            for line, times in self._lines.items()
+            if times.total >= LEAST_SHARE * self._ticks
+        ]
+        return sorted(told, key=lambda line: (-line.own_s, -line.total_s))[:MOST_PLACES]
+
+    def _loop_place(self, file: str, loop: Loop | None) -> Place | None:
+        return (
+            None
+            if loop is None
+            else Place(file=file, line=loop.lineno, source=self._map(file).text_of(loop.lineno))
+        )
+
+    def _told_loops(self) -> list[HostLoop]:
+        told = []
+        for (file, loop), times in self._loops.items():
+            if times.total < LEAST_SHARE * self._ticks:
+                continue
+            mapped = self._map(file)
+            function = mapped.function_around(loop)
+            counts = None if self._samples.edges is None else self._rounds(file, loop, function)
+            told.append(
+                HostLoop(
+                    where=Place(
+                        file=file,
+                        line=loop.lineno,
+                        function=function.name,
+                        source=mapped.text_of(loop.lineno),
+                    ),
+                    over=over_of(loop),
+                    rounds_per_step=None if counts is None else counts[0],
+                    entered_per_step=None if counts is None else counts[1],
+                    total_s=self._seconds(times.total),
+                    leaves=self._told_leaves(times.leaves),
+                )
+            )
+        return sorted(told, key=lambda loop: -loop.total_s)[:MOST_PLACES]
+
+    def _rounds(self, file: str, loop: Loop, function: FunctionAt) -> tuple[float, float]:
+        """Rounds and entries in the watched step: how often its heading followed a line within, or one without."""
+        heading, last = heading_of(loop), loop.end_lineno or loop.lineno
+        codes = self._codes_of(file, loop, function)
+        rounds = entered = 0
+        for code, before, line, times in self._samples.edges or ():
+            if code not in codes or line != heading:
+                continue
+            if loop.lineno <= before <= last:
+                rounds += times
+            else:
+                entered += times
+        return float(rounds), float(entered)
+
+    def _codes_of(self, file: str, loop: Loop, function: FunctionAt) -> set[int]:
+        own, around = set(), set()
+        for number, code in enumerate(self._samples.codes):
+            if code.file != file or self._attribution.owners[number] != "user":
+                continue
+            part = code.name.rpartition(".")[2] in COMPREHENSIONS
+            if part and code.first_line == loop.lineno:
+                own.add(number)
+            elif not part and self._map(file).function_of(code).first_line == function.first_line:
+                around.add(number)
+        is_statement = not hasattr(loop, "generators")
+        return around if is_statement or not own else own
+
+    def _told_functions(self) -> list[HostFunction]:
+        calls = self._calls()
+        dearest: dict[FunctionAt, tuple[str, int]] = {}
+        for line in sorted(self._lines, key=lambda line: (-self._lines[line].own, -self._lines[line].total)):
+            dearest.setdefault(self._line_function[line], line)
+        told = [
+            HostFunction(
+                where=self._place(dearest[function], function.name),
+                first_line=function.first_line,
+                own_s=self._seconds(times.own),
+                total_s=self._seconds(times.total),
+                calls_per_step=calls.get(function) if calls is not None else None,
+            )
+            for function, times in self._functions.items()
+            if times.total >= LEAST_SHARE * self._ticks and function in dearest
+        ]
+        return sorted(told, key=lambda function: (-function.own_s, -function.total_s))[:MOST_PLACES]
+
+    def _calls(self) -> dict[FunctionAt, float] | None:
+        if self._samples.edges is None:
+            return None
+        found: dict[FunctionAt, float] = defaultdict(float)
+        for number, times in self._samples.calls:
+            code = self._samples.codes[number]
+            if not code.flags & GENERATORS and code.name.rpartition(".")[2] not in COMPREHENSIONS:
+                found[self._map(code.file).function_of(code)] += times
+        return found

@@ -1,0 +1,384 @@
+"""What time is spent on: the kind and the name of what runs at an instruction, and of the libraries above it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pyrometer.host.profile import LeafKind
+from pyrometer.place import file_name
+from pyrometer.source.module import Module
+from pyrometer.source.ownership import owner_of
+from pyrometer.source.torch_names import METHODS
+from pyrometer.source.value import Kind
+from pyrometer.source.words import words
+
+
+class Leaf(NamedTuple):
+    """What time is spent on."""
+
+    kind: LeafKind
+    name: str
+
+
+class Library(NamedTuple):
+    """A frame of a library above the user's line."""
+
+    file: str
+    function: str
+
+
+PYTHON = Leaf("python", "python")
+GARBAGE = Leaf("garbage", "garbage collection")
+
+_BY_NAME: Sequence[tuple[str, LeafKind]] = (
+    ("torch.save", "torch.save"),
+    ("torch.load", "pickle"),
+    ("torch.serialization", "torch.save"),
+    ("torch.cuda.synchronize", "synchronisation"),
+    ("torch.autograd.backward", "backward"),
+    ("torch.autograd.grad", "backward"),
+    ("torch.utils.data", "data"),
+    ("torch", "operator"),
+    ("os.fsync", "fsync"),
+    ("os.fdatasync", "fsync"),
+    ("os.sync", "fsync"),
+    ("os.system", "process"),
+    ("os.popen", "process"),
+    ("os.fork", "process"),
+    ("os.waitpid", "process"),
+    ("os.getenv", "python"),
+    ("os.environ", "python"),
+    ("os", "file"),
+    ("time.sleep", "sleep"),
+    ("re", "regex"),
+    ("regex", "regex"),
+    ("json", "json"),
+    ("_json", "json"),
+    ("orjson", "json"),
+    ("ujson", "json"),
+    ("simplejson", "json"),
+    ("logging", "logging"),
+    ("loguru", "logging"),
+    ("print", "print"),
+    ("sys.stdout", "print"),
+    ("sys.stderr", "print"),
+    ("pickle", "pickle"),
+    ("_pickle", "pickle"),
+    ("cloudpickle", "pickle"),
+    ("dill", "pickle"),
+    ("marshal", "pickle"),
+    ("shelve", "pickle"),
+    ("joblib", "pickle"),
+    ("copy", "copy"),
+    ("numpy.random", "random"),
+    ("numpy", "numpy"),
+    ("random", "random"),
+    ("_random", "random"),
+    ("secrets", "random"),
+    ("hashlib", "hash"),
+    ("_hashlib", "hash"),
+    ("hmac", "hash"),
+    ("zlib.crc32", "hash"),
+    ("zlib.adler32", "hash"),
+    ("xxhash", "hash"),
+    ("_thread", "lock"),
+    ("threading", "lock"),
+    ("queue", "lock"),
+    ("_queue", "lock"),
+    ("subprocess", "process"),
+    ("multiprocessing", "process"),
+    ("socket", "network"),
+    ("_socket", "network"),
+    ("ssl", "network"),
+    ("http", "network"),
+    ("urllib", "network"),
+    ("requests", "network"),
+    ("httpx", "network"),
+    ("aiohttp", "network"),
+    ("gc", "garbage"),
+    ("importlib", "import"),
+    ("__import__", "import"),
+    ("open", "file"),
+    ("io", "file"),
+    ("_io", "file"),
+    ("pathlib", "file"),
+    ("shutil", "file"),
+    ("tempfile", "file"),
+    ("gzip", "file"),
+    ("zipfile", "file"),
+    ("tarfile", "file"),
+    ("csv", "file"),
+    ("_csv", "file"),
+    ("fileinput", "file"),
+)  # fmt: skip
+"""The first that a dotted name begins with."""
+
+_PLAIN_MODULES = frozenset(
+    words(
+        "math cmath operator itertools collections functools heapq bisect time datetime string types typing struct array "
+        "dataclasses enum contextlib abc weakref statistics decimal fractions builtins _operator _functools _collections"
+    )
+)
+"""Modules whose functions are Python's own work."""
+
+FACTORIES = frozenset(
+    words(
+        "zeros empty ones full rand randn randint randperm arange linspace eye zeros_like empty_like ones_like full_like "
+        "rand_like randn_like new_zeros new_empty new_ones new_full new_tensor tensor as_tensor from_numpy clone"
+    )
+)
+"""Functions and methods of torch that make a tensor."""
+_COPYING = frozenset(["tensor", "clone", "as_tensor", "from_numpy"])
+
+_WAITING = frozenset(words("item tolist cpu numpy __bool__ __float__ __int__"))
+"""Methods of a tensor that wait for its value."""
+
+_METHODS: Mapping[str, LeafKind] = {
+    "acquire": "lock",
+    "backward": "backward",
+    "write": "file",
+    "writelines": "file",
+    "flush": "file",
+    "readline": "file",
+    "readlines": "file",
+    "fsync": "fsync",
+    "fullmatch": "regex",
+    "findall": "regex",
+    "finditer": "regex",
+    "subn": "regex",
+}
+"""Where nothing else is known of what they are called on."""
+
+_BUILTIN_METHODS = frozenset(
+    name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind)
+)
+
+_FILES: Sequence[tuple[str, LeafKind]] = (
+    (r"/torch/utils/data/", "data"),
+    (r"/torch/serialization\.py$", "torch.save"),
+    (r"/torch/autograd/|/torch/_tensor\.py:backward$", "backward"),
+    (r"/torch/(?:cuda/(?:__init__|streams)\.py:synchronize$)", "synchronisation"),
+    (r"/json/", "json"),
+    (r"/(?:re|regex)/|/sre_\w+\.py$|/re\.py$", "regex"),
+    (r"/logging/|/loguru/", "logging"),
+    (r"/pickle\.py$|/copyreg\.py$|/cloudpickle/|/dill/|/joblib/", "pickle"),
+    (r"/copy\.py$", "copy"),
+    (r"/numpy/random/|/random\.py$|/secrets\.py$", "random"),
+    (r"/numpy/", "numpy"),
+    (r"/hashlib\.py$|/hmac\.py$", "hash"),
+    (r"/subprocess\.py$|/multiprocessing/", "process"),
+    (r"/(?:socket|ssl)\.py$|/(?:http|urllib|urllib3|requests|httpx|aiohttp)/", "network"),
+    (r"/threading\.py$|/queue\.py$", "lock"),
+    (r"frozen importlib|/importlib/", "import"),
+    (
+        r"/(?:shutil|pathlib|tempfile|gzip|zipfile|tarfile|csv|codecs|_pyio|fileinput)\.py$|/pathlib/",
+        "file",
+    ),
+)
+
+
+def kind_of_library(frames: Sequence[Library]) -> LeafKind:
+    """What libraries do, told by the outermost that has a kind of its own.
+
+    >>> kind_of_library([Library("/usr/lib/python3.12/json/encoder.py", "encode")])
+    'json'
+    """
+    for frame in reversed(frames):
+        path = frame.file.replace("\\", "/")
+        for pattern, kind in _FILES:
+            if re.search(pattern, path):
+                return kind
+    owners = {owner_of(frame.file, frame.function) for frame in frames}
+    return "operator" if "torch" in owners else "library"
+
+
+def kind_of_name(dotted: str) -> LeafKind | None:
+    """The kind of what a dotted name means; None where it says nothing.
+
+    >>> kind_of_name("os.fsync"), kind_of_name("json.dumps"), kind_of_name("torch.relu"), kind_of_name("mine.f")
+    ('fsync', 'json', 'operator', None)
+    """
+    for prefix, kind in _BY_NAME:
+        if dotted == prefix or dotted.startswith(f"{prefix}."):
+            return "allocation" if kind == "operator" and _makes(dotted) else kind
+    first = dotted.partition(".")[0]
+    if first in _PLAIN_MODULES or (first == dotted and hasattr(builtins, dotted)):
+        return "python"
+    return "library" if first in sys.stdlib_module_names else None
+
+
+def _makes(dotted: str) -> bool:
+    return dotted.rpartition(".")[2] in FACTORIES - _COPYING and dotted.count(".") == 1
+
+
+class LeafReader:
+    """Names what runs at places of one function.
+
+    Args:
+        module: the file; None where its text is not known.
+        types: of what names were bound to while the function was watched.
+    """
+
+    def __init__(self, module: Module | None, types: Mapping[str, str]) -> None:
+        self._module = module
+        self._types = types
+
+    def leaf(
+        self,
+        node: ast.AST | None,
+        above: Sequence[Library] = (),
+        *,
+        is_slow: bool = False,
+        turns: bool = False,
+    ) -> Leaf:
+        """What an instruction spends time on.
+
+        Args:
+            node: what it carries out.
+            above: frames of libraries that it called, innermost first.
+            is_slow: it takes longer than Python's own instructions do.
+            turns: it asks what a loop walks over for the next element.
+        """
+        leaf = (
+            self._of_call(node)
+            if isinstance(node, ast.Call) and not turns
+            else self._of_operation(node, is_slow=is_slow, turns=turns)
+        )
+        if not above:
+            return leaf
+        kind = kind_of_library(above)
+        if kind in {"operator", "library"} and leaf.kind not in {"python", "library", "operator"}:
+            kind = leaf.kind
+        name = (
+            leaf.name
+            if isinstance(node, ast.Call)
+            else f"{file_name(above[-1].file).removesuffix('.py')}.{above[-1].function}"
+        )
+        return Leaf(kind, name)
+
+    def _of_call(self, call: ast.Call) -> Leaf:
+        shown = _shown(call.func)
+        dotted = None if self._module is None else self._module.name_of(call.func)
+        if dotted is not None:
+            kind = kind_of_name(dotted)
+            return Leaf(kind or "python", dotted)
+        if isinstance(call.func, ast.Attribute):
+            return self._of_method(call.func, shown)
+        kind = "operator" if self._type_of(call.func).startswith("torch.nn.") else "python"
+        return Leaf(kind, shown)
+
+    def _of_method(self, function: ast.Attribute, shown: str) -> Leaf:
+        method, kind = function.attr, self._type_of(function.value)
+        if kind == "torch.Tensor" or (not kind and self._is_tensor(function.value)):
+            return Leaf(_of_tensor_method(method), f"Tensor.{method}")
+        if kind.startswith(("torch.nn.", "torch.optim.")):
+            return Leaf("operator", shown)
+        if kind.startswith("builtins."):
+            return Leaf("python", f"{kind.removeprefix('builtins.')}.{method}")
+        if kind.startswith("_io."):
+            return Leaf("file", f"file.{method}")
+        known = kind_of_name(kind) if kind else None
+        if known is not None:
+            return Leaf(known, f"{kind.rpartition('.')[2]}.{method}")
+        return Leaf(self._of_unknown_method(method), shown)
+
+    def _of_unknown_method(self, method: str) -> LeafKind:
+        if method in _METHODS:
+            return _METHODS[method]
+        if self._module is None or not self._module.imports_torch:
+            return "python"
+        if method in _WAITING:
+            return "synchronisation"
+        is_tensors = method in METHODS and method not in _BUILTIN_METHODS
+        return _of_tensor_method(method) if is_tensors else "python"
+
+    def _of_operation(self, node: ast.AST | None, *, is_slow: bool, turns: bool) -> Leaf:
+        operands = [node] if turns and isinstance(node, ast.expr) else _operands(node)
+        kinds = {self._type_of(operand) for operand in operands}
+        if "torch.Tensor" in kinds or any(self._is_tensor(operand) for operand in operands):
+            return Leaf("operator", _sign(node))
+        if kinds & {"numpy.ndarray", "numpy.generic"} or any(self._is_array(operand) for operand in operands):
+            return Leaf("numpy", _sign(node))
+        if (
+            is_slow
+            and operands
+            and self._module is not None
+            and self._module.imports_torch
+            and not kinds - {""}
+        ):
+            return Leaf("operator", _sign(node))
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return Leaf("import", "import")
+        return PYTHON
+
+    def _type_of(self, expression: ast.expr) -> str:
+        """The type that was seen, of names and of attributes of `self`; empty where none was."""
+        if isinstance(expression, ast.Name):
+            return self._types.get(expression.id, "")
+        if isinstance(expression, ast.Attribute) and isinstance(expression.value, ast.Name):
+            return self._types.get(f"{expression.value.id}.{expression.attr}", "")
+        if isinstance(expression, ast.Constant):
+            return f"builtins.{type(expression.value).__name__}"
+        return ""
+
+    def _is_tensor(self, expression: ast.expr) -> bool:
+        return self._kind_of(expression) is Kind.TENSOR
+
+    def _is_array(self, expression: ast.expr) -> bool:
+        return self._kind_of(expression) is Kind.ARRAY
+
+    def _kind_of(self, expression: ast.expr) -> Kind:
+        if isinstance(expression, ast.BinOp | ast.Subscript | ast.UnaryOp):
+            operands = _operands(expression)
+            if any(self._type_of(operand) == "torch.Tensor" for operand in operands):
+                return Kind.TENSOR
+        return Kind.UNKNOWN if self._module is None else self._module.value_of(expression).kind
+
+
+def _of_tensor_method(method: str) -> LeafKind:
+    if method in _WAITING:
+        return "synchronisation"
+    if method == "backward":
+        return "backward"
+    return "allocation" if method in FACTORIES - _COPYING else "operator"
+
+
+def _operands(node: ast.AST | None) -> list[ast.expr]:
+    """What an operation works on; the left first."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.AugAssign):
+        return [node.target, node.value]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand]
+    if isinstance(node, ast.Subscript):
+        return [node.value]
+    return [node.value] if isinstance(node, ast.Attribute) else []
+
+
+_SIGNS: Mapping[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+}  # fmt: skip
+
+
+def _sign(node: ast.AST | None) -> str:
+    if isinstance(node, ast.BinOp | ast.AugAssign):
+        return _SIGNS.get(type(node.op), "operator")
+    if isinstance(node, ast.Subscript):
+        return "[]"
+    if isinstance(node, ast.Attribute):
+        return f".{node.attr}"
+    return "comparison" if isinstance(node, ast.Compare) else "iteration"
+
+
+def _shown(function: ast.expr) -> str:
+    text = ast.unparse(function)
+    return text if len(text) <= 40 else f"….{text.rpartition('.')[2][:40]}"

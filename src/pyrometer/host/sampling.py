@@ -1,0 +1,183 @@
+"""Sampling the steps of a workload: blocks with and without the sampler in turn, then one step that is watched."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import torch
+
+from pyrometer.host.samples import HostSamples
+from pyrometer.quantity import Seconds, format_seconds
+from pyrometer.workload.failure import described
+from pyrometer.workload.script.startup._pyrometer_inside.host_record import host_record
+from pyrometer.workload.script.startup._pyrometer_inside.host_sampler import HostSampler, tick_cost_ns
+from pyrometer.workload.script.startup._pyrometer_inside.host_watch import HostWatch
+from pyrometer.workload.workload import Session, Workload
+
+INTERVAL_S = 1e-3
+LONGEST_INTERVAL_S = 20e-3
+LOOK_SHARE = 0.03
+"""Of the time, that looking may take: where a look costs more, looks are rarer."""
+
+COLD = 2.5
+"""Times that a look takes amid operators, whose data fill the caches, of what it takes in a loop of its own."""
+
+BLOCK_S = 0.02
+"""Steps shorter than this run in blocks, so that switching the sampler costs nothing beside them."""
+
+SAMPLED_BLOCK_S = 0.06
+"""Of sampled steps; fewer are needed beside them to tell what sampling costs."""
+
+WATCHED_COST = 8
+"""Times that a step may take while it is watched."""
+
+MOST_STEPS = 40_000
+
+
+class _Timed:
+    """Steps of a session, one at a time; `run` is the code at which stacks end."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._on_device = session.device.type == "cuda"
+
+    def run(self, prepared: Any) -> int:
+        """One step, until the device has done it, in ns."""
+        start = time.perf_counter_ns()
+        self._session.step(prepared)
+        if self._on_device:
+            torch.cuda.synchronize(self._session.device)
+        return time.perf_counter_ns() - start
+
+    def prepare(self) -> Any:
+        """What the next step consumes."""
+        return self._session.prepare()
+
+    def bare(self) -> int:
+        """A step with its preparation."""
+        return self.run(self.prepare())
+
+    def sampled(self, sampler: HostSampler) -> int:
+        """A step with its preparation; only the step is sampled."""
+        prepared = self.prepare()
+        sampler.begin()
+        try:
+            return self.run(prepared)
+        finally:
+            sampler.end()
+
+
+def sample_host(work: Workload, *, budget_s: Seconds, interval_s: Seconds = INTERVAL_S) -> HostSamples:
+    """Run steps of a workload and look where the host is; what a step raises ends that, and is told in a note.
+
+    Blocks of steps with and without the sampler alternate, so that what it costs can be told. At the end one step is
+    watched instruction by instruction, unless it takes too long or the thread is traced already.
+
+    Args:
+        work: what to run.
+        budget_s: for all steps together; one is run whatever it takes.
+        interval_s: between looks; longer where stacks are deep.
+    """
+    with work.open() as session:
+        session.activate()
+        return _Run(_Timed(session), budget_s, interval_s).samples()
+
+
+class _Run:
+    def __init__(self, steps: _Timed, budget_s: Seconds, interval_s: Seconds) -> None:
+        self._steps = steps
+        self._ends = time.perf_counter() + budget_s
+        self._budget_s = budget_s
+        self._interval_s = interval_s
+        self._sampled: list[int] = []
+        self._bare: list[int] = []
+        self._notes: list[str] = []
+        self._sampler: HostSampler | None = None
+
+    def samples(self) -> HostSamples:
+        watch = None
+        try:
+            self._steps.bare()  # what is built in a first step is of no interest
+            self._sample()
+            watch = self._watch()
+        except Exception as error:  # noqa: BLE001 - the user's: what was seen until then is kept
+            self._notes.append(f"a step raised {described(error)}; steps after it were not sampled")
+        sampler = self._sampler or HostSampler(self._interval_s)
+        plain = host_record(sampler, watch, self._sampled, self._bare, self._notes)
+        return msgspec.convert(plain, HostSamples)
+
+    def _sample(self) -> None:
+        self._sampler = HostSampler(self._fitting_interval(), _Timed.run.__code__)
+        if not self._sampler.by_timer:
+            self._notes.append(
+                "a thread of its own looked at the host, as the timer and its signal are in use or this is not the main thread: "
+                "places are less sharp"
+            )
+        self._block(self._bare, self._steps.bare)
+        while True:
+            self._sampled_block(self._sampler)
+            if self._is_over():
+                break
+            self._block(self._bare, self._steps.bare)
+            if self._is_over():
+                break
+
+    def _sampled_block(self, sampler: HostSampler) -> None:
+        sampler.open()
+        try:
+            self._block(self._sampled, lambda: self._steps.sampled(sampler), SAMPLED_BLOCK_S)
+        finally:
+            sampler.close()
+
+    def _block(self, into: list[int], step: Callable[[], int], block_s: Seconds = BLOCK_S) -> None:
+        ends = time.perf_counter() + block_s
+        while True:
+            into.append(step())
+            if time.perf_counter() >= ends:
+                return
+
+    def _is_over(self) -> bool:
+        """Whether one more block, and the step that is watched, would take longer than is allowed."""
+        step_s = max(self._sampled[-1], self._bare[-1]) * 1e-9
+        left_s = self._ends - time.perf_counter()
+        return len(self._sampled) >= MOST_STEPS or left_s < max(step_s, BLOCK_S) + min(
+            WATCHED_COST * step_s, self._budget_s / 3
+        )
+
+    def _fitting_interval(self) -> Seconds:
+        """So long that looks at stacks this deep stay within their share: judged by a first, sampled step."""
+        trial = HostSampler(self._interval_s, _Timed.run.__code__)
+        trial.open()
+        try:
+            self._steps.sampled(trial)
+        finally:
+            trial.close()
+        look_ns = trial.spent_ns / max(trial.looks, 1) + COLD * tick_cost_ns()
+        return min(LONGEST_INTERVAL_S, max(self._interval_s, look_ns * 1e-9 / LOOK_SHARE))
+
+    def _watch(self) -> HostWatch | None:
+        step_s = min(self._bare) * 1e-9
+        if sys.gettrace() is not None:
+            self._notes.append(
+                "how often lines run was not counted: a debugger or coverage traces this thread"
+            )
+            return None
+        if step_s > self._budget_s / 2:
+            self._notes.append(
+                f"how often lines run was not counted: one more step of {format_seconds(step_s)} is more than the budget allows"
+            )
+            return None
+        watch = HostWatch()
+        prepared = self._steps.prepare()
+        watch.begin()
+        try:
+            self._steps.run(prepared)
+        finally:
+            watch.end()
+        if not watch.complete:
+            self._notes.append("how often lines run was not counted: a step runs too many")
+        return watch

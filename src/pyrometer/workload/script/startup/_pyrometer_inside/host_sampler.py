@@ -1,0 +1,182 @@
+"""Looks at where a thread is, about a thousand times a second, and remembers nothing but where.
+
+A timer interrupts the thread. Python runs the handler of a signal only between instructions, at calls and at the ends of loops,
+so that what takes long without a call is seen at the next call: `host_watch` learns what lies before each of these. Each look
+counts for the ticks of the timer since the last one, so that what holds the interpreter for long, such as a regular expression
+or `fsync`, weighs what it takes.
+
+Where the timer is in use, or away from the main thread, a thread of its own looks: it sees what lets go of the interpreter more
+often than what holds it.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+import threading
+from time import perf_counter_ns, sleep, thread_time_ns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+    from typing import Any
+
+DEEPEST = 120
+"""Frames of a stack that are kept, from the innermost."""
+
+GOLDEN = 0.6180339887498949
+"""Of an interval, by which the first tick of each step comes later than in the step before."""
+
+
+def timer_is_free() -> bool:
+    """Whether the timer and its signal are unused, and this thread may use them."""
+    return (
+        hasattr(signal, "setitimer")
+        and threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+        and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    )
+
+
+class HostSampler:
+    """Samples the thread that makes it, between `begin` and `end`; `open` before the first and `close` after the last.
+
+    Args:
+        interval_s: between ticks.
+        base: code at which a stack ends; stacks without it are dropped. None keeps whole stacks.
+    """
+
+    def __init__(self, interval_s: float, base: CodeType | None = None) -> None:
+        self.samples: list[tuple[int, bool, list[Any]]] = []
+        """Ticks, whether garbage was being collected, and code and instruction of each frame in turn, innermost first."""
+        self.spent_ns = 0
+        self.looks = 0
+        self.by_timer = timer_is_free()
+        self.interval_ns = int(interval_s * 1e9)
+        self._base = base
+        self._first_ns = 0
+        self._counted = 0
+        self._phase = 0.0
+        self._collecting = False
+        self._running = False
+        self._thread = threading.get_ident()
+        self._ticker: threading.Thread | None = None
+        self._open = False
+        self._collected_code = self._on_collection.__func__.__code__  # type: ignore[attr-defined]
+
+    def open(self) -> None:
+        """Take the timer, or start the thread that stands in for it."""
+        self._open = True
+        gc.callbacks.append(self._on_collection)
+        if self.by_timer:
+            signal.signal(signal.SIGALRM, self._on_signal)
+            # What waits in the system goes on by itself wherever it can.
+            signal.siginterrupt(signal.SIGALRM, False)
+        else:
+            self._ticker = threading.Thread(target=self._tick, name="pyrometer host sampler", daemon=True)
+            self._ticker.start()
+
+    def close(self) -> None:
+        """Give everything back; a handler that someone else has set meanwhile stays."""
+        if not self._open:
+            return
+        self._open = self._running = False
+        if self._on_collection in gc.callbacks:
+            gc.callbacks.remove(self._on_collection)
+        if self.by_timer:
+            if signal.getsignal(signal.SIGALRM) == self._on_signal:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        elif self._ticker is not None:
+            self._ticker.join(timeout=1.0)
+
+    def begin(self) -> None:
+        """A step begins: ticks come from now on."""
+        self._phase = (self._phase + GOLDEN) % 1.0
+        first_ns = max(2_000, int(self._phase * self.interval_ns))
+        self._counted = 0
+        self._running = True
+        if self.by_timer:
+            signal.setitimer(signal.ITIMER_REAL, first_ns * 1e-9, self.interval_ns * 1e-9)
+        self._first_ns = perf_counter_ns() + first_ns
+
+    def end(self) -> None:
+        """The step has ended."""
+        if self.by_timer:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        self._running = False
+
+    def _on_signal(self, _number: int, frame: FrameType | None) -> None:
+        if self._running:
+            self._look(frame)
+
+    def _look(self, frame: FrameType | None) -> None:
+        now = perf_counter_ns()
+        ticks = (now - self._first_ns) // self.interval_ns + 1 - self._counted
+        if ticks <= 0 or frame is None:
+            return
+        self._counted += ticks
+        code = frame.f_code
+        garbage = False
+        if code is self._collected_code:
+            garbage, frame = self._collecting, frame.f_back
+        base = self._base
+        stack: list[Any] = []
+        while frame is not None:
+            code = frame.f_code
+            if code is base or len(stack) >= 2 * DEEPEST:
+                break
+            stack.append(code)
+            stack.append(frame.f_lasti)
+            frame = frame.f_back
+        if frame is not None or base is None:
+            self.samples.append((ticks, garbage, stack))
+        self.looks += 1
+        self.spent_ns += perf_counter_ns() - now
+
+    def _on_collection(self, phase: str, _info: dict[str, int]) -> None:
+        # A tick within a collection is handled as this is called at its end, when the line below has not yet run.
+        self._collecting = phase == "start"
+
+    def _tick(self) -> None:
+        while self._open:
+            sleep(self.interval_ns * 1e-9)
+            if self._running:
+                self._look(sys._current_frames().get(self._thread))  # noqa: SLF001 - the documented way
+
+
+TRIAL_NS = 500_000
+NUM_TRIALS = 12
+
+
+def tick_cost_ns() -> float:
+    """What one look takes from the thread on this machine, the system's part included: on virtual machines it is most of it.
+
+    Looks at a loop of its own, in turn with none; the median of the thread's time is taken, which others on the machine
+    change little.
+    """
+    sampler = HostSampler(TRIAL_NS * 1e-9)
+    plain, sampled = [], []
+    for _ in range(NUM_TRIALS):
+        plain.append(_trial())
+        sampler.open()
+        sampler.begin()
+        try:
+            sampled.append(_trial())
+        finally:
+            sampler.end()
+            sampler.close()
+    looks = sampler.looks / NUM_TRIALS
+    middle = NUM_TRIALS // 2
+    more_ns = sorted(sampled)[middle] - sorted(plain)[middle]
+    return max(0.0, more_ns / looks) if looks else 0.0
+
+
+def _trial() -> int:
+    """The same work each time, of about two milliseconds."""
+    start = thread_time_ns()
+    total = 0
+    for number in range(40_000):
+        total += number & 3
+    return thread_time_ns() - start
