@@ -46,9 +46,18 @@ class Advice(Record, frozen=True, kw_only=True):
         str, doc("the evidence in this program, with figures; empty where a finding's message says it")
     ] = ""
     effect: Annotated[str, doc("what changes, and what it costs")] = ""
-    rewrite: Annotated[str | None, doc("code or setting to write; null where there is none")] = None
+    rewrite: Annotated[
+        str | None,
+        doc("what to write: the user's own lines, changed, or a whole setting; null where there is none"),
+    ] = None
     replaces: Annotated[
         str | None, doc("the user's lines that the rewrite stands in for; null where none are known")
+    ] = None
+    sketch: Annotated[
+        str | None,
+        doc(
+            "where no rewrite can be made of the user's text: how it is written, in names that stand for the user's"
+        ),
     ] = None
     fix_class: FixClass
     lever: Annotated[str | None, doc("change that tuning can try; null where it is for a person")] = None
@@ -67,6 +76,18 @@ class Advice(Record, frozen=True, kw_only=True):
         if self.effect:
             return sentence(f"{self.title}: {self.effect}")
         return f"{sentence(self.title)} {sentence(self.why)}".strip()
+
+    @property
+    def code(self) -> str | None:
+        """What to show as code: the rewrite, else the sketch, which says that it is one.
+
+        >>> print(Advice(slug="cast", title="cast", sketch="model.half()", fix_class="tolerance").code)
+        # a sketch, with names that stand for yours
+        model.half()
+        """
+        if self.rewrite is not None or self.sketch is None:
+            return self.rewrite
+        return f"# a sketch, with names that stand for yours\n{self.sketch}"
 
     @property
     def saves_bytes(self) -> Bytes:

@@ -72,6 +72,21 @@ def test_check_writes_where_it_is_told(project, call, monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_check_of_what_is_not_compiled_imports_neither_compiler_nor_scipy(project):
+    """They take longer to import than torch itself."""
+    code = (
+        "import sys\nfrom pyrometer.cli.main import main\n"
+        "assert main(['check', 'model.py:small', '--budget', '200ms', '--no-store', '--json']) == 0\n"
+        "heavy = {'torch._inductor', 'torch._dynamo', 'scipy.stats', 'scipy.special', 'pandas'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=project
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
 def test_a_script_is_checked_and_its_stdout_is_its_own(project):
     (project / "train.py").write_text(SCRIPT)
     done = pyrometer(project, "check", "train.py", "--", "0")

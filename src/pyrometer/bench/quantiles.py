@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from statistics import NormalDist
 
 import numpy as np
-from scipy import special
 
 from pyrometer.bench.autocorrelation import Floats, autocorrelation_time
+from pyrometer.bench.distributions import binomial_cdf, student_quantile
 from pyrometer.bench.measurement import QuantileEstimate
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
@@ -52,18 +53,17 @@ def _indicator_time(series: Floats, quantile: float) -> float:
 def _binomial_ranks(effective: float, quantile: float, confidence: float) -> tuple[float, float]:
     """Lower and upper rank as shares of n; outside (0, 1] when the samples cannot bound that side.
 
-    Inverts the Clopper-Pearson tail of a Binomial(effective, quantile), continuous in both arguments through the
-    incomplete beta function, so that a fractional effective size needs no rounding.
+    Inverts the Clopper-Pearson tail of a Binomial(effective, quantile).
     """
     tail = (1 - confidence) / 2
-    counts = np.arange(0, math.ceil(effective) + 1, dtype=np.float64)
-    # P(X <= k) for a binomial with a real number of trials.
-    cumulative = special.betainc(np.maximum(effective - counts, 1e-12), counts + 1, 1 - quantile)
-    lower = np.flatnonzero(cumulative <= tail)
-    upper = np.flatnonzero(1 - cumulative <= tail)
-    low = (float(lower[-1]) + 1) / effective if len(lower) else 0.0
-    high = (float(upper[0]) + 1) / effective if len(upper) else math.inf
-    return low, high
+    counts = range(math.ceil(effective) + 1)
+
+    def cumulative(count: int) -> float:
+        return binomial_cdf(count, effective, quantile)
+
+    below = bisect_right(counts, tail, key=cumulative)
+    above = bisect_left(counts, 1 - tail, key=cumulative)
+    return below / effective, (above + 1) / effective if above < len(counts) else math.inf
 
 
 def mean_interval(series: Floats, confidence: float) -> tuple[float, float]:
@@ -78,7 +78,7 @@ def mean_interval(series: Floats, confidence: float) -> tuple[float, float]:
     if n < 2:
         return mean, mean
     effective = max(n / autocorrelation_time(series), 2.0)
-    scale = float(special.stdtrit(effective - 1, (1 + confidence) / 2))
+    scale = student_quantile((1 + confidence) / 2, effective - 1)
     half = scale * float(series.std(ddof=1)) / math.sqrt(effective)
     return mean - half, mean + half
 

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import explainer
+from pyrometer.cli.importing import uncollected
 from pyrometer.cli.observe import exit_code_of_target, observe_options, observe_target
 from pyrometer.cli.pages import page_option, page_place, write_page
 from pyrometer.cli.parameters import DURATION
@@ -43,10 +44,11 @@ def command(
     A script runs as it would without us: its own stdout stays clean, and our summary goes to stderr. Its arguments
     follow after --.
     """
-    from pyrometer.report.attaching import draw, with_sources
-    from pyrometer.report.attachments import Attachments
-    from pyrometer.report.documents import CheckDocument
-    from pyrometer.workload.target import parse_target
+    with uncollected():
+        from pyrometer.report.attaching import draw, with_sources
+        from pyrometer.report.attachments import Attachments
+        from pyrometer.report.documents import CheckDocument
+        from pyrometer.workload.target import parse_target
 
     parsed = parse_target(target, arguments)
     is_script = parsed.kind == "script"

@@ -146,8 +146,10 @@ def _show_diff(files: Iterable[FixedFile]) -> int:
 
 def _tell(result: LintResult, asked: LintFlags, *, stderr: bool = False) -> int:
     """Print the result in its form, the summary to stderr; and say the exit code."""
+    from pyrometer.rules.lint.habits import grouped
     from pyrometer.rules.lint.output.text import summary_of
 
+    result = grouped(result)
     if asked.output is not None:
         _write(_rendered(result, asked), asked.output)
     elif asked.form == "full" and result.findings:

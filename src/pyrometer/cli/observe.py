@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyrometer.cli.bench import exit_code_of
+from pyrometer.cli.importing import uncollected
 from pyrometer.cli.progress import progress_bar
 from pyrometer.errors import ExitCode
 from pyrometer.settings import load_settings, with_flags
@@ -24,8 +25,9 @@ def observe_options(
     budget_s: float | None, store_location: str | None, *, compiling: bool = False
 ) -> ObserveOptions:
     """From flags and settings."""
-    from pyrometer.bench.measure import DEFAULT_BUDGET_S
-    from pyrometer.evidence.options import ObserveOptions
+    with uncollected():
+        from pyrometer.bench.measure import DEFAULT_BUDGET_S
+        from pyrometer.evidence.options import ObserveOptions
 
     settings = with_flags(load_settings(os.environ, Path.cwd()), budget_s=budget_s)
     return ObserveOptions(
@@ -53,8 +55,9 @@ def observe_target(target: Target, options: ObserveOptions, *, quiet: bool) -> O
             from pyrometer.evidence.script import observe_script
 
             return observe_script([target.spec.text, *target.spec.args], options)
-        from pyrometer.evidence.observe import observe
-        from pyrometer.workload.loading import load_workload
+        with uncollected():
+            from pyrometer.evidence.observe import observe
+            from pyrometer.workload.loading import load_workload
 
         progress: Any = stack.enter_context(progress_bar())
         work = load_workload(target)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.observers import (
+    ceilings,
     compilation,
     host,
     loading,
@@ -27,6 +28,7 @@ OBSERVERS: tuple[Observer, ...] = (
     measurement.observe,
     trace.observe,
     host.observe,
+    ceilings.observe,
     compilation.observe,
     memory.observe,
     loading.observe,

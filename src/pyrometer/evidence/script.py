@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +20,7 @@ from pyrometer.compiler.inspection.script import trace_folder
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.observers.compilation import compiled_by_script
+from pyrometer.evidence.observers.host import budget_s, host_of_script
 from pyrometer.evidence.observers.trace import OPTIONS, with_trace
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.evidence.script_outcome import ScriptOutcome
@@ -26,7 +28,7 @@ from pyrometer.hardware.conditions import ConditionsProbe
 from pyrometer.hardware.environment import read_environment
 from pyrometer.trace.capture.script import trace_script
 from pyrometer.workload.failure import signal_name
-from pyrometer.workload.script.observed import ObservedScript
+from pyrometer.workload.script.observed import HostRequest, ObservedScript
 
 IndexArray: TypeAlias = npt.NDArray[np.int64]
 
@@ -42,9 +44,13 @@ def observe_script(argv: list[str], options: ObserveOptions) -> Observed:
     Raises:
         TargetError: the script cannot be read.
     """
-    with trace_folder() as folder:
+    with trace_folder() as folder, tempfile.TemporaryDirectory(prefix="pyrometer-") as sampled:
+        request = HostRequest(path=str(Path(sampled) / "host.json"), budget_s=budget_s(options))
         with ConditionsProbe() as probe:
-            traced = trace_script(argv, steps=SCRIPT_STEPS, options=OPTIONS, environment=folder.environment)
+            traced = trace_script(
+                argv, steps=SCRIPT_STEPS, options=OPTIONS, environment=folder.environment, host=request
+            )
+        host, notes = host_of_script(Path(request.path))
         compiled = compiled_by_script(traced.observed, folder)
     observed = traced.observed
     measurement = None
@@ -58,7 +64,8 @@ def observe_script(argv: list[str], options: ObserveOptions) -> Observed:
         measurement=measurement,
         script=outcome_of(observed),
         compiled=compiled,
-        notes=_ended_early(observed, measurement),
+        host=host,
+        notes=[*_ended_early(observed, measurement), *notes],
     )
     seen = Observed(evidence=evidence)
     return seen if traced.trace is None else with_trace(seen, traced.trace, options.peaks_folder)
@@ -97,6 +104,11 @@ def script_observation(observed: ObservedScript, name: str) -> Observation:
         first = observed.traced.first
         # With the step that warms the profiler up, and the one in which the file is written.
         regular[max(first - 1, 0) : first + observed.traced.num_steps + 1] = False
+    regular[observed.watched_steps] = False
+    bare = regular.copy()
+    bare[observed.sampled_steps] = False
+    if 2 * bare.sum() >= regular.sum():
+        regular = bare  # sampling costs a few percent; of too few steps the rest would tell less than that
     kept = step_s[regular]
     rows = np.flatnonzero(regular)[steady_start(kept) or 0 :]
     return Observation(

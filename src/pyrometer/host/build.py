@@ -13,15 +13,13 @@ from pyrometer.host.profile import HostFunction, HostLeaf, HostLine, HostLoop, H
 from pyrometer.host.samples import HostSamples
 from pyrometer.place import Place
 from pyrometer.quantity import Seconds
+from pyrometer.workload.script.startup._pyrometer_inside.host_watch import GENERATORS
 
 LEAST_SHARE = 0.005
 """Of a step, below which nothing is told."""
 
 MOST_PLACES = 30
 MOST_LEAVES = 8
-
-GENERATORS = 0x20 | 0x80 | 0x200
-"""Flags of code that is entered anew for each element."""
 
 FEWEST_SAMPLES = 40
 
@@ -96,11 +94,17 @@ class _Builder:
         return self._maps[file]
 
     @cached_property
-    def _types(self) -> dict[int, dict[str, str]]:
-        found: dict[int, dict[str, str]] = defaultdict(dict)
+    def _types(self) -> dict[FunctionAt, dict[str, str]]:
+        """Types that were seen in each function, its comprehensions included."""
+        found: dict[FunctionAt, dict[str, str]] = defaultdict(dict)
         for code, name, kind in self._samples.types:
-            found[code][name] = kind
+            if self._attribution.owners[code] == "user":
+                found[self._function(code)][name] = kind
         return found
+
+    def _function(self, code: int) -> FunctionAt:
+        known = self._samples.codes[code]
+        return self._map(known.file).function_of(known)
 
     def _add(self, share: Share) -> None:
         self._ticks += share.ticks
@@ -115,7 +119,7 @@ class _Builder:
             code = self._samples.codes[spot.code]
             mapped = self._map(code.file)
             line = (code.file, mapped.line_of(spot) or code.first_line)
-            function = mapped.function_of(code)
+            function = self._function(spot.code)
             around = list(mapped.loops_around(spot, code))
             self._line_function.setdefault(line, function)
             if around or line not in self._line_loop:
@@ -143,11 +147,10 @@ class _Builder:
         spot = self._samples.places[share.spots[0]]
         mapped = self._map(self._samples.codes[spot.code].file)
         reader = self._readers.setdefault(
-            spot.code, LeafReader(mapped.module, self._types.get(spot.code, {}))
+            spot.code, LeafReader(mapped.module, self._types.get(self._function(spot.code), {}))
         )
         is_slow = self._attribution.mean_ns.get(share.spots[0], 0.0) >= SLOW_NS
-        turns = spot.operation.startswith("FOR_ITER")
-        return reader.leaf(mapped.node_of(spot), share.above, is_slow=is_slow, turns=turns)
+        return reader.leaf(mapped.node_of(spot), share.above, operation=spot.operation, is_slow=is_slow)
 
     def _place(self, line: tuple[str, int], function: str | None = None) -> Place:
         file, number = line
@@ -235,7 +238,7 @@ class _Builder:
             part = code.name.rpartition(".")[2] in COMPREHENSIONS
             if part and code.first_line == loop.lineno:
                 own.add(number)
-            elif not part and self._map(file).function_of(code).first_line == function.first_line:
+            elif not part and self._function(number).first_line == function.first_line:
                 around.add(number)
         is_statement = not hasattr(loop, "generators")
         return around if is_statement or not own else own
@@ -265,5 +268,5 @@ class _Builder:
         for number, times in self._samples.calls:
             code = self._samples.codes[number]
             if not code.flags & GENERATORS and code.name.rpartition(".")[2] not in COMPREHENSIONS:
-                found[self._map(code.file).function_of(code)] += times
+                found[self._function(number)] += times
         return found

@@ -42,7 +42,7 @@ class CodeMap:
     def _by_span(self) -> dict[tuple[int, int, int, int], ast.AST]:
         found: dict[tuple[int, int, int, int], ast.AST] = {}
         if self.module is not None:
-            for node in self.module.nodes(ast.expr, ast.stmt):
+            for node in (*self.module.nodes(ast.stmt), *self.module.nodes(ast.expr)):
                 found[_span(node)] = node  # of those with one span the innermost is last
         return found
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyrometer.host.profile import LeafKind
-from pyrometer.place import file_name
 from pyrometer.source.module import Module
 from pyrometer.source.ownership import owner_of
 from pyrometer.source.torch_names import METHODS
@@ -154,6 +153,14 @@ _METHODS: Mapping[str, LeafKind] = {
 }
 """Where nothing else is known of what they are called on."""
 
+_TYPES: Sequence[tuple[str, LeafKind, str]] = (
+    ("torch.nn.", "operator", "{shown}"),
+    ("torch.optim.", "operator", "{shown}"),
+    ("builtins.", "python", "{kind}.{method}"),
+    ("_io.", "file", "file.{method}"),
+)
+"""By the beginning of a type's name: what its methods do, and what they are called."""
+
 _BUILTIN_METHODS = frozenset(
     name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind)
 )
@@ -161,8 +168,7 @@ _BUILTIN_METHODS = frozenset(
 _FILES: Sequence[tuple[str, LeafKind]] = (
     (r"/torch/utils/data/", "data"),
     (r"/torch/serialization\.py$", "torch.save"),
-    (r"/torch/autograd/|/torch/_tensor\.py:backward$", "backward"),
-    (r"/torch/(?:cuda/(?:__init__|streams)\.py:synchronize$)", "synchronisation"),
+    (r"/torch/autograd/(?:__init__|graph)\.py$", "backward"),
     (r"/json/", "json"),
     (r"/(?:re|regex)/|/sre_\w+\.py$|/re\.py$", "regex"),
     (r"/logging/|/loguru/", "logging"),
@@ -233,33 +239,35 @@ class LeafReader:
         node: ast.AST | None,
         above: Sequence[Library] = (),
         *,
+        operation: str = "",
         is_slow: bool = False,
-        turns: bool = False,
     ) -> Leaf:
         """What an instruction spends time on.
 
         Args:
             node: what it carries out.
             above: frames of libraries that it called, innermost first.
+            operation: its name.
             is_slow: it takes longer than Python's own instructions do.
-            turns: it asks what a loop walks over for the next element.
         """
-        leaf = (
-            self._of_call(node)
-            if isinstance(node, ast.Call) and not turns
-            else self._of_operation(node, is_slow=is_slow, turns=turns)
-        )
+        turns = operation.startswith("FOR_ITER")
+        node = _walked(node) if turns else node
+        leaf = self._of_call(node) if isinstance(node, ast.Call) else PYTHON
+        if operation.startswith("BEFORE_WITH") and isinstance(node, ast.expr):
+            leaf = self._of_entering(node)
+        elif leaf.kind == "python" and (turns or not isinstance(node, ast.Call)):
+            leaf = self._of_operation(node, is_slow=is_slow, turns=turns)
         if not above:
             return leaf
         kind = kind_of_library(above)
         if kind in {"operator", "library"} and leaf.kind not in {"python", "library", "operator"}:
             kind = leaf.kind
-        name = (
-            leaf.name
-            if isinstance(node, ast.Call)
-            else f"{file_name(above[-1].file).removesuffix('.py')}.{above[-1].function}"
-        )
-        return Leaf(kind, name)
+        return Leaf(kind, leaf.name if isinstance(node, ast.Call) else _spoken(above))
+
+    def _of_entering(self, context: ast.expr) -> Leaf:
+        """What the beginning of a `with` block does: waiting for a lock, mostly."""
+        kind = self._type_of(context)
+        return Leaf(kind_of_name(kind) or "python", f"with {_shown(context)}") if kind else PYTHON
 
     def _of_call(self, call: ast.Call) -> Leaf:
         shown = _shown(call.func)
@@ -276,16 +284,24 @@ class LeafReader:
         method, kind = function.attr, self._type_of(function.value)
         if kind == "torch.Tensor" or (not kind and self._is_tensor(function.value)):
             return Leaf(_of_tensor_method(method), f"Tensor.{method}")
-        if kind.startswith(("torch.nn.", "torch.optim.")):
-            return Leaf("operator", shown)
-        if kind.startswith("builtins."):
-            return Leaf("python", f"{kind.removeprefix('builtins.')}.{method}")
-        if kind.startswith("_io."):
-            return Leaf("file", f"file.{method}")
+        for prefix, meant, told in _TYPES:
+            if kind.startswith(prefix):
+                return Leaf(
+                    meant, told.format(method=method, kind=kind.removeprefix("builtins."), shown=shown)
+                )
+        made = kind_of_name(self._dotted(function.value))
+        if made not in {None, "operator", "allocation", "python"}:
+            return Leaf(made, shown)
         known = kind_of_name(kind) if kind else None
         if known is not None:
             return Leaf(known, f"{kind.rpartition('.')[2]}.{method}")
         return Leaf(self._of_unknown_method(method), shown)
+
+    def _dotted(self, expression: ast.expr) -> str:
+        """The function that made what a method is called on; empty where it is not known."""
+        if self._module is None or not isinstance(expression, ast.Call):
+            return ""
+        return self._module.name_of(expression.func) or ""
 
     def _of_unknown_method(self, method: str) -> LeafKind:
         if method in _METHODS:
@@ -346,6 +362,22 @@ def _of_tensor_method(method: str) -> LeafKind:
     if method == "backward":
         return "backward"
     return "allocation" if method in FACTORIES - _COPYING else "operator"
+
+
+def _spoken(frames: Sequence[Library]) -> str:
+    """The outermost function that is no wrapper of another."""
+    names = [frame.function for frame in reversed(frames)]
+    if "/torch/optim/" in frames[-1].file:
+        return "optimizer step"
+    return next((name for name in names if "<locals>" not in name and "._" not in name), names[0])
+
+
+def _walked(loop: ast.AST | None) -> ast.AST | None:
+    """What a loop or comprehension walks over."""
+    if isinstance(loop, ast.For | ast.AsyncFor):
+        return loop.iter
+    generators: list[ast.comprehension] = getattr(loop, "generators", [])
+    return generators[0].iter if generators else loop
 
 
 def _operands(node: ast.AST | None) -> list[ast.expr]:

@@ -13,18 +13,19 @@ import torch
 from pyrometer.host.samples import HostSamples
 from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.workload.failure import described
-from pyrometer.workload.script.startup._pyrometer_inside.host_record import host_record
-from pyrometer.workload.script.startup._pyrometer_inside.host_sampler import HostSampler, tick_cost_ns
+from pyrometer.workload.script.startup._pyrometer_inside.host_record import (
+    COUNT_NOTE,
+    THREAD_NOTE,
+    host_record,
+)
+from pyrometer.workload.script.startup._pyrometer_inside.host_sampler import (
+    INTERVAL_S,
+    HostSampler,
+    fitting_interval_s,
+    tick_cost_ns,
+)
 from pyrometer.workload.script.startup._pyrometer_inside.host_watch import HostWatch
 from pyrometer.workload.workload import Session, Workload
-
-INTERVAL_S = 1e-3
-LONGEST_INTERVAL_S = 20e-3
-LOOK_SHARE = 0.03
-"""Of the time, that looking may take: where a look costs more, looks are rarer."""
-
-COLD = 2.5
-"""Times that a look takes amid operators, whose data fill the caches, of what it takes in a loop of its own."""
 
 BLOCK_S = 0.02
 """Steps shorter than this run in blocks, so that switching the sampler costs nothing beside them."""
@@ -113,10 +114,7 @@ class _Run:
     def _sample(self) -> None:
         self._sampler = HostSampler(self._fitting_interval(), _Timed.run.__code__)
         if not self._sampler.by_timer:
-            self._notes.append(
-                "a thread of its own looked at the host, as the timer and its signal are in use or this is not the main thread: "
-                "places are less sharp"
-            )
+            self._notes.append(THREAD_NOTE)
         self._block(self._bare, self._steps.bare)
         while True:
             self._sampled_block(self._sampler)
@@ -156,8 +154,9 @@ class _Run:
             self._steps.sampled(trial)
         finally:
             trial.close()
-        look_ns = trial.spent_ns / max(trial.looks, 1) + COLD * tick_cost_ns()
-        return min(LONGEST_INTERVAL_S, max(self._interval_s, look_ns * 1e-9 / LOOK_SHARE))
+        return fitting_interval_s(
+            tick_cost_ns(), trial.spent_ns / max(trial.looks, 1), shortest_s=self._interval_s
+        )
 
     def _watch(self) -> HostWatch | None:
         step_s = min(self._bare) * 1e-9
@@ -178,6 +177,7 @@ class _Run:
             self._steps.run(prepared)
         finally:
             watch.end()
+        watch.settle()
         if not watch.complete:
-            self._notes.append("how often lines run was not counted: a step runs too many")
+            self._notes.append(COUNT_NOTE)
         return watch

@@ -28,6 +28,9 @@ from pyrometer.workload.workload import Workload, require_workload
 COMPILED = "the allocator's events, since compiled code cannot be watched operator by operator"
 OPERATORS = "every operator, and cross-checked with the allocator's events"
 
+RECORDED = ("activations", "gradients")
+"""Categories that only a backward pass, or one that could follow, makes."""
+
 Progress = Callable[[float, str], None]
 T = TypeVar("T")
 
@@ -37,6 +40,7 @@ def profile_memory(
     *,
     steps: int = STEPS,
     predict: bool = True,
+    predict_from: Bytes = 0,
     scaling: bool = True,
     budgets_bytes: list[Bytes] | None = None,
     leak_steps: int = 0,
@@ -52,6 +56,8 @@ def profile_memory(
         work: what to profile; its state is restored.
         steps: steps to record; the optimizer makes its state in the first.
         predict: predict the step on tensors without data, and what would lower its peak.
+        predict_from: only from this peak on, or where anything is kept for a backward pass: torch's tensors without data import
+            its compiler, which takes longer than many a step.
         scaling: and from there how it grows with the batch, and the largest batch that fits.
         budgets_bytes: memory sizes to fit the batch into; by default those of common devices.
         leak_steps: watch so many further steps for memory that stays; none by default.
@@ -74,6 +80,9 @@ def profile_memory(
     plain = run_plainly(work, steps=steps)
     tell(0.1, "recording")
     profile = _recorded(work, steps, plain)
+    predict = predict and (
+        profile.peak_bytes >= predict_from or any(profile.ledger_bytes.get(name) for name in RECORDED)
+    )
     if predict:
         profile = _with_prediction(profile, work, tell)
         if scaling and profile.predicted is not None:

@@ -47,7 +47,7 @@ class Seen(NamedTuple):
 Listener = Callable[[Seen], None]
 
 
-class Operators(DispatchMode):  # type: ignore[no-untyped-call]
+class Operators(DispatchMode):
     """Notes the result of each operator among the tensors of the step, and tells listeners of it.
 
     What `torch.compile` made runs eagerly meanwhile: torch leaves compiled code alone under a dispatch mode.

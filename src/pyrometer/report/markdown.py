@@ -110,7 +110,7 @@ def _findings(block: shapes.FindingCards) -> list[str]:
         parts.append(f"#### {escape(card.title)}" + (f": {escape(card.gain)}" if card.gain else ""))
         place = f", at {escape(card.place)}" if card.place else ""
         parts.append(f"{escape(finding.message)}{place}. {escape(finding.advice.text)}")
-        parts += [code_block(finding.advice.rewrite)] if finding.advice.rewrite else []
+        parts += [code_block(finding.advice.code)] if finding.advice.code else []
         parts += [_facts(card.facts)] if card.facts else []
     return parts
 
@@ -122,7 +122,7 @@ def _advice(block: shapes.AdviceCards) -> list[str]:
         for part in (
             f"#### {escape(advice.title + saving(advice))}",
             escape(advice.why),
-            code_block(advice.rewrite or ""),
+            code_block(advice.code or ""),
             escape(advice.effect),
         )
     ]

@@ -261,7 +261,7 @@ def _finding(card: Card) -> RenderableType:
     parts = [_indented(finding.message)]
     parts += [_indented(f"at {card.place}", "cyan")] if card.place else []
     parts.append(_indented(finding.advice.text))
-    parts += [_indented(finding.advice.rewrite, "green", 4)] if finding.advice.rewrite else []
+    parts += [_indented(finding.advice.code, "green", 4)] if finding.advice.code else []
     return Group(head, *parts)
 
 
@@ -281,7 +281,7 @@ def _advice(block: shapes.AdviceCards) -> RenderableType:
     parts: list[RenderableType] = []
     for advice in block.advice[:MOST_CARDS]:
         parts.append(Text.assemble(("→ ", "bold yellow"), (advice.title, "bold"), saving(advice)))
-        parts += [_indented(advice.why), _indented(advice.rewrite or "", "green", 4)]
+        parts += [_indented(advice.why), _indented(advice.code or "", "green", 4)]
         parts.append(_indented(advice.effect, "dim"))
     return Group(*parts)
 

@@ -11,9 +11,12 @@ import msgspec
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.place import Place
 from pyrometer.rules.audit.audit import audit
+from pyrometer.rules.audit.record import Audit
+from pyrometer.rules.bounded import bounded
 from pyrometer.rules.case import Case, case_of
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding, Suppressed
+from pyrometer.rules.habits import by_habit
 from pyrometer.rules.hiding import hidden_by
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.match import Match
@@ -51,9 +54,10 @@ def explain(
     settings = settings or RuleSettings()
     modules, notes = program_modules(entries, settings.limits)
     case = case_of(evidence, modules=tuple(modules), limits=settings.limits)
-    diagnosis = diagnose_case(case, settings.chosen(), hidden_by(case.modules, settings))
-    notes += diagnosis.notes
-    answered = audit(case, diagnosis.findings) if with_audit else None
+    hide = hidden_by(case.modules, settings)
+    findings = _ask_all(case, settings.chosen(), notes)
+    diagnosis = _diagnosis(case, settings.chosen(), findings, hide)
+    answered = _audited(case, settings, findings, hide) if with_audit else None
     score = None if answered is None else answered.score
     return msgspec.structs.replace(diagnosis, audit=answered, score=score, notes=notes)
 
@@ -66,17 +70,20 @@ def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide |
     """
     pool = rules() if chosen is None else chosen
     notes: list[str] = []
-    findings = [_near(finding) for rule in pool for finding in _asked(rule, case, notes)]
+    findings = _ask_all(case, pool, notes)
+    return msgspec.structs.replace(_diagnosis(case, pool, findings, hide), notes=notes)
+
+
+def _ask_all(case: Case, pool: Iterable[Rule], notes: list[str]) -> list[Finding]:
+    asked = (_near(finding) for rule in pool for finding in _asked(rule, case, notes))
+    return [bounded(finding, case.ceilings or ()) for finding in asked]
+
+
+def _diagnosis(case: Case, pool: Sequence[Rule], findings: Sequence[Finding], hide: Hide | None) -> Diagnosis:
     reservations = [finding for finding in findings if finding.scope == "measurement"]
     found = [finding for finding in findings if finding.scope != "measurement"]
     answers = [(finding, hide(finding) if hide is not None else None) for finding in found]
-    peak_bytes = case.memory.peak_bytes if case.memory is not None else None
-    shown = ranked(
-        (finding for finding, reason in answers if reason is None),
-        peak_bytes=peak_bytes,
-        modules=case.modules,
-        one_track=case.trace is not None and not case.trace.device_busy_ns,
-    )
+    shown = _in_order(case, by_habit(finding for finding, reason in answers if reason is None))
     return Diagnosis(
         target=case.target,
         findings=shown,
@@ -85,8 +92,36 @@ def diagnose_case(case: Case, chosen: Sequence[Rule] | None = None, hide: Hide |
         suppressed=[reason for _, reason in answers if reason is not None],
         num_rules=num_asked(case, pool),
         missing=missing_kinds(case),
-        notes=notes,
     )
+
+
+def _in_order(case: Case, findings: Iterable[Finding]) -> list[Finding]:
+    peak_bytes = case.memory.peak_bytes if case.memory is not None else None
+    one_track = case.trace is not None and not case.trace.device_busy_ns
+    return ranked(findings, peak_bytes=peak_bytes, modules=case.modules, one_track=one_track)
+
+
+def _audited(case: Case, settings: RuleSettings, findings: Sequence[Finding], hide: Hide) -> Audit:
+    """The checklist on what is found, what is ignored, and what linting finds in the text beside it."""
+    pool = settings.chosen()
+    left_out = [rule for rule in rules() if rule.stage == "stable" and rule not in pool]
+    ignored = {rule.code: settings.reason_of(rule) for rule in left_out}
+    all_found = [*findings, *_ask_all(case, left_out, [])]
+    ordered = _in_order(case, [finding for finding in all_found if finding.scope != "measurement"])
+    loud = [finding for finding in ordered if finding.severity != "info"]
+    texts = [
+        finding
+        for rule in (*pool, *left_out)
+        if rule.severity != "info"
+        for finding in map(_near, _in_text(rule, case))
+        if not _told(finding, [other for other in loud if other.code == rule.code], case)
+    ]
+
+    def excuse(finding: Finding) -> str | None:
+        hidden = hide(finding)
+        return ignored.get(finding.code) if hidden is None else hidden.reason
+
+    return audit(case, ordered, texts, ignored=ignored, excuse=excuse)
 
 
 def _near(finding: Finding) -> Finding:
@@ -141,11 +176,16 @@ def in_source(rule: Rule, case: Case) -> Iterator[Finding]:
         return
     seen = any(all(map(case.has, needs)) for needs, _ in rule.readings)
     measured = rule.family == "measuring" and case.measurement is not None
+    for finding in _in_text(rule, case):
+        remark = (seen or measured) and finding.severity == "warning"
+        yield msgspec.structs.replace(finding, severity="info") if remark else finding
+
+
+def _in_text(rule: Rule, case: Case) -> Iterator[Finding]:
+    """A rule's matches as linting tells them, whatever the run showed."""
     for module in case.modules:
         for match in rule.matches(module):
-            finding = source_finding(rule, module, match)
-            remark = (seen or measured) and finding.severity == "warning"
-            yield msgspec.structs.replace(finding, severity="info") if remark else finding
+            yield source_finding(rule, module, match)
 
 
 def source_finding(rule: Rule, module: Module, match: Match) -> Finding:

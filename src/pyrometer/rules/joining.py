@@ -34,6 +34,15 @@ def module_of(file: str | None, modules: Iterable[Module]) -> Module | None:
     return best if best is not None and _agreement(file, best.path) else None
 
 
+def is_same_file(one: str, other: str) -> bool:
+    """Whether two paths, each perhaps shortened, may be of one file.
+
+    >>> is_same_file("/home/me/project/model.py", "project/model.py"), is_same_file("a/model.py", "b/model.py")
+    (True, False)
+    """
+    return bool(_agreement(one, other))
+
+
 def function_at(place: Located, modules: Iterable[Module]) -> tuple[Module, FunctionNode] | None:
     """The function around a line, or the one that begins there: a trace names the line of the `def`."""
     module = module_of(place.file, modules)

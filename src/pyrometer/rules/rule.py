@@ -156,12 +156,14 @@ class Rule:
     def finding(self, *, advice: str | Advice, **fields: Any) -> Finding:
         """A finding of this rule; severity, fix class and lever are the rule's unless given.
 
-        `advice` is what to do in one or two sentences, to which `rewrite`, `gain`, `fix_class` and `lever` are given; or an
+        `advice` is what to do in one or two sentences, to which `rewrite` or `sketch`, `gain`, `fix_class` and `lever` are given; or an
         advice that an observer gave, of which they replace what it says. A `Rewrite` also says which lines of the user's it
         replaces. The message is kept without a full stop, since it is also told within sentences.
         """
         own: dict[str, Any] = {
-            name: fields.pop(name) for name in ("rewrite", "gain", "fix_class", "lever") if name in fields
+            name: fields.pop(name)
+            for name in ("rewrite", "sketch", "gain", "fix_class", "lever")
+            if name in fields
         }
         if isinstance(own.get("rewrite"), Rewrite):
             own["replaces"], own["rewrite"] = own["rewrite"]

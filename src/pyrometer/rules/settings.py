@@ -74,6 +74,11 @@ class RuleSettings(Record, frozen=True, kw_only=True):
         dropped = {rule.code for rule in select_rules(self.ignore)}
         return [rule for rule in wanted if rule.code not in dropped]
 
+    def reason_of(self, rule: Rule) -> str:
+        """Why a rule does not run."""
+        reasons = (why for text, why in self.ignore.items() if rule in select_rules([text]))
+        return next(reasons, None) or "left out by the settings"
+
     def ignored_in(self, file: Path) -> frozenset[str]:
         """Codes of the rules that do not run on this file."""
         where = relative_to(file, Path(self.root).absolute())

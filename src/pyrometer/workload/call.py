@@ -79,12 +79,13 @@ class CallSession(Session):
         self._args = work.args
         self._per_step = work.per_step
 
-    def prepare(self) -> None:
-        """Nothing: the arguments are fixed."""
+    def prepare(self) -> tuple[Any, ...]:
+        """The arguments, which are the same for each call."""
+        return self._args
 
-    def step(self, prepared: None = None) -> Any:  # noqa: ARG002 - part of the contract
+    def step(self, prepared: tuple[Any, ...] | None = None) -> Any:
         """One call."""
-        return self._function(*self._args)
+        return self._function(*(self._args if prepared is None else prepared))
 
     def phased_step(self, mark: Mark) -> Any:
         """One call, which is all there is."""

@@ -104,7 +104,7 @@ class Training(Workload):
 
 
 class TrainingSession(Session):
-    """An opened `Training`."""
+    """An opened `Training`; `batches` is where its steps fetch theirs from."""
 
     def __init__(self, work: Training, parts: TrainingParts, surroundings: Surroundings) -> None:
         device = next(iter(devices_of(parts.model)), torch.device("cpu"))
@@ -117,12 +117,12 @@ class TrainingSession(Session):
         self._autocast = work.config.autocast_context(device)
         self._loss = batch_loss(parts.loss)
         self._counter = UnitCounter(work.per_step, work.mask)
-        self._batches = BatchStream(work.batches)
+        self.batches = BatchStream(work.batches)
         self._users_parts = None if parts is work.parts else work.parts
 
     def close(self) -> None:
         """Let go of the batch iterator, so that its workers end."""
-        self._batches.close()
+        self.batches.close()
 
     def prepare(self) -> None:
         """Nothing of the step: fetching a batch is part of it. Counts the units of the last one."""
@@ -141,7 +141,7 @@ class TrainingSession(Session):
     def _run(self, mark: Mark) -> torch.Tensor:
         with torch.enable_grad():
             for _ in range(self._accumulate):
-                batch = self._batches.next()
+                batch = self.batches.next()
                 self._counter.note(batch_arguments(batch))
                 mark("data")
                 batch = self._to_device(batch)

@@ -161,4 +161,4 @@ def test_every_lever_says_what_it_does_and_is_at_hand_in_this_torch() -> None:
         assert lever.title
         assert lever.why
         assert lever.effect
-        compile(lever.rewrite, lever.slug, "exec")
+        compile(lever.sketch, lever.slug, "exec")

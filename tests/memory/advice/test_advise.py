@@ -41,7 +41,7 @@ def test_no_saving_is_larger_than_the_peak(deep, profiled):
     profile = profiled(work)
     for advice in advise(profile, work):
         assert 0 < advice.saves_bytes < profile.peak_bytes
-        assert advice.rewrite
+        assert advice.sketch
         assert advice.effect
 
 

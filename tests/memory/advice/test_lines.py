@@ -56,7 +56,7 @@ def perceptron(inplace):
 
 def test_modules_write_in_place(keeps_its_word):
     advice = keeps_its_word(in_place, perceptron(False), perceptron(True), "in-place", 0.02)
-    assert "nn.ReLU(inplace=True)  # 1" in advice.rewrite
+    assert "nn.ReLU(inplace=True)  # 1" in advice.sketch
     assert torch.equal(outcome(perceptron(False)), outcome(perceptron(True)))
 
 
@@ -65,7 +65,7 @@ def test_functions_write_in_place(keeps_its_word):
     after = inference(lambda m, x: torch.sigmoid_(m.inner(x)), 64, 32, inner=nn.Linear(32, 512))
     after.model.load_state_dict(before.model.state_dict())
     advice = keeps_its_word(in_place, before, after, "in-place", 0.02)
-    assert "x.sigmoid_()  # " in advice.rewrite
+    assert "x.sigmoid_()  # " in advice.sketch
     assert f"{advice.where.file}:{advice.where.line}" in advice.why
     assert advice.where.file.endswith("test_lines.py")
     assert torch.equal(outcome(before), outcome(after))
@@ -78,7 +78,7 @@ def read_again(module, x):
 
 def test_what_is_read_again_is_not_overwritten(advice_of):
     assert all(
-        "relu" not in one.rewrite
+        "relu" not in one.sketch
         for one in advice_of(in_place, inference(read_again, 64, 32, inner=nn.Linear(32, 64)))
     )
 
@@ -279,11 +279,11 @@ def test_scores_of_many_classes_are_computed_in_chunks(keeps_its_word):
     advice = keeps_its_word(
         logits_in_chunks,
         classifier(),
-        lambda advice: classifier(advice.rewrite),
+        lambda advice: classifier(advice.sketch),
         "chunked-cross-entropy",
         0.1,
     )
-    whole, parts = gradients(classifier()), gradients(classifier(advice.rewrite))
+    whole, parts = gradients(classifier()), gradients(classifier(advice.sketch))
     assert torch.allclose(whole, parts, rtol=1e-3, atol=1e-8)
 
 
@@ -315,7 +315,7 @@ def test_variables_are_let_go(keeps_its_word):
     before, after = inference(holding, 64, 6, 8, **layers()), inference(letting_go, 64, 6, 8, **layers())
     after.model.load_state_dict(before.model.state_dict())
     advice = keeps_its_word(lingering, before, after, "let-go-earlier", 0.05)
-    assert advice.rewrite == "del features  # after its last use\ndel pooled  # after its last use"
+    assert advice.sketch == "del features  # after its last use\ndel pooled  # after its last use"
     assert "`features` of holding()" in advice.why
     assert (advice.where.file, advice.where.line) == (__file__, holding.__code__.co_firstlineno + 4)
     assert torch.equal(outcome(before), outcome(after))

@@ -28,8 +28,8 @@ def gradients(work):
 def test_checkpointing_lowers_a_peak_of_activations(deep, keeps_its_word):
     advice = keeps_its_word(checkpointing, deep(), deep(checkpointed=True), "activation-checkpointing", 0.02)
     assert torch.equal(gradients(deep()), gradients(deep(checkpointed=True)))
-    assert "blocks.0, blocks.1, blocks.2, blocks.3" in advice.rewrite
-    assert "pyrometer memory TARGET --plan" in advice.rewrite
+    assert "blocks.0, blocks.1, blocks.2, blocks.3" in advice.sketch
+    assert "pyrometer memory TARGET --plan" in advice.sketch
 
 
 def test_checkpointing_is_not_advised_twice(deep, advice_of):
@@ -80,7 +80,7 @@ def test_bfloat16_parameters_halve_a_training(wide, keeps_its_word):
     def after(advice):
         work = wide()
         model = work.parts.model
-        exec(advice.rewrite, {"model": model, "torch": torch})
+        exec(advice.sketch, {"model": model, "torch": torch})
         batch = tuple(part.to(torch.bfloat16) for part in work.batches[0])
         return Training(model, work.parts.loss, torch.optim.AdamW(model.parameters(), lr=1e-3), [batch])
 

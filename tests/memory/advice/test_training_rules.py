@@ -19,7 +19,7 @@ def rebuilt(work, advice):
     """The training with the optimizer that an advice writes."""
     model = work.parts.model
     names = {"model": model, "torch": torch}
-    exec(advice.rewrite, names)
+    exec(advice.sketch, names)
     return Training(model, work.parts.loss, names["optimizer"], work.batches)
 
 
@@ -92,7 +92,7 @@ def test_eight_bits_quarter_the_state(monkeypatch, wide, keeps_its_word):
         after.parts.model, after.parts.loss, Quantised(after.parts.model.parameters()), after.batches
     )
     advice = keeps_its_word(eight_bits, before, after, "optimizer-8bit", 0.02)
-    assert "bnb.optim.AdamW8bit(model.parameters(), lr=0.001)" in advice.rewrite
+    assert "bnb.optim.AdamW8bit(model.parameters(), lr=0.001)" in advice.sketch
 
 
 def test_eight_bits_need_a_library(monkeypatch, wide, advice_of):
@@ -112,7 +112,7 @@ class Idle(torch.optim.Optimizer):
 
 def stepping(work, advice):
     model = work.parts.model
-    exec(advice.rewrite, {"model": model, "torch": torch})
+    exec(advice.sketch, {"model": model, "torch": torch})
     return Training(model, work.parts.loss, Idle(model.parameters()), work.batches)
 
 
@@ -189,7 +189,7 @@ def test_parameters_that_no_optimizer_has_need_no_gradients(keeps_its_word):
     before, after = with_trunk(), with_trunk()
 
     def applied(advice):
-        exec(advice.rewrite, {"model": after.parts.model, "optimizer": after.parts.optimizer})
+        exec(advice.sketch, {"model": after.parts.model, "optimizer": after.parts.optimizer})
         return after
 
     advice = keeps_its_word(untrained_parameters, before, applied, "freeze-untrained", 0.02)
@@ -232,7 +232,7 @@ def frozen_later(wide):
 def test_state_of_frozen_parameters_can_go(wide, keeps_its_word):
     def after(advice):
         work = frozen_later(wide)
-        exec(advice.rewrite, {"optimizer": work.parts.optimizer})
+        exec(advice.sketch, {"optimizer": work.parts.optimizer})
         return work
 
     keeps_its_word(stale_state, frozen_later(wide), after, "stale-optimizer-state", 0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -9,15 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pyrometer.advice import Advice
+from pyrometer.advice import Advice, Gain
+from pyrometer.evidence.evidence import Evidence
 from pyrometer.place import Place
-from pyrometer.rules.audit.audit import GROUPS, audit, band
+from pyrometer.rules.audit.audit import GROUPS, audit, band, breaks
 from pyrometer.rules.audit.record import Audit, AuditItem
 from pyrometer.rules.case import Case
 from pyrometer.rules.explain import explain
 from pyrometer.rules.finding import Finding
-from pyrometer.rules.registry import find_rule
-from pyrometer.rules.rule import Kind
+from pyrometer.rules.registry import find_rule, rules
+from pyrometer.rules.rule import Kind, Rule
+from pyrometer.rules.settings import RuleSettings
 
 PARTS = [kind for kind in get_args(Kind) if kind != "source"]
 CODES = sorted({code for items in GROUPS.values() for item in items for code in item.rules})
@@ -86,9 +89,16 @@ def test_nothing_passes_or_fails_without_evidence(
     failed = [item for item in items.values() if item.status == "fail"]
     assert (found.passed, found.applicable) == (len(passed), len(passed) + len(failed))
     assert found.unknown == sum(item.status == "unknown" for item in items.values())
-    expected = 100 * len(passed) / (len(passed) + len(failed)) if passed or failed else None
-    assert found.score == expected
-    assert found.band == band(expected)
+    if found.score is None:
+        assert not passed
+        assert not failed
+    else:
+        assert found.score == pytest.approx(100 - sum(item.lost for item in items.values()))
+        assert all(
+            item.lost == pytest.approx(sum(one.points for one in item.deductions)) for item in items.values()
+        )
+        assert all(item.status == "fail" for item in items.values() if item.lost)
+    assert found.band == band(found.score)
 
 
 @pytest.mark.parametrize("which", ["trained", "served"])
@@ -139,5 +149,96 @@ def test_a_finding_fails_the_items_of_its_rule_and_no_other(code: str, on_device
     changed = {item for item in told if told[item].status != quiet[item].status}
     codes = {item.code for items in GROUPS.values() for item in items if code in item.rules}
     assert changed <= codes
-    assert all(told[item].status in {"fail", "not applicable"} for item in codes)
+    assert all(told[item].status == "fail" for item in codes)
     assert items_of(audit(on_device, [finding(code, "info")])) == quiet
+
+
+def costly(code: str, *, low: float, high: float, **more: Any) -> Finding:
+    """A finding whose advice is predicted to bring so much."""
+    gain = Gain(ratio_low=low, ratio_high=high, method="removal")
+    return replace(finding(code), advice=Advice(slug="a", title="a", fix_class="exact", gain=gain), **more)
+
+
+class TestScore:
+    """What findings take from it, by their cost."""
+
+    def lost(self, *findings: Finding, **more: Any) -> float:
+        score = audit(Case(target="t"), findings, **more).score
+        assert score is not None
+        return 100 - score
+
+    def test_half_a_step_that_can_be_saved_takes_half_of_it(self) -> None:
+        assert self.lost(costly("PYR109", low=0.4, high=0.6)) == pytest.approx(50)
+
+    def test_what_counts_the_same_cost_takes_it_once(self) -> None:
+        first, same = (
+            costly("PYR109", low=0.5, high=0.5),
+            costly("PYR111", low=0.6, high=0.6, overlaps=["PYR109"]),
+        )
+        other = costly("PYR101", low=0.8, high=0.8)
+        assert self.lost(first, same) == pytest.approx(50)
+        assert self.lost(first, other) == pytest.approx(60)
+        wider = costly("PYR111", low=0.2, high=0.2, overlaps=["PYR109"])
+        assert self.lost(first, wider) == pytest.approx(80)
+
+    def test_what_nothing_measures_takes_little_and_once_per_item(self) -> None:
+        (unmeasured,) = {self.lost(*[finding("PYR109")] * times) for times in (1, 2, 5)}
+        assert 0 < unmeasured < 5
+        assert self.lost(finding("PYR109"), finding("PYR213")) > unmeasured
+        text = 100 - (audit(Case(target="t"), [], [finding("PYR109")]).score or 0)
+        assert 0 < text < unmeasured
+
+    def test_wrong_results_take_much_whatever_they_cost(self) -> None:
+        wrong = finding("PYR701", severity="error")
+        assert self.lost(wrong) >= 15
+        assert self.lost(wrong, costly("PYR109", low=0.5, high=0.5)) > 55
+
+    def test_remarks_take_nothing(self) -> None:
+        assert audit(Case(target="t"), [finding("PYR109", "info")]).score is None
+
+    def test_ignoring_a_finding_does_not_raise_it(self) -> None:
+        found = costly("PYR109", low=0.4, high=0.6)
+        judged = audit(Case(target="t"), [found], excuse=lambda _: "known")
+        assert judged.score == pytest.approx(50)
+        assert (items_of(judged)["A301"].status, items_of(judged)["A301"].lost) == (
+            "unknown",
+            pytest.approx(50),
+        )
+        (deduction,) = items_of(judged)["A301"].deductions
+        assert (deduction.code, deduction.ignored, deduction.basis) == ("PYR109", "known", "step")
+
+
+@pytest.mark.parametrize(
+    "rule", [rule for rule in rules() if rule.severity != "info" and rule.scope != "measurement"]
+)
+def test_every_rule_that_can_fail_a_program_fails_an_item(rule: Rule) -> None:
+    if rule.code != "PYR092":  # a file that cannot be read
+        assert any(breaks(item, rule.code) for items in GROUPS.values() for item in items)
+
+
+def test_what_linting_finds_fails_its_item_and_ignored_is_unknown(tmp_path: Path) -> None:
+    hot = """\
+import torch
+
+def train(model: torch.nn.Module, loader):
+    for batch in loader:
+        loss = model(batch).mean()
+        loss.backward()
+        print(loss.item()){comment}
+"""
+
+    def judged(comment: str = "", **settings: Any) -> AuditItem:
+        file = tmp_path / "train.py"
+        file.write_text(hot.format(comment=comment))
+        found = explain(Evidence(target="t"), [file], RuleSettings(**settings), with_audit=True).audit
+        assert found is not None
+        return items_of(found)["A302"]
+
+    failed = judged()
+    assert failed.status == "fail"
+    assert failed.lost > 0
+    for ignored in (judged("  # noqa: PYR1"), judged("  # pyrometer: ignore[PYR1] once a day")):
+        assert (ignored.status, ignored.lost) == ("unknown", failed.lost)
+    left_out = judged(ignore={"PYR1": "no GPU here"})
+    assert (left_out.status, left_out.lost) == ("unknown", failed.lost)
+    assert "no GPU here" in left_out.reason

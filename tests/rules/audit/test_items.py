@@ -84,22 +84,7 @@ def test_that_whoever_measures_switches_gradients_off_proves_nothing(served: Cas
     assert judged("A201", silent).status == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "status"), [(0.99, 1.01, "pass"), (0.8, 1.2, "fail"), (1.0, 1.0, "unknown")]
-)
-def test_the_width_of_the_median(low: float, high: float, status: str) -> None:
-    measured: Any = SimpleNamespace(median_s=1.0, ci_low_s=low, ci_high_s=high, steady=True, warmup_steps=1,
-                                    num_samples=9, padding_ratio=None, first_call_s=1.0)  # fmt: skip
-    assert judged("A602", Case(target="t", measurement=measured)).status == status
-
-
-def test_a_measurement_that_never_gets_steady_proves_no_steady_state(trained: Case) -> None:
-    assert trained.measurement is not None
-    never = msgspec.structs.replace(trained.measurement, steady=False)
-    assert judged("A601", replace(trained, measurement=never)).status == "unknown"
-
-
-@pytest.mark.parametrize(("unknown", "status"), [(0, "pass"), (40, "pass"), (60, "fail")])
+@pytest.mark.parametrize(("unknown", "status"), [(0, "pass"), (40, "pass"), (60, "unknown")])
 def test_what_is_known_of_the_peak(unknown: int, status: str) -> None:
     memory: Any = SimpleNamespace(peak_bytes=1000, ledger_bytes={"unknown": unknown}, leak=None, levels=None)
     assert judged("A204", Case(target="t", memory=memory)).status == status

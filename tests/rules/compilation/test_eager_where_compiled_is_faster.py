@@ -66,7 +66,7 @@ def test_what_was_measured_faster_is_the_gain(timed, findings):
     assert (finding.advice.gain.ratio_low, finding.advice.gain.ratio_high) == (0.48, 0.52)
     assert finding.advice.gain.method == "measured"
     assert finding.advice.lever == "compile"
-    assert finding.advice.rewrite == "model = torch.compile(model)"
+    assert finding.advice.sketch == "model = torch.compile(model)"
 
 
 def test_the_best_evaluated_mode_is_named(timed, findings):
@@ -79,7 +79,7 @@ def test_the_best_evaluated_mode_is_named(timed, findings):
     evaluation = Evaluation(modes=modes, best="max-autotune", sentence="")
     (finding,) = findings("PYR414", timed(evaluation=evaluation))
     assert finding.advice.gain.ratio_high == 0.41
-    assert finding.advice.rewrite == 'model = torch.compile(model, mode="max-autotune")'
+    assert finding.advice.sketch == 'model = torch.compile(model, mode="max-autotune")'
     assert finding.links == ["/compiled/evaluation/modes/1"]
 
 

@@ -59,6 +59,6 @@ def test_one_file_with_many_small_reductions_leads_with_them(reducing, builder, 
     document = json.loads(capfd.readouterr().out)
     first, second = document["diagnosis"]["findings"][:2]
     assert (first["code"], second["code"], second["overlaps"]) == ("PYR602", "PYR601", ["PYR602"])
-    assert "DistributedDataParallel" in first["advice"]["rewrite"]
+    assert "DistributedDataParallel" in first["advice"]["sketch"]
     sentence = document["evidence"]["trace_verdict"]["sentence"]
     assert "400 µs of communication per step in 40 collectives, all of it in the open" in sentence

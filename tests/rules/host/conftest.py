@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pyrometer.host.profile import HostLeaf, HostLine, HostLoop, HostProfile
+from pyrometer.place import Place
 from pyrometer.rules.case import Case
+from pyrometer.rules.joining import function_at
 from pyrometer.source.module import Module
 from pyrometer.trace.capture.record import Capture, CaptureOptions
 from pyrometer.trace.reporting.rank_report import report_rank
@@ -160,3 +163,68 @@ def stalling() -> Callable[..., Any]:
         return builder
 
     return fill
+
+
+STEP_S = 0.01
+"""Of a profile of the host."""
+
+
+def _leaves(spent: dict[str, float]) -> list[HostLeaf]:
+    """Leaves of `{"kind name": share}`, most first."""
+    ordered = sorted(spent.items(), key=lambda item: -item[1])
+    return [
+        HostLeaf(
+            kind=name.partition(" ")[0], name=name.partition(" ")[2] or name, seconds_per_step=share * STEP_S
+        )  # type: ignore[arg-type]
+        for name, share in ordered
+    ]
+
+
+@pytest.fixture
+def sampled() -> Callable[..., Case]:
+    """`sampled(text, {4: {"fsync os.fsync": 0.8}}, loops={3: (64, {"python": 0.9})})`: shares of a step by line, and rounds by loop."""
+
+    def case(
+        text: str,
+        lines: dict[int, dict[str, float]],
+        loops: dict[int, tuple[float | None, dict[str, float]]] | None = None,
+        **parts: Any,
+    ) -> Case:
+        module = Module.parse("train.py", textwrap.dedent(text))
+
+        def place(line: int) -> Place:
+            found = function_at(Place(file="train.py", line=line), [module])
+            return Place(file="train.py", line=line, function=None if found is None else found[1].name)
+
+        profile = HostProfile(
+            steps=20,
+            samples=1000,
+            interval_s=0.001,
+            step_s=STEP_S,
+            lines=[
+                HostLine(
+                    where=place(line),
+                    own_s=sum(spent.values()) * STEP_S,
+                    total_s=sum(spent.values()) * STEP_S,
+                    leaves=_leaves(spent),
+                    loop=next(
+                        (place(start) for start in sorted(loops or {}, reverse=True) if start <= line), None
+                    ),
+                )
+                for line, spent in lines.items()
+            ],
+            loops=[
+                HostLoop(
+                    where=place(line),
+                    over=module.lines[line - 1].partition(" in ")[2].rstrip(":"),
+                    rounds_per_step=rounds,
+                    entered_per_step=None if rounds is None else 1.0,
+                    total_s=sum(spent.values()) * STEP_S,
+                    leaves=_leaves(spent),
+                )
+                for line, (rounds, spent) in (loops or {}).items()
+            ],
+        )
+        return Case(target="test", host=profile, modules=(module,), **parts)
+
+    return case

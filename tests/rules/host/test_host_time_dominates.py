@@ -36,7 +36,7 @@ def test_python_between_long_kernels_is_told_with_its_place(
     assert any("priorities" in str(one) for one in finding.evidence["host_meanwhile"])
     assert finding.resource == "launch"
     assert finding.advice.text.startswith("Move what the host does between launches out of the step")
-    assert finding.advice.rewrite is None
+    assert finding.advice.code is None
 
 
 def test_where_the_host_only_issues_operators_compiling_is_advised(
@@ -50,7 +50,7 @@ def test_where_the_host_only_issues_operators_compiling_is_advised(
     finding = only(CODE, evidence_of(builder))
     assert finding.evidence["host_meanwhile"][0] == "aten::cudnn_convolution"
     assert finding.cost.share == pytest.approx(90 / 150, abs=0.05)
-    assert finding.advice.rewrite == "model = torch.compile(model)"
+    assert finding.advice.sketch == "model = torch.compile(model)"
     assert finding.advice.lever == "compile"
 
 

@@ -31,7 +31,7 @@ def test_short_kernels_far_apart_leave_the_device_waiting(builder: Any, evidence
     assert finding.advice.gain.ratio_low == pytest.approx(1 - finding.cost.share)
     assert finding.advice.lever == "cuda_graphs"
     assert finding.confidence == "medium"  # the length of an untraced step is not known
-    assert "reduce-overhead" in finding.advice.rewrite
+    assert "reduce-overhead" in finding.advice.sketch
 
 
 def test_long_kernels_are_another_matter(

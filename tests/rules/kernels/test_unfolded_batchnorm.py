@@ -102,11 +102,11 @@ def test_norms_of_the_batch_itself_and_trainings_are_left_alone(observe: Any, fi
 def test_the_rewrite_gives_the_same_with_fewer_operators(observe: Any, only: Any, findings: Any) -> None:
     model = block().eval()
     before = copy.deepcopy(model)(X)
-    line = only(CODE, observe(Inference(model, X), "program")).advice.rewrite
+    line = only(CODE, observe(Inference(model, X), "program")).advice.sketch
     exec(line, {"model": model, "fuse_conv_bn_eval": fuse_conv_bn_eval, "nn": nn})
     torch.testing.assert_close(model(X), before, rtol=1e-4, atol=1e-5)
     left = only(CODE, observe(Inference(model, X), "program"))
     assert left.evidence["pairs"] == ["3 4"]
-    exec(left.advice.rewrite, {"model": model, "fuse_conv_bn_eval": fuse_conv_bn_eval, "nn": nn})
+    exec(left.advice.sketch, {"model": model, "fuse_conv_bn_eval": fuse_conv_bn_eval, "nn": nn})
     torch.testing.assert_close(model(X), before, rtol=1e-4, atol=1e-5)
     assert findings(CODE, observe(Inference(model, X), "program")) == []

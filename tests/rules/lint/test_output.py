@@ -135,6 +135,7 @@ def test_json_is_a_list_that_programs_can_rely_on(result):
             "title": "Call fast",
             "edits": [{"line": 3, "column": 11, "end_line": 3, "end_column": 15, "text": "fast"}],
         },
+        "also": [],
     }
     assert second["fix"]["class"] == "semantic"
     assert json_of(LintResult(findings=[finding()]))[0]["fix"] is None

@@ -39,7 +39,7 @@ def test_freezing_what_is_not_trained_lowers_a_real_peak_by_what_was_rehearsed(f
     finding = next(iter(findings(CODE, Case(target="t", memory=profile))))
     after = recorded(training(frozen=True))
     assert profile.peak_bytes - after.peak_bytes == pytest.approx(finding.advice.gain.saves_bytes, rel=0.2)
-    assert "requires_grad_" in finding.advice.rewrite
+    assert "requires_grad_" in finding.advice.sketch
     frozen = rehearsed(training(frozen=True), untrained_parameters)
     assert findings(CODE, Case(target="t", memory=frozen)) == []
 

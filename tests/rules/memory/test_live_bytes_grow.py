@@ -21,7 +21,7 @@ def test_the_robot_that_never_forgets_is_an_error_with_line_holder_and_rate(robo
     assert "planner(perception)" in robot.modules[0].lines[finding.where.line - 1]
     assert finding.evidence["bytes_per_step"] == 16 * (128 + 6) * 4
     assert finding.evidence["steps_until_full"] > 0
-    assert "detach()" in finding.advice.rewrite
+    assert "detach()" in finding.advice.sketch
 
 
 def test_what_keeps_it_comes_first_and_the_growth_is_told_to_overlap(robot):

@@ -378,7 +378,7 @@ def test_a_watched_sum_of_graphs_is_named_and_detached_it_grows_no_more(findings
     (finding,) = findings(CODE, Case(target="t", memory=profile))
     assert finding.evidence["nodes_per_step"] > 0
     assert finding.resource.startswith("leak:")
-    assert finding.advice.rewrite is not None
+    assert finding.advice.sketch is not None
     assert watch_memory(pm.Call(letting_go), steps=25).verdict == "stable"
 
 
@@ -386,7 +386,7 @@ def test_the_robot_is_told_at_the_line_that_appends(robot, findings):
     (finding,) = findings(CODE, robot)
     line = robot.modules[0].lines[finding.where.line - 1]
     assert "self.history_buffer.append(" in line
-    assert "detach()" in finding.advice.rewrite
+    assert "detach()" in finding.advice.sketch
 
 
 def test_sites_without_a_graph_are_of_no_interest(findings, leaking):

@@ -56,7 +56,7 @@ def test_the_remedy_of_a_real_peak_is_told_with_its_rehearsed_saving(profiled, f
         key=lambda a: a.saves_bytes,
     )
     assert finding.advice.gain.saves_bytes == best.saves_bytes
-    assert finding.advice.rewrite == best.rewrite
+    assert finding.advice.sketch == best.sketch
     assert finding.advice.lever in {"checkpointing", "accumulate", "autocast_bf16"}
     assert finding.severity == "info"
     assert finding.resource == "peak:activations"

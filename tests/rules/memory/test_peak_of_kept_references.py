@@ -30,7 +30,7 @@ def test_a_variable_kept_for_a_figure_is_named_and_letting_it_go_brings_what_was
     x = torch.randn(10_000)
     profile = rehearsed(pm.Call(step_that_logs, x), lingering)
     (finding,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
-    assert "del wide" in finding.advice.rewrite
+    assert "del wide" in finding.advice.sketch
     assert finding.advice.fix_class == "exact"
     assert finding.where.file == __file__
     after = recorded(pm.Call(step_that_lets_go, x))

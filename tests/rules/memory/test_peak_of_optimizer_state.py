@@ -30,7 +30,7 @@ def test_another_optimizer_lowers_a_real_peak_by_what_was_rehearsed(findings, re
     (finding,) = findings(CODE, evidence)
     assert finding.evidence["dominates"]
     assert finding.advice.fix_class == "semantic"
-    name, saves = finding.advice.rewrite, finding.advice.gain.saves_bytes
+    name, saves = finding.advice.sketch, finding.advice.gain.saves_bytes
     assert "Adafactor" in name or "SGD" in name
     advice = next(one for one in profile.advice if one.slug == "optimizer-sgd")
     after = recorded(training(lambda tensors: torch.optim.SGD(tensors, lr=0.1, momentum=0.9)))

@@ -25,7 +25,7 @@ def test_a_fused_optimizer_lowers_a_real_peak_by_what_was_rehearsed(findings, re
     profile = rehearsed(training(foreach=True), implementation)
     (finding,) = findings(CODE, Case(target="t", memory=profile, limits={f"{CODE}.min_peak_bytes": 0}))
     assert finding.advice.lever == "fused_optimizer"
-    assert "fused=True" in finding.advice.rewrite
+    assert "fused=True" in finding.advice.sketch
     after = recorded(training(fused=True))
     assert profile.peak_bytes - after.peak_bytes == pytest.approx(finding.advice.gain.saves_bytes, rel=0.2)
 

@@ -21,7 +21,7 @@ def test_a_norm_that_grows_in_every_step_is_found(findings, watched, training):
     (finding,) = findings("PYR703", watched(regression(training, lr=5.0)))
     assert finding.message.startswith("the gradient's norm grows ")
     assert "and in each of them" in finding.message
-    assert "clip_grad_norm_" in finding.advice.rewrite
+    assert "clip_grad_norm_" in finding.advice.sketch
     assert finding.evidence["growth"] > 100
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import stats
 
 from pyrometer.bench.autocorrelation import Floats, lag_one
 from pyrometer.bench.quantiles import normal_quantile
@@ -49,6 +48,8 @@ def signed_rank_p(blocks: Floats) -> float:
     """Two-sided p of the Wilcoxon signed-rank test against a centre of zero."""
     if not np.any(blocks):
         return 1.0
+    from scipy import stats  # slow to import
+
     return float(stats.wilcoxon(blocks).pvalue)
 
 
@@ -102,5 +103,7 @@ def drifts(blocks: Floats, tolerance: float) -> bool:
     if third < 6:
         return False
     first, last = blocks[:third], blocks[-third:]
+    from scipy import stats  # slow to import
+
     shift = float(np.median(last) - np.median(first))
     return abs(shift) > tolerance and float(stats.mannwhitneyu(first, last).pvalue) < 0.01

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-from scipy import stats
-
 from pyrometer.bench.autocorrelation import Floats
 from pyrometer.bench.comparison.verdict import ReferenceTests
 
@@ -47,6 +45,8 @@ def reference_tests(baseline: Floats, candidate: Floats) -> ReferenceTests:
     constant = any(times.std() < 1e-9 * times.mean() for times in (baseline, candidate))
     if min(len(baseline), len(candidate)) < 2 or constant:
         return ReferenceTests(welch_t=None, welch_p=None, cohen_d=None, cohen_size=None, mann_whitney_p=None)
+    from scipy import stats  # slow to import
+
     welch = stats.ttest_ind(candidate, baseline, equal_var=False)
     d = cohen_d(baseline, candidate)
     return ReferenceTests(

@@ -25,7 +25,7 @@ def compile_blocks() -> Advice:
         lever="compile_blocks",
         title="compile the repeated block, not the model",
         why="a model repeats one block many times, and compiling takes long",
-        rewrite="for block in model.blocks:\n    block.compile()",
+        sketch="for block in model.blocks:\n    block.compile()",
         effect="one graph of one block serves all of them: compile time no longer grows with their number; nothing is fused "
         "across blocks, and each call of a block checks guards",
         fix_class="tolerance",
@@ -39,7 +39,7 @@ def share_regions() -> Advice:
         lever="share_regions",
         title="compile repeated blocks once inside one graph",
         why="a model repeats one block many times, and is to stay one graph",
-        rewrite="Block.forward = torch.compiler.nested_compile_region(Block.forward)\nmodel = torch.compile(model)",
+        sketch="Block.forward = torch.compiler.nested_compile_region(Block.forward)\nmodel = torch.compile(model)",
         effect="one body that is invoked many times: each block's operators are in the graph once; nothing is fused across blocks",
         fix_class="tolerance",
     )
@@ -52,7 +52,7 @@ def mark_dynamic() -> Advice:
         lever="mark_dynamic",
         title="say which sizes vary",
         why="a dimension varies from call to call, and the function is compiled again for it",
-        rewrite="torch._dynamo.mark_dynamic(x, 0)",
+        sketch="torch._dynamo.mark_dynamic(x, 0)",
         effect="one compilation for all sizes of the dimension; compiling fails where the program ties the size down",
         fix_class="tolerance",
     )
@@ -65,7 +65,7 @@ def set_stance() -> Advice:
         lever="set_stance",
         title="say what happens with calls that fit no compiled graph",
         why="compiling in the middle of a run costs more than a slow call: serving, control loops, tests that allow no recompilation",
-        rewrite='with torch.compiler.set_stance("eager_on_recompile"):\n    ...',
+        sketch='with torch.compiler.set_stance("eager_on_recompile"):\n    ...',
         effect="no compilation after warm-up: such calls run eagerly in silence, or fail with `fail_on_recompile`",
         fix_class="tolerance",
     )
@@ -78,7 +78,7 @@ def preload_cache() -> Advice:
         lever="preload_cache",
         title="bring compiled artifacts along",
         why="the first call after a start takes long, on new machines or in new containers",
-        rewrite="saved = torch.compiler.save_cache_artifacts()  # after warm-up, in the run that is to be kept\n"
+        sketch="saved = torch.compiler.save_cache_artifacts()  # after warm-up, in the run that is to be kept\n"
         "torch.compiler.load_cache_artifacts(saved[0])  # before the first call, in the next",
         effect="the first call reads generated code from the cache; tracing remains, and on a CPU the C++ compiler runs again",
         fix_class="exact",

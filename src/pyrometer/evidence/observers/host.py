@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyrometer.errors import PyrometerError
 from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.host.build import build_profile
+from pyrometer.host.profile import HostProfile
+from pyrometer.host.samples import HostSamples
 from pyrometer.host.sampling import sample_host
+from pyrometer.quantity import Seconds
+from pyrometer.record import from_json
 from pyrometer.workload.workload import Workload
 
 BUDGET_SHARE = 0.15
@@ -19,9 +25,25 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
     """Sample some steps with nothing else beside."""
     options.progress(1.0, "looking where the host is")
     try:
-        samples = sample_host(work, budget_s=min(LONGEST_S, BUDGET_SHARE * options.budget_s))
+        samples = sample_host(work, budget_s=budget_s(options))
     except PyrometerError as error:
         return seen.having(f"where the host's time goes was not sampled: {error}")
     if not samples.stacks:
         return seen.having(*samples.notes)
     return seen.having(host=build_profile(samples))
+
+
+def budget_s(options: ObserveOptions) -> Seconds:
+    """How long sampling may take."""
+    return min(LONGEST_S, BUDGET_SHARE * options.budget_s)
+
+
+def host_of_script(file: Path) -> tuple[HostProfile | None, list[str]]:
+    """What was seen in a script, and why nothing was."""
+    failure = Path(f"{file}.failure")
+    if failure.exists():
+        return None, [f"where the host's time goes was not sampled: {failure.read_text(encoding='utf-8')}"]
+    if not file.exists():
+        return None, []
+    samples = from_json(HostSamples, file.read_bytes())
+    return (build_profile(samples), []) if samples.stacks else (None, list(samples.notes))

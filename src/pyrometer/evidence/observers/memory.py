@@ -19,6 +19,9 @@ BUDGET_SHARE = 0.3
 RECORDED_COST = 4
 """Times that a step takes while every operator is recorded, on small operators."""
 
+PREDICTED_BYTES = 64 * 2**20
+"""Peak of an inference below which no advice about memory is weighed: any machine has that much."""
+
 MOST_STEPS = 60
 FEWEST_STEPS = 24
 """Steps below which a leak cannot be told from warm-up: then none are watched."""
@@ -34,7 +37,9 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
     leak_steps, notes = leak_steps_of(seen.evidence.measurement, options.budget_s)
     limit_s = BUDGET_SHARE * options.budget_s
     try:
-        profile = profile_memory(work, scaling=False, leak_steps=leak_steps, weigh_s=limit_s)
+        profile = profile_memory(
+            work, predict_from=PREDICTED_BYTES, scaling=False, leak_steps=leak_steps, weigh_s=limit_s
+        )
     except PyrometerError as error:
         return seen.having(f"memory could not be profiled: {error}", *notes)
     return seen.having(*notes, memory=profile)

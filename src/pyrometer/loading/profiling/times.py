@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+from numpy.typing import NDArray
 
+from pyrometer.bench.distributions import student_tail
 from pyrometer.loading.profiling.fetching import Fetched
 from pyrometer.loading.profiling.record import Bound, SampleTimes, SlowSample, Trend
 from pyrometer.quantity import Seconds
@@ -70,10 +72,25 @@ def trend_of(indices: Sequence[int], times_s: Sequence[Seconds]) -> Trend | None
     order = np.argsort(indices)
     times = np.asarray(times_s)[order]
     fifth = len(times) // 5
-    found = stats.spearmanr(np.asarray(indices)[order], times)
+    correlation, p_value = _rank_correlation(np.asarray(indices)[order], times)
     first = float(np.median(times[:fifth]))
     return Trend(
-        rank_correlation=round(float(found.statistic), 6),
-        p_value=float(found.pvalue),
+        rank_correlation=round(correlation, 6),
+        p_value=p_value,
         last_over_first=float(np.median(times[-fifth:])) / first if first else 1.0,
     )
+
+
+def _rank_correlation(first: NDArray[np.generic], second: NDArray[np.generic]) -> tuple[float, float]:
+    """Spearman's, and the p of a two-sided test against none."""
+    correlation = float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
+    freedom, rest = len(first) - 2, 1 - correlation * correlation
+    value = abs(correlation) * math.sqrt(freedom / rest) if rest > 0 else math.inf
+    return correlation, student_tail(value, freedom) if math.isfinite(value) else 0.0
+
+
+def _ranks(values: NDArray[np.generic]) -> NDArray[np.float64]:
+    """The place of each in the order; of equal ones the mean of theirs."""
+    _, place, number = np.unique(values, return_inverse=True, return_counts=True)
+    mean: NDArray[np.float64] = (number.cumsum() - (number - 1) / 2)[place]
+    return mean

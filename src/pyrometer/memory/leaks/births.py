@@ -172,7 +172,7 @@ class BirthRecorder:
             del self._known[key]
 
 
-class _Operators(DispatchMode):  # type: ignore[no-untyped-call]
+class _Operators(DispatchMode):
     """Shows results of operators to the recorder."""
 
     def __init__(self, recorder: BirthRecorder) -> None:

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
+from pyrometer.bench.distributions import binomial_cdf, student_quantile
+from pyrometer.bench.quantiles import normal_quantile
 from pyrometer.quantity import Bytes
 
 MIN_STEPS = 24
@@ -213,7 +214,7 @@ def wilson_low(hits: int, trials: int, confidence: float = _CONFIDENCE) -> float
     """
     if not hits or not trials:
         return 0.0
-    z = float(stats.norm.ppf((1 + confidence) / 2))
+    z = normal_quantile((1 + confidence) / 2)
     share, spread = hits / trials, z * z / trials
     root = math.sqrt(share * (1 - share) * spread + spread * spread / 4)
     return max(0.0, (share + spread / 2 - root) / (1 + spread))
@@ -332,7 +333,7 @@ def _slows(kept: dict[int, Bytes], span: Span) -> bool:
     if late < SUSTAINED * early:
         return True
     before, after = (sum(step in kept for step in half) for half in _halves(old_enough))
-    return bool(stats.binom.cdf(after, before + after, 0.5) < 0.02)
+    return binomial_cdf(after, before + after, 0.5) < 0.02
 
 
 def _halves(steps: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
@@ -354,7 +355,7 @@ def _rate(hits: list[int], sizes: list[Bytes], judged: list[int]) -> tuple[float
     values = np.asarray(sizes[1:], dtype=float)
     rate = float(values.sum() / gaps.sum())
     spread = float((values - rate * gaps).std(ddof=1) / gaps.mean()) / math.sqrt(len(gaps))
-    margin = float(stats.t.ppf((1 + _CONFIDENCE) / 2, len(gaps) - 1)) * spread
+    margin = student_quantile((1 + _CONFIDENCE) / 2, len(gaps) - 1) * spread
     return rate, max(0.0, rate - margin), rate + margin
 
 
@@ -365,7 +366,7 @@ def _queued_growth(site: Hashable, alive: list[int], live: np.ndarray, span: Spa
     slopes = np.diff(live[lowest]) / np.diff(lowest)
     rate = float(live[lowest[-1]] - live[lowest[0]]) / float(lowest[-1] - lowest[0])
     spread = float(slopes.std(ddof=1)) / math.sqrt(len(slopes))
-    margin = float(stats.t.ppf((1 + _CONFIDENCE) / 2, len(slopes) - 1)) * spread
+    margin = student_quantile((1 + _CONFIDENCE) / 2, len(slopes) - 1) * spread
     return Growth(
         site=site,
         rule="queued",

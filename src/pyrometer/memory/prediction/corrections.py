@@ -101,7 +101,7 @@ CPU_STORAGES: dict[str, Row] = {
 }
 
 
-class CpuStorages(DispatchMode):  # type: ignore[no-untyped-call]
+class CpuStorages(DispatchMode):
     """Give results without data the storages that the kernels of the CPU would have returned.
 
     It stands between the recorder, which sees what leaves here, and the mode that makes fake tensors.

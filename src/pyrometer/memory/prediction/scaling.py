@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
-from scipy.optimize import nnls
 
 from pyrometer.memory.category import CATEGORIES, Category
 from pyrometer.memory.prediction.growth import PEAK, POWERS, TIME_LIMIT_S, Growth, grow, terms_at
@@ -189,6 +188,8 @@ def _fitted(growth: Growth, category: str, names: tuple[str, ...]) -> dict[str, 
     matrix = np.stack([terms_at(total.batch, total.sequence, names) / scale for total in growth.totals])
     wanted = np.array([float(total.nbytes[category]) for total in growth.totals])
     weights = 1 / np.maximum(wanted, 1.0)
+    from scipy.optimize import nnls  # slow to import
+
     found, _ = nnls(matrix * weights[:, None], wanted * weights)
     return {name: float(v) for name, v in zip(names, found / scale, strict=True) if v > 0}
 

@@ -15,7 +15,7 @@ from pyrometer.workload.whereabouts.nearest import is_users
 _TORCH_READS = ("/torch/optim/", "/torch/nn/", "/torch/amp/")
 
 
-class AssumedValues(DispatchMode):  # type: ignore[no-untyped-call]
+class AssumedValues(DispatchMode):
     """Take a number that torch itself reads as 1, and a truth as false; what the program reads stays unknown."""
 
     def __init__(self) -> None:

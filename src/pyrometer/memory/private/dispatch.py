@@ -7,8 +7,9 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode as DispatchMode
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from pyrometer.workload.whereabouts.dispatch import DispatchMode
 
 __all__ = [
     "DispatchMode",

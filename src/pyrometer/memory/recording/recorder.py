@@ -249,7 +249,7 @@ class AllocationRecorder:
         return tensor.detach()
 
 
-class _Operators(DispatchMode):  # type: ignore[no-untyped-call]
+class _Operators(DispatchMode):
     """Shows every operator to the recorder."""
 
     def __init__(self, recorder: AllocationRecorder) -> None:

@@ -6,7 +6,8 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode as DispatchMode
+
+from pyrometer.workload.whereabouts.dispatch import DispatchMode
 
 __all__ = ["DispatchMode", "is_transformed", "missing", "name_of", "writes"]
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from pyrometer.quantity import counted
+from pyrometer.quantity import counted, format_percent
 from pyrometer.report.facts.layout import Section, Table
-from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem
+from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem, Deduction
 
 BANDS = {
     "below 70": "much to gain",
     "70 to 90": "sound, with things left to do",
     "above 90": "in good order",
+}
+
+SHOWN = 0.05
+"""Points below which a loss is not worth a line."""
+
+_BECAUSE = {
+    "step": "{share} of the step can be saved",
+    "peak": "{share} of the peak can be saved",
+    "results": "results are wrong, or memory runs out",
+    "unmeasured": "its cost was not measured",
+    "text": "it stands in the source; the run does not show its cost",
 }
 
 
@@ -21,11 +32,41 @@ def headline(audit: Audit) -> str:
 
 
 def subtitle(audit: Audit) -> str:
-    """What the score is made of."""
-    unknown = (
-        f"; {counted(audit.unknown, 'item')} without evidence count neither way" if audit.unknown else ""
-    )
+    """How many items hold."""
+    unknown = f"; {counted(audit.unknown, 'item')} could not be told" if audit.unknown else ""
     return f"{audit.passed} of {counted(audit.applicable, 'applicable item')} passed{unknown}"
+
+
+def losses(audit: Audit) -> Section | None:
+    """Each point that is lost, most first: the item, the finding, and what the cost rests on; None where nothing is."""
+    lost = [
+        (item.code, deduction)
+        for group in audit.groups
+        for item in group.items
+        for deduction in item.deductions
+        if deduction.points >= SHOWN
+    ]
+    if not lost:
+        return None
+    rows = [
+        (f"{deduction.points:.1f}", item, _named(deduction), _cost(deduction))
+        for item, deduction in sorted(lost, key=lambda pair: -pair[1].points)
+    ]
+    table = Table(("points", "item", "finding", "because"), rows, frozenset({1, 2, 3}))
+    return Section("points-lost", "Where points are lost", [], table)
+
+
+def _named(deduction: Deduction) -> str:
+    at = f" at {deduction.where.text}" if deduction.where.file is not None else ""
+    return f"{deduction.code}{at}" if deduction.code is not None else deduction.message
+
+
+def _cost(deduction: Deduction) -> str:
+    share = format_percent(deduction.share)
+    text = _BECAUSE[deduction.basis].format(share=share)
+    return (
+        text if deduction.ignored is None else f"{text}; ignored: {deduction.ignored or 'without a reason'}"
+    )
 
 
 def sections(audit: Audit) -> list[Section]:

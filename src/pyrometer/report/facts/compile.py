@@ -311,7 +311,9 @@ def _mode_costs(report: CompileReport) -> Section | None:
 
 def _levers(report: CompileReport) -> Section | None:
     body = [(lever.title, lever.why, lever.effect) for lever in report.levers]
-    facts = [Fact(lever.slug, (lever.rewrite or "").replace("\n", "; ")) for lever in report.levers]
+    facts = [
+        Fact(lever.slug, (lever.rewrite or lever.sketch or "").replace("\n", "; ")) for lever in report.levers
+    ]
     how = "Not measured here: try one, and compare."
     return (
         Section(

@@ -50,7 +50,7 @@ def findings_payload(document: EvidenceDocument) -> FindingsPayload:
                 code=view.card.finding.code,
                 severity=view.card.finding.severity,
                 family=family_of(view.card.finding.code),
-                rewrite=view.card.finding.advice.rewrite,
+                rewrite=view.card.finding.advice.code,
                 markdown=markdown_of(view, document.target),
             )
             for view in views(document.diagnosis.findings)
@@ -76,7 +76,7 @@ def markdown_of(view: FindingView, target: str) -> str:
     finding = card.finding
     title = f"### {escape(card.title)}" + (f" ({escape(card.gain)})" if card.gain else "")
     parts = [title, escape(finding.message), escape(finding.advice.text)]
-    parts += [code_block(finding.advice.rewrite)] if finding.advice.rewrite else []
+    parts += [code_block(finding.advice.code)] if finding.advice.code else []
     facts = [("program", target), ("place", card.place), *((fact.label, fact.value) for fact in card.facts)]
     lines = [f"- {escape(label)}: {escape(value)}" for label, value in facts if value]
     lines += [f"- {escape(remark)}" for remark in card.remarks]

@@ -1,15 +1,17 @@
 """One line of the checklist, and how it is answered from findings and evidence.
 
-An item fails when one of its rules found something; it passes only on a proof, which is a figure that would look
-different if the item did not hold; without either it is unknown.
+An item fails when one of its rules found something, in the run or in the text; it passes only on a proof, which is a figure
+that would look different if the item did not hold; without either, or where a rule of it is ignored, it is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from pyrometer.rules.audit.record import AuditItem, Status
+from pyrometer.rules.audit.record import AuditItem, Deduction, Status
+from pyrometer.rules.audit.scoring import Breach
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding, Value
 
@@ -39,7 +41,8 @@ class Item:
     Attributes:
         code: stable; its first digit is the group.
         title: what must hold, as a statement.
-        rules: codes of the rules whose findings, remarks left out, break it.
+        rules: codes of the rules whose findings break it.
+        family: findings of this family break it, where no item names their rule.
         proof: what it passes on.
         fault: a check of its own, beside the rules.
         applies: when it does not concern a program.
@@ -51,23 +54,43 @@ class Item:
     needed: str
     proof: Proof
     rules: tuple[str, ...] = ()
+    family: str | None = None
     fault: Fault | None = None
     applies: Applies | None = None
 
-    def answer(self, case: Case, findings: Iterable[Finding]) -> AuditItem:
-        """The item's status for one program."""
+    def answer(
+        self,
+        case: Case,
+        breaches: Sequence[Breach] = (),
+        deductions: Sequence[Deduction] = (),
+        ignored: Mapping[str, str] = MappingProxyType({}),
+    ) -> AuditItem:
+        """The item's status for one program.
+
+        Args:
+            case: the program.
+            breaches: findings of its rules.
+            deductions: what they take from the score.
+            ignored: rules that the settings leave out, and why.
+        """
+        lost = list(deductions)
+        broken = [breach.finding for breach in breaches if breach.excused is None]
+        if broken:
+            worst = max(broken, key=lambda finding: _points(finding, lost))
+            return self._item("fail", worst.message, _figures(worst), worst.advice.text, lost)
         why_not = self.applies(case) if self.applies is not None else None
-        if why_not is not None:
-            return self._item("not applicable", why_not)
-        broken = next(
-            (finding for finding in findings if finding.code in self.rules and finding.severity != "info"),
-            None,
-        )
-        if broken is not None:
-            return self._item("fail", broken.message, _figures(broken), broken.advice.text)
-        failure = self.fault(case) if self.fault is not None else None
+        failure = self.fault(case) if self.fault is not None and why_not is None else None
         if failure is not None:
-            return self._item("fail", failure.reason, failure.evidence, failure.advice)
+            return self._item("fail", failure.reason, failure.evidence, failure.advice, lost)
+        if why_not is not None and not breaches:
+            return self._item("not applicable", why_not)
+        silent = [(breach.finding.code, breach.excused or "without a reason") for breach in breaches]
+        silent += [(code, ignored[code]) for code in self.rules if code in ignored]
+        if silent:
+            return self._item("unknown", "{} is ignored: {}".format(*silent[0]), lost=lost)
+        return self._proved(case)
+
+    def _proved(self, case: Case) -> AuditItem:
         proved: dict[str, Value] = {
             name: value for name, value in (self.proof(case) or {}).items() if value is not None
         }
@@ -76,7 +99,12 @@ class Item:
         return self._item("pass", _told(proved), proved)
 
     def _item(
-        self, status: Status, reason: str, evidence: dict[str, Value] | None = None, advice: str | None = None
+        self,
+        status: Status,
+        reason: str,
+        evidence: dict[str, Value] | None = None,
+        advice: str | None = None,
+        lost: Sequence[Deduction] = (),
     ) -> AuditItem:
         return AuditItem(
             code=self.code,
@@ -86,7 +114,20 @@ class Item:
             reason=reason,
             advice=advice,
             rules=list(self.rules),
+            lost=sum(deduction.points for deduction in lost),
+            deductions=list(lost),
         )
+
+
+def _points(finding: Finding, deductions: Iterable[Deduction]) -> float:
+    return max(
+        (
+            deduction.points
+            for deduction in deductions
+            if (deduction.code, deduction.where) == (finding.code, finding.where)
+        ),
+        default=0.0,
+    )
 
 
 def _figures(finding: Finding) -> dict[str, Value]:

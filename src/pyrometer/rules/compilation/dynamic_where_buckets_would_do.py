@@ -59,6 +59,7 @@ from pyrometer.rules.compilation.patterns.spread import RESOURCE
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
+from pyrometer.source.rewriting import rewritten, with_keywords
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -118,7 +119,7 @@ def explain(case: Case) -> Iterator[Finding]:
             links=group.links,
             confidence="medium",
             advice="Leave the smaller batch out, or pad it, so that all steps run the graph that was compiled for their size.",
-            rewrite="drop_last=True",
+            rewrite=rewritten(module, with_keywords(module, call, {"drop_last": "True"})) or "drop_last=True",
             resource=RESOURCE,
         )
 

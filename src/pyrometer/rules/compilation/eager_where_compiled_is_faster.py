@@ -105,7 +105,7 @@ def explain(case: Case) -> Iterator[Finding]:
         gain=Gain(ratio_low=found.low, ratio_high=found.high, method="measured"),
         confidence="high",
         advice="Pass the model to torch.compile once, before the first step, and warm it up with each shape.",
-        rewrite="model = torch.compile(model)"
+        sketch="model = torch.compile(model)"
         if not mode
         else f'model = torch.compile(model, mode="{found.mode}")',
         resource="eager",

@@ -45,6 +45,8 @@ from pyrometer.rules.compilation.patterns.hypothetical import is_hypothetical
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.registry import declare
+from pyrometer.source.edit import replace
+from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
 
 if TYPE_CHECKING:
     from pyrometer.compiler.report import CompileReport
@@ -113,13 +115,9 @@ def _was_compiled(call: CompileCall, report: CompileReport) -> bool:
     )
 
 
-def _rewritten(call: CompileCall) -> str:
+def _rewritten(call: CompileCall) -> Rewrite | None:
     """The call with the keyword."""
-    if not isinstance(call.node, ast.Call):
-        return f"@{call.module.source(call.node)}(fullgraph=True)"
-    whole = ast.Call(
-        call.node.func,
-        call.node.args,
-        [*call.node.keywords, ast.keyword("fullgraph", ast.Constant(value=True))],
-    )
-    return ast.unparse(whole)
+    if isinstance(call.node, ast.Call):
+        return rewritten(call.module, with_keywords(call.module, call.node, {"fullgraph": "True"}))
+    decorator = f"{call.module.source(call.node)}(fullgraph=True)"
+    return rewritten(call.module, [replace(call.module, call.node, decorator)])

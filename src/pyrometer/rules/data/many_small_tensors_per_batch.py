@@ -89,7 +89,7 @@ def explain_inputs(case: Case) -> Iterator[Finding]:
         links=["/program/inputs"],
         confidence="medium",
         advice="Send tensors of one dtype as one, and take views of it on the device.",
-        rewrite="flat = torch.cat([t.reshape(-1) for t in tensors]).to(device, non_blocking=True)",
+        sketch="flat = torch.cat([t.reshape(-1) for t in tensors]).to(device, non_blocking=True)",
         resource="copy:H2D",
     )
 

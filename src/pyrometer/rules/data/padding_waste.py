@@ -101,7 +101,7 @@ def explain(case: Case) -> Iterator[Finding]:
         confidence="medium",
         advice="Draw batches of samples of like length and pad each to its longest; pyrometer's recommend_shapes says which lengths "
         "to pad to where shapes must be few.",
-        rewrite="DataLoader(dataset, batch_sampler=pyrometer.BucketBatchSampler(lengths, batch_size=…), collate_fn=…)",
+        sketch="DataLoader(dataset, batch_sampler=pyrometer.BucketBatchSampler(lengths, batch_size=…), collate_fn=…)",
         resource="padding",
     )
 

@@ -88,5 +88,5 @@ def explain(case: Case) -> Iterator[Finding]:
                 links=[f"/program/wrappers/{index}"],
                 confidence="high",
                 advice=ADVICE,
-                rewrite="DistributedDataParallel(model, device_ids=[rank])",
+                sketch="DistributedDataParallel(model, device_ids=[rank])",
             )

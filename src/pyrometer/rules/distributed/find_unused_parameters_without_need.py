@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted
-from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, is_set, wrappings
+from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, is_set, rewrapped, wrappings
 from pyrometer.rules.match import Match, match
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
@@ -87,6 +87,6 @@ def explain(case: Case) -> Iterator[Finding]:
                 links=[f"/program/wrappers/{index}", "/numerics/gradients"],
                 confidence="medium",
                 advice="Leave `find_unused_parameters` out, unless some step takes a path that leaves parameters out.",
-                rewrite="DistributedDataParallel(model, find_unused_parameters=False)",
+                rewrite=rewrapped(case, find_unused_parameters=False),
                 resource="comm",
             )

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
 from pyrometer.quantity import format_bytes
-from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes
+from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, gradient_bytes, rewrapped
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -70,6 +70,6 @@ def explain(case: Case) -> Iterator[Finding]:
                 gain=Gain(saves_bytes=size, method="model: one copy of each gradient less"),
                 confidence="high",
                 advice="Set `gradient_as_bucket_view=True`; do not keep gradients from one step to the next.",
-                rewrite="DistributedDataParallel(model, gradient_as_bucket_view=True)",
+                rewrite=rewrapped(case, gradient_as_bucket_view=True),
                 resource="peak:gradients",
             )

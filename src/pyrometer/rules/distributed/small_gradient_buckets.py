@@ -141,7 +141,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 "Bucket them and overlap them: DistributedDataParallel reduces buckets of 25 MiB while the backward pass still "
                 "computes. In a loop of your own, join gradients before `all_reduce` and start it with `async_op=True`."
             ),
-            rewrite="model = DistributedDataParallel(model, bucket_cap_mb=25, gradient_as_bucket_view=True)",
+            sketch="model = DistributedDataParallel(model, bucket_cap_mb=25, gradient_as_bucket_view=True)",
             resource="comm",
         )
 

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import counted
-from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers
+from pyrometer.rules.distributed.patterns.wrapping import distributed_wrappers, rewrapped
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -75,6 +75,6 @@ def explain(case: Case) -> Iterator[Finding]:
                     "Take these parameters out of training with `requires_grad_(False)` and leave the search out, or set "
                     "`static_graph=True` if every step uses the same ones."
                 ),
-                rewrite="DistributedDataParallel(model, static_graph=True)",
+                rewrite=rewrapped(case, static_graph=True),
                 resource="comm",
             )

@@ -94,6 +94,6 @@ def explain(case: Case) -> Iterator[Finding]:
             if explicit is not None
             else "After set-up call `gc.collect(); gc.freeze(); gc.disable()`, and `gc.collect()` every thousand steps, on all ranks at once."
         ),
-        rewrite=None if explicit is not None else "gc.collect(); gc.freeze(); gc.disable()",
+        rewrite=None if explicit is not None else "import gc; gc.collect(); gc.freeze(); gc.disable()",
         resource="gc",
     )

@@ -122,7 +122,7 @@ def explain(case: Case) -> Iterator[Finding]:
         confidence=starved.confidence,
         advice=COMPILE if issues else MOVE,
         lever="compile" if issues else None,
-        rewrite="model = torch.compile(model)" if issues else None,
+        sketch="model = torch.compile(model)" if issues else None,
         resource="launch",
     )
 

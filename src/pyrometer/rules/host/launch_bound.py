@@ -116,6 +116,6 @@ def explain(case: Case) -> Iterator[Finding]:
             'Capture the step in a CUDA graph (`torch.compile(model, mode="reduce-overhead")` does it), or give each launch '
             "more to do with a larger batch."
         ),
-        rewrite='model = torch.compile(model, mode="reduce-overhead")',
+        sketch='model = torch.compile(model, mode="reduce-overhead")',
         resource="launch",
     )

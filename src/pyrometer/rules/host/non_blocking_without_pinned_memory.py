@@ -42,6 +42,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent
+from pyrometer.rules.data.patterns.waiting import loader_rewrite
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain, movers
 from pyrometer.rules.host.patterns.reads import goes_to_cpu, hot_place, is_non_blocking
@@ -113,7 +114,7 @@ def explain(case: Case) -> Iterator[Finding]:
             gain=copy_gain(case, share, "H2D"),
             confidence="high",
             advice=ADVICE,
-            rewrite="DataLoader(..., pin_memory=True)",
+            rewrite=loader_rewrite(case, "pin_memory=True"),
             resource="copy:H2D",
         )
 

@@ -36,6 +36,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_bytes, format_percent, significant
+from pyrometer.rules.data.patterns.waiting import loader_rewrite
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.copying import copied, copy_cost, copy_gain
 from pyrometer.rules.host.patterns.waits import links_of, stalls
@@ -102,6 +103,6 @@ def explain(case: Case) -> Iterator[Finding]:
                 "Give the DataLoader `pin_memory=True` and copy with `non_blocking=True`, so that the copy runs at the rate of "
                 "the bus and beside kernels."
             ),
-            rewrite="DataLoader(..., pin_memory=True); batch.to(device, non_blocking=True)",
+            rewrite=loader_rewrite(case, "pin_memory=True"),
             resource="copy:H2D",
         )

@@ -209,7 +209,7 @@ def _on_cpu(case: Case, trace: RankReport) -> Iterator[Finding]:
         confidence="medium",
         advice="Try the forward pass under torch.autocast in bfloat16; the casts cost time, too, so measure it, and compare a "
         "metric of the task.",
-        rewrite='with torch.autocast("cpu", dtype=torch.bfloat16):',
+        rewrite='torch.autocast("cpu", dtype=torch.bfloat16)',
         resource=f"op:{op}",
     )
 

@@ -81,7 +81,7 @@ RULE = declare(
 )
 
 CONVERSION = re.compile(r"(?i)nchw_?(to|2)_?nhwc|nhwc_?(to|2)_?nchw")
-REWRITE = "model = model.to(memory_format=torch.channels_last); x = x.to(memory_format=torch.channels_last)"
+SKETCH = "model = model.to(memory_format=torch.channels_last); x = x.to(memory_format=torch.channels_last)"
 CPU_LOW, CPU_HIGH = 0.4, 0.05
 """Share of the convolutions' time that a small ResNet gained on one core, at best, and a single convolution."""
 
@@ -117,7 +117,7 @@ def _on_gpu(case: Case, trace: RankReport) -> Iterator[Finding]:
         ),
         confidence="high",
         advice="Convert the model and its inputs to channels_last once; the operators in between keep it.",
-        rewrite=REWRITE,
+        sketch=SKETCH,
         resource="copy:layout",
     )
 
@@ -156,7 +156,7 @@ def _on_cpu(case: Case, trace: RankReport, program: Program) -> Iterator[Finding
         ),
         confidence="medium",
         advice="Try channels_last for the model and its inputs, and keep it if it is faster here.",
-        rewrite=REWRITE,
+        sketch=SKETCH,
         resource="layout",
     )
 

@@ -109,7 +109,7 @@ def explain(case: Case) -> Iterator[Finding]:
         ),
         confidence="high" if share is not None else "medium",
         advice="Fold each batch norm into the layer before it once, when the model is loaded, and put nn.Identity in its place.",
-        rewrite=f'model.set_submodule("{layer.path}", fuse_conv_bn_eval(model.get_submodule("{layer.path}"), '
+        sketch=f'model.set_submodule("{layer.path}", fuse_conv_bn_eval(model.get_submodule("{layer.path}"), '
         f'model.get_submodule("{norm.path}"))); model.set_submodule("{norm.path}", nn.Identity())',
         resource="op:aten::batch_norm",
     )

@@ -68,6 +68,7 @@ from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.sequences import drawn, told
 from pyrometer.source.index import last_name
+from pyrometer.source.rewriting import Rewrite, insert_before, rewritten, spelled
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -151,6 +152,7 @@ def _repeated(case: Case, chains: Chains) -> Finding:
         confidence="medium",
         advice=_advice(case, place, chains.operators, chains.bytes_per_part),
         rewrite=_rewrite(case, place),
+        sketch="model = torch.compile(model)" if _is_foreign(case, place) else None,
         resource=f"pointwise:{place.file}:{place.function}" if place.file else f"pointwise:{drawn(first)}",
     )
 
@@ -180,6 +182,7 @@ def _of_one_shape(case: Case, chain: SameShape) -> Finding:
         confidence="medium",
         advice=_advice(case, place, set(names), _largest(chain.points)),
         rewrite=_rewrite(case, place),
+        sketch="model = torch.compile(model)" if _is_foreign(case, place) else None,
         resource=f"pointwise:{size}",
     )
 
@@ -231,10 +234,21 @@ def _advice(case: Case, place: Place, operators: set[str], num_bytes: float | No
     return f"{at_once}, else compile {what}{moved}."
 
 
-def _rewrite(case: Case, place: Place) -> str:
-    if _is_foreign(case, place):
-        return "model = torch.compile(model)"
-    return "@torch.compile" if place.function is None else f"@torch.compile  # above def {place.function}"
+def _rewrite(case: Case, place: Place) -> Rewrite | None:
+    """The function of the place with `@torch.compile` above it, where it is plain enough for that."""
+    module = module_of(place.file, case.modules)
+    compiler = spelled(module, "torch.compile") if module is not None else None
+    if module is None or compiler is None or place.line is None:
+        return None
+    around = [
+        node
+        for node in module.nodes(ast.FunctionDef)
+        if node.lineno <= place.line <= (node.end_lineno or node.lineno) and node.name == place.function
+    ]
+    if len(around) != 1 or around[0].decorator_list:
+        return None
+    above = insert_before(module, around[0], f"@{compiler}")
+    return None if above is None else rewritten(module, [above])
 
 
 def _is_foreign(case: Case, place: Place) -> bool:

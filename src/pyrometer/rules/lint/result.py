@@ -10,6 +10,19 @@ from pyrometer.rules.finding import Severity, Suppressed
 from pyrometer.rules.match import Fix
 
 
+class OtherPlace(Record, frozen=True, kw_only=True):
+    """Another place in the same file that asks for the same change; counted as those of a finding."""
+
+    cell: int | None = None
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    message: str
+    fingerprint: str = ""
+    fix: Fix | None = None
+
+
 class LintFinding(Record, frozen=True, kw_only=True):
     """One place in a file that a rule speaks about. Lines and columns count from 1, columns in characters."""
 
@@ -31,6 +44,12 @@ class LintFinding(Record, frozen=True, kw_only=True):
         ""
     )
     excerpt: Annotated[list[str], doc("the lines of the place, at most four")] = []
+    also: Annotated[list[OtherPlace], doc("where the file repeats the habit; empty in a list by place")] = []
+
+    @property
+    def fixes(self) -> list[Fix]:
+        """The fixes of all places."""
+        return [fix for fix in (self.fix, *(place.fix for place in self.also)) if fix is not None]
 
     @property
     def place(self) -> str:

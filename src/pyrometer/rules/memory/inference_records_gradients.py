@@ -164,7 +164,7 @@ def explain(case: Case) -> Iterator[Finding]:
         gain=rehearsed.advice.gain if rehearsed is not None else None,
         confidence="high" if rehearsed is not None or records else "medium",
         advice=ADVICE,
-        rewrite=rehearsed.advice.rewrite if rehearsed is not None else "with torch.inference_mode():",
+        sketch="with torch.inference_mode():\n    ...",
         resource="peak:activations",
     )
 

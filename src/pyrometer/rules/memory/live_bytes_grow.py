@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Cost
 from pyrometer.place import Place
 from pyrometer.quantity import format_about, format_bytes
-from pyrometer.rules.memory.patterns.leaking import LASTS_STEPS, rate, severity_of
+from pyrometer.rules.memory.patterns.leaking import LASTS_STEPS, fix_fields, rate, severity_of
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -109,7 +109,7 @@ def explain(case: Case) -> Iterator[Finding]:
         cost=Cost(bytes=round(leak.bytes_per_step), method="live tensor bytes that stay with each step"),
         confidence="high" if leak.unbounded else "medium",
         advice=_advice(leak),
-        rewrite=site.fix if site is not None else None,
+        **(fix_fields(site) if site is not None else {}),
         resource=f"leak:{site.file}:{site.line}" if site is not None else "leak",
     )
 

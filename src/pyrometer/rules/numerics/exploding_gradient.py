@@ -101,7 +101,7 @@ def explain(case: Case) -> Iterator[Finding]:
         links=["/numerics/gradients"],
         confidence="medium",
         advice=advice,
-        rewrite="torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)",
+        sketch="torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)",
     )
 
 

@@ -106,7 +106,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 else "Otherwise find what overflows and compute it in float32."
             )
         ),
-        rewrite="torch.autocast(device_type, dtype=torch.bfloat16)",
+        sketch="torch.autocast(device_type, dtype=torch.bfloat16)",
     )
 
 

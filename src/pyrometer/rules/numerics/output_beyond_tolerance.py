@@ -107,7 +107,7 @@ def of_precision(case: Case) -> Iterator[Finding]:
             f"Keep parameters in float32 and use autocast instead of casting the model to {shift.changed}; compute the "
             "normalisations, softmax and last layer in float32."
         ),
-        rewrite=f"torch.autocast(device_type, dtype=torch.{shift.changed})",
+        sketch=f"torch.autocast(device_type, dtype=torch.{shift.changed})",
     )
 
 

@@ -17,7 +17,7 @@ from pyrometer.trace.capture.record import Capture, CaptureOptions, require_coun
 from pyrometer.trace.capture.writing import destination, finish, partial, reopened
 from pyrometer.trace.trace import Trace
 from pyrometer.workload.script.observe import observe
-from pyrometer.workload.script.observed import ObservedScript, TraceRequest
+from pyrometer.workload.script.observed import HostRequest, ObservedScript, TraceRequest
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ def trace_script(
     python: str = sys.executable,
     timeout_s: Seconds | None = None,
     environment: Mapping[str, str] | None = None,
+    host: HostRequest | None = None,
 ) -> TracedScript:
     """Run a script unchanged, and record some of its steps as they come by.
 
@@ -59,6 +60,7 @@ def trace_script(
         python: the interpreter to run it with.
         timeout_s: end it after so long.
         environment: variables to set for it, beside those of this process.
+        host: how to look where the host is, in the steps after those of the trace; the file is the caller's to read.
 
     Raises:
         TargetError: the script is missing, not a file, or not Python source text.
@@ -75,6 +77,7 @@ def trace_script(
             skip=skip,
             modules=options.with_modules,
             options=options.for_profiler,
+            host=host,
         )
         try:
             observed = observe(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
+from pyrometer.bench.distributions import student_quantile
 from pyrometer.trace.difference.record import TimeChange
 
 Times = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ def change(a: Times, b: Times) -> TimeChange:
     half = 0.0
     if of_a + of_b > 0:
         freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
-        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * np.sqrt(of_a + of_b))
+        half = float(student_quantile((1 + CONFIDENCE) / 2, float(freedom)) * np.sqrt(of_a + of_b))
     low, high = np.exp(shift - half), np.exp(shift + half)
     return TimeChange(
         a_ns=means[0], b_ns=means[1], ratio=float(np.exp(shift)), ci_low=float(low), ci_high=float(high)

@@ -52,7 +52,7 @@ from pyrometer.workload.inference import Inference
 from pyrometer.workload.inputs import as_arguments
 from pyrometer.workload.workload import Workload
 
-REWRITES = {
+SKETCHES = {
     "eager": None,
     "dynamic": "torch.compile(model, dynamic=True)",
     "buckets": "pyrometer.ShapeBuckets(model, dims, plan=found.plan)",
@@ -441,7 +441,7 @@ def _advice(chosen: StrategyResult, results: list[StrategyResult], expected_call
     return Advice(
         slug=f"shapes-{chosen.name.replace('_', '-')}",
         title=recommendation(chosen, results, expected_calls),
-        rewrite=REWRITES[chosen.name],
+        sketch=SKETCHES[chosen.name],
         fix_class="exact" if chosen.name == "eager" else "tolerance",
         lever=LEVERS.get(chosen.name),
         gain=gain,

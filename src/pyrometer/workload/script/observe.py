@@ -117,6 +117,8 @@ def _describe(argv: list[str], ended: Ended, events: Events, steps: Steps, cost_
         if per_step is not None
         else None,
         traced=_traced(events, steps),
+        sampled_steps=_ended_at(events.of(kinds.HOST_SAMPLED), steps, and_next=False),
+        watched_steps=_ended_at(events.of(kinds.HOST_WATCHED), steps, and_next=True),
         notes=notes_on(ended, events, steps),
     )
 
@@ -128,6 +130,18 @@ def _traced(events: Events, steps: Steps) -> TracedSteps | None:
         return None
     first = int(np.searchsorted(steps.start_ns, begins[-1], side="right")) - 1
     return TracedSteps(first=max(0, first), num_steps=int(ends.value[-1]))
+
+
+def _ended_at(marks: Events, steps: Steps, *, and_next: bool) -> list[int]:
+    """The steps at whose end something was logged, and those that follow if these are meant, too."""
+    following = np.searchsorted(steps.start_ns, marks.time_ns, side="right") - 1
+    # A mark is logged while the end of a step is handled, on either side of where it is said to lie.
+    ended = [
+        int(step) - (time_ns - steps.start_ns[step] < steps.duration_ns[step] / 2)
+        for step, time_ns in zip(following, marks.time_ns, strict=True)
+    ]
+    chosen = {step + more for step in ended for more in range(1 + and_next)}
+    return sorted(step for step in chosen if 0 <= step < len(steps))
 
 
 def _unobserved(argv: list[str], ended: Ended, failure: Path) -> ObservedScript:

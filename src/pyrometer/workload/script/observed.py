@@ -8,6 +8,13 @@ from pyrometer.quantity import Bytes, Seconds
 from pyrometer.record import Record, doc
 
 
+class HostRequest(Record, frozen=True, kw_only=True):
+    """How a script under observation is asked to look where its host is, after the trace."""
+
+    path: Annotated[str, doc("where to write what was seen")]
+    budget_s: Annotated[Seconds, doc("for sampled steps and those between them")]
+
+
 class TraceRequest(Record, frozen=True, kw_only=True):
     """What a script under observation is asked to record with the profiler."""
 
@@ -16,6 +23,7 @@ class TraceRequest(Record, frozen=True, kw_only=True):
     skip: Annotated[int, doc("steps before; one more then warms the profiler up. 0 records from the start")]
     modules: Annotated[bool, doc("a span around each call of a module")] = True
     options: Annotated[dict[str, bool], doc("as torch.profiler.profile takes them")] = {}
+    host: Annotated[HostRequest | None, doc("null to leave it at the trace")] = None
 
 
 class FollowRequest(Record, frozen=True, kw_only=True):
@@ -81,4 +89,6 @@ class ObservedScript(Record, frozen=True, kw_only=True):
         doc("estimate: cost of an event with cold caches, times events_per_step, over the median step"),
     ] = None
     traced: Annotated[TracedSteps | None, doc("null when nothing was traced")] = None
+    sampled_steps: Annotated[list[int], doc("in which the host was sampled")] = []
+    watched_steps: Annotated[list[int], doc("slowed by watching each instruction of one of them")] = []
     notes: Annotated[list[str], doc("what could not be observed, and why")] = []

@@ -37,7 +37,7 @@ def checkpointing(case: Case) -> Iterator[Advice]:
         lever="checkpointing",
         title="compute activations again instead of keeping them",
         why=f"{case.where}, where {case.holds('activations')}",
-        rewrite=f"pyrometer memory TARGET --plan {size}\n"
+        sketch=f"pyrometer memory TARGET --plan {size}\n"
         f'# in Python: plan = pm.plan_checkpoints(work, budget="{size}")\n'
         "# by hand, in the model's forward:\n"
         "from torch.utils.checkpoint import checkpoint\n"

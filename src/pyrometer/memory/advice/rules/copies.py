@@ -43,7 +43,7 @@ def copies(case: Case) -> Iterator[Advice]:
         fix_class="semantic",
         title=f"leave out {counted(len(needless), 'copy') if len(needless) == 1 else f'{len(needless)} copies'}",
         why=f"{case.where}; copies alive then that nothing needs: {case.lines(indices)}",
-        rewrite="x  # instead of x.clone() and x.contiguous(), where nothing is written into it\n"
+        sketch="x  # instead of x.clone() and x.contiguous(), where nothing is written into it\n"
         "x.expand(n, -1)  # instead of x.repeat(n, 1)",
         effect="the same values to the last bit, which was tried on these inputs; the result shares memory with its source, so "
         "writing into one changes the other",
@@ -70,7 +70,7 @@ def two_dtypes(case: Case) -> Iterator[Advice]:
         title="do not keep the same numbers in two dtypes",
         why=f"{case.where}; {format_bytes(nbytes)} are casts kept for the backward pass beside what they were cast from: "
         f"{case.lines(at_peak)}",
-        rewrite="from torch.utils.checkpoint import checkpoint\n"
+        sketch="from torch.utils.checkpoint import checkpoint\n"
         "y = checkpoint(lambda h: f(h.float()), h, use_reentrant=False)  # f: what is computed in the other dtype",
         effect="the same gradients; the cast and what f computes from it are made again in the backward pass. Or compute f in the "
         "dtype that h has",

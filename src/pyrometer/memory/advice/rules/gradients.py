@@ -68,7 +68,7 @@ def step_in_backward(case: Case) -> Iterator[Advice]:
         fix_class="semantic",
         title="update each parameter inside of the backward pass",
         why=f"{case.where}, where {case.holds('gradients')}",
-        rewrite=f"optimizers = {{p: torch.optim.{name}([p], lr={float(optimizer.param_groups[0].get('lr', 1e-3)):g}) for p in model.parameters()}}\n"
+        sketch=f"optimizers = {{p: torch.optim.{name}([p], lr={float(optimizer.param_groups[0].get('lr', 1e-3)):g}) for p in model.parameters()}}\n"
         "\n"
         "def update(p):\n"
         "    optimizers[p].step()\n"
@@ -107,7 +107,7 @@ def kept_gradients(case: Case) -> Iterator[Advice]:
         lever="set_to_none",
         title="let gradients go between steps",
         why=f"{case.where}; {counted(len(kept), 'gradient')} of one step are still held in the forward pass of the next",
-        rewrite="optimizer.zero_grad(set_to_none=True)  # right after optimizer.step()",
+        sketch="optimizer.zero_grad(set_to_none=True)  # right after optimizer.step()",
         effect=f"the next forward pass runs without {format_bytes(total)} of gradients; `p.grad` is None in between",
         gain=saving.gain,
     )

@@ -79,7 +79,7 @@ def in_place(case: Case) -> Iterator[Advice]:
         title="write results in place where nothing else reads the operand",
         why=f"{case.where}; then {counted(len(results), 'result')} with {format_bytes(nbytes)} stand beside operands that are not "
         f"read again and not saved for the backward pass: {case.lines(results)}",
-        rewrite=_use(case, at_peak),
+        sketch=_use(case, at_peak),
         effect="the same values; at the peak one buffer instead of two. Autograd raises an error where a saved value would be "
         "overwritten",
         gain=saving.gain,

@@ -46,7 +46,7 @@ def lingering(case: Case) -> Iterator[Advice]:
         fix_class="exact",
         title="delete variables that nothing reads any more",
         why=f"{case.where}; still held then, and not used again: {_in_words(held)}",
-        rewrite="\n".join(f"del {variable}  # after its last use" for variable in variables),
+        sketch="\n".join(f"del {variable}  # after its last use" for variable in variables),
         effect="the same values; what is deleted cannot be looked at afterwards",
         gain=saving.gain,
         where=Place(file=most.file, line=most.line),

@@ -46,7 +46,7 @@ def scalar_with_storage(case: Case) -> Iterator[Advice]:
         title="clone the loss, so that its large storage goes",
         why=f"{case.where}; a single number holds the storage of all unreduced values until the loss is let go: "
         f"{case.lines(at_peak)}",
-        rewrite="loss = F.mse_loss(output, target).clone()",
+        sketch="loss = F.mse_loss(output, target).clone()",
         effect="the same value and gradients; torch reduces this loss in the storage of its unreduced values, and detach() would keep it",
         gain=measured(saved),
         where=case.main_line(at_peak),
@@ -82,7 +82,7 @@ def logits_in_chunks(case: Case) -> Iterator[Advice]:
         title="compute the head and its cross-entropy in chunks",
         why=f"{case.where}, where scores of all classes, their log-softmax and their gradient hold {format_bytes(nbytes)}: "
         f"{case.lines(at_peak)}",
-        rewrite="from torch.nn.functional import cross_entropy\n"
+        sketch="from torch.nn.functional import cross_entropy\n"
         "from torch.utils.checkpoint import checkpoint\n"
         "\n"
         "def summed(hidden, target):\n"

@@ -41,7 +41,7 @@ def micro_batches(case: Case) -> Iterator[Advice]:
         lever="accumulate",
         title=f"split each batch of {samples} into {parts} and accumulate gradients",
         why=f"{case.where}, where {case.holds('activations', 'temporaries')}, which grow with the batch",
-        rewrite=f"for x, y in zip(inputs.chunk({parts}), targets.chunk({parts})):\n"
+        sketch=f"for x, y in zip(inputs.chunk({parts}), targets.chunk({parts})):\n"
         f"    (loss(model(x), y) / {parts}).backward()\n"
         "optimizer.step()\n"
         "optimizer.zero_grad(set_to_none=True)",

@@ -28,7 +28,7 @@ def offloading(case: Case) -> Iterator[Advice]:
         fix_class="exact",
         title="keep saved tensors in the host's memory",
         why=f"{case.where}, where {case.holds('activations')}, which nothing reads between the passes",
-        rewrite="with torch.autograd.graph.save_on_cpu(pin_memory=True):\n    loss = loss_fn(model(inputs), targets)\nloss.backward()",
+        sketch="with torch.autograd.graph.save_on_cpu(pin_memory=True):\n    loss = loss_fn(model(inputs), targets)\nloss.backward()",
         effect=f"the same gradients; {format_bytes(moved)} travel to the host and back in each step, about "
         f"{format_seconds(2 * moved / PCIE_BYTES_PER_S)} over PCIe 4.0, and need as much page-locked memory. Checkpointing is often "
         "cheaper",

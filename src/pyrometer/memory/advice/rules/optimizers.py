@@ -61,7 +61,7 @@ def implementation(case: Case) -> Iterator[Advice]:
         lever="fused_optimizer" if best[0] == "fused=True" else None,
         title=f"{name}(…, {best[0]})",
         why=f"{case.where}, where {case.holds('temporaries')}, made by the optimizer itself",
-        rewrite=f"optimizer = torch.optim.{name}(model.parameters(), lr={_lr(optimizer)}, {best[0]})",
+        sketch=f"optimizer = torch.optim.{name}(model.parameters(), lr={_lr(optimizer)}, {best[0]})",
         effect="the same update to rounding"
         + (
             ", in one operator without temporaries; usually faster"
@@ -91,7 +91,7 @@ def less_state(case: Case) -> Iterator[Advice]:
             fix_class="semantic",
             title=f"train with {choice} instead of {type(optimizer).__name__}",
             why=f"{case.where}, where {case.holds('optimizer')}",
-            rewrite=f"optimizer = torch.optim.{text}",
+            sketch=f"optimizer = torch.optim.{text}",
             effect=effect,
             gain=saving.gain,
         )
@@ -128,7 +128,7 @@ def eight_bits(case: Case) -> Iterator[Advice]:
         fix_class="semantic",
         title=f"keep the state of {name} in 8 bits",
         why=f"{case.where}, where {case.holds('optimizer')}, in float32",
-        rewrite=_EIGHT_BIT_LIBRARIES[library].format(name=name, lr=_lr(work.parts.optimizer)),
+        sketch=_EIGHT_BIT_LIBRARIES[library].format(name=name, lr=_lr(work.parts.optimizer)),
         effect=f"state of parameters with at least {QUANTISED_FROM} elements is quantised in blocks; trains as well in most reports, "
         f"{format_bytes(saving.nbytes)} less",
         gain=saving.gain,

@@ -50,7 +50,7 @@ def padding(case: Case) -> Iterator[Advice]:
         fix_class="tolerance",
         title="batch sequences of like length, or pack them",
         why=f"{format_percent(ratio)} of the positions are padding, and memory grows with all of them; {case.where}",
-        rewrite="order = sorted(range(len(dataset)), key=lambda i: len(dataset[i]))  # batches of neighbours, the batches shuffled\n"
+        sketch="order = sorted(range(len(dataset)), key=lambda i: len(dataset[i]))  # batches of neighbours, the batches shuffled\n"
         "longest = int(lengths.max())\n"
         "inputs, mask = inputs[:, :longest], mask[:, :longest]  # and pad to the batch's longest, not to a fixed length",
         effect="the same results where the mask hides padding; batches differ in length, which torch.compile must be told "

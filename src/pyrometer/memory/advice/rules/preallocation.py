@@ -43,7 +43,7 @@ def preallocation(case: Case) -> Iterator[Advice]:
         why=f"{case.where}; {case.lines([result])} are joined from {counted(len(parts), 'piece')} with "
         f"{format_bytes(sum(case.allocation(index).nbytes for index in parts))}, and both are alive at once"
         + (f" ({site.place})" if site is not None else ""),
-        rewrite="out = torch.empty(total, *rest, dtype=piece.dtype, device=piece.device)\n"
+        sketch="out = torch.empty(total, *rest, dtype=piece.dtype, device=piece.device)\n"
         "out[start : start + len(piece)] = piece  # for each piece, instead of torch.cat at the end",
         effect="the same values, and no copy at the end; the size must be known beforehand, or bounded",
         gain=saving.gain,

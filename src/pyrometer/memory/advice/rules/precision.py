@@ -43,7 +43,7 @@ def autocast(case: Case) -> Iterator[Advice]:
         lever="autocast_bf16",
         title="run the forward pass under autocast to bfloat16",
         why=f"{case.where}, where {case.holds('activations', 'temporaries')}, in float32",
-        rewrite=f'with torch.autocast("{_device(case)}", dtype=torch.bfloat16):\n'
+        sketch=f'with torch.autocast("{_device(case)}", dtype=torch.bfloat16):\n'
         "    loss = loss_fn(model(inputs), targets)\n"
         "loss.backward()",
         effect="weights, gradients and the optimizer stay float32; results of matrix products are rounded to three decimal digits, "
@@ -70,7 +70,7 @@ def low_precision_parameters(case: Case) -> Iterator[Advice]:
         fix_class="semantic",
         title="keep parameters" + (", gradients and optimizer state" if training else "") + " in bfloat16",
         why=f"{case.where}, where {case.holds(*_FLOATING)}, in float32",
-        rewrite="model.to(torch.bfloat16)  # before the optimizer is made; floating-point inputs too: x.to(torch.bfloat16)",
+        sketch="model.to(torch.bfloat16)  # before the optimizer is made; floating-point inputs too: x.to(torch.bfloat16)",
         effect=(
             "changes smaller than 1/256 of a weight are rounded away, so training may stall late; keep float32 master weights "
             "or round stochastically where it does"

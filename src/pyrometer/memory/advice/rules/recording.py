@@ -53,7 +53,7 @@ def untrained_parameters(case: Case) -> Iterator[Advice]:
         title="say that parameters are not trained",
         why=f"{case.where}; {counted(len(idle), 'parameter')} with {format_bytes(size)} want gradients, but are in no group of the "
         f"optimizer: {shown(owners)}",
-        rewrite="trained = {p for group in optimizer.param_groups for p in group['params']}\n"
+        sketch="trained = {p for group in optimizer.param_groups for p in group['params']}\n"
         "for p in model.parameters():\n"
         "    p.requires_grad_(p in trained)",
         effect="the same training; their gradients are neither computed nor kept, and what only they need is not recorded, which "
@@ -85,7 +85,7 @@ def frozen_trunk(case: Case) -> Iterator[Advice]:
         title="do not record what trains nothing",
         why=f"{case.where}; the batch has requires_grad=True, so the {counted(frozen, 'frozen parameter')} are passed backwards "
         "through, and all activations on the way are kept",
-        rewrite="inputs = inputs.detach()\nwith torch.no_grad():\n    features = trunk(inputs)  # the frozen part\nloss = loss_fn(head(features), targets)",
+        sketch="inputs = inputs.detach()\nwith torch.no_grad():\n    features = trunk(inputs)  # the frozen part\nloss = loss_fn(head(features), targets)",
         effect="the same gradients of all parameters; the batch itself gets none any more",
         gain=saving.gain,
     )
@@ -107,7 +107,7 @@ def stale_state(case: Case) -> Iterator[Advice]:
         title="drop optimizer state of parameters that no longer train",
         why=f"{counted(len(stale), 'parameter')} in the optimizer have requires_grad=False, and their state of {format_bytes(nbytes)} "
         f"is held all the time; {case.where}",
-        rewrite="for p in [p for p in optimizer.state if not p.requires_grad]:\n    del optimizer.state[p]",
+        sketch="for p in [p for p in optimizer.state if not p.requires_grad]:\n    del optimizer.state[p]",
         effect="the same training; when they train again, their moments begin at zero",
         gain=predicted(nbytes),
     )
@@ -135,7 +135,7 @@ def no_grad(case: Case) -> Iterator[Advice]:
         title="run under torch.no_grad()",
         why=f"{case.where}; autograd keeps {format_bytes(sum(case.allocation(index).nbytes for index in indices))} for a backward pass "
         f"that does not come, of {case.lines(indices)}",
-        rewrite="with torch.no_grad():  # or torch.inference_mode()\n    ...",
+        sketch="with torch.no_grad():  # or torch.inference_mode()\n    ...",
         effect="the same results, without a graph; only where nobody calls backward() on them later",
         gain=measured(before - after),
         where=case.main_line(indices),

@@ -38,6 +38,7 @@ COMPILATION = (
         code="A501",
         title="What is compiled is one graph",
         rules=("PYR401", "PYR412"),
+        family="compilation",
         proof=_graphs,
         applies=needs_compiled,
         needed="what torch.compile did",
@@ -53,7 +54,7 @@ COMPILATION = (
     Item(
         code="A503",
         title="Compiling repays itself, before traffic",
-        rules=("PYR405", "PYR406", "PYR411"),
+        rules=("PYR405", "PYR406", "PYR411", "PYR416"),
         proof=_repaid,
         applies=needs_compiled,
         needed="eager beside compiled, as `pyrometer compile TARGET --modes` measures",
@@ -61,7 +62,7 @@ COMPILATION = (
     Item(
         code="A504",
         title="No debugging aid of the compiler is left on",
-        rules=("PYR408",),
+        rules=("PYR408", "PYR415"),
         proof=_source,
         applies=needs_words(COMPILERS, "the program neither compiles nor sets an aid of debugging"),
         needed="the program's source",

@@ -27,6 +27,10 @@ def _synchronised(case: Case) -> dict[str, Value] | None:
     return {"waiting_calls": trace.synchronisation.num_calls} if trace is not None else None
 
 
+def _hosted(case: Case) -> dict[str, Value] | None:
+    return {"steps_watched": case.host.steps} if case.host is not None else None
+
+
 def _roofs(case: Case) -> dict[str, Value] | None:
     points = case.trace.roofline if case.trace is not None else []
     known = [point for point in points if point.share_of_roof is not None]
@@ -120,8 +124,16 @@ COMPUTE = (
     Item(
         code="A309",
         title="The best operator is used for the job",
-        rules=("PYR508", "PYR510", "PYR512", "PYR515"),
+        rules=("PYR508", "PYR510", "PYR512", "PYR515", "PYR711"),
+        family="kernels",
         proof=_traced,
         needed="a trace",
+    ),
+    Item(
+        code="A310",
+        title="The step is computing, and not Python, files or what it computed before",
+        family="host",
+        proof=_hosted,
+        needed="where the host's time goes",
     ),
 )

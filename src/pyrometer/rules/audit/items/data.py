@@ -60,7 +60,7 @@ DATA = (
     Item(
         code="A402",
         title="Workers load beside the step, as many as help",
-        rules=("PYR302", "PYR303", "PYR305", "PYR306", "PYR312"),
+        rules=("PYR302", "PYR303", "PYR305", "PYR306", "PYR312", "PYR315", "PYR316"),
         proof=_workers,
         applies=needs_loader,
         needed="a loader with workers",
@@ -68,7 +68,7 @@ DATA = (
     Item(
         code="A403",
         title="Batches reach the device from pinned memory, beside the computing",
-        rules=("PYR112", "PYR113", "PYR114", "PYR115", "PYR117", "PYR304"),
+        rules=("PYR112", "PYR113", "PYR114", "PYR115", "PYR117", "PYR119", "PYR304"),
         proof=_copies,
         applies=_no_loader_or_device,
         needed="a trace of an accelerator",
@@ -76,7 +76,8 @@ DATA = (
     Item(
         code="A404",
         title="Preprocessing is done once, and not in each epoch or each collate",
-        rules=("PYR307", "PYR308", "PYR309"),
+        rules=("PYR307", "PYR308", "PYR309", "PYR314"),
+        family="data",
         proof=_stages,
         applies=needs_loader,
         needed="the stages of a loader",

@@ -155,6 +155,7 @@ DESIGN = (
         code="A105",
         title="Outputs and gradients stay finite",
         rules=("PYR701", "PYR702"),
+        family="numerics",
         proof=_numbers,
         needed="a few steps under observation of their numbers",
     ),

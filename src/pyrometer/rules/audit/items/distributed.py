@@ -22,6 +22,7 @@ DISTRIBUTED = (
         code="A701",
         title="Communication hides behind computing",
         rules=("PYR601", "PYR610"),
+        family="distributed",
         proof=_ranks,
         applies=needs_ranks,
         needed="traces of all ranks",

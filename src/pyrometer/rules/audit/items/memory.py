@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyrometer.rules.audit.applicable import needs_device, needs_inference, needs_training
-from pyrometer.rules.audit.item import Failure, Item
+from pyrometer.rules.audit.item import Item
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Value
 
@@ -34,21 +34,12 @@ def _grad_mode(case: Case) -> dict[str, Value] | None:
 
 
 def _explained(case: Case) -> dict[str, Value] | None:
+    """What the ledger cannot name is no fault of the program: then the item is not known."""
     memory = case.memory
     if memory is None or not memory.peak_bytes:
         return None
-    return {"unknown_share": memory.ledger_bytes.get("unknown", 0) / memory.peak_bytes}
-
-
-def _unexplained(case: Case) -> Failure | None:
-    share = (_explained(case) or {}).get("unknown_share")
-    if not isinstance(share, float) or share <= MOST_UNKNOWN:
-        return None
-    return Failure(
-        reason=f"{share:.1%} of the peak belongs to no known category",
-        evidence={"unknown_share": share},
-        advice="run `pyrometer memory` on the target and look at what is held at the peak",
-    )
+    share = memory.ledger_bytes.get("unknown", 0) / memory.peak_bytes
+    return {"unknown_share": share} if share <= MOST_UNKNOWN else None
 
 
 def _reserved(case: Case) -> dict[str, Value] | None:
@@ -88,14 +79,14 @@ MEMORY = (
     Item(
         code="A204",
         title="The peak is explained",
-        fault=_unexplained,
         proof=_explained,
-        needed="a memory profile",
+        needed="a memory profile that names what is held at the peak",
     ),
     Item(
         code="A205",
         title="Buffers are allocated once, and not copied without need",
         rules=("PYR213", "PYR214", "PYR215"),
+        family="memory",
         proof=_profiled,
         needed="a memory profile",
     ),

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.source.rewriting import Rewrite, rewritten, with_keywords
+
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.source.module import Module
@@ -42,6 +44,17 @@ def distributed_wrappers(case: Case) -> list[tuple[int, Wrapper]]:
         for index, wrapper in enumerate(wrappers)
         if wrapper.type_name == "DistributedDataParallel"
     ]
+
+
+def rewrapped(case: Case, **keywords: bool) -> Rewrite | str:
+    """The call that wraps the model with these arguments, if the sources show just one; else the arguments alone."""
+    calls = [(module, call) for module in case.modules for call in wrappings(module)]
+    given = {name: str(value) for name, value in keywords.items()}
+    alone = ", ".join(f"{name}={value}" for name, value in given.items())
+    if len(calls) != 1:
+        return alone
+    module, call = calls[0]
+    return rewritten(module, with_keywords(module, call, given)) or alone
 
 
 def gradient_bytes(program: Program) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyrometer.rules.lint.habits import told
 from pyrometer.rules.lint.output.text import mark_of
 from pyrometer.rules.lint.result import LintFinding, LintResult
 
@@ -41,8 +42,8 @@ def _view(finding: LintFinding) -> RenderableType:
         (finding.code, _COLOURS[finding.severity]),
         " ",
         (finding.name, "bold"),
-        f": {finding.message}",
-        (f" {mark_of(finding)}" if finding.fix is not None else "", "dim"),
+        f": {told(finding)}",
+        (f" {mark_of(finding)}" if finding.fixes else "", "dim"),
     )
     place = Text.assemble(("  --> ", "dim"), finding.place)
     width = len(str(finding.line + len(finding.excerpt)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyrometer.rules.lint.habits import told
 from pyrometer.rules.lint.result import LintFinding, LintResult
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
@@ -22,7 +23,7 @@ def _command(finding: LintFinding) -> str:
             place |= {"col": finding.column, "endColumn": finding.end_column}
     place["title"] = f"{finding.code} {finding.name}"
     properties = ",".join(f"{key}={_property(str(value))}" for key, value in place.items())
-    return f"::{_LEVELS[finding.severity]} {properties}::{_data(cell + finding.message)}"
+    return f"::{_LEVELS[finding.severity]} {properties}::{_data(cell + told(finding))}"
 
 
 def _data(text: str) -> str:

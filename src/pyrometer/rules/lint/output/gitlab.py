@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from pyrometer.rules.lint.habits import told
 from pyrometer.rules.lint.result import LintFinding, LintResult
 
 _SEVERITIES = {"error": "critical", "warning": "major", "info": "minor"}
@@ -18,7 +19,7 @@ def gitlab_of(result: LintResult) -> list[dict[str, Any]]:
 def _finding(finding: LintFinding) -> dict[str, Any]:
     cell = "" if finding.cell is None else f"cell {finding.cell}: "
     return {
-        "description": f"{finding.code} {finding.name}: {cell}{finding.message}",
+        "description": f"{finding.code} {finding.name}: {cell}{told(finding)}",
         "check_name": finding.code,
         # GitLab takes what has the same fingerprint for the same finding, in whichever file it stands.
         "fingerprint": hashlib.sha256(f"{finding.file}\n{finding.fingerprint}".encode()).hexdigest(),

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyrometer.rules.lint.result import LintFinding, LintResult
+from pyrometer.rules.lint.result import LintFinding, LintResult, OtherPlace
+from pyrometer.rules.match import Fix
 from pyrometer.source.edit import Edit
 
 
 def json_of(result: LintResult) -> list[dict[str, Any]]:
     """One object per finding; lines and columns count from 1, columns in characters, ends are behind the last one.
 
-    In a notebook `cell` is the cell's number and lines count within it; elsewhere it is null.
+    In a notebook `cell` is the cell's number and lines count within it; elsewhere it is null. `also` lists the other places of
+    the file that ask for the same change.
     """
     return [_finding(finding) for finding in result.findings]
 
 
 def _finding(finding: LintFinding) -> dict[str, Any]:
-    fix = finding.fix
     return {
         "code": finding.code,
         "name": finding.name,
@@ -32,10 +33,28 @@ def _finding(finding: LintFinding) -> dict[str, Any]:
         "advice": finding.advice,
         "confidence": finding.confidence,
         "fingerprint": finding.fingerprint,
-        "fix": None
-        if fix is None
-        else {"class": fix.fix_class, "title": fix.title, "edits": [_edit(edit) for edit in fix.edits]},
+        "fix": _fix(finding.fix),
+        "also": [_place(place) for place in finding.also],
     }
+
+
+def _place(place: OtherPlace) -> dict[str, Any]:
+    return {
+        "cell": place.cell,
+        "line": place.line,
+        "column": place.column,
+        "end_line": place.end_line,
+        "end_column": place.end_column,
+        "message": place.message,
+        "fingerprint": place.fingerprint,
+        "fix": _fix(place.fix),
+    }
+
+
+def _fix(fix: Fix | None) -> dict[str, Any] | None:
+    if fix is None:
+        return None
+    return {"class": fix.fix_class, "title": fix.title, "edits": [_edit(edit) for edit in fix.edits]}
 
 
 def _edit(edit: Edit) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 from itertools import groupby
 from xml.etree import ElementTree as ET
 
+from pyrometer.rules.lint.habits import told
 from pyrometer.rules.lint.result import LintFinding, LintResult
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -31,8 +32,8 @@ def junit_of(result: LintResult) -> str:
 def _add_case(suite: ET.Element, finding: LintFinding) -> None:
     name, file = f"{finding.code} {finding.name}", _text(finding.file)
     case = ET.SubElement(suite, "testcase", name=name, classname=file, line=str(finding.line))
-    failure = ET.SubElement(case, "failure", type=finding.severity, message=_text(finding.message))
-    failure.text = _text(f"{finding.place}: {finding.message}\n{finding.advice}".rstrip())
+    failure = ET.SubElement(case, "failure", type=finding.severity, message=_text(told(finding)))
+    failure.text = _text(f"{finding.place}: {told(finding)}\n{finding.advice}".rstrip())
 
 
 def _text(text: str) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pyrometer.rules.lint.result import LintFinding, LintResult
+from pyrometer.rules.lint.habits import told
+from pyrometer.rules.lint.result import LintFinding, LintResult, OtherPlace
 from pyrometer.rules.match import Fix
 from pyrometer.rules.registry import find_rule
 from pyrometer.rules.rule import Rule
@@ -55,15 +56,27 @@ def _result(finding: LintFinding, index: int) -> dict[str, Any]:
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
-        "message": {
-            "text": finding.message if not finding.advice else f"{finding.message}\n{finding.advice}"
-        },
+        "message": {"text": told(finding) if not finding.advice else f"{told(finding)}\n{finding.advice}"},
         "locations": [_location(finding)],
         "partialFingerprints": {"pyrometer/v1": finding.fingerprint},
     }
+    if finding.also:
+        result["relatedLocations"] = [
+            {"id": number, "message": {"text": place.message}, **_other_location(finding.file, place)}
+            for number, place in enumerate(finding.also, 1)
+        ]
     if finding.fix is not None and finding.cell is None:
         result["fixes"] = [_fix(finding.file, finding.fix)]
     return result
+
+
+def _other_location(file: str, place: OtherPlace) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": _artifact(file)}
+    if place.cell is not None:
+        cell = {"name": f"cell {place.cell}, line {place.line}", "kind": "element"}
+        return {"physicalLocation": physical, "logicalLocations": [cell]}
+    physical["region"] = _region(place.line, place.column, place.end_line, place.end_column)
+    return {"physicalLocation": physical}
 
 
 def _location(finding: LintFinding) -> dict[str, Any]:

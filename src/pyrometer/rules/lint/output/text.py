@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from pyrometer.rules.lint.habits import told
 from pyrometer.rules.lint.result import LintFinding, LintResult
 from pyrometer.rules.registry import find_rule
 
@@ -19,15 +20,15 @@ def text_of(result: LintResult) -> str:
 
 def line_of(finding: LintFinding) -> str:
     """One finding in one line; it ends in `[*fixable]` where `--fix` mends it, in `[*unsafe]` where only `--unsafe-fixes` does."""
-    mark = f" {mark_of(finding)}" if finding.fix is not None else ""
-    return f"{finding.place}: {finding.code} {finding.name}: {finding.message}{mark}"
+    mark = f" {mark_of(finding)}" if finding.fixes else ""
+    return f"{finding.place}: {finding.code} {finding.name}: {told(finding)}{mark}"
 
 
 def mark_of(finding: LintFinding) -> str:
     """How the fix of a finding is applied; empty where there is none."""
-    if finding.fix is None:
+    if not finding.fixes:
         return ""
-    return "[*fixable]" if finding.fix.fix_class == "exact" else "[*unsafe]"
+    return "[*fixable]" if any(fix.fix_class == "exact" for fix in finding.fixes) else "[*unsafe]"
 
 
 def summary_of(result: LintResult) -> str:
@@ -36,10 +37,10 @@ def summary_of(result: LintResult) -> str:
     if not result.findings:
         return f"no findings in {checked}{_left_out(result)}"
     files = len({finding.file for finding in result.findings})
-    text = f"{_many(len(result.findings), 'finding')} in {_many(files, 'file')}; looked at {checked}"
-    classes = Counter(
-        finding.fix.fix_class == "exact" for finding in result.findings if finding.fix is not None
-    )
+    num_places = sum(1 + len(finding.also) for finding in result.findings)
+    places = f" at {num_places:,} places" if num_places > len(result.findings) else ""
+    text = f"{_many(len(result.findings), 'finding')}{places} in {_many(files, 'file')}; looked at {checked}"
+    classes = Counter(fix.fix_class == "exact" for finding in result.findings for fix in finding.fixes)
     if classes[True]:
         text += f"; --fix mends {classes[True]}"
     if classes[False]:
@@ -54,8 +55,11 @@ def _left_out(result: LintResult) -> str:
 
 def statistics_of(result: LintResult) -> list[dict[str, object]]:
     """How often each rule fired, the most frequent first."""
-    counts = Counter(finding.code for finding in result.findings)
-    fixable = Counter(finding.code for finding in result.findings if finding.fix is not None)
+    counts: Counter[str] = Counter()
+    fixable: Counter[str] = Counter()
+    for finding in result.findings:
+        counts[finding.code] += 1 + len(finding.also)
+        fixable[finding.code] += len(finding.fixes)
     return [
         {"code": code, "name": find_rule(code).name, "count": count, "fixable": fixable[code]}
         for code, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))

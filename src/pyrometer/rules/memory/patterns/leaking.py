@@ -27,6 +27,9 @@ GROWING = ("append", "appendleft", "extend", "add", "insert", "update", "setdefa
 LASTS_STEPS = 1e9
 """Memory that lasts for so many steps lasts for any run."""
 
+EXAMPLE = "# for example: "
+"""Begins a line with a name that is not known."""
+
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -75,9 +78,15 @@ def leak_finding(
         cost=Cost(bytes=round(site.bytes_per_step), method="live tensor bytes that stay with each step"),
         confidence="high" if site.kind in ("leak", "cache") else "medium",
         advice=advice,
-        rewrite=site.fix,
+        **fix_fields(site),
         resource=f"leak:{site.file}:{site.line}",
     )
+
+
+def fix_fields(site: LeakSite) -> dict[str, str | None]:
+    """The line that lets go, as a rewrite; as a sketch where a name in it is not the program's own."""
+    fix = site.fix or ""
+    return {"sketch": fix.removeprefix(EXAMPLE)} if fix.startswith(EXAMPLE) else {"rewrite": fix or None}
 
 
 def rate(site: LeakSite) -> str:

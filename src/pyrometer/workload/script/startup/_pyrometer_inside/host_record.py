@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from .host_watch import HostWatch
 
 
+THREAD_NOTE = (
+    "a thread of its own looked at the host, as the timer and its signal are in use or this is not the main thread: "
+    "places are less sharp"
+)
+TRACED_NOTE = "how often lines run was not counted: a debugger or coverage traces this thread"
+COUNT_NOTE = "how often lines run was not counted: a step runs too many"
+
+
 def host_record(
     sampler: HostSampler,
     watch: HostWatch | None,
@@ -55,7 +63,7 @@ def _watched(watch: HostWatch, table: _Table) -> dict[str, Any]:
 
     stretches = [
         [place(code, at), place(below, below_at), table.place(*spot), *spent]
-        for (code, at, below, below_at), parts in watch.stretches().items()
+        for (code, at, below, below_at), parts in watch.stretches.items()
         for spot, spent in parts.items()
     ]
     types = [

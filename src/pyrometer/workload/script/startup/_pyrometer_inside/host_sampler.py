@@ -146,6 +146,26 @@ class HostSampler:
                 self._look(sys._current_frames().get(self._thread))  # noqa: SLF001 - the documented way
 
 
+INTERVAL_S = 1e-3
+LONGEST_INTERVAL_S = 20e-3
+LOOK_SHARE = 0.035
+"""Of the time, that looking may take: where a look costs more, looks are rarer."""
+
+COLD = 2.5
+"""Times that a look takes amid operators, whose data fill the caches, of what it takes in a loop of its own."""
+
+
+def fitting_interval_s(tick_ns: float, look_ns: float = 8_000.0, shortest_s: float = INTERVAL_S) -> float:
+    """So long that looks stay within their share of the time.
+
+    Args:
+        tick_ns: what a look at a shallow stack takes, as `tick_cost_ns` says.
+        look_ns: what walking up the stack takes.
+        shortest_s: nothing is gained below.
+    """
+    return min(LONGEST_INTERVAL_S, max(shortest_s, (look_ns + COLD * tick_ns) * 1e-9 / LOOK_SHARE))
+
+
 TRIAL_NS = 500_000
 NUM_TRIALS = 12
 

@@ -17,13 +17,19 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any
 
-MOST_INSTRUCTIONS = 8_000
-"""Of one function that are timed; after these only its lines are counted."""
+MOST_INSTRUCTIONS = 1_000
+"""Of one line that are timed; after these it is only counted."""
+
+GENERATORS = 0x20 | 0x80 | 0x200
+"""Flags of code that is entered anew for each element."""
+
+INSTRUCTIONS_PER_LINE = 10
+"""In a rough mean."""
 
 MOST_EVENTS = 400_000
 """After these nothing is watched any more, and nothing is told of how often lines ran."""
 
-OPCODE, CALL, RETURN, LINE, ENTER = range(5)
+OPCODE, CALL, RETURN, LINE, ENTER, GAP = range(6)
 
 _LIBRARIES = tuple(
     {
@@ -49,7 +55,7 @@ def may_be_users(code: CodeType) -> bool:
 
 
 class HostWatch:
-    """Events of one step; see `stretches`, and `edges` and `calls` where `complete`."""
+    """Events of one step; see `stretches` once it is settled, and `edges` and `calls` where `complete`."""
 
     def __init__(self) -> None:
         self.events: list[tuple[int, Any, int, int, int, int, Any, int]] = []
@@ -60,9 +66,15 @@ class HostWatch:
         self.codes: dict[int, CodeType] = {}
         self.types: dict[int, dict[str, str]] = {}
         """What names of a code were bound to when it first returned, by the id of the code; `self.x` is a name, too."""
+        self.stretches: dict[tuple[Any, int, Any, int], dict[tuple[Any, int], tuple[int, int]]] = {}
+        """What ran before each point where a signal is handled, once settled.
+
+        A key is a point, and the instruction of the user's below it where the point is not in the user's code; values are the
+        user's instructions that ran since the point before, their time in ns, and how often they ran.
+        """
         self.complete = True
         self._users: dict[int, bool] = {}
-        self._left: dict[int, int] = {}
+        self._left: dict[tuple[int, int], int] = {}
         self._last: dict[int, int] = {}
         self._num_events = 0
         self._library_calls = 0
@@ -74,7 +86,6 @@ class HostWatch:
             if self._is_users(frame.f_code) and frame.f_trace is None:
                 frame.f_trace, frame.f_trace_opcodes = self._local, True
                 self._marked.append(frame)
-                self._left[id(frame.f_code)] = MOST_INSTRUCTIONS
             frame = frame.f_back
         sys.settrace(self._global)
 
@@ -112,9 +123,10 @@ class HostWatch:
         if not self.complete:
             return None
         self.calls[key] = self.calls.get(key, 0) + 1
-        left = self._left.setdefault(key, MOST_INSTRUCTIONS)
-        frame.f_trace_opcodes = left > 0
-        self._last.pop(id(frame), None)
+        frame.f_trace_opcodes = self._left.get((key, frame.f_lineno), 1) > 0
+        if not code.co_flags & GENERATORS:
+            self._last.pop(id(frame), None)
+        self._num_events += 1
         self.events.append(
             (CALL, code, frame.f_lasti, start, perf_counter_ns(), self._library_calls, *_of(back))
         )
@@ -123,41 +135,45 @@ class HostWatch:
     def _local(self, frame: FrameType, event: str, _arg: Any) -> Any:
         start = perf_counter_ns()
         code = frame.f_code
-        key = id(code)
         if event == "opcode":
-            left = self._left[key] = self._left.get(key, MOST_INSTRUCTIONS) - 1
-            if left <= 0:
-                frame.f_trace_opcodes = False
-            self.events.append(
-                (OPCODE, code, frame.f_lasti, start, perf_counter_ns(), self._library_calls, None, 0)
-            )
+            kind = OPCODE
         elif event == "line":
-            line = frame.f_lineno
-            before = self._last.get(id(frame), 0)
-            self._last[id(frame)] = line
-            edge = (key, before, line)
-            self.edges[edge] = self.edges.get(edge, 0) + 1
-            self._num_events += 1
+            kind = self._on_line(frame, code)
             if self._num_events > MOST_EVENTS:
                 self._give_up(frame)
                 return None
-            if self._left.get(key, 1) > 0:
-                self.events.append((LINE, code, 0, start, perf_counter_ns(), self._library_calls, None, 0))
         elif event == "return":
-            if key not in self.types:
-                self.types[key] = types_in(frame)
+            if id(code) not in self.types:
+                self.types[id(code)] = types_in(frame)
+            came_from = _of(frame.f_back)
             self.events.append(
-                (
-                    RETURN,
-                    code,
-                    frame.f_lasti,
-                    start,
-                    perf_counter_ns(),
-                    self._library_calls,
-                    *_of(frame.f_back),
-                )
+                (RETURN, code, frame.f_lasti, start, perf_counter_ns(), self._library_calls, *came_from)
+            )
+            self._num_events += 1
+            return self._local
+        else:
+            return self._local
+        if kind >= 0:
+            self.events.append(
+                (kind, code, frame.f_lasti, start, perf_counter_ns(), self._library_calls, None, 0)
             )
         return self._local
+
+    def _on_line(self, frame: FrameType, code: CodeType) -> int:
+        """Count a line; its instructions are timed unless enough of them were. Returns the event to note, or -1."""
+        key, line = id(code), frame.f_lineno
+        before = self._last.get(id(frame), 0)
+        self._last[id(frame)] = line
+        edge = (key, before, line)
+        self.edges[edge] = self.edges.get(edge, 0) + 1
+        self._num_events += 1
+        left = self._left.get((key, line), MOST_INSTRUCTIONS)
+        if left > 0:
+            self._left[key, line] = left - INSTRUCTIONS_PER_LINE
+            frame.f_trace_opcodes = True
+            return LINE
+        was_timed, frame.f_trace_opcodes = frame.f_trace_opcodes, False
+        return GAP if was_timed else -1
 
     def _give_up(self, frame: FrameType | None) -> None:
         self.complete = False
@@ -167,17 +183,13 @@ class HostWatch:
                 frame.f_trace, frame.f_trace_opcodes = None, False
             frame = frame.f_back
 
-    def stretches(self) -> dict[tuple[Any, int, Any, int], dict[tuple[Any, int], tuple[int, int]]]:
-        """What ran before each point where a signal is handled, in ns.
-
-        A key is a point, and the instruction of the user's below it where the point is not in the user's code; values are the
-        user's instructions that ran since the point before, how long, and how often.
-        """
-        return _Stretches(self.events, self._users).found
-
-    def is_users(self, code: CodeType) -> bool:
-        """As it was decided while watching."""
-        return self._is_users(code)
+    def settle(self) -> None:
+        """Work out the stretches, and let the events go."""
+        found = _Stretches(self.events, self._users).found
+        self.stretches = {
+            point: {spot: _typical(spent) for spot, spent in parts.items()} for point, parts in found.items()
+        }
+        self.events.clear()
 
 
 def types_in(frame: FrameType) -> dict[str, str]:
@@ -227,9 +239,10 @@ class _Stretches:
     """Replays events, and holds what ran since the last point until the next one is reached."""
 
     def __init__(self, events: list[Any], users: dict[int, bool]) -> None:
-        self.found: dict[tuple[Any, int, Any, int], dict[tuple[Any, int], tuple[int, int]]] = {}
+        self.found: dict[tuple[Any, int, Any, int], dict[tuple[Any, int], list[int]]] = {}
         self._users = users
-        self._stack: list[tuple[Any, int]] = []
+        self._stack: list[tuple[Any, int] | None] = []
+        self._is_whole = True
         self._pending: list[tuple[tuple[Any, int], int]] = []
         self._points: dict[int, bytes] = {}
         self._returned = False
@@ -248,21 +261,19 @@ class _Stretches:
             previous = event
 
     def _spend(self, spent_ns: int) -> None:
-        if self._stack:
-            self._pending.append((self._stack[-1], max(spent_ns, 0)))
+        running = self._stack[-1] if self._stack else None
+        if running is not None:
+            self._pending.append((running, max(spent_ns, 0)))
 
     def _take(self, event: Any) -> None:
         kind, code, instruction, *_, back, back_instruction = event
         if kind == OPCODE:
+            self._step_to(code, instruction)
+        elif kind == GAP:
+            # Nothing is known from here to the next point after the next instruction that is.
+            self._is_whole = False
             if self._stack:
-                done = self._stack[-1]
-                # A call of the user's own Python ends without a look at signals: what it ended with waits for the next point.
-                if not self._returned and self._is_point(*done):
-                    self._flush(*done, None, 0)
-                self._stack[-1] = (code, instruction)
-            else:
-                self._stack.append((code, instruction))
-            self._returned = False
+                self._stack[-1] = None
         elif kind == ENTER:
             self._flush(code, instruction, *self._top())
         elif kind == CALL:
@@ -278,8 +289,19 @@ class _Stretches:
             else:
                 self._returned = True
 
+    def _step_to(self, code: Any, instruction: int) -> None:
+        if not self._stack:
+            self._stack.append(None)
+        done = self._stack[-1]
+        # A call of the user's own Python ends without a look at signals: what it ended with waits for the next point.
+        if done is not None and not self._returned and self._is_point(*done):
+            self._flush(*done, None, 0)
+        self._stack[-1] = (code, instruction)
+        self._returned = False
+
     def _top(self) -> tuple[Any, int]:
-        return self._stack[-1] if self._stack else (None, 0)
+        top = self._stack[-1] if self._stack else None
+        return top or (None, 0)
 
     def _is_point(self, code: Any, instruction: int) -> bool:
         instructions = self._points.get(id(code))
@@ -288,14 +310,26 @@ class _Stretches:
         return 0 <= instruction < len(instructions) and instructions[instruction] in POINTS
 
     def _flush(self, code: Any, instruction: int, below: Any, below_instruction: int) -> None:
-        if not self._pending:
-            return
-        into = self.found.setdefault((code, instruction, below, below_instruction), {})
-        for place, spent in self._pending:
-            before, times = into.get(place, (0, 0))
-            into[place] = (before + spent, times + 1)
+        """A point is reached: what ran before it is known, unless some of it was not timed."""
+        if self._is_whole and self._pending:
+            into = self.found.setdefault((code, instruction, below, below_instruction), {})
+            for place, spent in self._pending:
+                into.setdefault(place, []).append(spent)
         self._pending.clear()
+        self._is_whole = True
 
+
+def _typical(spent: list[int]) -> tuple[int, int]:
+    """Time and count of an instruction, without what the system put in between once in a while."""
+    if len(spent) < FEW:
+        return sum(spent), len(spent)
+    most = RARE * sorted(spent)[len(spent) // 2]
+    return sum(min(each, most) for each in spent), len(spent)
+
+
+FEW = 5
+RARE = 20
+"""Times the median, above which one of many durations is not of the instruction."""
 
 POINTS = frozenset(
     number

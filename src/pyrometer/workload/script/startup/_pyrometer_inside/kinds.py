@@ -39,6 +39,10 @@ ENDED = 39
 TRACE_BEGIN = 48  # the profiler records from here on
 TRACE_END = 49  # value: whole steps that it recorded
 TRACE_TROUBLE = 50  # value: index into TRACE_TROUBLES
+HOST_SAMPLED = 51  # the step that ends here was sampled
+HOST_WATCHED = (
+    52  # the step that ends here was watched instruction by instruction, or what was seen was worked on in it
+)
 
 # Flags, with the kinds that they go with.
 EVALUATION = 1  # FORWARD_BEGIN: in evaluation mode, or without gradients

@@ -5,6 +5,7 @@
 | whether a profiler runs | `torch.autograd._profiler_enabled` and `_is_profiler_enabled` | taken as not running |
 | all threads, sync events | `torch._C._profiler._ExperimentalConfig` | left out, and said |
 | the profiler's own line on stderr | filtered while it starts and stops | |
+| Inductor, which preparing a trace imports | `torch._lazy_modules` does not name it meanwhile | imported, which takes a second or two |
 
 Files are written by the profiler's C++ exporter: the one in Python is valid JSON for every name, but takes five times as
 long, drops `trace_id` and turns allocations into intervals. So names of ours are made harmless instead.
@@ -71,7 +72,7 @@ def new_profiler(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         config, missing = _experimental(torch, all_threads=all_threads)
-        profiler = torch.profiler.profile(
+        profiler = _profile_class(torch)(
             activities=_activities(torch),
             schedule=schedule,
             on_trace_ready=on_ready,
@@ -79,6 +80,31 @@ def new_profiler(
             **options,
         )
     return profiler, missing
+
+
+def _profile_class(torch: Any) -> Any:
+    """The profiler, which asks whether Inductor captures graphs: where nothing imported that yet, nothing does."""
+
+    class Profile(torch.profiler.profile):  # type: ignore[misc]  # of a module that is handed in
+        def prepare_trace(self) -> None:
+            with _without_inductor(torch):
+                super().prepare_trace()
+
+    return Profile
+
+
+@contextlib.contextmanager
+def _without_inductor(torch: Any) -> Iterator[None]:
+    """Let `hasattr(torch, "_inductor")` be false rather than import it."""
+    lazy = getattr(torch, "_lazy_modules", None)
+    if not isinstance(lazy, set) or "_inductor" not in lazy or "torch._inductor" in sys.modules:
+        yield
+        return
+    lazy.discard("_inductor")
+    try:
+        yield
+    finally:
+        lazy.add("_inductor")
 
 
 def steps_schedule(torch: Any, warmup: int, active: int) -> Callable[[int], Any]:

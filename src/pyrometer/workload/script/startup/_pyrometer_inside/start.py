@@ -60,7 +60,14 @@ class Observation:
         from .tracer import Tracer
 
         hide_from_compiler(torch, Tracer, ModuleSpans, SpansBeside)
-        return Tracer(torch, self._log, json.loads(self._trace_request))
+        request = json.loads(self._trace_request)
+        tracer = Tracer(torch, self._log, request)
+        if request.get("host") is None:
+            return tracer
+        from .host_steps import HostSteps
+
+        hide_from_compiler(torch, HostSteps)
+        return HostSteps(self._log, request["host"], tracer)
 
     def forked(self) -> None:
         """A child process is not observed."""

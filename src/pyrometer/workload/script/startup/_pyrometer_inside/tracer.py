@@ -94,6 +94,11 @@ class Tracer:
         except Exception as error:  # noqa: BLE001 - see above
             self._fail(error)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it will record nothing more."""
+        return self._state == "done"
+
     def finish(self) -> None:
         """The script ends; what was recorded until now is kept."""
         try:

@@ -1,0 +1,181 @@
+"""One place of the program takes a good part of the step, and no other rule says why.
+
+## What it does
+Adds up, for each function of the user's, what its lines spend outside of operators, by samples of the host's time, and what operators
+that networks seldom spend their time in take there, by the trace: sorting, decompositions, copies, random numbers. It speaks where one
+function has a good part of the step in one of these, and is left out where another rule accounts for that time.
+
+## Why it costs
+It is time in which the network's own operators do not run. What it is spent on says which change helps: calling it less often, doing
+it beforehand or in another thread, or giving it to one operator on whole tensors.
+
+## Example
+```python
+def forward(self, x):
+    key = hashlib.sha256(x.numpy().tobytes()).hexdigest()
+    return self.cache.get(key) or self.model(x)
+```
+
+## Use instead
+```python
+def forward(self, x, key):  # the request says which one it is
+    return self.cache.get(key) or self.model(x)
+```
+
+## Fix safety
+No fix is applied: only the program knows what the place is for.
+
+## References
+- PyTorch, Performance Tuning Guide: https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyrometer.place import Place
+from pyrometer.quantity import format_percent
+from pyrometer.rules.host.patterns.spending import MOST_LINES, names_of, removal
+from pyrometer.rules.joining import function_at
+from pyrometer.rules.kernels.patterns.operators import on_device
+from pyrometer.rules.places import place_of, spoken
+from pyrometer.rules.registry import declare
+from pyrometer.rules.rule import Limit
+from pyrometer.rules.untraced import untraced
+from pyrometer.source.words import words
+
+if TYPE_CHECKING:
+    from pyrometer.host.profile import HostLeaf, HostLine, LeafKind
+    from pyrometer.rules.case import Case
+    from pyrometer.rules.finding import Finding
+    from pyrometer.trace.reporting.totals import LineOp, LineTotal
+
+RULE = declare(
+    code="PYR127",
+    name="costly-place",
+    doc=__doc__,
+    severity="warning",
+    scope="general",
+    fix_class="semantic",
+    limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
+)
+
+OF_NETWORKS: frozenset[LeafKind] = frozenset({"operator", "backward", "allocation", "data"})
+"""Kinds of leaves that the trace, or rules about loading, speak of."""
+
+SELDOM = frozenset(
+    f"aten::{name}"
+    for name in words("""
+        sort argsort msort unique _unique _unique2 unique_consecutive unique_dim nonzero isin searchsorted bucketize
+        linalg_inv_ex linalg_solve_ex _linalg_solve_ex linalg_lu_factor_ex linalg_cholesky_ex _linalg_svd linalg_qr _linalg_eigh
+        linalg_eig linalg_lstsq linalg_matrix_exp _linalg_det cholesky_inverse triangular_solve linalg_solve_triangular
+        copy_ clone contiguous repeat repeat_interleave roll flip rot90 cat stack tril triu arange linspace eye one_hot
+        normal_ uniform_ random_ randperm multinomial bincount histc histogram cdist _cdist_forward
+        cumsum cumprod logcumsumexp cummax cummin combinations cartesian_prod kron block_diag
+        """)
+)
+"""Operators that networks need, and seldom spend much time in."""
+
+BY_KIND: dict[LeafKind, str] = {
+    "synchronisation": "Read values seldom and many at once: keep them in tensors and read one tensor at the end of the step or every N steps.",
+    "garbage": "Let Python collect seldom: `gc.freeze()` after set-up, `gc.disable()` around the steps with a `gc.collect()` every N of them, "
+    "and no `gc.collect()` in the step.",
+    "import": "Import at the top of the module.",
+    "hash": "Take a key that is there already, such as an index or a name, or hash once when the data is made.",
+}
+OTHERWISE = (
+    "Call it less often, do it once beforehand or in the loader's workers, or let one operator on whole tensors do it; the lines in the evidence "
+    "say where to begin."
+)
+
+
+@RULE.in_evidence("host")
+def explain(case: Case) -> Iterator[Finding]:
+    """Functions with much time outside of operators."""
+    profile = case.host
+    assert profile is not None
+    lines: dict[tuple[str | None, str | None], list[HostLine]] = defaultdict(list)
+    for line in profile.lines:
+        lines[line.where.file, line.where.function].append(line)
+    for together in lines.values():
+        share = profile.share(sum(map(_outside_of_operators, together)))
+        if share < case.limit(RULE, "min_share"):
+            continue
+        line = max(together, key=_outside_of_operators)
+        leaves = [leaf for line in together for leaf in line.leaves if leaf.kind not in OF_NETWORKS]
+        place = place_of(case, line.where)
+        called = ", ".join(
+            f"{name} {format_percent(profile.share(seconds))}" for name, seconds in names_of(leaves)
+        )
+        yield RULE.finding(
+            message=f"{format_percent(share)} of the step is spent outside of operators{spoken(place)}: {called}",
+            where=place,
+            evidence={"share": share, "lines": [line.where.text for line in together[:MOST_LINES]]},
+            links=[f"/host/lines/{profile.lines.index(line)}"],
+            cost=case.cost_of(share, "samples of the host's time in the lines of the function"),
+            gain=removal(profile, share, stays=0.6),
+            confidence="medium",
+            advice=BY_KIND.get(_dearest(leaves), OTHERWISE),
+        )
+
+
+@RULE.in_evidence("trace")
+def explain_operators(case: Case) -> Iterator[Finding]:
+    """Functions with much time in operators that networks seldom spend it in."""
+    trace = case.trace
+    if trace is None or not trace.span_ns:
+        return
+    for number, function in enumerate(trace.top_lines):
+        seldom = [op for op in function.top_ops if op.name in SELDOM]
+        share = min(1.0, sum(_spent_ns(case, op) for op in seldom) / trace.span_ns)
+        if share < case.limit(RULE, "min_share"):
+            continue
+        op = max(seldom, key=lambda op: _spent_ns(case, op))
+        place = _line_of(case, function, op.name)
+        yield RULE.finding(
+            message=f"{', '.join(op.name for op in seldom)} take{'s' if len(seldom) == 1 else ''} {format_percent(share)} of the time"
+            f"{spoken(place)}",
+            where=place,
+            evidence={"share": share, "operators": [op.name for op in seldom]},
+            links=[f"/trace/top_lines/{number}"],
+            cost=case.cost_of(share, "time of these operators in the function, in the trace"),
+            gain=untraced(case, share).gain(
+                "removal: these operators; at worst two thirds of them stay", worst=1 / 3
+            ),
+            confidence="medium",
+            advice="Ask whether each step needs it: what does not change can be kept, what only some rows need can be done on those, a copy can "
+            "be avoided by making the tensor in its final type, device and layout.",
+            resource=f"op:{op.name}",
+        )
+
+
+def _outside_of_operators(line: HostLine) -> float:
+    return sum(leaf.seconds_per_step for leaf in line.leaves if leaf.kind not in OF_NETWORKS)
+
+
+def _dearest(leaves: list[HostLeaf]) -> LeafKind:
+    """The kind with the most time."""
+    totals: dict[LeafKind, float] = defaultdict(float)
+    for leaf in leaves:
+        totals[leaf.kind] += leaf.seconds_per_step
+    return max(totals, key=lambda kind: totals[kind])
+
+
+def _spent_ns(case: Case, op: LineOp) -> int:
+    assert case.trace is not None
+    return op.device_ns if on_device(case.trace) else op.host_ns
+
+
+def _line_of(case: Case, function: LineTotal, op: str) -> Place:
+    """The line of a function that the operator's time was sampled in, else its most expensive one, else where it begins."""
+    found = function_at(function, case.modules)
+    lines = [] if case.host is None or found is None else case.host.lines
+    here = [line for line in lines if function_at(line.where, case.modules) == found]
+    if not here:
+        return place_of(case, function, op=op)
+    name = op.rpartition("::")[2].strip("_")
+    calling = [line for line in here if any(leaf.name.rpartition(".")[2] == name for leaf in line.leaves)]
+    line = max(calling or here, key=lambda line: line.own_s)
+    return place_of(case, line.where, op=op)

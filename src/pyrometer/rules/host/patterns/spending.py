@@ -1,0 +1,143 @@
+"""What the user's lines spend a step's time on, by the profile of the host: one kind of work, summed over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyrometer.advice import Gain
+from pyrometer.quantity import Ratio, Seconds, format_percent
+from pyrometer.rules.places import place_of, spoken
+
+if TYPE_CHECKING:
+    from pyrometer.host.profile import HostLeaf, HostLine, HostLoop, HostProfile
+    from pyrometer.rules.case import Case
+    from pyrometer.rules.finding import Finding
+    from pyrometer.rules.rule import Rule
+
+MOST_NAMES = 3
+MOST_LINES = 5
+
+
+class Spending(NamedTuple):
+    """One kind of work in a step."""
+
+    line: HostLine
+    """With the most of it."""
+    link: str
+    share: Ratio
+    """Of the step, over all lines."""
+    names: tuple[tuple[str, Seconds], ...]
+    """What is called, the most time first."""
+    lines: tuple[str, ...]
+    """All lines with it, the most time first, as `file:line`."""
+    loop: HostLoop | None
+    """The innermost loop around the line."""
+
+
+def spending(case: Case, kinds: Collection[str]) -> Spending | None:
+    """What all lines together spend on leaves of these kinds; null where there is none, or no profile."""
+    profile = case.host
+    if profile is None:
+        return None
+    spent = [
+        (sum(leaf.seconds_per_step for leaf in line.leaves if leaf.kind in kinds), number)
+        for number, line in enumerate(profile.lines)
+    ]
+    dearest = sorted(((seconds, number) for seconds, number in spent if seconds > 0), reverse=True)
+    if not dearest:
+        return None
+    line = profile.lines[dearest[0][1]]
+    return Spending(
+        line=line,
+        link=f"/host/lines/{dearest[0][1]}",
+        share=profile.share(sum(seconds for seconds, _ in dearest)),
+        names=names_of([leaf for line in profile.lines for leaf in line.leaves if leaf.kind in kinds]),
+        lines=tuple(profile.lines[number].where.text for _, number in dearest[:MOST_LINES]),
+        loop=loop_around(profile, line),
+    )
+
+
+def names_of(leaves: Collection[HostLeaf]) -> tuple[tuple[str, Seconds], ...]:
+    """What leaves call, with its time; the most first."""
+    totals: dict[str, Seconds] = {}
+    for leaf in leaves:
+        totals[leaf.name] = totals.get(leaf.name, 0.0) + leaf.seconds_per_step
+    return tuple(sorted(totals.items(), key=lambda item: -item[1])[:MOST_NAMES])
+
+
+def loop_around(profile: HostProfile, line: HostLine) -> HostLoop | None:
+    """The innermost loop around a line, where the profile has it."""
+    place = line.loop
+    return next(
+        (
+            loop
+            for loop in profile.loops
+            if place is not None and (loop.where.file, loop.where.line) == (place.file, place.line)
+        ),
+        None,
+    )
+
+
+def removal(profile: HostProfile, share: Ratio, *, stays: Ratio, best: Ratio = 1.0) -> Gain:
+    """What it brings when work goes that takes a share of the step.
+
+    The share is known as well as so many samples tell it, two standard errors to each side.
+
+    Args:
+        profile: that the share is from.
+        share: of the step.
+        stays: part of it that is left at worst.
+        best: part of it that goes at best.
+    """
+    error = 2 * (share * (1 - share) / max(profile.samples, 1)) ** 0.5
+    return Gain(
+        ratio_low=max(0.0, 1 - min(1.0, share + error) * best),
+        ratio_high=min(1.0, 1 - max(0.0, share - error) * (1 - stays)),
+        method=f"removal: its share of the host's time, of which {format_percent(stays)} stays at worst",
+    )
+
+
+def rounds_text(loop: HostLoop | None) -> str:
+    """A loop within a sentence: what it walks over, and how often per step where that was counted."""
+    if loop is None:
+        return ""
+    often = f", {loop.rounds_per_step:,.0f} rounds per step" if loop.rounds_per_step else ""
+    return f", in the loop over `{loop.over}` (line {loop.where.line}{often})"
+
+
+def spending_finding(
+    rule: Rule, case: Case, spent: Spending, *, what: str, stays: Ratio, advice: str, **fields: Any
+) -> Finding:
+    """A finding about one kind of work, at the line with the most of it.
+
+    Args:
+        rule: that speaks.
+        case: with the profile.
+        spent: the work.
+        what: it is, as the subject of a sentence in the singular.
+        stays: part of its time that is left at worst.
+        advice: what to do.
+        fields: others of the finding.
+    """
+    assert case.host is not None
+    place = place_of(case, spent.line.where)
+    called = ", ".join(
+        f"`{name}` {format_percent(case.host.share(seconds))}" for name, seconds in spent.names
+    )
+    return rule.finding(
+        message=f"{what} takes {format_percent(spent.share)} of the step ({called}), most of it{spoken(place)}"
+        f"{rounds_text(spent.loop)}",
+        where=place,
+        evidence={
+            "share": spent.share,
+            "lines": list(spent.lines),
+            "rounds_per_step": None if spent.loop is None else spent.loop.rounds_per_step,
+        },
+        links=[spent.link],
+        cost=case.cost_of(spent.share, "samples of the host's time in these lines"),
+        gain=removal(case.host, spent.share, stays=stays),
+        confidence="high",
+        advice=advice,
+        **fields,
+    )

@@ -1,0 +1,100 @@
+"""PYR128: tables and masks that are the same each time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from pyrometer.rules.case import Case
+from pyrometer.rules.finding import Finding
+
+CODE = "PYR128"
+Sampled = Callable[..., Case]
+
+
+TABLES = """
+import math
+
+import torch
+
+
+def sines(length, width):
+    position = torch.arange(length).unsqueeze(1)
+    rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+    table = torch.zeros(length, width)
+    table[:, 0::2] = torch.sin(position * rate)
+    return table
+
+
+class Net(torch.nn.Module):
+    def __init__(self, window):
+        super().__init__()
+        self.window = window
+        self.mix = torch.nn.Linear(8, 8)
+        self.register_buffer("edges", torch.ones(4, 4))
+
+    def forward(self, x: torch.Tensor):
+        n = x.shape[1]
+        mask = torch.ones(n, n, device=x.device).tril()
+        degree = self.edges.sum(dim=1)
+        noise = torch.rand(n, n)
+        scaled = x * 2.0
+        return self.mix(scaled + sines(n, 8)), mask, degree, noise
+"""
+
+
+def share_of(lines: list[int]) -> dict[int, dict[str, float]]:
+    return {line: {"operator torch": 0.1} for line in lines}
+
+
+def test_statements_of_sizes_and_buffers_are_counted_together(
+    sampled: Sampled, only: Callable[..., Finding]
+) -> None:
+    every = range(7, 29)
+    finding = only(CODE, sampled(TABLES, {**share_of(list(every)), 11: {"operator torch.sin": 0.2}}))
+    assert (finding.where.line, finding.where.function) == (11, "sines")
+    counted = round((finding.cost.share if finding.cost else 0) * 10)
+    assert counted == 7  # 8 to 11, of which 11 counts twice, 24 and 25
+    assert "register_buffer" in finding.advice.title
+
+
+@pytest.mark.parametrize("line", [23, 26, 27, 28])
+def test_what_changes_is_left_alone(
+    sampled: Sampled, findings: Callable[..., list[Finding]], line: int
+) -> None:
+    assert findings(CODE, sampled(TABLES, {line: {"operator torch": 0.9}})) == []
+
+
+CHANGING = [
+    "self.state[0] = x.sum()\n        return self.state * torch.ones(3)",  # written in each step
+    "table = torch.zeros(3)\n        table[0] = x.sum()\n        return table * 2",
+    "table = torch.zeros_like(x) + x\n        return table",
+    "return torch.randn(len(x))",
+    "total = x.sum()\n        return torch.full((3,), 1.0) * total",
+]
+
+
+@pytest.mark.parametrize("body", CHANGING)
+def test_what_is_made_of_the_input_is_left_alone(
+    sampled: Sampled, findings: Callable[..., list[Finding]], body: str
+) -> None:
+    text = (
+        "import torch\n\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.register_buffer('state', torch.zeros(3))\n\n    def forward(self, x: torch.Tensor):\n        {body}\n"
+    )
+    last = text.count("\n")
+    assert findings(CODE, sampled(text, {last: {"operator torch": 0.9}})) == []
+
+
+def test_the_buffer_gives_the_same(run: Callable[..., dict[str, Any]], ops_of: Any) -> None:
+    x = torch.zeros(16, 8)
+    before = run(CODE, "Example", torch=torch, math=math)["Positions"]()
+    after = run(CODE, "Use instead", torch=torch, math=math)["Positions"](32, 8)
+    expected, slow = ops_of(lambda: before(x))
+    result, fast = ops_of(lambda: after(x))
+    torch.testing.assert_close(result, expected)
+    assert fast.total() * 5 < slow.total()

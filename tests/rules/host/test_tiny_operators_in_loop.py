@@ -1,0 +1,72 @@
+"""PYR126: loops over short operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from pyrometer.rules.case import Case
+from pyrometer.rules.finding import Finding
+
+CODE = "PYR126"
+Sampled = Callable[..., Case]
+
+
+TREES = """
+import torch
+
+
+class Trees(torch.nn.Module):
+    def forward(self, x):
+        rows = [torch.sigmoid(gate(x)) for gate in self.gates]
+        return torch.cat(rows, dim=1)
+"""
+CELL = """
+import torch
+
+
+def scan(cell, xs, state):
+    for i in range(len(xs)):
+        state = cell(xs[i], state)
+    return state
+"""
+SHORT = {"operator gate": 0.5, "operator torch.sigmoid": 0.2, "python python": 0.1}
+
+
+def test_a_comprehension_over_small_modules_is_told(sampled: Sampled, only: Callable[..., Finding]) -> None:
+    finding = only(CODE, sampled(TREES, {7: SHORT}, loops={7: (150, SHORT)}))
+    assert (finding.where.line, finding.where.function) == (7, "forward")
+    assert "150 rounds per step" in finding.message
+    assert "stack" in finding.advice.title
+    assert finding.advice.lever == "compile"
+
+
+def test_rounds_that_depend_on_each_other_have_other_advice(
+    sampled: Sampled, only: Callable[..., Finding]
+) -> None:
+    finding = only(CODE, sampled(CELL, {7: SHORT}, loops={6: (150, SHORT)}))
+    assert "depend on each other" in finding.advice.title
+
+
+def test_the_layers_of_a_network_are_left_alone(
+    sampled: Sampled, findings: Callable[..., list[Finding]], traced: Callable[..., Case]
+) -> None:
+    layers = {"operator layer": 0.9}
+    assert findings(CODE, sampled(TREES, {7: layers}, loops={7: (12, layers)})) == []
+    long = traced("video_encoder", "fixed").trace  # rounds of 0.3 ms
+    assert findings(CODE, sampled(TREES, {7: layers}, loops={7: (30, layers)}, trace=long)) == []
+
+
+def test_one_module_for_all_gates_gives_the_same(run: Callable[..., dict[str, Any]]) -> None:
+    with torch.random.fork_rng():
+        before = run(CODE, "Example", torch=torch)["Trees"]()
+        after = run(CODE, "Use instead", torch=torch)["Trees"]()
+        before.gates = torch.nn.ModuleList(torch.nn.Linear(8, 1) for _ in range(5))
+        after.gates = torch.nn.Linear(8, 5)
+        with torch.no_grad():
+            after.gates.weight.copy_(torch.cat([gate.weight for gate in before.gates]))
+            after.gates.bias.copy_(torch.cat([gate.bias for gate in before.gates]))
+        x = torch.randn(4, 8)
+    torch.testing.assert_close(after(x), before(x))
