@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import explainer
+from pyrometer.cli.failing import fail_on_option, failing
 from pyrometer.cli.importing import uncollected
 from pyrometer.cli.observe import exit_code_of_target, observe_options, observe_target
 from pyrometer.cli.pages import page_option, page_place, write_page
@@ -25,6 +26,7 @@ FALLBACK_REPORT = "pyrometer-report.html"
 @click.option("--budget", type=DURATION, help="Time to spend on a workload, such as 20s.")
 @page_option
 @click.option("--try-compile", is_flag=True, help="Also try torch.compile where the program does not use it.")
+@fail_on_option
 @click.option("--full", is_flag=True, help="Print every chapter, not only the findings and a summary.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
@@ -36,6 +38,7 @@ def command(
     budget: float | None,
     page: Path | None,
     try_compile: bool,
+    fail_on: tuple[str, ...],
     full: bool,
     as_json: bool,
 ) -> int:
@@ -51,6 +54,7 @@ def command(
         from pyrometer.workload.target import parse_target
 
     parsed = parse_target(target, arguments)
+    code_for = failing(fail_on)
     is_script = parsed.kind == "script"
     if is_script and try_compile:
         raise UsageError(
@@ -74,7 +78,7 @@ def command(
         from pyrometer.report.terminal import view
 
         print_view(view(document, brief=not full), stderr=is_script)
-    return exit_code_of_target(seen.evidence)
+    return exit_code_of_target(seen.evidence) or code_for(document.diagnosis)
 
 
 def _report_path(store_location: str | None, run_id: str | None) -> Path:
