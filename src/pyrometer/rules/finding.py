@@ -18,6 +18,9 @@ may explain; general: what takes the time, said where nothing more is known of i
 
 Value = float | int | str | bool | None | Sequence[str | int | float]
 
+NEIGHBOURS = "neighbours"
+"""Ends the resource of what other processes on the machine cause: worth telling, and no fault of the program."""
+
 
 class Trial(Record, frozen=True, kw_only=True):
     """What came of a rewrite that was tried: the program with it beside the program as it is, in turn."""
