@@ -163,7 +163,7 @@ class HostWatch:
 
     def _on_line(self, frame: FrameType, code: CodeType) -> int:
         """Count a line; its instructions are timed unless enough of them were. Returns the event to note, or -1."""
-        key, line = id(code), frame.f_lineno
+        key, line = id(code), frame.f_lineno or 0  # none of instructions that the compiler added
         before = self._last.get(id(frame), 0)
         self._last[id(frame)] = line
         edge = (key, before, line)
