@@ -11,7 +11,7 @@ import sys
 from time import perf_counter_ns
 
 from . import kinds
-from .host_record import COUNT_NOTE, THREAD_NOTE, TRACED_NOTE, host_record
+from .host_record import COUNT_NOTE, TRACED_NOTE, host_record
 from .host_sampler import HostSampler, fitting_interval_s, tick_cost_ns
 from .host_watch import HostWatch
 from .log import EventLog
@@ -122,8 +122,6 @@ class HostSteps:
         if self._state == "waiting":
             if self._tracer.is_done:
                 self._sampler = HostSampler(fitting_interval_s(tick_cost_ns()))
-                if not self._sampler.by_timer:
-                    self._notes.append(THREAD_NOTE)
                 self._state = "between"
         elif self._state == "between":
             self._switch("bare")
