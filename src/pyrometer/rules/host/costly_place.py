@@ -2,7 +2,7 @@
 
 ## What it does
 Adds up, for each function of the user's, what its lines spend outside of operators, by samples of the host's time, and what operators
-that networks seldom spend their time in take there, by the trace: sorting, decompositions, copies, random numbers. It speaks where one
+that networks seldom spend their time in take there, by the trace: sorting, decompositions, clones, random numbers. It speaks where one
 function has a good part of the step in one of these, and is left out where another rule accounts for that time.
 
 ## Why it costs
@@ -71,7 +71,7 @@ SELDOM = frozenset(
         sort argsort msort unique _unique _unique2 unique_consecutive unique_dim nonzero isin searchsorted bucketize
         linalg_inv_ex linalg_solve_ex _linalg_solve_ex linalg_lu_factor_ex linalg_cholesky_ex _linalg_svd linalg_qr _linalg_eigh
         linalg_eig linalg_lstsq linalg_matrix_exp _linalg_det cholesky_inverse triangular_solve linalg_solve_triangular
-        copy_ clone contiguous repeat repeat_interleave roll flip rot90 cat stack tril triu arange linspace eye one_hot
+        clone contiguous repeat repeat_interleave roll flip rot90 cat stack tril triu arange linspace eye one_hot
         normal_ uniform_ random_ randperm multinomial bincount histc histogram cdist _cdist_forward
         cumsum cumprod logcumsumexp cummax cummin combinations cartesian_prod kron block_diag
         """)
