@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.host.patterns.spending import MOST_LINES, names_of, removal
+from pyrometer.rules.host.patterns.spending import MOST_LINES, is_certain, names_of, removal
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.kernels.patterns.operators import on_device
 from pyrometer.rules.places import place_of, spoken
@@ -101,13 +101,13 @@ def explain(case: Case) -> Iterator[Finding]:
         lines[line.where.file, line.where.function].append(line)
     for together in lines.values():
         share = profile.share(sum(map(_outside_of_operators, together)))
-        if share < case.limit(RULE, "min_share"):
+        if share < case.limit(RULE, "min_share") or not is_certain(profile, share):
             continue
         line = max(together, key=_outside_of_operators)
         leaves = [leaf for line in together for leaf in line.leaves if leaf.kind not in OF_NETWORKS]
         place = place_of(case, line.where)
         called = ", ".join(
-            f"{name} {format_percent(profile.share(seconds))}" for name, seconds in names_of(leaves)
+            f"`{name}` {format_percent(profile.share(seconds))}" for name, seconds in names_of(leaves)
         )
         yield RULE.finding(
             message=f"{format_percent(share)} of the step is spent outside of operators{spoken(place)}: {called}",

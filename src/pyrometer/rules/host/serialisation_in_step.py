@@ -78,8 +78,8 @@ def _advice(line: HostLine) -> str:
 @RULE.in_evidence("host")
 def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
-    spent = spending(case, KINDS)
-    if spent is not None and spent.share >= case.limit(RULE, "min_share"):
+    spent = spending(case, KINDS, case.limit(RULE, "min_share"))
+    if spent is not None:
         yield spending_finding(
             RULE, case, spent, what="Serialising or copying objects", stays=0.2, advice=_advice(spent.line)
         )

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import Ratio, format_percent
-from pyrometer.rules.host.patterns.spending import MOST_NAMES, removal
+from pyrometer.rules.host.patterns.spending import MOST_NAMES, is_certain, removal
 from pyrometer.rules.host.patterns.suppression import suppressions
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import place_of, spoken
@@ -72,6 +72,7 @@ def walks(case: Case, min_share: Ratio) -> list[Walk]:
         and _has_many_rounds(case, loop)
         and not _suppresses(case, loop)
     ]
+    found = [walk for walk in found if is_certain(profile, walk.share)]
     return [walk for walk in found if not any(_holds(case, walk, other, min_share) for other in found)]
 
 
@@ -151,7 +152,7 @@ def walk_finding(rule: Rule, case: Case, walk: Walk, *, what: str, stays: Ratio,
     rounds = f", {loop.rounds_per_step:,.0f} rounds per step," if loop.rounds_per_step else ""
     return rule.finding(
         message=f"the loop over `{one_line(loop.over)}`{spoken(place)} {what}{rounds} and takes {format_percent(walk.share)} of the step "
-        f"({', '.join(f'{name} {format_percent(share)}' for name, share in spent)})",
+        f"({', '.join(f'`{name}` {format_percent(share)}' for name, share in spent)})",
         where=place,
         evidence={
             "share": walk.share,
