@@ -107,7 +107,9 @@ def explain(case: Case) -> Iterator[Finding]:
 def _is_short(case: Case, walk: Walk) -> bool:
     """Whether the rounds are short, or made of operators that are."""
     rounds, traced = walk.loop.rounds_per_step, walk.traced
-    if rounds and walk.loop.total_s <= case.limit(RULE, "max_round_s") * rounds:
+    if not rounds:
+        return False  # they may be layers
+    if walk.loop.total_s <= case.limit(RULE, "max_round_s") * rounds:
         return True
     return traced is not None and 0 < traced.self_ns * 1e-9 <= case.limit(RULE, "max_op_s") * traced.num_ops
 
