@@ -128,8 +128,11 @@ class Heat:
         owner = self.module.classes.class_of_method(function)
         if owner is not None:
             per = self.method_runs(owner, function.name)
+            within: Per = "layer" if per == "step" and function.name == "compute_loss" else per or "step"
             return (
-                Hot(f"the {function.name} of class {owner.name}", None, function, per, per) if per else None
+                Hot(f"the {function.name} of class {owner.name}", None, function, per, within)
+                if per
+                else None
             )
         if any(self.is_route(decorator) for decorator in function.decorator_list) and self.runs_model(
             function
@@ -169,7 +172,8 @@ class Heat:
                 if is_rare_within(self.module, call, hot.loop if hot else None):
                     continue
                 if hot is not None:
-                    return Hot(f"called from {hot.why}", None, function, hot.per, hot.within)
+                    within: Per = "layer" if hot.within == "step" and hot.loop is None else hot.within
+                    return Hot(f"called from {hot.why}", None, function, hot.per, within)
                 caller = self.module.function_of(call)
                 if caller is not None and caller not in seen:
                     seen.add(caller)

@@ -35,6 +35,9 @@ LISTED = re.compile(
 )
 """What lists of tensors are called as often as tensors: iterating over one of these says nothing."""
 
+PLURAL = re.compile(r"(?<!s|u|i|a)s$(?<!tokens)")
+"""A list as often as a tensor, unless another use tells: `hs`, `parts`."""
+
 ENOUGH = 2
 DEEPEST_CALLS = 2
 
@@ -199,7 +202,7 @@ def said_by_rounds(
     module: Module, loop: ast.For | ast.comprehension, use: ast.Name, target: ast.expr
 ) -> int | None:
     """What is done with the elements of something that is called like one tensor."""
-    if not isinstance(target, ast.Name) or LISTED.search(use.id):
+    if not isinstance(target, ast.Name) or LISTED.search(use.id) or PLURAL.search(use.id):
         return 0
     around = loop if isinstance(loop, ast.For) else module.parent(loop)
     if around is None:

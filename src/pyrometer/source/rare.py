@@ -234,10 +234,16 @@ def after_common_exit(
     return False
 
 
+def in_warning(_module: Module, above: ast.Call, child: ast.AST) -> bool:
+    """What is given to `warnings.warn` is said once."""
+    return last_name(above.func) == "warn" and child is not above.func
+
+
 PLACES: dict[type[ast.AST], Callable[..., bool]] = {
     ast.ExceptHandler: always,
     ast.Raise: always,
     ast.Assert: in_message,
+    ast.Call: in_warning,
     ast.Lambda: in_late_message,
     ast.If: in_rare_branch,
     ast.IfExp: in_rare_branch,

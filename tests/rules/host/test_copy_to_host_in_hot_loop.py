@@ -19,7 +19,6 @@ CODE = "PYR102"
         "total += scores.detach().cpu().numpy().mean()  # <-",
         'total += scores.detach().to("cpu").mean().item()  # <-',
         'total += scores.detach().to(torch.device("cpu")).max()  # <-',
-        "mean = np.asarray(scores.detach()).mean()  # <-\n",
         "if loss.detach().cpu() > 3:  # <-\n    pass",
     ],
 )
@@ -33,6 +32,14 @@ def test_finds_copies_whose_values_are_used_at_once(fires: Any, body: str) -> No
         "history.append(scores.detach().cpu())",  # to keep results on the host is what the loop is for
         "history.append((step, scores.detach().cpu().numpy()))",
         "arrays = np.asarray([1, 2, 3])",
+        # arrays are made of tensors of the host only
+        "total += np.asarray(scores.detach()).mean()",
+        "total += scores.detach().numpy().mean()",
+        # what takes arrays, draws or packs needs them there
+        "total += f1_score(targets.cpu(), scores.argmax(1).cpu())",
+        "plt.imshow(inputs[0].cpu())",
+        "host = scores.detach().cpu().numpy()\nnp.savez(path, host)",
+        "packed = torch.nn.utils.rnn.pack_padded_sequence(scores, lengths=targets.cpu())",
         'model_on = "cpu"\ninputs = inputs.to(device)',
         "if step % 500 == 0:\n    total += scores.detach().cpu().sum()",
         "import torch\n\ndef export(model: torch.nn.Module) -> list:\n    return [p.detach().cpu() for p in model.parameters()]",

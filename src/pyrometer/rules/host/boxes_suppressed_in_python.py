@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.host.patterns.spending import removal
+from pyrometer.rules.host.patterns.spending import is_certain, removal
 from pyrometer.rules.host.patterns.suppression import Suppression, suppressions
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import spoken
@@ -85,7 +85,7 @@ def explain(case: Case) -> Iterator[Finding]:
     for module in case.modules:
         for suppression in suppressions(module):
             share = _share(case, case.host, module, suppression)
-            if share < case.limit(RULE, "min_share"):
+            if share < case.limit(RULE, "min_share") or not is_certain(case.host, share):
                 continue
             place = Place(file=module.path, line=suppression.loop.lineno, function=suppression.function.name)
             yield RULE.finding(

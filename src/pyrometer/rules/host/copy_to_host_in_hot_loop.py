@@ -1,8 +1,8 @@
 """A tensor is copied to the host in every step, and the host waits for it.
 
 ## What it does
-Finds `.cpu()`, `.to("cpu")`, `.numpy()` and `numpy.asarray(t)` of a tensor in code that runs once per step, unless the copy
-is itself the result: collected, returned or yielded. In a trace it finds the copies from a device that held up the host.
+Finds `.cpu()` and `.to("cpu")` of a tensor in code that runs once per step, unless the copy
+is itself the result: collected, returned or yielded, or is needed by a library of arrays, a plot or a metric of the host. In a trace it finds the copies from a device that held up the host.
 
 ## Why it costs
 A copy to ordinary memory of the host returns only when all work before it on the device is done and the bytes have arrived.
@@ -93,9 +93,22 @@ COLLECTING = frozenset(
 def find(module: Module) -> Iterator[Match]:
     """Copies in hot code that are not what the code is for."""
     for read, why, confidence in sure_reads(module, copies_to_host):
+        if _lies_on_host(read):
+            continue
         if why.within != "request" and not is_result(module, read) and not is_required(module, read):
             message = f"`{read.text}` copies a tensor to the host and waits for it{during(why)}"
             yield match(read.node, message, advice=f"{ADVICE} {LATER}", confidence=confidence, hot=why.why)
+
+
+def _lies_on_host(read: Read) -> bool:
+    """Whether the call itself says that the tensor lies there already: an array is made of no tensor of a device."""
+    function = read.node.func if isinstance(read.node, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr in {
+        "numpy",
+        "asarray",
+        "array",
+        "ascontiguousarray",
+    }
 
 
 @RULE.in_evidence("trace")

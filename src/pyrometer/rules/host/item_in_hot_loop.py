@@ -50,7 +50,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.answers import is_answer
-from pyrometer.rules.host.patterns.avoidable import COUNTS, in_layer, only_checks
+from pyrometer.rules.host.patterns.avoidable import COUNTS, in_layer, is_needless_number, only_checks
 from pyrometer.rules.host.patterns.reads import Read, during, scalar_reads, sure_reads
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, loop_share, stall_findings
 from pyrometer.rules.kernels.patterns.better import bracketed
@@ -85,6 +85,8 @@ def find(module: Module) -> Iterator[Match]:
     for read, why, confidence in sure_reads(module, scalar_reads):
         if why.per == "request" and is_answer(module, read.node):
             continue  # One wait for each request is what its answer takes.
+        if _hands_out(module, read.node):
+            continue
         if in_layer(why) and _serves_the_layer(module, read, why):
             continue
         if why.within == "round" and confidence != "high":
@@ -98,22 +100,37 @@ def _serves_the_layer(module: Module, read: Read, why: Hot) -> bool:
     """Whether a layer needs the number: it counts batches as torch's own do, checks arguments, or has sizes as a list at once."""
     if isinstance(read.subject, ast.Attribute) and read.subject.attr in COUNTS:
         return True
-    whole = (
-        isinstance(read.node, ast.Call)
-        and isinstance(read.node.func, ast.Attribute)
-        and read.node.func.attr == "tolist"
-    )
-    return only_checks(module, read.node) or (
-        whole and why.per == "layer" and not in_comprehension(module, read.node)
-    )
+    function = read.node.func if isinstance(read.node, ast.Call) else None
+    whole = isinstance(function, ast.Attribute) and function.attr == "tolist"
+    if only_checks(module, read.node):
+        return True
+    if in_comprehension(module, read.node) or module.loops_around(read.node):
+        return whole and why.per == "layer" and not in_comprehension(module, read.node)
+    return whole or not is_needless_number(module, read.node)
+
+
+def _hands_out(module: Module, node: ast.expr) -> bool:
+    """`for sentence, score in zip(batch, scores.tolist())`: the whole is fetched once, to be given away one by one."""
+    if not (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "tolist"
+    ):
+        return False
+    around = module.parent(node)
+    if isinstance(around, ast.Call) and module.name_of(around.func) in {"zip", "enumerate"}:
+        node, around = around, module.parent(around)
+    return isinstance(around, ast.For | ast.comprehension) and around.iter is node
 
 
 def in_comprehension(module: Module, node: ast.expr) -> bool:
     """Whether an expression is evaluated for each element of a comprehension."""
-    return any(
-        isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp)
-        for above in module.ancestors(node)
-    )
+    child: ast.AST = node
+    for above in module.ancestors(node):
+        if isinstance(above, ast.comprehension) and child is above.iter:
+            return False
+        if isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            return True
+        child = above
+    return False
 
 
 @RULE.in_evidence("trace")

@@ -39,6 +39,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyrometer.rules.host.patterns.avoidable import only_checks
 from pyrometer.rules.host.patterns.reads import during, sure_reads
 from pyrometer.rules.host.patterns.shown import prints
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
@@ -68,6 +69,8 @@ ADVICE = "Show it every hundred steps (`if step % 100 == 0:`), as the number tha
 def find(module: Module) -> Iterator[Match]:
     """Tensors that are turned into text in hot code."""
     for read, why, confidence in sure_reads(module, prints):
+        if only_checks(module, read.node):
+            continue  # The message of a check is made when it fails.
         subject = module.source(read.subject) if read.subject is not None else read.text
         message = f"`{read.text}` shows the tensor `{subject}`, and so waits for the device{during(why)}"
         yield match(read.node, message, advice=ADVICE, confidence=confidence, hot=why.why)

@@ -105,10 +105,25 @@ def _is_small(call: ast.Call) -> bool:
     given = call.args[0] if call.args else None
     if isinstance(given, ast.List | ast.Tuple):
         return bool(given.elts)
-    is_large = isinstance(given, ast.ListComp) or (
-        isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute)
+    return given is not None and not any(
+        isinstance(part, ast.ListComp | ast.GeneratorExp)
+        or (isinstance(part, ast.Call) and not _is_number(part))
+        for part in ast.walk(given)
     )
-    return not is_large
+
+
+def _is_number(call: ast.Call) -> bool:
+    """Whether a call gives one number, as its name says."""
+    return getattr(call.func, "id", getattr(call.func, "attr", "")) in {
+        "len",
+        "float",
+        "int",
+        "bool",
+        "item",
+        "sum",
+        "min",
+        "max",
+    }
 
 
 def is_repeated(module: Module, call: ast.Call) -> ast.AST | None:

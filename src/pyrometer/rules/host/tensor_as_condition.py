@@ -46,7 +46,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.avoidable import in_layer, is_avoidable_question
+from pyrometer.rules.host.patterns.avoidable import COMPARING, in_layer, is_avoidable_question
 from pyrometer.rules.host.patterns.reads import Read, during, sure_reads
 from pyrometer.rules.host.patterns.truth import conditions
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, stall_findings
@@ -99,11 +99,25 @@ def explain(case: Case) -> Iterator[Finding]:
 def _only_ends_its_loop(module: Module, read: Read, loop: ast.AST | None) -> bool:
     """Whether it ends a loop that is hot by itself and runs no module: drawing numbers until they fit."""
     asking = module.statement_of(read.node)
+    function = read.node.func if isinstance(read.node, ast.Call) else None
+    if getattr(function, "attr", "") in COMPARING and not _trains_or_loads(module, loop):
+        return True  # What two computations give is compared to learn something, and not in every step.
+    if isinstance(asking, ast.If) and loop is not None and not _trains_or_loads(module, loop):
+        parts = (node for statement in asking.body for node in ast.walk(statement))
+        if any(isinstance(node, ast.Break) for node in parts):
+            return True  # A sequence is made until it is done: nothing else says when.
     if not isinstance(loop, ast.While) or module.hot(loop) is not None:
         return False
     ends = asking is loop or (isinstance(asking, ast.If) and isinstance(asking.body[0], ast.Break))
     calls = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))
     return ends and not any(module.value_of(call.func).kind is Kind.MODULE for call in calls)
+
+
+def _trains_or_loads(module: Module, loop: ast.AST | None) -> bool:
+    loops = module.heat.loops
+    if isinstance(loop, ast.For | ast.AsyncFor) and loops.loader_of(loop) is not None:
+        return True
+    return isinstance(loop, ast.For | ast.AsyncFor | ast.While) and loops.trains(loop)
 
 
 def advise(module: Module, read: Read) -> str:

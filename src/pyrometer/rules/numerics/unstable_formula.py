@@ -74,8 +74,14 @@ def find(module: Module) -> Iterator[Match]:
         return
     for node in module.nodes(ast.Call, ast.BinOp):
         found = _judged(module, node)
-        if found is not None and not module.region(node).test:
+        if found is not None and not module.region(node).test and not _is_prepared(module, node):
             yield found
+
+
+def _is_prepared(module: Module, node: ast.expr) -> bool:
+    """Whether a place sets something up from its settings, where the numbers are the author's own."""
+    function = module.function_of(node)
+    return function is not None and function.name == "__init__"
 
 
 def _judged(module: Module, node: ast.Call | ast.BinOp) -> Match | None:

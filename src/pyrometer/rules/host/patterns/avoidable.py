@@ -32,7 +32,7 @@ CHECKING = re.compile(r"check|assert|validate|verify|ensure", re.IGNORECASE)
 RESHAPING = words(
     "squeeze flatten view reshape unsqueeze long float double half contiguous detach clone to type T t"
 )
-COMPARING = frozenset({"equal", "allclose"})
+COMPARING = frozenset({"equal", "allclose", "eq"})
 SOUND = BAD_VALUE | {"isfinite"}
 FURTHEST = 3
 MOST_STATEMENTS = 3
@@ -54,9 +54,15 @@ def may_do_without(module: Module, node: ast.expr, depth: int = 0) -> bool:
     elif isinstance(above, ast.Call):
         may = _may_in_call(module, above, depth)
     elif isinstance(above, ast.Subscript) and isinstance(above.ctx, ast.Store):
-        may = True
-    elif isinstance(above, ast.Subscript | ast.BinOp | ast.UnaryOp) or _is_index(module, above):
-        assert isinstance(above, ast.expr)
+        may = above.slice is node
+    elif isinstance(above, ast.Tuple) and _is_index(module, above):
+        index = module.parent(above)
+        alone = all(part is node or isinstance(part, ast.Slice | ast.Constant) for part in above.elts)
+        stores = isinstance(index, ast.Subscript) and isinstance(index.ctx, ast.Store)
+        may = alone and (
+            stores or (isinstance(index, ast.Subscript) and may_do_without(module, index, depth))
+        )
+    elif isinstance(above, ast.Subscript | ast.BinOp | ast.UnaryOp):
         may = may_do_without(module, above, depth)
     elif isinstance(above, ast.AugAssign):
         may = above.target is node
@@ -65,8 +71,8 @@ def may_do_without(module: Module, node: ast.expr, depth: int = 0) -> bool:
     return may
 
 
-def _is_index(module: Module, node: ast.AST | None) -> bool:
-    above = None if not isinstance(node, ast.Tuple) else module.parent(node)
+def _is_index(module: Module, node: ast.Tuple) -> bool:
+    above = module.parent(node)
     return isinstance(above, ast.Subscript) and above.slice is node
 
 
@@ -131,8 +137,10 @@ def is_avoidable_question(module: Module, read: Read) -> bool:
     }
     if isinstance(statement, ast.Assert) or not names.isdisjoint(COMPARING):
         return not names.isdisjoint(SOUND)
-    if not names.isdisjoint(SOUND) or isinstance(statement, ast.While):
+    if isinstance(statement, ast.While):
         return True
+    if not names.isdisjoint(SOUND):
+        return not (isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return))
     if isinstance(statement, ast.If):
         branches = [*statement.body, *statement.orelse]
         return len(branches) <= MOST_STATEMENTS and all(_only_chooses(module, branch) for branch in branches)
@@ -162,7 +170,7 @@ def _is_cheap(module: Module, value: ast.expr) -> bool:
     )
 
 
-def only_checks(module: Module, node: ast.expr) -> bool:
+def only_checks(module: Module, node: ast.expr, depth: int = 0) -> bool:
     """Whether a value serves a check of arguments: a condition under which something is raised, or a function called `check_…`."""
     for above in module.ancestors(node):
         if isinstance(above, ast.Call):
@@ -171,8 +179,14 @@ def only_checks(module: Module, node: ast.expr) -> bool:
             )
             if CHECKING.search(called):
                 return True
+        if isinstance(above, ast.Assign) and depth == 0 and isinstance(above.targets[0], ast.Name):
+            target = above.targets[0]
+            uses = [use for use in module.uses(target.id, target) if use.lineno > above.lineno]
+            return bool(uses) and all(only_checks(module, use, 1) for use in uses)
         if isinstance(above, ast.stmt):
-            return isinstance(above, ast.If) and _ends_in_failure(above.body)
+            return isinstance(above, ast.Raise) or (
+                isinstance(above, ast.If) and _ends_in_failure(above.body)
+            )
     return False
 
 
@@ -184,6 +198,59 @@ def _ends_in_failure(body: Sequence[ast.stmt]) -> bool:
         and isinstance(last.value.func, ast.Attribute)
     )
     return isinstance(last, ast.Raise) or (warns and "warn" in ast.unparse(last))
+
+
+def is_needless_number(module: Module, node: ast.expr, depth: int = 0) -> bool:
+    """Whether a number that was read goes back into arithmetic with tensors, or is kept for someone to look at."""
+    child: ast.AST = node
+    for above in module.ancestors(node):
+        if isinstance(above, ast.BinOp):
+            if module.value_of(above.left if above.right is child else above.right).is_tensor:
+                return True
+        elif isinstance(above, ast.Call) and child is not above.func:
+            return _takes_a_tensor(module, above) or _is_plain_number(module, above, depth)
+        elif isinstance(above, ast.Assign):
+            return _is_needless_in(module, above, depth)
+        elif isinstance(above, ast.stmt | ast.Dict):
+            return isinstance(above, ast.AugAssign | ast.Dict)
+        elif not isinstance(above, ast.keyword | ast.UnaryOp | ast.IfExp):
+            return False
+        child = above
+    return False
+
+
+def _takes_a_tensor(module: Module, call: ast.Call) -> bool:
+    """Whether an operation on tensors takes the number where it could take a tensor, or a list or log keeps it."""
+    if isinstance(call.func, ast.Attribute):
+        if call.func.attr in {"append", "log", "add_scalar", "log_scalar", "record"}:
+            return True
+        if module.value_of(call.func.value).is_tensor:
+            return call.func.attr.removesuffix("_") in NUMBER_OR_TENSOR
+    return (module.name_of(call.func) or "").removeprefix("torch.") in NUMBER_OR_TENSOR
+
+
+def _is_plain_number(module: Module, call: ast.Call, depth: int) -> bool:
+    """`float(x.item())`: look at where that goes."""
+    return module.name_of(call.func) in {"float", "int", "abs", "round"} and is_needless_number(
+        module, call, depth
+    )
+
+
+def _is_needless_in(module: Module, assignment: ast.Assign, depth: int) -> bool:
+    target = assignment.targets[0]
+    if isinstance(target, ast.Attribute | ast.Subscript):
+        return True
+    if not isinstance(target, ast.Name) or depth >= FURTHEST:
+        return False
+    uses = [use for use in module.uses(target.id, target) if use.lineno > assignment.lineno]
+    here = [use for use in uses if module.function_of(use) is module.function_of(assignment)]
+    return any(is_needless_number(module, use, depth + 1) for use in here)
+
+
+NUMBER_OR_TENSOR = words(
+    "add sub mul div clamp clamp_min clamp_max pow where maximum minimum masked_fill fill lerp roll full_like"
+)
+"""Operations that take tensors where a number stands."""
 
 
 def uses_of(module: Module, node: ast.expr) -> Iterator[ast.expr]:
@@ -206,7 +273,8 @@ def uses_of(module: Module, node: ast.expr) -> Iterator[ast.expr]:
 NUMPY_REDUCING = words(
     "numpy.mean numpy.sum numpy.max numpy.min numpy.argmax numpy.abs numpy.std numpy.var numpy.sqrt numpy.any numpy.all"
 )
-ON_HOST_ANYWAY = words("print len float int list tuple sum min max str zip enumerate abs round")
+ON_HOST_ANYWAY = words("print len float int sum min max str abs round")
+PASSING = words("zip enumerate reversed list tuple")
 
 
 def is_required(module: Module, read: Read) -> bool:
@@ -218,6 +286,9 @@ def _takes_host(module: Module, use: ast.expr) -> bool:
     child: ast.AST = use
     for above in module.ancestors(use):
         if isinstance(above, ast.Call) and child is not above.func:
+            if module.name_of(above.func) in PASSING:
+                child = above
+                continue
             return _wants_arrays(module, above)
         if isinstance(above, ast.keyword):
             child = above
@@ -231,7 +302,7 @@ def _takes_host(module: Module, use: ast.expr) -> bool:
                 bool(module.loops_around(above))
                 and module.loops_around(above) != module.loops_around(module.statement_of(use))[1:]
             )
-        if isinstance(above, ast.For) and child is above.iter:
+        if isinstance(above, ast.For | ast.comprehension) and child is above.iter:
             return True
         if isinstance(above, ast.stmt | ast.BinOp | ast.Compare):
             return False

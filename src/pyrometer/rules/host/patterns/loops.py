@@ -8,17 +8,21 @@ collecting do not count as such.
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.rules.host.patterns.ragged import is_ragged
 from pyrometer.source.index import last_name
+from pyrometer.source.knowledge import TORCH_PACKAGES
 from pyrometer.source.step_loops import iterables
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
     from pyrometer.source.module import Module
+
+BUILTINS = frozenset(dir(builtins))
 
 READING = words("""
     item tolist cpu numpy detach size dim numel to cuda unsqueeze squeeze view reshape flatten permute transpose t contiguous
@@ -36,6 +40,9 @@ FEW_NAME = re.compile(
 )
 """What a handful of rounds is counted by, each with its own parameters more often than not."""
 
+
+LEVEL_NAME = re.compile(r"(^|_)(pyramid|levels|features|feats|fmaps|stages|hidden_states|scales|octaves)$")
+"""What lists of tensors of different sizes are called, where the module that gives them is not known."""
 
 SIZE_NAME = re.compile(
     r"(^|_)(sizes?|shapes?|grid|thw|hw|lengths?|lens|counts?|offsets?|starts?|ends?|indices|ids)($|_)"
@@ -87,7 +94,12 @@ def element_loop(module: Module, loop: Rounds) -> ElementLoop | None:
     tensor = _walked(module, loop)
     if tensor is None or _leaves_early(module, loop):
         return None
-    if _is_carried(module, loop) or _picks_modules(loop) or is_ragged(module, loop):
+    if (
+        _needs_host(module, loop)
+        or _is_carried(module, loop)
+        or _picks_modules(loop)
+        or is_ragged(module, loop)
+    ):
         return None
     operations = tuple(_operations(module, loop))
     return ElementLoop(loop, tensor, operations) if operations else None
@@ -98,8 +110,10 @@ def _walked(module: Module, loop: Rounds) -> str | None:
     parts = list(iterables(module, loop.iter))
     tensor = next((part for part in parts if module.value_of(part).is_tensor), None)
     if tensor is not None:
-        holds_sizes = SIZE_NAME.search(last_name(tensor) or "") or (
-            parts == [loop.iter] and isinstance(loop.target, ast.Tuple)
+        holds_sizes = (
+            LEVEL_NAME.search(last_name(tensor) or "")
+            or SIZE_NAME.search(last_name(tensor) or "")
+            or (parts == [loop.iter] and isinstance(loop.target, ast.Tuple))
         )
         return None if holds_sizes else module.source(tensor)
     source = parts[0]
@@ -150,6 +164,20 @@ def _leaves_early(module: Module, loop: Rounds) -> bool:
         or (isinstance(node, ast.Break) and _asks_tensors(module, loop, node))
         for node in _within(loop)
     )
+
+
+def _needs_host(module: Module, loop: Rounds) -> bool:
+    """Whether a round works on the host: it copies its element there, or gives it to a library of other arrays."""
+    for node in _within(loop):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute) and node.func.attr in {"numpy", "cpu"}:
+            return True
+        root = (module.name_of(node.func) or "torch").partition(".")[0]
+        foreign = root not in TORCH_PACKAGES and root not in BUILTINS and root not in {"math", ""}
+        if foreign and any(module.value_of(argument).is_tensor for argument in node.args):
+            return True
+    return False
 
 
 def _asks_tensors(module: Module, loop: Rounds, leaving: ast.Break) -> bool:

@@ -48,7 +48,7 @@ OF_DEVICES = re.compile(r"cuda|accelerator|\bdevice\s*=|\.device\b|\.to\(\s*devi
 
 OTHER_DEVICE = re.compile(r"""["'](mps|npu|xla|cpu)["']""")
 ONCE = re.compile(
-    r"(^|_)(calibrat\w*|exports?|export_\w+|convert(s|er|ed)?|visuali[sz]\w*|plot(s|ting)?|draw\w*|demo|summar(y|ize|ise)|"
+    r"(^|_)(calibrat\w*|export(s|er|ed)?|export_\w+|save\w*|checkpoint\w*|setup|build|convert(s|er|ed)?|visuali[sz]\w*|plot(s|ting)?|draw\w*|demo|summar(y|ize|ise)|"
     r"statistics|debug\w*|preprocess\w*|prepare|dump|render\w*|report|describe|inspect|animate|init_\w+|initiali[sz]e\w*)(_|$)"
     r"|^(__repr__|__str__|extra_repr|__init__)$",
     re.IGNORECASE,
@@ -106,6 +106,8 @@ def hot_place(module: Module, node: ast.expr | ast.stmt) -> Hot | None:
         return None
     if _elsewhere(module, node) or _feeds(module, node) or _is_once(module, node):
         return None
+    if why.within == "round" and why.loop is None:
+        return None  # Called from a loop that neither trains nor loads: a search, whose length nobody knows.
     region = module.region(node)
     return None if region.test or region.scripted or region.profiled or region.compiled else why
 

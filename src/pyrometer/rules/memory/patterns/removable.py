@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.place import Place
@@ -37,7 +38,7 @@ def matches(module: Module, calls: Callable[[Module], Iterator[ast.Call]], told:
     """Calls in code that runs in every step, and not seldom within it."""
     for call in calls(module):
         hot, region = module.hot(call), module.region(call)
-        if hot is None or region.test or region.scripted or module.is_rare(call):
+        if hot is None or _is_meant(module, call) or region.test or region.scripted or module.is_rare(call):
             continue
         statement = module.statement_of(call)
         alone = isinstance(statement, ast.Expr) and statement.value is call
@@ -48,6 +49,20 @@ def matches(module: Module, calls: Callable[[Module], Iterator[ast.Call]], told:
         )
         message = f"`{module.source(call)}` {told.does}{hot.during}"
         yield match(call, message, advice=told.advice, fix=fix, hot=hot.why)
+
+
+def _is_meant(module: Module, call: ast.Call) -> bool:
+    """Whether a function exists to do this, called where memory runs short, or an option of the user's asks for it."""
+    function = module.function_of(call)
+    if function is not None and MEANT.search(function.name):
+        return True
+    tests = [above.test for above in module.ancestors(call) if isinstance(above, ast.If)]
+    names = {getattr(part, "id", getattr(part, "attr", "")) for test in tests for part in ast.walk(test)}
+    return any(OPTION.search(name) for name in names)
+
+
+MEANT = re.compile(r"memory|cache|clear|free|clean|release", re.IGNORECASE)
+OPTION = re.compile(r"save_mem|low_?mem|offload|empty_cache|clear_cache|threshold|oom", re.IGNORECASE)
 
 
 def findings(
