@@ -5,6 +5,7 @@ import time
 import torch
 from torch import nn
 
+
 class GatedBlock(nn.Module):
     def __init__(self, width):
         super().__init__()
