@@ -123,6 +123,19 @@ def gain_text(finding: Finding) -> str:
     return ", ".join(said)
 
 
+def trial_text(finding: Finding) -> str:
+    """What came of the rewrite when it was tried, beside what was predicted; empty where it was not."""
+    trial = finding.trial
+    if trial is None:
+        return ""
+    promised = trial.predicted
+    low = promised.ratio_low if promised is not None else None
+    if promised is None or low is None:
+        return f"tried: {trial.said}"
+    predicted = _faster(low, promised.ratio_high if promised.ratio_high is not None else 1.0)
+    return f"tried: {trial.said} (predicted: {predicted})"
+
+
 def _faster(low: float, high: float) -> str:
     """A range of ratios, new over old time; a step that may come to nothing has no best case to name.
 
@@ -226,7 +239,9 @@ def _without_unit(label: str) -> str:
 
 
 def _remarks(finding: Finding) -> list[str]:
-    remarks = [f"with the fix, {FIX_WORDS[finding.advice.fix_class]}", f"confidence {finding.confidence}"]
+    tried = trial_text(finding)
+    remarks = [tried] if tried else []
+    remarks += [f"with the fix, {FIX_WORDS[finding.advice.fix_class]}", f"confidence {finding.confidence}"]
     if finding.advice.lever:
         remarks.append(f"lever {finding.advice.lever}")
     if finding.cost is not None:

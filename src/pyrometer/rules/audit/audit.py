@@ -20,7 +20,7 @@ from pyrometer.rules.audit.items.memory import MEMORY
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem, Deduction
 from pyrometer.rules.audit.scoring import UNMEASURED, Breach, Score, deduct
 from pyrometer.rules.case import Case
-from pyrometer.rules.finding import Finding
+from pyrometer.rules.finding import NEIGHBOURS, Finding
 from pyrometer.rules.rule import FAMILIES
 
 GROUPS = {
@@ -64,12 +64,11 @@ def audit(
         ignored: codes of rules that the settings leave out, and why.
         excuse: why a finding is ignored.
     """
-    breaches = [Breach(finding, excuse(finding)) for finding in findings if finding.severity != "info"]
+    breaches = [Breach(finding, excuse(finding)) for finding in findings if _is_fault(finding)]
     breaches += [Breach(finding, excuse(finding), confirmed=False) for finding in texts]
     score = Score()
     owners = [_owner(breach.finding.code) for breach in breaches]
-    peak_bytes = case.memory.peak_bytes if case.memory is not None else None
-    taken = deduct(score, breaches, owners, peak_bytes)
+    taken = deduct(score, breaches, owners, case)
     groups = [
         AuditGroup(name=name, items=[_answer(item, case, breaches, taken, ignored or {}) for item in items])
         for name, items in GROUPS.items()
@@ -89,6 +88,12 @@ def audit(
         passed=passed,
         unknown=statuses.count("unknown"),
     )
+
+
+def _is_fault(finding: Finding) -> bool:
+    """Neither a remark, nor about our measurement or the neighbours."""
+    ours = finding.scope == "measurement" or (finding.resource or "").endswith(NEIGHBOURS)
+    return finding.severity != "info" and not ours
 
 
 def breaks(item: Item, code: str) -> bool:
