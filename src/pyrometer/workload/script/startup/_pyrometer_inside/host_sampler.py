@@ -49,7 +49,7 @@ class HostSampler:
 
     def __init__(self, interval_s: float, base: CodeType | None = None) -> None:
         self.samples: list[tuple[int, bool, list[Any]]] = []
-        """Ticks, whether garbage was being collected, and code and instruction of each frame in turn, innermost first."""
+        """Time in ns, whether garbage was being collected, and code and instruction of each frame in turn, innermost first."""
         self.spent_ns = 0
         self.looks = 0
         self.by_timer = timer_is_free()
@@ -131,7 +131,7 @@ class HostSampler:
             stack.append(frame.f_lasti)
             frame = frame.f_back
         if frame is not None or base is None:
-            self.samples.append((ticks, garbage, stack))
+            self.samples.append((ticks * self.interval_ns, garbage, stack))
         self.looks += 1
         self.spent_ns += perf_counter_ns() - now
 
