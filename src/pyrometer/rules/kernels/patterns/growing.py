@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyrometer.rules.kernels.patterns.better import bracketed
 from pyrometer.source.edit import Edit, replace
-from pyrometer.source.mutation import assigned_in, changed_in_place, names_in
+from pyrometer.source.mutation import assigned_in, changed_in_place, names_in, sources_of
 from pyrometer.source.rewriting import insert_after, insert_before, unused_name
 
 if TYPE_CHECKING:
@@ -164,16 +164,31 @@ def _kept(module: Module, piece: ast.expr, loop: Loop) -> str:
 
 
 def _is_new(module: Module, piece: ast.expr, loop: Loop) -> bool:
-    if isinstance(piece, ast.Name):
-        given = module.assignments(piece.id, piece)
-        inside = {id(node) for node in ast.walk(loop)}
+    whole = _unsqueezed(piece)
+    if isinstance(whole, ast.Name):
+        given = module.assignments(whole.id, whole)
+        written = sources_of(changed_in_place(loop), loop)
         return (
-            bool(given)
-            and piece.id not in changed_in_place(loop)
-            and all(id(value) in inside and not isinstance(value, ast.Name) for value in given)
-            and all(_is_new(module, value, loop) for value in given)
+            bool(given) and whole.id not in written and all(_is_new_value(module, value) for value in given)
         )
-    return _is_new_value(module, piece)
+    return _is_new_value(module, whole)
+
+
+def _unsqueezed(piece: ast.expr) -> ast.expr:
+    """What a piece is a view of, with a dimension put in: `row` of `row[None]` and `row.unsqueeze(0)`."""
+    if (
+        isinstance(piece, ast.Subscript)
+        and isinstance(piece.slice, ast.Constant)
+        and piece.slice.value is None
+    ):
+        return piece.value
+    if (
+        isinstance(piece, ast.Call)
+        and isinstance(piece.func, ast.Attribute)
+        and piece.func.attr == "unsqueeze"
+    ):
+        return piece.func.value
+    return piece
 
 
 def _is_new_value(module: Module, value: ast.expr) -> bool:
