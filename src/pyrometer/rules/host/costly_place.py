@@ -127,7 +127,7 @@ def explain(case: Case) -> Iterator[Finding]:
             evidence={"share": share, "lines": [line.where.text for line in together[:MOST_LINES]]},
             links=[f"/host/lines/{profile.lines.index(line)}"],
             cost=case.cost_of(share, "samples of the host's time in the lines of the function"),
-            gain=removal(profile, share, stays=0.6),
+            gain=removal(profile, share, stays=0.4),
             confidence="medium",
             advice=BY_KIND.get(_dearest(leaves), OTHERWISE),
         )
