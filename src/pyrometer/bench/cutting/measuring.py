@@ -44,10 +44,13 @@ WARM_SHARE = 0.15
 WARM_STEPS = 20
 """Of each side, that warming up takes at most."""
 
+BESIDE = 0.02
+"""Of a step, by which cutting out may change it otherwise (caches, the allocator), so that intervals reach so much further."""
+
 MOST_WAITS = 0.2
 """Per step, of one that only computes: a wait for the disk, a lock or a sleep is one or more in each."""
 
-NUM_STEPS = 5 + 4 * FEWEST_BLOCKS
+NUM_STEPS = 5 + 6 * FEWEST_BLOCKS
 """Watched, recorded, one with the place cut out, and the fewest blocks of a place; those with other inputs come on top."""
 
 
@@ -136,7 +139,7 @@ class _Experiment:
         if not sides:
             return []
         blocks = self._blocks([StagedSession(self._stage), *(side for _, side in sides)])
-        return [self._ceiling(place, blocks, number) for number, (place, _) in enumerate(sides, start=1)]
+        return [self._ceiling(*pair, blocks, number) for number, pair in enumerate(sides, start=1)]
 
     @property
     def _num_watched(self) -> int:
@@ -148,8 +151,8 @@ class _Experiment:
         return self._deadline_s - time.perf_counter()
 
     def _needed_s(self, num_places: int) -> Seconds:
-        """For the fewest blocks, where cutting out brings nothing."""
-        return 2 * FEWEST_BLOCKS * (1 + num_places) * self._step_s
+        """For the fewest blocks, where cutting out brings nothing; half of the steps come after another kind, and so twice."""
+        return 3 * FEWEST_BLOCKS * (1 + num_places) * self._step_s
 
     def _sides(self, places: list[Cuttable]) -> Iterator[tuple[Cuttable, StagedSession]]:
         """The first places without which a step runs through, as many as there is time for."""
@@ -183,8 +186,7 @@ class _Experiment:
         assert side.replayer is not None
         side.replayer.watch()
         try:
-            side.activate()
-            side.step(side.prepare())
+            side.activate()  # runs a step
             self._clock.synchronize()
         except PyrometerError as error:
             return f"without it the step goes another way ({error})"
@@ -217,19 +219,21 @@ class _Experiment:
             longest_s = max(longest_s, time.perf_counter() - start)
         return blocks
 
-    def _ceiling(self, place: Cuttable, blocks: Blocks, number: int) -> Ceiling:
+    def _ceiling(self, place: Cuttable, side: StagedSession, blocks: Blocks, number: int) -> Ceiling:
         metric, _ = choose_metric([blocks.sides[0], blocks.sides[number]])
         metric = "cpu" if self._never_waits else metric
         estimate, low, high = interval_of(blocks.log_ratios(number, metric))
-        recorder = place.recorder
+        recorder, replayer = place.recorder, side.replayer
+        # Handing out is no part of a step without the place.
+        handing = 0.0 if replayer is None else replayer.spent_s / blocks.median_s(0)
         return Ceiling(
             where=place.where_in(self._watch.model),
             what=place.what,
             last_line=place.last_line,
             calls_per_step=len(recorder.calls),
-            ratio=math.exp(estimate),
-            ratio_low=math.exp(low),
-            ratio_high=math.exp(high),
+            ratio=max(math.exp(estimate) - handing, 0.0),
+            ratio_low=max(math.exp(low) - handing - BESIDE, 0.0),
+            ratio_high=max(math.exp(high) - handing, 0.0) + BESIDE,
             pairs=2 * len(blocks.rows) * blocks.calls,
             same_inputs=recorder.same_inputs,
             same_results=recorder.same_results,

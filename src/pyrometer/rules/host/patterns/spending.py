@@ -11,10 +11,18 @@ from pyrometer.quantity import Ratio, Seconds, format_percent
 from pyrometer.rules.places import place_of, spoken
 
 if TYPE_CHECKING:
-    from pyrometer.host.profile import HostLeaf, HostLine, HostLoop, HostProfile
+    from pyrometer.host.profile import HostLeaf, HostLine, HostLoop, HostProfile, LeafKind
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.rules.rule import Rule
+
+INPUT_OUTPUT: frozenset[LeafKind] = frozenset({"logging", "print", "file", "fsync", "process", "network"})
+SERIALISATION: frozenset[LeafKind] = frozenset({"torch.save", "pickle", "json", "copy"})
+TEXT: frozenset[LeafKind] = frozenset({"regex"})
+WAITING: frozenset[LeafKind] = frozenset({"lock", "sleep"})
+RANDOM: frozenset[LeafKind] = frozenset({"random"})
+MECHANISMS = (INPUT_OUTPUT, SERIALISATION, TEXT, WAITING, RANDOM)
+"""Kinds of leaves that have a rule of their own, together."""
 
 MOST_NAMES = 3
 MOST_LINES = 5
