@@ -10,9 +10,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from pyrometer.cli.failing import failing
 from pyrometer.evidence.observed import Observed
 from pyrometer.report.schema import schema_of
-from recorded import evidence_of
+from recorded import checked, evidence_of
 
 ENTRY = "from pyrometer.cli.main import run; run()"
 MODEL = """
@@ -69,6 +70,38 @@ def test_check_writes_where_it_is_told(project, call, monkeypatch):
     assert (project / "out/r.html").is_file()
     assert not (project / ".pyrometer").exists()
     assert "per step" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["error"], 1, "--fail-on error: 1 finding (PYR509)"),
+        (["warning"], 1, "--fail-on warning: 3 findings (PYR509, PYR109, PYR111)"),
+        (["PYR3,python-loop-over-dimension"], 1, "(PYR109)"),
+        (["PYR301", "PYR2"], 0, ""),
+        ([], 0, ""),
+    ],
+)
+def test_fail_on_names_what_ends_with_one(words, code, told, capsys):
+    diagnosis = checked("rows").diagnosis
+    assert failing(words)(diagnosis) == code
+    assert told in capsys.readouterr().err
+
+
+def test_fail_on_is_refused_before_anything_is_measured(project, call):
+    done = call(project, "check", "model.py:small", "--fail-on", "PYR101,PYR999")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --fail-on: PYR999: no such rule")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_check_ends_with_what_fail_on_says(project, call, monkeypatch):
+    seen = Observed(evidence=evidence_of("rows"))
+    monkeypatch.setattr("pyrometer.evidence.observe.observe", lambda *_: seen)
+    done = call(project, "check", "model.py:small", "--no-store", "--fail-on", "warning", "--json")
+    assert done.returncode == 1
+    assert "--fail-on warning:" in done.stderr
+    assert json.loads(done.stdout)["diagnosis"]["findings"]
 
 
 @pytest.mark.slow

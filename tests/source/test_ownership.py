@@ -91,6 +91,11 @@ OWNERS = {
         "C:\\venv\\Scripts\\pyrometer.exe",
         "pyrometer/cli/main.py",
         "pyrometer",
+        "/opt/tools/pyrometer/cli/main.py",
+        "/home/me/checkout/pyrometer/trace/capture/workload.py",
+        "/home/me/checkout/pyrometer/__main__.py",
+        "/home/me/pyrometer-0.1.pyz/__main__.py",
+        "pyrometer.pyz/pyrometer/cli/main.py",
         pyrometer.__file__,
     ],
 }

@@ -103,6 +103,44 @@ def test_libraries_that_only_started_pyrometer_are_no_place(builder):
     assert line_of(builder.read(), "aten::linear") == (None, None)
 
 
+@pytest.mark.parametrize(
+    "starter",
+    [
+        "run_me.py(3): go",
+        "<string>(1): <module>",
+        "/tmp/ipykernel_77/123.py(1): <module>",
+        "bin/pyro(7): <module>",
+    ],
+)
+def test_who_only_started_the_step_is_no_place_in_it(builder, starter):
+    builder.python(starter, 0, 100)
+    builder.python("pyrometer/workload/inference.py(129): step", 10, 80)
+    builder.op("aten::linear", 20, 10)
+    builder.python("net.py(5): forward", 40, 30)
+    builder.op("aten::mm", 50, 10)
+    trace = builder.read()
+    assert line_of(trace, "aten::linear") == (None, None)
+    assert line_of(trace, "aten::mm") == ("net.py", 5)
+
+
+def test_what_the_program_itself_calls_of_ours_leaves_its_lines_to_it(builder):
+    builder.python("train.py(3): step", 0, 100)
+    builder.python("pyrometer/tuning/shapes/buckets.py(9): pad", 10, 80)
+    builder.op("aten::pad", 20, 10)
+    assert line_of(builder.read(), "aten::pad") == ("train.py", 3)
+
+
+def test_nor_is_it_in_the_call_stacks_of_old_files(builder):
+    ours = "pyrometer/workload/call.py(20): step"
+    builder.op(
+        "aten::conv2d", 0, 5, **{"Call stack": f"models/net.py(3): forward;{ours};start.py(46): <module>"}
+    )
+    builder.op("aten::relu", 10, 5, **{"Call stack": f"{ours};start.py(46): <module>"})
+    trace = builder.read()
+    assert line_of(trace, "aten::conv2d") == ("models/net.py", 3)
+    assert line_of(trace, "aten::relu") == (None, None)
+
+
 def test_kernels_have_the_place_of_their_launch(builder):
     builder.python("train.py(1): main", 0, 100)
     builder.op("aten::mm", 10, 50)

@@ -8,8 +8,9 @@ import click
 import msgspec
 
 from pyrometer.cli.explaining import explainer
+from pyrometer.cli.failing import fail_on_option, failing
 from pyrometer.cli.importing import uncollected
-from pyrometer.cli.observe import exit_code_of_target, observe_options, observe_target
+from pyrometer.cli.observe import exit_code_of_target, observe_options, observe_target, with_trials
 from pyrometer.cli.pages import page_option, page_place, write_page
 from pyrometer.cli.parameters import DURATION
 from pyrometer.cli.printing import print_document, print_view
@@ -25,6 +26,13 @@ FALLBACK_REPORT = "pyrometer-report.html"
 @click.option("--budget", type=DURATION, help="Time to spend on a workload, such as 20s.")
 @page_option
 @click.option("--try-compile", is_flag=True, help="Also try torch.compile where the program does not use it.")
+@click.option(
+    "--try",
+    "try_rewrites",
+    is_flag=True,
+    help="Also apply the rewrites in memory, and measure what they bring.",
+)
+@fail_on_option
 @click.option("--full", is_flag=True, help="Print every chapter, not only the findings and a summary.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @store_options
@@ -36,6 +44,8 @@ def command(
     budget: float | None,
     page: Path | None,
     try_compile: bool,
+    try_rewrites: bool,
+    fail_on: tuple[str, ...],
     full: bool,
     as_json: bool,
 ) -> int:
@@ -51,18 +61,21 @@ def command(
         from pyrometer.workload.target import parse_target
 
     parsed = parse_target(target, arguments)
+    code_for = failing(fail_on)
     is_script = parsed.kind == "script"
-    if is_script and try_compile:
-        raise UsageError(
-            f"--try-compile: {target} runs as it is; it goes with a workload, as in model.py:workload"
-        )
+    if is_script and (try_compile or try_rewrites):
+        flag = "--try-compile" if try_compile else "--try"
+        raise UsageError(f"{flag}: {target} runs as it is; it goes with a workload, as in model.py:workload")
     if page is None and store_location is None:
         page = page_place(FALLBACK_REPORT)
     explained = explainer("check", parsed)
     options = observe_options(budget, store_location, compiling=try_compile)
     seen = observe_target(parsed, options, quiet=as_json or not is_script)
     drawn = Attachments() if seen.trace is None else draw(seen.trace.ranks, seen.peaks)
-    document = CheckDocument(evidence=seen.evidence, diagnosis=explained(seen.evidence))
+    diagnosis = explained(seen.evidence)
+    if try_rewrites:
+        diagnosis = with_trials(parsed, diagnosis, options.budget_s)
+    document = CheckDocument(evidence=seen.evidence, diagnosis=diagnosis)
     attachments = with_sources(drawn, document)
     document = stored(document, store_location, kind="check", attachments=attachments)
     path = page or _report_path(store_location, document.run_id)
@@ -74,7 +87,7 @@ def command(
         from pyrometer.report.terminal import view
 
         print_view(view(document, brief=not full), stderr=is_script)
-    return exit_code_of_target(seen.evidence)
+    return exit_code_of_target(seen.evidence) or code_for(document.diagnosis)
 
 
 def _report_path(store_location: str | None, run_id: str | None) -> Path:

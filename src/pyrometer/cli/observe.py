@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyrometer.evidence.evidence import Evidence
     from pyrometer.evidence.observed import Observed
     from pyrometer.evidence.options import ObserveOptions
+    from pyrometer.rules.diagnosis import Diagnosis
     from pyrometer.workload.target import Target
 
 
@@ -62,6 +63,15 @@ def observe_target(target: Target, options: ObserveOptions, *, quiet: bool) -> O
         progress: Any = stack.enter_context(progress_bar())
         work = load_workload(target)
         return observe(work, target.spec.text, dataclasses.replace(options, progress=progress))
+
+
+def with_trials(target: Target, diagnosis: Diagnosis, budget_s: float) -> Diagnosis:
+    """The diagnosis with the rewrites of its first findings tried; what the program prints goes to stderr."""
+    from pyrometer.tuning.trying import try_rewrites
+    from pyrometer.workload.output import stdout_to_stderr
+
+    with stdout_to_stderr(), progress_bar() as progress:
+        return try_rewrites(target, diagnosis, budget_s=budget_s, progress=progress)
 
 
 def exit_code_of_target(evidence: Evidence) -> int:

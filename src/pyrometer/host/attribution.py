@@ -26,9 +26,9 @@ LIGHT = ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLOSURE",
 
 
 class Share(NamedTuple):
-    """A part of the samples: ticks, the user's instructions on the stack, innermost first, and libraries above them."""
+    """A part of the samples: its time in ns, the user's instructions on the stack, innermost first, and libraries above them."""
 
-    ticks: float
+    ns: float
     spots: tuple[int, ...]
     above: tuple[Library, ...]
     garbage: bool
@@ -95,14 +95,14 @@ class Attribution:
         parts = {} if stack.garbage else self._before.get((point, below), {})
         total = sum(parts.values())
         if not total:
-            yield Share(stack.ticks, users, above, stack.garbage)
+            yield Share(stack.ns, users, above, stack.garbage)
             return
         for spot, ns in parts.items():
-            ticks = stack.ticks * ns / total
+            part = stack.ns * ns / total
             if spot == point:
-                yield Share(ticks, users, (), garbage=False)
+                yield Share(part, users, (), garbage=False)
             else:
-                yield Share(ticks, self._chain(spot, users), (), garbage=False)
+                yield Share(part, self._chain(spot, users), (), garbage=False)
 
     def _without_ours(self, spots: Sequence[int]) -> Sequence[int]:
         """Without what observes, where it lies above the program."""

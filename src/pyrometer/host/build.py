@@ -30,7 +30,7 @@ def build_profile(samples: HostSamples) -> HostProfile:
 
 
 class _Times:
-    """Ticks of one place, own and in all, by leaf."""
+    """Time of one place in ns, own and in all, by leaf."""
 
     def __init__(self) -> None:
         self.own = 0.0
@@ -51,7 +51,7 @@ class _Builder:
         self._line_loop: dict[tuple[str, int], Loop | None] = {}
         self._leaves: dict[Leaf, float] = defaultdict(float)
         self._outside = 0.0
-        self._ticks = 0.0
+        self._all_ns = 0.0
 
     def profile(self) -> HostProfile:
         for share in self._attribution.shares():
@@ -75,18 +75,18 @@ class _Builder:
 
     def _notes(self) -> list[str]:
         notes = list(self._samples.notes)
-        if self._ticks > 0 and self._samples.looks < FEWEST_SAMPLES:
+        if self._all_ns > 0 and self._samples.looks < FEWEST_SAMPLES:
             notes.append(f"only {self._samples.looks} looks: the shares are rough")
-        if not self._samples.stretches and self._ticks:
+        if not self._samples.stretches and self._all_ns:
             notes.append(
                 "operators written as signs, such as `a @ b`, are seen at the next call: no step was watched"
             )
         return notes
 
-    def _seconds(self, ticks: float) -> Seconds:
+    def _seconds(self, ns: float) -> Seconds:
         """Per step."""
         whole = sum(self._samples.sampled_ns) * 1e-9
-        return whole * ticks / self._ticks / len(self._samples.sampled_ns) if self._ticks else 0.0
+        return whole * ns / self._all_ns / len(self._samples.sampled_ns) if self._all_ns else 0.0
 
     def _map(self, file: str) -> CodeMap:
         if file not in self._maps:
@@ -107,11 +107,11 @@ class _Builder:
         return self._map(known.file).function_of(known)
 
     def _add(self, share: Share) -> None:
-        self._ticks += share.ticks
+        self._all_ns += share.ns
         leaf = self._leaf(share)
-        self._leaves[leaf] += share.ticks
+        self._leaves[leaf] += share.ns
         if not share.spots:
-            self._outside += share.ticks
+            self._outside += share.ns
             return
         lines, loops, functions = [], [], []
         for depth, number in enumerate(share.spots):
@@ -126,18 +126,18 @@ class _Builder:
                 self._line_loop[line] = around[0] if around else None
             if depth == 0:
                 for own in (self._lines[line], self._functions[function]):
-                    own.own += share.ticks
-                    own.leaves[leaf] += share.ticks
+                    own.own += share.ns
+                    own.leaves[leaf] += share.ns
             lines.append(line)
             functions.append(function)
             loops += [(code.file, loop) for loop in around]
         for line in set(lines):
-            self._lines[line].total += share.ticks
+            self._lines[line].total += share.ns
         for function in set(functions):
-            self._functions[function].total += share.ticks
+            self._functions[function].total += share.ns
         for loop in set(loops):
-            self._loops[loop].total += share.ticks
-            self._loops[loop].leaves[leaf] += share.ticks
+            self._loops[loop].total += share.ns
+            self._loops[loop].leaves[leaf] += share.ns
 
     def _leaf(self, share: Share) -> Leaf:
         if share.garbage:
@@ -165,9 +165,9 @@ class _Builder:
     def _told_leaves(self, leaves: dict[Leaf, float]) -> list[HostLeaf]:
         ordered = sorted(leaves.items(), key=lambda item: (-item[1], item[0]))
         return [
-            HostLeaf(kind=leaf.kind, name=leaf.name, seconds_per_step=self._seconds(ticks))
-            for leaf, ticks in ordered[:MOST_LEAVES]
-            if ticks >= LEAST_SHARE * self._ticks
+            HostLeaf(kind=leaf.kind, name=leaf.name, seconds_per_step=self._seconds(ns))
+            for leaf, ns in ordered[:MOST_LEAVES]
+            if ns >= LEAST_SHARE * self._all_ns
         ]
 
     def _told_lines(self) -> list[HostLine]:
@@ -180,7 +180,7 @@ class _Builder:
                 loop=self._loop_place(line[0], self._line_loop.get(line)),
             )
             for line, times in self._lines.items()
-            if times.total >= LEAST_SHARE * self._ticks
+            if times.total >= LEAST_SHARE * self._all_ns
         ]
         return sorted(told, key=lambda line: (-line.own_s, -line.total_s))[:MOST_PLACES]
 
@@ -194,7 +194,7 @@ class _Builder:
     def _told_loops(self) -> list[HostLoop]:
         told = []
         for (file, loop), times in self._loops.items():
-            if times.total < LEAST_SHARE * self._ticks:
+            if times.total < LEAST_SHARE * self._all_ns:
                 continue
             mapped = self._map(file)
             function = mapped.function_around(loop)
@@ -228,7 +228,8 @@ class _Builder:
                 rounds += times
             else:
                 entered += times
-        return float(rounds), float(entered)
+        steps = max(self._samples.watched, 1)
+        return rounds / steps, entered / steps
 
     def _codes_of(self, file: str, loop: Loop, function: FunctionAt) -> set[int]:
         own, around = set(), set()
@@ -257,7 +258,7 @@ class _Builder:
                 calls_per_step=calls.get(function) if calls is not None else None,
             )
             for function, times in self._functions.items()
-            if times.total >= LEAST_SHARE * self._ticks and function in dearest
+            if times.total >= LEAST_SHARE * self._all_ns and function in dearest
         ]
         return sorted(told, key=lambda function: (-function.own_s, -function.total_s))[:MOST_PLACES]
 
@@ -269,4 +270,5 @@ class _Builder:
             code = self._samples.codes[number]
             if not code.flags & GENERATORS and code.name.rpartition(".")[2] not in COMPREHENSIONS:
                 found[self._function(number)] += times
-        return found
+        steps = max(self._samples.watched, 1)
+        return {function: times / steps for function, times in found.items()}

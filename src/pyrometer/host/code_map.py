@@ -60,7 +60,7 @@ class CodeMap:
         found: dict[int, ast.stmt] = {}
         if self.module is not None:
             for statement in self.module.nodes(ast.stmt):
-                for line in range(statement.lineno, _last_own_line(statement) + 1):
+                for line in range(_first_line(statement), _last_own_line(statement) + 1):
                     found[line] = statement  # inner statements come after outer ones
         return found
 
@@ -152,9 +152,9 @@ def _span(node: ast.AST) -> tuple[int, int, int, int]:
     return (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)  # type: ignore[attr-defined]
 
 
-def _first_line(function: FunctionNode) -> int:
-    decorators = function.decorator_list
-    return decorators[0].lineno if decorators else function.lineno
+def _first_line(statement: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return decorators[0].lineno if decorators else statement.lineno
 
 
 def _last_own_line(statement: ast.stmt) -> int:

@@ -28,9 +28,9 @@ class Spot(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """A stack, innermost first, and how many ticks it was seen for."""
+    """A stack, innermost first, and how long it was seen."""
 
-    ticks: int
+    ns: int
     garbage: bool
     spots: list[int]
 
@@ -58,7 +58,7 @@ class Edge(NamedTuple):
 
 
 class HostSamples(Record, frozen=True, kw_only=True):
-    """Where sampled steps were, and what one watched step was made of."""
+    """Where sampled steps were, and what watched ones were made of."""
 
     interval_ns: int
     by_timer: Annotated[bool, doc("false where a thread looked, as the timer was in use")] = True
@@ -70,9 +70,10 @@ class HostSamples(Record, frozen=True, kw_only=True):
     places: list[Spot] = []
     stacks: list[Stack] = []
     stretches: list[Stretch] = []
-    edges: Annotated[list[Edge] | None, doc("of the watched step; null where not all of it was watched")] = (
-        None
-    )
-    calls: Annotated[list[tuple[int, int]], doc("entries of each code in the watched step")] = []
+    edges: Annotated[
+        list[Edge] | None, doc("of the watched steps; null where not all of them was watched")
+    ] = None
+    calls: Annotated[list[tuple[int, int]], doc("entries of each code in the watched steps")] = []
+    watched: Annotated[int, doc("steps that were watched")] = 0
     types: Annotated[list[tuple[int, str, str]], doc("code, name, and the type of what it was bound to")] = []
     notes: list[str] = []

@@ -1,10 +1,11 @@
-"""Sampling the steps of a workload: blocks with and without the sampler in turn, then one step that is watched."""
+"""Sampling the steps of a workload: blocks with and without the sampler in turn, then some that are watched."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -15,7 +16,6 @@ from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.workload.failure import described
 from pyrometer.workload.script.startup._pyrometer_inside.host_record import (
     COUNT_NOTE,
-    THREAD_NOTE,
     host_record,
 )
 from pyrometer.workload.script.startup._pyrometer_inside.host_sampler import (
@@ -32,6 +32,18 @@ BLOCK_S = 0.02
 
 SAMPLED_BLOCK_S = 0.06
 """Of sampled steps; fewer are needed beside them to tell what sampling costs."""
+
+MOST_OVERHEAD = 1.035
+FEWEST_STEPS = 10
+RECENT_STEPS = 60
+"""Of either kind, by which it is judged whether looks are too dear."""
+
+LONGEST_GROWTH = 4
+"""Times that the interval may become longer while steps run."""
+
+MOST_WATCHED = 8
+WATCHED_S = 0.15
+"""More than one step is watched where they are short, so that chance in one of them counts for less."""
 
 WATCHED_COST = 8
 """Times that a step may take while it is watched."""
@@ -75,8 +87,8 @@ class _Timed:
 def sample_host(work: Workload, *, budget_s: Seconds, interval_s: Seconds = INTERVAL_S) -> HostSamples:
     """Run steps of a workload and look where the host is; what a step raises ends that, and is told in a note.
 
-    Blocks of steps with and without the sampler alternate, so that what it costs can be told. At the end one step is
-    watched instruction by instruction, unless it takes too long or the thread is traced already.
+    Blocks of steps with and without the sampler alternate, so that what it costs can be told. At the end a step, or some
+    short ones, are watched instruction by instruction, unless that takes too long or the thread is traced already.
 
     Args:
         work: what to run.
@@ -98,12 +110,16 @@ class _Run:
         self._bare: list[int] = []
         self._notes: list[str] = []
         self._sampler: HostSampler | None = None
+        self._longest_ns = 0
 
     def samples(self) -> HostSamples:
         watch = None
         try:
-            self._steps.bare()  # what is built in a first step is of no interest
-            self._sample()
+            first_ns = self._steps.bare()
+            if 4e-9 * first_ns > self._budget_s:
+                self._sample_once(first_ns)
+            else:
+                self._sample()  # without the first, in which things may have been built
             watch = self._watch()
         except Exception as error:  # noqa: BLE001 - the user's: what was seen until then is kept
             self._notes.append(f"a step raised {described(error)}; steps after it were not sampled")
@@ -113,16 +129,30 @@ class _Run:
 
     def _sample(self) -> None:
         self._sampler = HostSampler(self._fitting_interval(), _Timed.run.__code__)
-        if not self._sampler.by_timer:
-            self._notes.append(THREAD_NOTE)
+        self._longest_ns = LONGEST_GROWTH * self._sampler.interval_ns
         self._block(self._bare, self._steps.bare)
         while True:
             self._sampled_block(self._sampler)
             if self._is_over():
                 break
+            self._relent(self._sampler)
             self._block(self._bare, self._steps.bare)
             if self._is_over():
                 break
+
+    def _sample_once(self, bare_ns: int) -> None:
+        """One long step."""
+        self._bare.append(bare_ns)
+        self._sampler = HostSampler(fitting_interval_s(tick_cost_ns()), _Timed.run.__code__)
+        self._sampled_block(self._sampler)
+
+    def _relent(self, sampler: HostSampler) -> None:
+        """Look less often where that lengthens steps by more than it may."""
+        if min(len(self._sampled), len(self._bare)) < FEWEST_STEPS:
+            return
+        sampled, bare = self._sampled[-RECENT_STEPS:], self._bare[-RECENT_STEPS:]
+        if median(sampled) > MOST_OVERHEAD * median(bare):
+            sampler.interval_ns = min(sampler.interval_ns * 5 // 4, self._longest_ns)
 
     def _sampled_block(self, sampler: HostSampler) -> None:
         sampler.open()
@@ -171,12 +201,16 @@ class _Run:
             )
             return None
         watch = HostWatch()
-        prepared = self._steps.prepare()
-        watch.begin()
-        try:
-            self._steps.run(prepared)
-        finally:
-            watch.end()
+        ends = time.perf_counter() + WATCHED_S
+        while (
+            watch.complete and watch.steps < MOST_WATCHED and (not watch.steps or time.perf_counter() < ends)
+        ):
+            prepared = self._steps.prepare()
+            watch.begin()
+            try:
+                self._steps.run(prepared)
+            finally:
+                watch.end()
         watch.settle()
         if not watch.complete:
             self._notes.append(COUNT_NOTE)

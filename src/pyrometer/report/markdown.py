@@ -10,6 +10,7 @@ from typing import Any
 from pyrometer.report.chapters import chapter as shapes
 from pyrometer.report.chapters.chapter import Chapter
 from pyrometer.report.chapters.documents import tell_stored
+from pyrometer.report.facts.findings import trial_text
 from pyrometer.report.facts.layout import Fact, Table, percent, shortened, spans
 from pyrometer.report.facts.memory import saving
 
@@ -110,6 +111,7 @@ def _findings(block: shapes.FindingCards) -> list[str]:
         parts.append(f"#### {escape(card.title)}" + (f": {escape(card.gain)}" if card.gain else ""))
         place = f", at {escape(card.place)}" if card.place else ""
         parts.append(f"{escape(finding.message)}{place}. {escape(finding.advice.text)}")
+        parts += [f"**{escape(tried)}**"] if (tried := trial_text(finding)) else []
         parts += [code_block(finding.advice.code)] if finding.advice.code else []
         parts += [_facts(card.facts)] if card.facts else []
     return parts

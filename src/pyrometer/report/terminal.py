@@ -27,7 +27,7 @@ from pyrometer.report.charts.scale import fit
 from pyrometer.report.documents import CheckDocument, Document
 from pyrometer.report.facts import compile_breaks
 from pyrometer.report.facts import trace_gains as of_gains
-from pyrometer.report.facts.findings import Card, stands_alone
+from pyrometer.report.facts.findings import Card, stands_alone, trial_text
 from pyrometer.report.facts.layout import Fact, Table, percent, shortened
 from pyrometer.report.facts.memory import saving
 from pyrometer.report.glyphs import Flow, Portable, ShareBar, interval_line, phase_mark, sparkline
@@ -261,6 +261,7 @@ def _finding(card: Card) -> RenderableType:
     parts = [_indented(finding.message)]
     parts += [_indented(f"at {card.place}", "cyan")] if card.place else []
     parts.append(_indented(finding.advice.text))
+    parts += [_indented(tried, "bold")] if (tried := trial_text(finding)) else []
     parts += [_indented(finding.advice.code, "green", 4)] if finding.advice.code else []
     return Group(head, *parts)
 
@@ -271,6 +272,8 @@ def _lines(cards: Sequence[Card]) -> RenderableType:
         finding = card.finding
         mark = Text(MARKS[finding.severity], style=STYLES[finding.severity])
         same = f"as {finding.overlaps[0]}" if finding.overlaps else card.gain
+        if finding.trial is not None:
+            same = f"tried: {finding.trial.outcome}"
         grid.add_row(Text.assemble(mark, card.title), Text(card.place, style="dim"), Text(same, style="dim"))
     if len(cards) > MOST_LINES:
         grid.add_row(Text(f"  and {len(cards) - MOST_LINES} more in the report", style="dim"))

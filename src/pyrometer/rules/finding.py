@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pyrometer.advice import Advice, Confidence, Cost
+from pyrometer.advice import Advice, Confidence, Cost, Gain
 from pyrometer.place import Place
 from pyrometer.record import Record, doc
 
@@ -17,6 +17,29 @@ Scope = Literal["mechanism", "symptom", "general", "measurement"]
 may explain; general: what takes the time, said where nothing more is known of it; measurement: how far the figures hold."""
 
 Value = float | int | str | bool | None | Sequence[str | int | float]
+
+NEIGHBOURS = "neighbours"
+"""Ends the resource of what other processes on the machine cause: worth telling, and no fault of the program."""
+
+
+class Trial(Record, frozen=True, kw_only=True):
+    """What came of a rewrite that was tried: the program with it beside the program as it is, in turn."""
+
+    outcome: Annotated[
+        Literal["faster", "same", "slower", "undecided", "differs", "failed"],
+        doc("differs: its results are others, beyond the tolerance; failed: it could not be run"),
+    ]
+    ratio: Annotated[
+        float | None, doc("time of a step with the rewrite over that without; null where it was not timed")
+    ] = None
+    ratio_low: Annotated[float | None, doc("end of the interval of the ratio")] = None
+    ratio_high: float | None = None
+    max_rel: Annotated[
+        float | None,
+        doc("largest difference of the results, over their largest value; null where they are random"),
+    ] = None
+    predicted: Annotated[Gain | None, doc("what the advice promised before it was tried")] = None
+    said: Annotated[str, doc("the outcome in a sentence")]
 
 
 class Finding(Record, frozen=True, kw_only=True):
@@ -35,6 +58,7 @@ class Finding(Record, frozen=True, kw_only=True):
     cost: Cost | None = None
     confidence: Confidence
     advice: Annotated[Advice, doc("what to do, for this very place, and what it should bring")]
+    trial: Annotated[Trial | None, doc("what came of the rewrite, where it was tried")] = None
     resource: Annotated[
         str | None, doc("the time or memory that it accounts for; findings with the same one overlap")
     ] = None

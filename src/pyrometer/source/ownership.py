@@ -26,7 +26,9 @@ _PATTERNS: dict[Owner, re.Pattern[str]] = {
     "generated": re.compile(r"(?:^|/)(?:torchinductor_[^/]*|torch_compile_debug)/"),
     "ours": re.compile(
         r"/(?:site-packages|dist-packages|src)/pyrometer/|/_pyrometer_inside/|^pyrometer(?:/|\.py$|$)"
-        r"|/(?:bin|Scripts)/pyrometer(?:-script\.py|\.exe)?$"
+        r"|/(?:bin|Scripts)/pyrometer(?:-script\.py|\.exe)?$|(?:^|/)pyrometer[\w.-]*\.pyz/"
+        r"|/pyrometer/(?:__init__|__main__|(?:bench|cli|compiler|dashboard|evidence|hardware|host|loading|memory|numerics|report"
+        r"|rules|source|store|trace|tuning|workload)/[\w/]+)\.py$"
     ),
     "torch": re.compile(
         r"(?:site|dist)-packages/(?:torch|functorch|torchgen|triton)/|/pytorch/torch/|/python/triton/"

@@ -25,6 +25,9 @@ TENSOR_METHODS = (
 ) - words("copy index split repeat set fill add sort range mode to cuda cpu")
 """Methods that a parameter of `forward` has because it is a tensor: no list, dict, text or settings have them."""
 
+TAKING_SIZES = words("view reshape expand repeat unflatten new_zeros new_ones new_empty new_full chunk")
+"""Methods of tensors that take sizes."""
+
 NEUTRAL_METHODS = words("to cuda cpu repeat split sort add")
 """Methods of tensors and of other objects as well."""
 
@@ -100,7 +103,7 @@ def said_by(module: Module, use: ast.Name, depth: int) -> int | None:
     elif isinstance(above, ast.Subscript):
         said = said_by_index(above) if above.value is use else 0
     elif isinstance(above, ast.BinOp):
-        said = 2 if isinstance(above.op, ast.MatMult) else 1
+        said = said_by_arithmetic(above)
     elif isinstance(above, ast.Call):
         said = said_by_call(module, above, use, depth)
     elif isinstance(above, ast.Compare):
@@ -110,6 +113,25 @@ def said_by(module: Module, use: ast.Name, depth: int) -> int | None:
     elif is_asked(above, use):
         said = None
     return said
+
+
+def said_by_arithmetic(operation: ast.BinOp) -> int | None:
+    """`a @ b` is of tensors; `h % 2` and `h * w` mostly are of sizes."""
+    if isinstance(operation.op, ast.MatMult):
+        return 2
+    return (
+        None
+        if isinstance(operation.op, ast.Mod | ast.FloorDiv)
+        else 0
+        if is_product_of_names(operation)
+        else 1
+    )
+
+
+def is_product_of_names(operation: ast.BinOp) -> bool:
+    """Whether two names are multiplied, as height and width are."""
+    sides = (operation.left, operation.right)
+    return isinstance(operation.op, ast.Mult) and all(isinstance(side, ast.Name) for side in sides)
 
 
 def is_asked(above: ast.AST | None, use: ast.Name) -> bool:
@@ -145,6 +167,8 @@ def said_by_call(module: Module, call: ast.Call, use: ast.Name, depth: int) -> i
     name = module.name_of(call.func)
     if name is not None:
         return said_by_named(module, call, name, use)
+    if isinstance(call.func, ast.Attribute) and call.func.attr in TAKING_SIZES:
+        return None
     if use not in call.args or depth >= DEEPEST_CALLS:
         return 0
     function = module.classes.function_meant(call.func) if is_plainly_meant(module, call.func) else None

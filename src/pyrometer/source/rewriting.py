@@ -37,13 +37,24 @@ def rewritten(module: Module, edits: Iterable[Edit]) -> Rewrite | None:
     except (SyntaxError, ValueError):
         return None
     new = split_lines(text)
-    first = min(change.line for change in given) - 1
-    after = len(old) - max(change.end_line for change in given)
+    first, last = _whole_statements(module, given)
+    after = len(old) - last
     before, now = old[first : len(old) - after], new[first : len(new) - after]
     indent = before[0][: len(before[0]) - len(before[0].lstrip())]
     if any(line.strip() and not line.startswith(indent) for line in [*before, *now]):
         return None  # a string of several lines reaches to the left
     return Rewrite(*("\n".join(line[len(indent) :].rstrip() for line in lines) for lines in (before, now)))
+
+
+def _whole_statements(module: Module, edits: list[Edit]) -> tuple[int, int]:
+    """The range of lines of edits, as far as the statements reach that begin or end in it."""
+    first, last = min(change.line for change in edits), max(change.end_line for change in edits)
+    for statement in module.nodes(ast.stmt):
+        end = statement.end_lineno or statement.lineno
+        is_simple = not hasattr(statement, "body")
+        if is_simple and statement.lineno <= last and first <= end:
+            first, last = min(first, statement.lineno), max(last, end)
+    return first - 1, last
 
 
 def spelled(module: Module, dotted: str) -> str | None:

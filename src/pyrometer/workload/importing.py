@@ -12,11 +12,12 @@ whose finder then loads the file.
 from __future__ import annotations
 
 import base64
+import contextlib
 import importlib.abc
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -150,6 +151,36 @@ def file_of(name: str) -> Path:
     return Path(os.fsdecode(base64.b32decode(encoded + "=" * (-len(encoded) % 8))))
 
 
+@contextlib.contextmanager
+def imported_anew(place: str) -> Iterator[None]:
+    """Within, a target is imported as if for the first time; afterwards what was imported of it before is in place again.
+
+    Args:
+        place: absolute path of its file, or the dotted name of its module.
+    """
+    before = current_imports()
+    known = {key: _known.pop(key) for key in list(_known) if key[0] == place}
+    switch_imports(None)
+    name = module_name(Path(place)) if place.endswith(".py") else place
+    own = sys.modules.pop(name, None)
+    try:
+        yield
+    finally:
+        switch_imports(None)
+        sys.modules.pop(name, None)
+        if own is not None:
+            sys.modules[name] = own
+        for key in [key for key in _known if key[0] == place]:
+            del _known[key]
+        _known.update(known)
+        switch_imports(before)
+
+
+def spec_of_target(name: str) -> ModuleSpec | None:
+    """The spec of a user's file from the name of its module; None for any other module."""
+    return importlib.util.spec_from_file_location(name, file_of(name)) if is_target_module(name) else None
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds the user's files by their module names, also in worker processes that know nothing but the name."""
 
@@ -164,7 +195,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         if str(file.parent) not in sys.path:
             # Only in a worker process; here its target is current.
             sys.path.insert(0, str(file.parent))
-        return importlib.util.spec_from_file_location(fullname, file)
+        return spec_of_target(fullname)
 
 
 sys.meta_path.append(_Finder())

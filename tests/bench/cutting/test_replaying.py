@@ -143,6 +143,21 @@ class Layer(nn.Module):
         return x * self.weight
 
 
+def test_numbers_are_handed_out_in_fresh_lists():
+    def step():
+        return numbered()
+
+    recorder = recorded(numbered, [step, step])
+    first = replayed(numbered, recorder, step)
+    assert first == numbered()
+    first[0].append(4)
+    assert replayed(numbered, recorder, step) == numbered()
+
+
+def numbered():
+    return [[1, 2, 3], (4, 5), {"six": [6]}]
+
+
 def test_strides_are_as_they_were():
     def step():
         return scaled(torch.ones(1, 5).expand(4, 5).t())
@@ -318,8 +333,8 @@ def test_sides_take_turns_on_one_session_and_leave_everything_as_it_was():
         plain, cut = StagedSession(stage), StagedSession(stage, place)
         outputs = []
         for side in (plain, cut, cut, plain):
-            COUNTED.clear()
             side.activate()
+            COUNTED.clear()
             outputs.append(side.step(side.prepare()))
             assert ([] if side is cut else ["scaled"]) == COUNTED
         stage.show(None)

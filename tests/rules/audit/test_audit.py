@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pyrometer.advice import Advice, Gain
+from pyrometer.advice import Advice, Cost, Gain
 from pyrometer.evidence.evidence import Evidence
 from pyrometer.place import Place
 from pyrometer.rules.audit.audit import GROUPS, audit, band, breaks
@@ -167,8 +168,20 @@ class TestScore:
         assert score is not None
         return 100 - score
 
-    def test_half_a_step_that_can_be_saved_takes_half_of_it(self) -> None:
-        assert self.lost(costly("PYR109", low=0.4, high=0.6)) == pytest.approx(50)
+    def test_half_a_step_that_can_be_saved_takes_a_quarter(self) -> None:
+        assert self.lost(costly("PYR109", low=0.4, high=0.6)) == pytest.approx(25)
+
+    def test_no_finding_counts_for_more_than_three_quarters(self) -> None:
+        assert self.lost(costly("PYR109", low=0.01, high=0.03)) == self.lost(
+            costly("PYR109", low=0.2, high=0.2)
+        )
+
+    def test_a_cost_in_seconds_counts_by_the_step(self) -> None:
+        measured: Any = SimpleNamespace(complete=True, median_s=2.0, first_call_s=2.0, padding_ratio=None)
+        case = Case(target="t", measurement=measured)
+        seen = replace(finding("PYR109"), cost=Cost(seconds_per_step=1.0, method="sampled"))
+        (deduction,) = items_of(audit(case, [seen]))["A301"].deductions
+        assert (deduction.share, deduction.basis) == (0.25, "step")
 
     def test_what_counts_the_same_cost_takes_it_once(self) -> None:
         first, same = (
@@ -176,10 +189,10 @@ class TestScore:
             costly("PYR111", low=0.6, high=0.6, overlaps=["PYR109"]),
         )
         other = costly("PYR101", low=0.8, high=0.8)
-        assert self.lost(first, same) == pytest.approx(50)
-        assert self.lost(first, other) == pytest.approx(60)
-        wider = costly("PYR111", low=0.2, high=0.2, overlaps=["PYR109"])
-        assert self.lost(first, wider) == pytest.approx(80)
+        assert self.lost(first, same) == pytest.approx(25)
+        assert self.lost(first, other) == pytest.approx(100 - 75 * 0.9)
+        wider = costly("PYR111", low=0.3, high=0.3, overlaps=["PYR109"])
+        assert self.lost(first, wider) == pytest.approx(35)
 
     def test_what_nothing_measures_takes_little_and_once_per_item(self) -> None:
         (unmeasured,) = {self.lost(*[finding("PYR109")] * times) for times in (1, 2, 5)}
@@ -191,18 +204,30 @@ class TestScore:
     def test_wrong_results_take_much_whatever_they_cost(self) -> None:
         wrong = finding("PYR701", severity="error")
         assert self.lost(wrong) >= 15
-        assert self.lost(wrong, costly("PYR109", low=0.5, high=0.5)) > 55
+        assert self.lost(wrong, costly("PYR109", low=0.5, high=0.5)) > 35
 
     def test_remarks_take_nothing(self) -> None:
         assert audit(Case(target="t"), [finding("PYR109", "info")]).score is None
 
+    @pytest.mark.parametrize("about", [{"scope": "measurement"}, {"resource": "threads:neighbours"}])
+    def test_our_measurement_and_the_neighbours_take_nothing(self, about: dict[str, str]) -> None:
+        judged = audit(Case(target="t"), [costly("PYR514", low=0.1, high=0.5, **about)])
+        assert (judged.score, items_of(judged)["A305"].lost) == (None, 0)
+
+    def test_a_measurement_that_was_cut_short_gives_none(self, trained: Case) -> None:
+        assert trained.measurement is not None
+        cut = replace(trained, measurement=replace(trained.measurement, complete=False))
+        judged = audit(cut, [finding("PYR109")])
+        assert (judged.score, judged.band) == (None, None)
+        assert "cut short" in judged.notes[0]
+
     def test_ignoring_a_finding_does_not_raise_it(self) -> None:
         found = costly("PYR109", low=0.4, high=0.6)
         judged = audit(Case(target="t"), [found], excuse=lambda _: "known")
-        assert judged.score == pytest.approx(50)
+        assert judged.score == pytest.approx(75)
         assert (items_of(judged)["A301"].status, items_of(judged)["A301"].lost) == (
             "unknown",
-            pytest.approx(50),
+            pytest.approx(25),
         )
         (deduction,) = items_of(judged)["A301"].deductions
         assert (deduction.code, deduction.ignored, deduction.basis) == ("PYR109", "known", "step")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +236,16 @@ def test_the_operator_that_does_it_at_once_gives_the_same_in_fewer_operators() -
         functional.gelu(x, approximate="tanh")
     assert len([e for e in many.events() if e.name.startswith("aten::")]) >= 7
     assert len([e for e in profile.events() if e.name.startswith("aten::")]) == 1
+
+
+@pytest.mark.slow
+def test_the_rewritten_function_computes_the_same(
+    builder: Any, shapes: Any, traced: Any, only: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "import torch\n\ndef forward(x):\n    return x.exp().tanh().neg()\n"
+    advice = only(CODE, traced(chained(builder, shapes, "train.py"), source=source)).advice
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    names: dict[str, Any] = {}
+    exec(source.replace(advice.replaces, advice.rewrite), names)
+    x = torch.randn(8)
+    torch.testing.assert_close(names["forward"](x), x.exp().tanh().neg())

@@ -18,7 +18,7 @@ import numpy as np
 from pyrometer.bench.autocorrelation import Floats
 from pyrometer.bench.ceiling import Ceiling
 from pyrometer.bench.clock import Clock, clock_for
-from pyrometer.bench.comparison.interleaving import Blocks, Side, choose_metric, warm_up
+from pyrometer.bench.comparison.interleaving import SHORT_CALL_S, Blocks, Side, choose_metric, warm_up
 from pyrometer.bench.comparison.pairing import hodges_lehmann
 from pyrometer.bench.cutting.observing import Watch, not_cut
 from pyrometer.bench.cutting.place import Cuttable
@@ -44,8 +44,14 @@ WARM_SHARE = 0.15
 WARM_STEPS = 20
 """Of each side, that warming up takes at most."""
 
-STEPS_BEFORE_BLOCKS = 6
-"""Watched, recorded, and one with the place cut out; those with other inputs only where they are short enough."""
+BESIDE = 0.02
+"""Of a step, by which cutting out may change it otherwise (caches, the allocator), so that intervals reach so much further."""
+
+MOST_WAITS = 0.2
+"""Per step, of one that only computes: a wait for the disk, a lock or a sleep is one or more in each."""
+
+NUM_STEPS = 5 + 6 * FEWEST_BLOCKS
+"""Watched, recorded, one with the place cut out, and the fewest blocks of a place; those with other inputs come on top."""
 
 
 @dataclass
@@ -76,18 +82,20 @@ def measure_ceilings(
     Raises:
         InputError: the workload cannot be prepared.
     """
-    needed_s = step_s * (STEPS_BEFORE_BLOCKS + 4 * FEWEST_BLOCKS)
-    if needed_s > budget_s:
-        note = (
-            f"no place was cut out of the step: with {format_seconds(step_s)} a step that takes {format_seconds(needed_s)}, "
-            f"and {format_seconds(budget_s)} are left for it"
-        )
-        return Ceilings(notes=[note])
     if sys.getprofile() is not None:
         return Ceilings(notes=["no place was cut out of the step: another profiler watches the calls"])
+    if step_s > budget_s:
+        return Ceilings(notes=[_too_long(step_s, budget_s)])
     with work.open() as session:
         session.activate()
         return _Experiment(work, session, step_s, budget_s, most_blocks).run(functions=functions)
+
+
+def _too_long(step_s: Seconds, budget_s: Seconds) -> str:
+    return (
+        f"no place was cut out of the step: with {format_seconds(step_s)} a step that takes "
+        f"{format_seconds(step_s * NUM_STEPS)}, and {format_seconds(budget_s)} are left for it"
+    )
 
 
 class _Experiment:
@@ -101,6 +109,7 @@ class _Experiment:
         self._step_s = step_s
         self._deadline_s = time.perf_counter() + budget_s
         self._stage = Stage(session)
+        self._never_waits = False
         self._notes = self._watch.notes
 
     def run(self, *, functions: bool) -> Ceilings:
@@ -114,7 +123,14 @@ class _Experiment:
         return Ceilings(ceilings, list(dict.fromkeys(self._notes)))
 
     def _measured(self, *, functions: bool) -> list[Ceiling]:
+        start = time.perf_counter()
         self._watch.step()
+        self._clock.synchronize()
+        # The measured step may be one of a busy time.
+        self._step_s = min(self._step_s, time.perf_counter() - start)
+        if self._step_s * NUM_STEPS > self._left_s:
+            self._notes.append(_too_long(self._step_s, self._left_s))
+            return []
         places = self._watch.places(self._num_watched, functions=functions)
         if not places:
             return []
@@ -123,7 +139,7 @@ class _Experiment:
         if not sides:
             return []
         blocks = self._blocks([StagedSession(self._stage), *(side for _, side in sides)])
-        return [self._ceiling(place, blocks, number) for number, (place, _) in enumerate(sides, start=1)]
+        return [self._ceiling(*pair, blocks, number) for number, pair in enumerate(sides, start=1)]
 
     @property
     def _num_watched(self) -> int:
@@ -135,8 +151,8 @@ class _Experiment:
         return self._deadline_s - time.perf_counter()
 
     def _needed_s(self, num_places: int) -> Seconds:
-        """For the fewest blocks, where cutting out brings nothing."""
-        return 2 * FEWEST_BLOCKS * (1 + num_places) * self._step_s
+        """For the fewest blocks, where cutting out brings nothing; half of the steps come after another kind, and so twice."""
+        return 3 * FEWEST_BLOCKS * (1 + num_places) * self._step_s
 
     def _sides(self, places: list[Cuttable]) -> Iterator[tuple[Cuttable, StagedSession]]:
         """The first places without which a step runs through, as many as there is time for."""
@@ -170,8 +186,7 @@ class _Experiment:
         assert side.replayer is not None
         side.replayer.watch()
         try:
-            side.activate()
-            side.step(side.prepare())
+            side.activate()  # runs a step
             self._clock.synchronize()
         except PyrometerError as error:
             return f"without it the step goes another way ({error})"
@@ -184,8 +199,14 @@ class _Experiment:
 
     def _blocks(self, sessions: list[StagedSession]) -> Blocks:
         sides = [Side(f"side {i}", session, self._clock) for i, session in enumerate(sessions)]
+        waits_before = _num_waits()
         warm_up(sides, min(WARM_SHARE * self._left_s, WARM_STEPS * len(sides) * self._step_s))
         metric, calls = choose_metric(sides)
+        num_steps = sum(side.num_calls for side in sides)
+        if metric == "wall_min" and sides[0].typical_s >= SHORT_CALL_S and self._session.threads == 1:
+            # What never waits takes its time of the processor, however busy the machine is.
+            self._never_waits = _num_waits() - waits_before < MOST_WAITS * num_steps
+            metric, calls = ("cpu", 1) if self._never_waits else (metric, calls)
         if calls * self._needed_s(len(sides) - 1) > self._left_s:
             calls = 1
         blocks = Blocks(sides, metric, calls, seed=0)
@@ -198,22 +219,35 @@ class _Experiment:
             longest_s = max(longest_s, time.perf_counter() - start)
         return blocks
 
-    def _ceiling(self, place: Cuttable, blocks: Blocks, number: int) -> Ceiling:
+    def _ceiling(self, place: Cuttable, side: StagedSession, blocks: Blocks, number: int) -> Ceiling:
         metric, _ = choose_metric([blocks.sides[0], blocks.sides[number]])
+        metric = "cpu" if self._never_waits else metric
         estimate, low, high = interval_of(blocks.log_ratios(number, metric))
-        recorder = place.recorder
+        recorder, replayer = place.recorder, side.replayer
+        # Handing out is no part of a step without the place.
+        handing = 0.0 if replayer is None else replayer.spent_s / blocks.median_s(0)
         return Ceiling(
             where=place.where_in(self._watch.model),
             what=place.what,
             last_line=place.last_line,
             calls_per_step=len(recorder.calls),
-            ratio=math.exp(estimate),
-            ratio_low=math.exp(low),
-            ratio_high=math.exp(high),
+            ratio=max(math.exp(estimate) - handing, 0.0),
+            ratio_low=max(math.exp(low) - handing - BESIDE, 0.0),
+            ratio_high=max(math.exp(high) - handing, 0.0) + BESIDE,
             pairs=2 * len(blocks.rows) * blocks.calls,
             same_inputs=recorder.same_inputs,
             same_results=recorder.same_results,
         )
+
+
+def _num_waits() -> float:
+    """How often this thread has given its processor away by itself; infinite where that is not counted."""
+    try:
+        import resource
+
+        return float(resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw)
+    except (ImportError, AttributeError):
+        return math.inf
 
 
 def _in_order(places: list[Cuttable]) -> list[Cuttable]:

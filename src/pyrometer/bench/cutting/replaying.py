@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ from torch import nn
 from pyrometer.bench.cutting.recording import Call
 from pyrometer.bench.cutting.values import Maker, leaves_of, maker_of
 from pyrometer.errors import PyrometerError
+from pyrometer.quantity import Seconds
 
 GRADIENT = 1e-3
 """Of all that passes by a place that was cut out: small, and not so small that a sum of it is denormal."""
@@ -30,10 +33,17 @@ class Replayer:
         self._replies = [Reply(call, trained=trained) for call in calls]
         self._next = 0
         self._stepping: int | None = None
+        self._spent_ns: list[int] = []
+
+    @property
+    def spent_s(self) -> Seconds:
+        """What handing out takes in a step, the median."""
+        return statistics.median(self._spent_ns) * 1e-9 if self._spent_ns else 0.0
 
     def begin(self) -> None:
         """A step begins in this thread."""
         self._next = 0
+        self._spent_ns.append(0)
         self._stepping = threading.get_ident()
 
     def end(self) -> None:
@@ -67,10 +77,13 @@ class Replayer:
         """
         if self._stepping != threading.get_ident():
             return original(*args, **kwargs)
+        start = time.perf_counter_ns()
         number, self._next = self._next, self._next + 1
         if number >= len(self._replies):
             raise ReplayError(f"it was called more than {len(self._replies)} times")
-        return self._replies[number](args, kwargs)
+        result = self._replies[number](args, kwargs)
+        self._spent_ns[-1] += time.perf_counter_ns() - start
+        return result
 
 
 class Reply:

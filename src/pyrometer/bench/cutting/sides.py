@@ -16,16 +16,17 @@ class Stage:
         self.session = session
         self._change: Change | None = None
 
-    def show(self, change: Change | None) -> None:
-        """Take the change back that is in place, and put another one there."""
+    def show(self, change: Change | None) -> bool:
+        """Take the change back that is in place, and put another one there; whether it is another."""
         if change is self._change:
-            return
+            return False
         current, self._change = self._change, None
         if current is not None:
             current.remove()
         if change is not None:
             change.install()
             self._change = change
+        return True
 
 
 class StagedSession(Session):
@@ -42,9 +43,10 @@ class StagedSession(Session):
             self._change = place.change(self.replayer)
 
     def activate(self) -> None:
-        """From now on the steps are of this kind."""
+        """From now on the steps are of this kind; the first one after those of another kind finds caches full of theirs."""
         self._session.activate()
-        self._stage.show(self._change)
+        if self._stage.show(self._change):
+            self.step(self.prepare())
 
     def prepare(self) -> Any:
         """As the session does: nothing is cut out of it."""

@@ -140,6 +140,8 @@ Maker = Callable[[], Any]
 
 def maker_of(value: Any, of_leaf: Callable[[Any], Maker]) -> Maker:
     """What makes the same nested value anew in each call, from makers of its leaves; lists and dicts are fresh ones."""
+    if type(value) in {list, tuple} and all(isinstance(part, CONSTANTS) for part in value):
+        return value.copy if isinstance(value, list) else lambda: value
     if type(value) is tuple and len(value) == 2:
         first, second = (maker_of(part, of_leaf) for part in value)
         return lambda: (first(), second())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyrometer.errors import PyrometerError
+from pyrometer.evidence.busiest import busiest_line
 from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.host.build import build_profile
@@ -13,6 +14,7 @@ from pyrometer.host.samples import HostSamples
 from pyrometer.host.sampling import sample_host
 from pyrometer.quantity import Seconds
 from pyrometer.record import from_json
+from pyrometer.trace.reporting.verdict import judge
 from pyrometer.workload.workload import Workload
 
 BUDGET_SHARE = 0.15
@@ -30,7 +32,11 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
         return seen.having(f"where the host's time goes was not sampled: {error}")
     if not samples.stacks:
         return seen.having(*samples.notes)
-    return seen.having(host=build_profile(samples))
+    host = build_profile(samples)
+    if seen.evidence.trace is None:
+        return seen.having(host=host)
+    verdict = judge(seen.evidence.trace, busiest=busiest_line(host))
+    return seen.having(host=host, trace_verdict=verdict)
 
 
 def budget_s(options: ObserveOptions) -> Seconds:

@@ -7,6 +7,7 @@ from torch.utils.data import DataLoader
 
 from pyrometer.bench.measurement import Measurement
 from pyrometer.errors import PyrometerError
+from pyrometer.evidence.busiest import busiest_line
 from pyrometer.evidence.data_share import data_share, measured_share
 from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.options import ObserveOptions
@@ -43,7 +44,8 @@ def observe(work: Workload, seen: Observed, options: ObserveOptions) -> Observed
     data = data_share(seen.evidence.measurement, report)
     if seen.evidence.trace is None or data is None:
         return seen.having(*notes, loading=report)
-    verdict = judge(seen.evidence.trace, data_share=data.share)
+    busiest = busiest_line(seen.evidence.host)
+    verdict = judge(seen.evidence.trace, data_share=data.share, busiest=busiest)
     return seen.having(*notes, loading=report, trace_verdict=verdict)
 
 

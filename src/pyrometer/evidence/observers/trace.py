@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from pyrometer.errors import InputError, PyrometerError
+from pyrometer.evidence.busiest import busiest_line
 from pyrometer.evidence.observed import Observed
 from pyrometer.evidence.options import ObserveOptions
 from pyrometer.hardware.environment import Environment
@@ -67,7 +68,8 @@ def with_trace(seen: Observed, trace: Trace, peaks_folder: Path | None) -> Obser
         peaks, notes = peaks_of(device, seen.evidence.environment, peaks_folder)
     report = report_rank(rank, peaks=peaks)
     drawn = replace(seen, trace=trace, peaks=peaks)
-    return drawn.having(*notes, trace=report, trace_verdict=judge(report), capture=trace.capture)
+    verdict = judge(report, busiest=busiest_line(seen.evidence.host))
+    return drawn.having(*notes, trace=report, trace_verdict=verdict, capture=trace.capture)
 
 
 def peaks_of(

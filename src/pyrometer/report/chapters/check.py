@@ -9,8 +9,10 @@ from pyrometer.report.chapters import trace as of_trace
 from pyrometer.report.chapters.chapter import Answer, Chapter, Facts, Told, chapter_of
 from pyrometer.report.chapters.surroundings import machine, notes, provenance
 from pyrometer.report.documents import CheckDocument
+from pyrometer.report.facts import host as host_facts
 from pyrometer.report.facts import loading as loading_facts
 from pyrometer.report.facts import surroundings
+from pyrometer.report.facts.ceilings import ceilings_section
 from pyrometer.report.facts.program import numerics_section, program_section
 
 BRIEF = frozenset({"split", "findings", "machine", "quality", "reading", "notes", "script"})
@@ -66,6 +68,11 @@ def _observed(document: CheckDocument) -> list[Chapter]:
         chapters += measurement.chapters(m, loading_facts.share_table(m, document.evidence.loading, trace))
     if trace is not None:
         chapters += of_trace.behind_split(trace, document.evidence.capture)
+    host = None if document.evidence.host is None else host_facts.section(document.evidence.host)
+    if host is not None:
+        chapters.append(chapter_of(host, "operators", label="Host"))
+    if document.evidence.ceilings:
+        chapters.append(chapter_of(ceilings_section(document.evidence.ceilings), "timeline"))
     if document.evidence.compiled is not None:
         chapters += of_compile.of_check(document.evidence.compiled)
     if document.evidence.memory is not None:

@@ -48,8 +48,8 @@ VALUES = {
 NEVER_FASTER = 0.995
 """A predicted ratio above this is told as no gain."""
 
-NEXT_TO_NOTHING = 0.005
-"""A best ratio below which all of the step may go, as far as was seen; a factor of hundreds would say more than is known."""
+NEXT_TO_NOTHING = 0.05
+"""A best ratio below which what is left of the step is smaller than what is known of it: no larger factor is named."""
 
 
 class Card(NamedTuple):
@@ -123,16 +123,30 @@ def gain_text(finding: Finding) -> str:
     return ", ".join(said)
 
 
+def trial_text(finding: Finding) -> str:
+    """What came of the rewrite when it was tried, beside what was predicted; empty where it was not."""
+    trial = finding.trial
+    if trial is None:
+        return ""
+    promised = trial.predicted
+    low = promised.ratio_low if promised is not None else None
+    if promised is None or low is None:
+        return f"tried: {trial.said}"
+    predicted = _faster(low, promised.ratio_high if promised.ratio_high is not None else 1.0)
+    return f"tried: {trial.said} (predicted: {predicted})"
+
+
 def _faster(low: float, high: float) -> str:
     """A range of ratios, new over old time; a step that may come to nothing has no best case to name.
 
     >>> _faster(0.5, 0.8), _faster(0.9351, 0.9352), _faster(0.5, 1.0)
     ('1.25–2.00× faster', '1.07× faster', 'up to 2.00× faster')
+    >>> _faster(0.001, 0.4), _faster(0.001, 1.0)
+    ('at least 2.50× faster', 'up to 20.0× faster')
     """
-    if low < NEXT_TO_NOTHING:
-        return (
-            f"at least {significant(1 / high)}× faster" if high < NEVER_FASTER else "up to any factor faster"
-        )
+    if low < NEXT_TO_NOTHING and high < NEVER_FASTER:
+        return f"at least {significant(1 / high)}× faster"
+    low = max(low, NEXT_TO_NOTHING)
     least, most = significant(1 / high), significant(1 / low)
     if high >= NEVER_FASTER:
         return f"up to {most}× faster"
@@ -225,7 +239,9 @@ def _without_unit(label: str) -> str:
 
 
 def _remarks(finding: Finding) -> list[str]:
-    remarks = [f"with the fix, {FIX_WORDS[finding.advice.fix_class]}", f"confidence {finding.confidence}"]
+    tried = trial_text(finding)
+    remarks = [tried] if tried else []
+    remarks += [f"with the fix, {FIX_WORDS[finding.advice.fix_class]}", f"confidence {finding.confidence}"]
     if finding.advice.lever:
         remarks.append(f"lever {finding.advice.lever}")
     if finding.cost is not None:

@@ -20,7 +20,7 @@ from pyrometer.rules.audit.items.memory import MEMORY
 from pyrometer.rules.audit.record import Audit, AuditGroup, AuditItem, Deduction
 from pyrometer.rules.audit.scoring import UNMEASURED, Breach, Score, deduct
 from pyrometer.rules.case import Case
-from pyrometer.rules.finding import Finding
+from pyrometer.rules.finding import NEIGHBOURS, Finding
 from pyrometer.rules.rule import FAMILIES
 
 GROUPS = {
@@ -64,12 +64,11 @@ def audit(
         ignored: codes of rules that the settings leave out, and why.
         excuse: why a finding is ignored.
     """
-    breaches = [Breach(finding, excuse(finding)) for finding in findings if finding.severity != "info"]
+    breaches = [Breach(finding, excuse(finding)) for finding in findings if _is_fault(finding)]
     breaches += [Breach(finding, excuse(finding), confirmed=False) for finding in texts]
     score = Score()
     owners = [_owner(breach.finding.code) for breach in breaches]
-    peak_bytes = case.memory.peak_bytes if case.memory is not None else None
-    taken = deduct(score, breaches, owners, peak_bytes)
+    taken = deduct(score, breaches, owners, case)
     groups = [
         AuditGroup(name=name, items=[_answer(item, case, breaches, taken, ignored or {}) for item in items])
         for name, items in GROUPS.items()
@@ -79,7 +78,8 @@ def audit(
     ]
     statuses = [item.status for group in groups for item in group.items]
     passed, applicable = statuses.count("pass"), statuses.count("pass") + statuses.count("fail")
-    reached = score.points if applicable or score.points < 100 else None
+    cut_short = case.measurement is not None and not case.measurement.complete
+    reached = score.points if (applicable or score.points < 100) and not cut_short else None
     return Audit(
         target=case.target,
         groups=groups,
@@ -88,7 +88,14 @@ def audit(
         applicable=applicable,
         passed=passed,
         unknown=statuses.count("unknown"),
+        notes=["the measurement was cut short: what it did not see cannot be scored"] if cut_short else [],
     )
+
+
+def _is_fault(finding: Finding) -> bool:
+    """Neither a remark, nor about our measurement or the neighbours."""
+    ours = finding.scope == "measurement" or (finding.resource or "").endswith(NEIGHBOURS)
+    return finding.severity != "info" and not ours
 
 
 def breaks(item: Item, code: str) -> bool:

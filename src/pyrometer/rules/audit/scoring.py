@@ -1,7 +1,7 @@
 """How many points of the score each finding takes.
 
-What a finding is predicted to save, as a share of the step or of the peak, is the share that it takes of what is left of the
-score: a program of which half the time could be saved has half of it. Findings that count the same cost take it
+Half of what a finding is predicted to save, as a share of the step or of the peak, is the share that it takes of what is left
+of the score: of a program of which half the time could be saved, a quarter. Findings that count the same cost take it
 once. What has no measured cost takes a little, the same for everything of one item.
 """
 
@@ -11,8 +11,16 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pyrometer.rules.audit.record import Basis, Deduction
+from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.ranking import promise
+
+WEIGHT = 0.5
+"""Of a share that can be saved. Predictions of one program differ by some hundredths from run to run; its score shall not differ by
+more than two points either way."""
+
+MOST = 0.75
+"""Of a step that one finding counts for: whether four or ten times as fast is possible no prediction tells apart."""
 
 WRONG = 0.2
 """For what makes results wrong or memory run out, where the share that was measured is not larger."""
@@ -52,7 +60,7 @@ class Score:
 
 
 def deduct(
-    score: Score, breaches: Sequence[Breach], items: Iterable[str | None], peak_bytes: int | None
+    score: Score, breaches: Sequence[Breach], items: Iterable[str | None], case: Case
 ) -> list[Deduction]:
     """What each breach takes, in this order.
 
@@ -60,18 +68,18 @@ def deduct(
         score: is lowered.
         breaches: ranked, so that what overlaps follows what it overlaps with.
         items: the item of each breach, which takes what is not measured once.
-        peak_bytes: of memory, to weigh bytes.
+        case: whose step and peak costs are shares of.
     """
     counted: dict[str, float] = {}
     charged: set[str] = set()
     deductions = []
     for breach, item in zip(breaches, items, strict=True):
         finding, code = breach.finding, breach.finding.code
-        share, basis = _share(breach, peak_bytes)
+        share, basis = _share(breach, case)
         if basis in ("step", "peak"):
             before = max((counted.get(other, 0.0) for other in finding.overlaps), default=0.0)
             counted[code] = max(share, before, counted.get(code, 0.0))
-            taken = (share - before) / (1 - before) if share > before else 0.0
+            taken = WEIGHT * (share - before) / (1 - WEIGHT * before) if share > before else 0.0
         else:
             taken = 0.0 if item in charged or finding.overlaps else share
         if item is not None:
@@ -90,16 +98,24 @@ def deduct(
     return deductions
 
 
-def _share(breach: Breach, peak_bytes: int | None) -> tuple[float, Basis]:
+def _share(breach: Breach, case: Case) -> tuple[float, Basis]:
     finding = breach.finding
-    measured = promise(finding, peak_bytes) if breach.confirmed else 0.0
-    floor = WRONG if breach.confirmed and finding.severity == "error" else 0.0
-    if measured > floor:
-        gain = finding.advice.gain
-        in_time = (gain is not None and gain.ratio_low is not None) or (
-            finding.cost is not None and finding.cost.share is not None
-        )
-        return measured, "step" if in_time else "peak"
-    if floor:
-        return floor, "results"
-    return (UNMEASURED, "unmeasured") if breach.confirmed and finding.cost is None else (REMARK, "text")
+    cost, gain = finding.cost, finding.advice.gain
+    if not breach.confirmed:
+        return REMARK, "text"
+    measured = _saved(finding, case)
+    if finding.severity == "error" and WEIGHT * measured < WRONG:
+        return WRONG, "results"
+    if cost is None and gain is None:
+        return UNMEASURED, "unmeasured"
+    in_time = (gain is not None and gain.ratio_low is not None) or (cost is not None and cost.bytes is None)
+    return min(MOST, measured), "step" if in_time else "peak"
+
+
+def _saved(finding: Finding, case: Case) -> float:
+    """The share of the step or of the peak that the advice saves; half of a cost that is known in seconds only."""
+    promised = promise(finding, case.memory.peak_bytes if case.memory is not None else None)
+    seconds = finding.cost.seconds_per_step if finding.cost is not None else None
+    if promised or finding.advice.gain is not None or not seconds or not case.step_s:
+        return promised
+    return min(1.0, seconds / case.step_s) / 2

@@ -109,7 +109,7 @@ def advise(module: Module, read: Read) -> tuple[str, Rewrite | None]:
     x, index = module.source(read.node.value), read.node.slice
     if isinstance(index, ast.Tuple) or not is_mask(module, index):
         return KEEP_SHAPE, None
-    reduced = _reduced(module, read.node)
+    reduced = kept_whole(module, read.node)
     if reduced is not None:
         call, text = reduced
         advice = f"Write `{text}`, which keeps the shape and never waits."
@@ -123,7 +123,7 @@ def advise(module: Module, read: Read) -> tuple[str, Rewrite | None]:
     return KEEP_SHAPE, None
 
 
-def _reduced(module: Module, selection: ast.Subscript) -> tuple[ast.Call, str] | None:
+def kept_whole(module: Module, selection: ast.Subscript) -> tuple[ast.Call, str] | None:
     """A reduction of what is selected, and the same of all elements; only where the mask surely has the shape of the tensor."""
     attribute = module.parent(selection)
     call = module.parent(attribute) if isinstance(attribute, ast.Attribute) else None

@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.host.patterns.spending import removal
+from pyrometer.rules.host.patterns.spending import is_certain, removal
 from pyrometer.rules.host.patterns.suppression import Suppression, suppressions
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import spoken
@@ -85,7 +85,7 @@ def explain(case: Case) -> Iterator[Finding]:
     for module in case.modules:
         for suppression in suppressions(module):
             share = _share(case, case.host, module, suppression)
-            if share < case.limit(RULE, "min_share"):
+            if share < case.limit(RULE, "min_share") or not is_certain(case.host, share):
                 continue
             place = Place(file=module.path, line=suppression.loop.lineno, function=suppression.function.name)
             yield RULE.finding(
@@ -94,7 +94,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 evidence={"share": share},
                 links=["/host/loops"],
                 cost=case.cost_of(share, "samples of the host's time in the loop"),
-                gain=removal(case.host, share, stays=0.25),
+                gain=removal(case.host, share, stays=0.15),
                 confidence="high",
                 advice="Call `torchvision.ops.nms(boxes, scores, limit)`, of several classes or images at once `batched_nms`; without torchvision "
                 "compute the overlaps of all pairs by one broadcast expression, read them once, and let the loop look them up.",

@@ -2,7 +2,7 @@
 
 ## What it does
 Adds up, for each function of the user's, what its lines spend outside of operators, by samples of the host's time, and what operators
-that networks seldom spend their time in take there, by the trace: sorting, decompositions, copies, random numbers. It speaks where one
+that networks seldom spend their time in take there, by the trace: sorting, decompositions, clones, random numbers. It speaks where one
 function has a good part of the step in one of these, and is left out where another rule accounts for that time.
 
 ## Why it costs
@@ -37,7 +37,14 @@ from typing import TYPE_CHECKING
 
 from pyrometer.place import Place
 from pyrometer.quantity import format_percent
-from pyrometer.rules.host.patterns.spending import MOST_LINES, names_of, removal
+from pyrometer.rules.host.patterns.spending import (
+    MECHANISMS,
+    MOST_LINES,
+    is_certain,
+    names_of,
+    removal,
+    spending,
+)
 from pyrometer.rules.joining import function_at
 from pyrometer.rules.kernels.patterns.operators import on_device
 from pyrometer.rules.places import place_of, spoken
@@ -71,7 +78,7 @@ SELDOM = frozenset(
         sort argsort msort unique _unique _unique2 unique_consecutive unique_dim nonzero isin searchsorted bucketize
         linalg_inv_ex linalg_solve_ex _linalg_solve_ex linalg_lu_factor_ex linalg_cholesky_ex _linalg_svd linalg_qr _linalg_eigh
         linalg_eig linalg_lstsq linalg_matrix_exp _linalg_det cholesky_inverse triangular_solve linalg_solve_triangular
-        copy_ clone contiguous repeat repeat_interleave roll flip rot90 cat stack tril triu arange linspace eye one_hot
+        clone contiguous repeat repeat_interleave roll flip rot90 cat stack tril triu arange linspace eye one_hot
         normal_ uniform_ random_ randperm multinomial bincount histc histogram cdist _cdist_forward
         cumsum cumprod logcumsumexp cummax cummin combinations cartesian_prod kron block_diag
         """)
@@ -99,23 +106,28 @@ def explain(case: Case) -> Iterator[Finding]:
     lines: dict[tuple[str | None, str | None], list[HostLine]] = defaultdict(list)
     for line in profile.lines:
         lines[line.where.file, line.where.function].append(line)
+    spoken_of = frozenset().union(
+        *(kinds for kinds in MECHANISMS if spending(case, kinds, case.limit(RULE, "min_share")))
+    )
     for together in lines.values():
-        share = profile.share(sum(map(_outside_of_operators, together)))
-        if share < case.limit(RULE, "min_share"):
+        leaves = [leaf for line in together for leaf in line.leaves if _is_told(leaf, spoken_of)]
+        share = profile.share(sum(leaf.seconds_per_step for leaf in leaves))
+        if share < case.limit(RULE, "min_share") or not is_certain(profile, share):
             continue
-        line = max(together, key=_outside_of_operators)
-        leaves = [leaf for line in together for leaf in line.leaves if leaf.kind not in OF_NETWORKS]
+        line = max(
+            together, key=lambda line: sum(leaf.seconds_per_step for leaf in line.leaves if leaf in leaves)
+        )
         place = place_of(case, line.where)
         called = ", ".join(
-            f"{name} {format_percent(profile.share(seconds))}" for name, seconds in names_of(leaves)
+            f"`{name}` {format_percent(profile.share(seconds))}" for name, seconds in names_of(leaves)
         )
         yield RULE.finding(
-            message=f"{format_percent(share)} of the step is spent outside of operators{spoken(place)}: {called}",
+            message=f"{format_percent(share)} of the step is spent outside of a network's own operators{spoken(place)}: {called}",
             where=place,
             evidence={"share": share, "lines": [line.where.text for line in together[:MOST_LINES]]},
             links=[f"/host/lines/{profile.lines.index(line)}"],
             cost=case.cost_of(share, "samples of the host's time in the lines of the function"),
-            gain=removal(profile, share, stays=0.6),
+            gain=removal(profile, share, stays=0.4),
             confidence="medium",
             advice=BY_KIND.get(_dearest(leaves), OTHERWISE),
         )
@@ -127,6 +139,11 @@ def explain_operators(case: Case) -> Iterator[Finding]:
     trace = case.trace
     if trace is None or not trace.span_ns:
         return
+    told = (
+        {(finding.where.file, finding.where.function) for finding in explain(case)}
+        if case.host is not None
+        else set()
+    )
     for number, function in enumerate(trace.top_lines):
         seldom = [op for op in function.top_ops if op.name in SELDOM]
         share = min(1.0, sum(_spent_ns(case, op) for op in seldom) / trace.span_ns)
@@ -134,6 +151,8 @@ def explain_operators(case: Case) -> Iterator[Finding]:
             continue
         op = max(seldom, key=lambda op: _spent_ns(case, op))
         place = _line_of(case, function, op.name)
+        if (place.file, place.function) in told:
+            continue
         yield RULE.finding(
             message=f"{', '.join(op.name for op in seldom)} take{'s' if len(seldom) == 1 else ''} {format_percent(share)} of the time"
             f"{spoken(place)}",
@@ -151,8 +170,11 @@ def explain_operators(case: Case) -> Iterator[Finding]:
         )
 
 
-def _outside_of_operators(line: HostLine) -> float:
-    return sum(leaf.seconds_per_step for leaf in line.leaves if leaf.kind not in OF_NETWORKS)
+def _is_told(leaf: HostLeaf, spoken_of: frozenset[LeafKind]) -> bool:
+    """Whether a leaf is none of a network's own operators, and of no kind that another rule speaks of."""
+    if leaf.kind in OF_NETWORKS:
+        return f"aten::{leaf.name.rpartition('.')[2]}" in SELDOM
+    return leaf.kind not in spoken_of
 
 
 def _dearest(leaves: list[HostLeaf]) -> LeafKind:

@@ -47,7 +47,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.spending import spending, spending_finding
+from pyrometer.rules.host.patterns.spending import INPUT_OUTPUT, spending, spending_finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -65,9 +65,6 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-KINDS = frozenset(["logging", "print", "file", "fsync", "process", "network"])
-"""Kinds of leaves that leave the process, or wait for what is outside of it."""
-
 LESS_OFTEN = "Do it once every N steps or after the loop, or hand it to another thread"
 BY_KIND = {
     "fsync": "Leave `fsync` to the end: what is flushed survives the process, and only a failure of the machine loses it. Collect "
@@ -82,14 +79,14 @@ BY_KIND = {
 
 def _advice(line: HostLine) -> str:
     """What to do about what takes the most of a line."""
-    return BY_KIND[next(leaf.kind for leaf in line.leaves if leaf.kind in KINDS)]
+    return BY_KIND[next(leaf.kind for leaf in line.leaves if leaf.kind in INPUT_OUTPUT)]
 
 
 @RULE.in_evidence("host")
 def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
-    spent = spending(case, KINDS)
-    if spent is not None and spent.share >= case.limit(RULE, "min_share"):
+    spent = spending(case, INPUT_OUTPUT, case.limit(RULE, "min_share"))
+    if spent is not None:
         yield spending_finding(
-            RULE, case, spent, what="Input and output", stays=0.2, advice=_advice(spent.line)
+            RULE, case, spent, what="Input and output", stays=0.15, advice=_advice(spent.line)
         )

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.spending import spending, spending_finding
+from pyrometer.rules.host.patterns.spending import RANDOM, spending, spending_finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -48,21 +48,18 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-KINDS = frozenset(["random"])
-"""Kinds of leaves that draw numbers."""
-
 
 @RULE.in_evidence("host")
 def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
-    spent = spending(case, KINDS)
-    if spent is not None and spent.share >= case.limit(RULE, "min_share"):
+    spent = spending(case, RANDOM, case.limit(RULE, "min_share"))
+    if spent is not None:
         yield spending_finding(
             RULE,
             case,
             spent,
             what="Drawing random numbers in Python",
-            stays=0.3,
+            stays=0.2,
             advice="Draw all of them by one call (`torch.rand(shape)`, `torch.randperm`, `torch.multinomial`), on the device that needs them, and decide "
             "by comparing whole tensors.",
         )

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.spending import spending, spending_finding
+from pyrometer.rules.host.patterns.spending import SERIALISATION, spending, spending_finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -56,9 +56,6 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-KINDS = frozenset(["torch.save", "pickle", "json", "copy"])
-"""Kinds of leaves that walk over whole objects."""
-
 BY_KIND = {
     "torch.save": "Save once every N steps and at the end; where each state counts, copy it to host memory and save it in a thread.",
     "pickle": "Do it once every N steps or outside of the step; of large tensors and arrays hand on the buffer itself, such as in shared "
@@ -72,14 +69,14 @@ BY_KIND = {
 
 def _advice(line: HostLine) -> str:
     """What to do about what takes the most of a line."""
-    return BY_KIND[next(leaf.kind for leaf in line.leaves if leaf.kind in KINDS)]
+    return BY_KIND[next(leaf.kind for leaf in line.leaves if leaf.kind in SERIALISATION)]
 
 
 @RULE.in_evidence("host")
 def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
-    spent = spending(case, KINDS)
-    if spent is not None and spent.share >= case.limit(RULE, "min_share"):
+    spent = spending(case, SERIALISATION, case.limit(RULE, "min_share"))
+    if spent is not None:
         yield spending_finding(
-            RULE, case, spent, what="Serialising or copying objects", stays=0.2, advice=_advice(spent.line)
+            RULE, case, spent, what="Serialising or copying objects", stays=0.15, advice=_advice(spent.line)
         )

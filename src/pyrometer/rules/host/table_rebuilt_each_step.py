@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.quantity import format_percent
 from pyrometer.rules.host.patterns.fixed import Fixed
-from pyrometer.rules.host.patterns.spending import MOST_LINES, removal
+from pyrometer.rules.host.patterns.spending import MOST_LINES, is_certain, removal
 from pyrometer.rules.joining import module_of
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
@@ -84,14 +84,14 @@ def explain(case: Case) -> Iterator[Finding]:
     assert case.host is not None
     lines = [line for module in case.modules for line in _lines(case, module)]
     share = case.host.share(sum(line.own_s for line in lines))
-    if not lines or share < case.limit(RULE, "min_share"):
+    if not lines or share < case.limit(RULE, "min_share") or not is_certain(case.host, share):
         return
     dearest = max(lines, key=lambda line: line.own_s)
     place, function = place_of(case, dearest.where), dearest.where.function
     module = module_of(dearest.where.file, case.modules)
     text = "" if module is None else one_line(module.lines[(dearest.where.line or 1) - 1].strip())
     yield RULE.finding(
-        message=f"what depends on sizes and constants alone is computed in each step{spoken(place)} and takes {format_percent(share)} of it, "
+        message=f"the same tensors are computed anew in each step{spoken(place)} and takes {format_percent(share)} of it, "
         f"most in `{text}`",
         where=place,
         evidence={"share": share, "lines": [line.where.text for line in lines[:MOST_LINES]]},

@@ -43,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.spending import spending, spending_finding
+from pyrometer.rules.host.patterns.spending import TEXT, spending, spending_finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -60,21 +60,18 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-KINDS = frozenset(["regex"])
-"""Kinds of leaves that search in text."""
-
 
 @RULE.in_evidence("host")
 def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
-    spent = spending(case, KINDS)
-    if spent is not None and spent.share >= case.limit(RULE, "min_share"):
+    spent = spending(case, TEXT, case.limit(RULE, "min_share"))
+    if spent is not None:
         yield spending_finding(
             RULE,
             case,
             spent,
             what="Work on text by regular expressions",
-            stays=0.3,
+            stays=0.2,
             advice="Do it before the step: tokenise the data set once, or in the workers of the loader, or keep the result for each text with "
             "`functools.cache`; compile expressions once at the top of the module.",
         )

@@ -64,7 +64,11 @@ RULE = declare(
             2e-4,
             "a round of some ten short operators; longer ones do work that is worth a call",
         ),
-        Limit("min_short", 0.35, "of the time in operators, for longer rounds: most are short all the same"),
+        Limit(
+            "max_op_s",
+            2e-5,
+            "of the mean operator of the function under the profiler, for longer rounds: some times what dispatch costs",
+        ),
     ),
 )
 
@@ -95,18 +99,19 @@ def explain(case: Case) -> Iterator[Finding]:
             case,
             walk,
             what="calls short operators",
-            stays=0.7 if carried else 0.4,
+            stays=0.6 if carried else 0.25,
             advice=ONE_AFTER_ANOTHER if carried else ALL_AT_ONCE,
         )
 
 
 def _is_short(case: Case, walk: Walk) -> bool:
     """Whether the rounds are short, or made of operators that are."""
-    rounds = walk.loop.rounds_per_step
-    if rounds and walk.loop.total_s <= case.limit(RULE, "max_round_s") * rounds:
+    rounds, traced = walk.loop.rounds_per_step, walk.traced
+    if not rounds:
+        return False  # they may be layers
+    if walk.loop.total_s <= case.limit(RULE, "max_round_s") * rounds:
         return True
-    share = case.trace.launches.host.own_short_share if case.trace is not None else None
-    return share is not None and share >= case.limit(RULE, "min_short")
+    return traced is not None and 0 < traced.self_ns * 1e-9 <= case.limit(RULE, "max_op_s") * traced.num_ops
 
 
 def _goes_over_tensor(case: Case, walk: Walk) -> bool:
@@ -116,25 +121,16 @@ def _goes_over_tensor(case: Case, walk: Walk) -> bool:
 
 
 def _hands_on(case: Case, walk: Walk) -> bool:
-    """Whether a round reads a name that an earlier one wrote: it is assigned in the loop and read before that, or around it."""
+    """Whether a round reads a name before it gives it a value, so that it is the one of the round before."""
     found = node_of(case, walk.loop)
     if found is None or not isinstance(found[1], ast.For | ast.While):
         return False
-    own = (
-        {node.id for node in ast.walk(found[1].target) if isinstance(node, ast.Name)}
-        if isinstance(found[1], ast.For)
-        else set()
-    )
-    for statement in found[1].body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                written = {
-                    name.id
-                    for target in node.targets
-                    for name in ast.walk(target)
-                    if isinstance(name, ast.Name)
-                }
-                read = {name.id for name in ast.walk(node.value) if isinstance(name, ast.Name)}
-                if (written & read) - own:
-                    return True
+    names = [
+        [node for node in ast.walk(statement) if isinstance(node, ast.Name)] for statement in found[1].body
+    ]
+    given = {name.id for part in names for name in part if isinstance(name.ctx, ast.Store)}
+    for part in names:
+        if any(isinstance(name.ctx, ast.Load) and name.id in given for name in part):
+            return True
+        given -= {name.id for name in part if isinstance(name.ctx, ast.Store)}
     return False

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyrometer.rules.host.patterns.spending import spending, spending_finding
+from pyrometer.rules.host.patterns.spending import WAITING, spending, spending_finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -52,21 +52,18 @@ RULE = declare(
     limits=(Limit("min_share", 0.15, "of the step: less is seldom the first thing to change"),),
 )
 
-KINDS = frozenset(["lock", "sleep"])
-"""Kinds of leaves in which nothing is done."""
-
 
 @RULE.in_evidence("host")
 def explain(case: Case) -> Iterator[Finding]:
     """Where all of it together takes a good part of the step."""
-    spent = spending(case, KINDS)
-    if spent is not None and spent.share >= case.limit(RULE, "min_share"):
+    spent = spending(case, WAITING, case.limit(RULE, "min_share"))
+    if spent is not None:
         yield spending_finding(
             RULE,
             case,
             spent,
             what="Waiting",
-            stays=0.5,
+            stays=0.4,
             advice="Ask for what is waited for one step ahead, in a thread or process, so that it is there when it is needed; wait for a `Future`, "
             "`Event` or `Queue` itself instead of polling with `sleep`; hold a lock only for what it protects.",
         )

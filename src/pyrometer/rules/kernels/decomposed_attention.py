@@ -133,7 +133,7 @@ def explain(case: Case) -> Iterator[Finding]:
     trace = case.trace
     if trace is None:
         return
-    for line, _ in callers_of(trace, SOFTMAX):
+    for line, _ in callers_of(trace, PARTS):
         ns = sum(op.device_ns if on_device(trace) else op.host_ns for op in line.top_ops if op.name in PARTS)
         share = min(1.0, ns / max(trace.span_ns, 1))
         places = [

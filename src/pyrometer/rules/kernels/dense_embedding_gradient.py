@@ -91,9 +91,7 @@ def explain(case: Case) -> Iterator[Finding]:
         return
     numbers = sum(module.num_parameters for module in tables)
     update = phase_share(case, "optimizer", unknown=0.0) * numbers / program.trainable_parameters
-    zeros = max(
-        (op.host_total_ns + op.device_total_ns for op in trace.top_ops if op.name in BACKWARD), default=0
-    )
+    zeros = sum(op.host_total_ns + op.device_total_ns for op in trace.top_ops if op.name in BACKWARD)
     share = min(1.0, update + zeros / max(trace.span_ns, 1))
     if share < case.limit(RULE, "min_share"):
         return
@@ -113,9 +111,9 @@ def explain(case: Case) -> Iterator[Finding]:
         links=["/program/optimizer", "/program/modules"],
         cost=cost_of(case, share, "the table's part of the optimizer's phase, and zeros for its gradient"),
         gain=Gain(
-            ratio_low=1 - share,
+            ratio_low=max(0.0, 1 - 1.15 * share),
             ratio_high=1 - 0.8 * share,
-            method="removal: the update of rows that have no gradient",
+            method="removal: the update of rows that have no gradient; at best with what the memory for them costs elsewhere",
         ),
         confidence="high",
         advice=SGD if is_plain else ADAM,

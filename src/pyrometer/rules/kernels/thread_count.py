@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING
 from pyrometer.advice import Gain
 from pyrometer.place import Place
 from pyrometer.quantity import counted, significant
-from pyrometer.rules.finding import Finding
+from pyrometer.rules.finding import NEIGHBOURS, Finding
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
 
@@ -110,7 +110,7 @@ def explain(case: Case) -> Iterator[Finding]:
             advice=f"Where others share the machine, set torch.set_num_threads({fitting}), or OMP_NUM_THREADS={fitting} before "
             "Python starts; small operators gain most.",
             rewrite=f"torch.set_num_threads({fitting})",
-            resource="threads",
+            resource=f"threads:{NEIGHBOURS}",
         )
     elif _could_use_more(case, threads, usable, busy):
         ratio = threads / int(usable)

@@ -82,7 +82,8 @@ def module_calls(events: pl.DataFrame) -> Mask:
 def _frames(events: pl.DataFrame) -> tuple[Mask, Mask]:
     """Python functions of the user, and of libraries other than torch and Python's own.
 
-    Libraries that lie around our own functions only started us, and say nothing about the program.
+    Libraries that lie around our own functions only started us, and so did the user's functions around those that run the step:
+    they say nothing about the program.
     """
     functions = events.filter(pl.col("kind") == Kind.PYTHON_FUNCTION.value).select("event", "name")
     kinds = frame_kinds(functions["name"])
@@ -91,6 +92,7 @@ def _frames(events: pl.DataFrame) -> tuple[Mask, Mask]:
     user[placed.filter("is_user")["event"].to_numpy()] = True
     library[placed.filter("is_library")["event"].to_numpy()] = True
     library[_enclosing(row_numbers(events["parent"]), placed.filter("is_ours")["event"].to_numpy())] = False
+    user[_enclosing(row_numbers(events["parent"]), placed.filter("runs_steps")["event"].to_numpy())] = False
     return user, library
 
 

@@ -9,6 +9,9 @@ from pyrometer.source.ownership import owner_of
 FRAME = r"^(?P<file>.*)\((?P<line>\d+)\): (?P<function>.*)$"
 """File, the line at which the function begins, and its name."""
 
+RUNS_STEPS = r"(?:^|/)pyrometer/workload/(?:call|inference|training)\.py"
+"""Of ours, those that call the user's step: whoever called them only started it, be it a script, a notebook or a command."""
+
 
 def frame_parts(names: pl.Series) -> pl.DataFrame:
     """`file, line, function` of each name; null where it is no function of a file.
@@ -21,7 +24,7 @@ def frame_parts(names: pl.Series) -> pl.DataFrame:
 
 
 def frame_kinds(names: pl.Series) -> pl.DataFrame:
-    """Each distinct function `name`: whether it `is_user`, `is_library` other than Python and torch, or `is_ours`.
+    """Each distinct function `name`: whether it `is_user`, `is_library` other than Python and torch, `is_ours`, or `runs_steps`.
 
     >>> frame_kinds(pl.Series(["numpy/linalg.py(3): norm", "enum.py(7): f", "net.py(9): forward"]))["is_user"].to_list()
     [False, False, True]
@@ -35,5 +38,8 @@ def frame_kinds(names: pl.Series) -> pl.DataFrame:
             (owners == "user").fill_null(value=False).alias("is_user"),
             (owners == "library").fill_null(value=False).alias("is_library"),
             (owners == "ours").fill_null(value=False).alias("is_ours"),
+            ((owners == "ours") & distinct.str.contains(RUNS_STEPS))
+            .fill_null(value=False)
+            .alias("runs_steps"),
         ]
     )

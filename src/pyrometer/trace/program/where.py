@@ -72,8 +72,11 @@ def _stack_frames(trace: RankTrace) -> tuple[pl.Series, IntArray]:
         name=pl.col("call_stack").str.split(";")
     )
     entries = entries.explode("name").with_row_index("place")
+    # What called our own code that runs the step only started us; places count from the innermost.
+    began = pl.col("place").filter("runs_steps").min().over("call_stack").fill_null(entries.height)
     chosen = (
         entries.join(frame_kinds(entries["name"]), on="name")
+        .filter(pl.col("place") < began)
         .filter(pl.col("is_user") | pl.col("is_library"))
         .sort("is_library", "place")
         .unique("call_stack", keep="first", maintain_order=True)

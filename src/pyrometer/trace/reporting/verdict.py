@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -91,20 +91,30 @@ class TraceVerdict(Record, frozen=True, kw_only=True):
     recoverable: Annotated[list[Recoverable], doc("the three largest predicted gains")] = []
 
 
-def judge(report: RankReport, *, data_share: Ratio | None = None) -> TraceVerdict:
+class Busiest(NamedTuple):
+    """The line on which the host spends most of its own time, where steps were sampled without the profiler."""
+
+    where: Place
+    share: Ratio
+
+
+def judge(
+    report: RankReport, *, data_share: Ratio | None = None, busiest: Busiest | None = None
+) -> TraceVerdict:
     """Say what bounds one rank, and what takes most of it.
 
     Args:
         report: of the rank.
         data_share: of a step, on waiting for its data, where that was measured without the profiler. It then stands for the
             traced share, which the profiler distorts; the rest of the step is divided as it was traced.
+        busiest: a line, where the host was sampled; the trace knows but where functions begin.
     """
     if not report.span_ns:
         return TraceVerdict(rank=report.rank, bound="unrecorded", share=0.0, sentence=NOTHING)
     bound, share = bound_of(report.breakdown_ns, has_device=report.device_busy_ns > 0, data_share=data_share)
     promises = [
         SENTENCES[bound].format(share=format_percent(share)),
-        _most(report, bound),
+        _most(report, bound, busiest),
         _in_the_open(report),
     ]
     if bound != "unrecorded":
@@ -118,11 +128,13 @@ def judge(report: RankReport, *, data_share: Ratio | None = None) -> TraceVerdic
     )
 
 
-def _most(report: RankReport, bound: Bound) -> str:
+def _most(report: RankReport, bound: Bound, busiest: Busiest | None) -> str:
     """What takes most of the time that bounds, where one function or operator does; empty for all else."""
     if bound == "data":
         loading = _in(report.critical_path.loading)
         return loading and f"loading is mostly {loading}"
+    if bound == "python" and busiest is not None and busiest.share >= DOMINANT:
+        return f"{format_percent(busiest.share)} {_in(busiest.where)}"
     if bound in {"compute", "operators"}:
         return _largest_op(report) or _largest_line(report)
     if bound == "synchronisation":

@@ -37,6 +37,11 @@ RANDOM = words(
 )
 """Functions whose results differ each time."""
 
+CHANGING = words(
+    "append appendleft extend insert update setdefault add remove discard pop popleft popitem clear sort reverse put"
+)
+"""Methods that change what they are called on."""
+
 BUILTINS = words(
     "range int float bool max min abs round len sum list tuple enumerate zip reversed sorted slice pow divmod str"
 )
@@ -119,28 +124,26 @@ class Fixed:
             for ancestor in self.module.classes.lineage(owner)
             for assigned in self.module.classes.attribute_table(ancestor).get(node.attr, ())
         ]
-        if any(method is not None and method.name != "__init__" for _, method in given) or self._is_changed(
-            owner, node.attr
-        ):
+        if self._is_changed(node.attr):
             return False
         is_buffer = any(
             isinstance(value, ast.Call) and last_name(value.func) == "register_buffer" for value, _ in given
         )
         return is_buffer or self.module.value_of(node).kind in {Kind.HOST, Kind.UNKNOWN, Kind.CONTAINER}
 
-    def _is_changed(self, owner: ast.ClassDef, attribute: str) -> bool:
-        """Whether methods of a class change the contents of an attribute: `self.x[0] = …`, `self.x.copy_(…)`."""
-        for node in ast.walk(owner):
-            if (
-                isinstance(node, ast.Attribute)
-                and node.attr == attribute
-                and self.module.classes.is_self(node.value)
-            ):
-                above = self.module.parent(node)
-                if isinstance(above, ast.Subscript) and isinstance(above.ctx, ast.Store):
-                    return True
-                if isinstance(above, ast.Attribute) and above.attr.endswith("_"):
-                    return True
+    def _is_changed(self, attribute: str) -> bool:
+        """Whether the file changes what an attribute of this name holds: `self.x[0] = …`, `self.x.append(…)`, `net.x = …`."""
+        for node in self.module.nodes(ast.Attribute):
+            if node.attr != attribute:
+                continue
+            above = self.module.parent(node)
+            if isinstance(above, ast.Subscript) and isinstance(above.ctx, ast.Store | ast.Del):
+                return True
+            if isinstance(above, ast.Attribute) and (above.attr.endswith("_") or above.attr in CHANGING):
+                return True
+            function = self.module.function_of(node)
+            if isinstance(node.ctx, ast.Store) and (function is None or function.name != "__init__"):
+                return True
         return False
 
     def _call(self, call: ast.Call, names: frozenset[str], depth: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,13 +11,24 @@ from pyrometer.quantity import Ratio, Seconds, format_percent
 from pyrometer.rules.places import place_of, spoken
 
 if TYPE_CHECKING:
-    from pyrometer.host.profile import HostLeaf, HostLine, HostLoop, HostProfile
+    from pyrometer.host.profile import HostLeaf, HostLine, HostLoop, HostProfile, LeafKind
     from pyrometer.rules.case import Case
     from pyrometer.rules.finding import Finding
     from pyrometer.rules.rule import Rule
 
+INPUT_OUTPUT: frozenset[LeafKind] = frozenset({"logging", "print", "file", "fsync", "process", "network"})
+SERIALISATION: frozenset[LeafKind] = frozenset({"torch.save", "pickle", "json", "copy"})
+TEXT: frozenset[LeafKind] = frozenset({"regex"})
+WAITING: frozenset[LeafKind] = frozenset({"lock", "sleep"})
+RANDOM: frozenset[LeafKind] = frozenset({"random"})
+MECHANISMS = (INPUT_OUTPUT, SERIALISATION, TEXT, WAITING, RANDOM)
+"""Kinds of leaves that have a rule of their own, together."""
+
 MOST_NAMES = 3
 MOST_LINES = 5
+
+LEAST_CERTAIN = 0.03
+"""Share of a step that a place has for certain before anything is said of it."""
 
 
 class Spending(NamedTuple):
@@ -35,8 +47,8 @@ class Spending(NamedTuple):
     """The innermost loop around the line."""
 
 
-def spending(case: Case, kinds: Collection[str]) -> Spending | None:
-    """What all lines together spend on leaves of these kinds; null where there is none, or no profile."""
+def spending(case: Case, kinds: Collection[str], min_share: Ratio) -> Spending | None:
+    """What all lines together spend on leaves of these kinds; null where that is less than this share, or no profile."""
     profile = case.host
     if profile is None:
         return None
@@ -45,13 +57,14 @@ def spending(case: Case, kinds: Collection[str]) -> Spending | None:
         for number, line in enumerate(profile.lines)
     ]
     dearest = sorted(((seconds, number) for seconds, number in spent if seconds > 0), reverse=True)
-    if not dearest:
+    share = profile.share(sum(seconds for seconds, _ in dearest))
+    if share < min_share or not is_certain(profile, share):
         return None
     line = profile.lines[dearest[0][1]]
     return Spending(
         line=line,
         link=f"/host/lines/{dearest[0][1]}",
-        share=profile.share(sum(seconds for seconds, _ in dearest)),
+        share=share,
         names=names_of([leaf for line in profile.lines for leaf in line.leaves if leaf.kind in kinds]),
         lines=tuple(profile.lines[number].where.text for _, number in dearest[:MOST_LINES]),
         loop=loop_around(profile, line),
@@ -79,10 +92,20 @@ def loop_around(profile: HostProfile, line: HostLine) -> HostLoop | None:
     )
 
 
+def _error(profile: HostProfile, share: Ratio) -> Ratio:
+    """How far a share may be from what so many samples tell, four times in five."""
+    return 1.3 * math.sqrt(share * (1 - share) / max(profile.samples, 1))
+
+
+def is_certain(profile: HostProfile, share: Ratio) -> bool:
+    """Whether enough samples show a share: not one or two of a dozen."""
+    return share - 1.5 * _error(profile, share) > LEAST_CERTAIN
+
+
 def removal(profile: HostProfile, share: Ratio, *, stays: Ratio, best: Ratio = 1.0) -> Gain:
     """What it brings when work goes that takes a share of the step.
 
-    The share is known as well as so many samples tell it, two standard errors to each side.
+    The share is known as well as so many samples tell it, a standard error and a third to each side.
 
     Args:
         profile: that the share is from.
@@ -90,7 +113,7 @@ def removal(profile: HostProfile, share: Ratio, *, stays: Ratio, best: Ratio = 1
         stays: part of it that is left at worst.
         best: part of it that goes at best.
     """
-    error = 2 * (share * (1 - share) / max(profile.samples, 1)) ** 0.5
+    error = _error(profile, share)
     return Gain(
         ratio_low=max(0.0, 1 - min(1.0, share + error) * best),
         ratio_high=min(1.0, 1 - max(0.0, share - error) * (1 - stays)),

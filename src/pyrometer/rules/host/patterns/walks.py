@@ -6,9 +6,9 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.quantity import Ratio, format_percent
-from pyrometer.rules.host.patterns.spending import MOST_NAMES, removal
+from pyrometer.rules.host.patterns.spending import MOST_NAMES, is_certain, removal
 from pyrometer.rules.host.patterns.suppression import suppressions
-from pyrometer.rules.joining import module_of
+from pyrometer.rules.joining import function_at, module_of
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.source.index import Loop
 from pyrometer.text import one_line
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyrometer.rules.finding import Finding
     from pyrometer.rules.rule import Rule
     from pyrometer.source.module import Module
+    from pyrometer.trace.reporting.totals import LineTotal
 
 OPERATORS = frozenset({"operator", "allocation"})
 """Kinds of leaves that are calls of torch."""
@@ -48,6 +49,8 @@ class Walk(NamedTuple):
     """Part of its time in calls of torch."""
     elsewhere: Ratio
     """Part of its time in what another rule speaks of."""
+    traced: LineTotal | None
+    """The loop's function in the trace."""
 
     @property
     def worth(self) -> Ratio:
@@ -66,13 +69,18 @@ def walks(case: Case, min_share: Ratio) -> list[Walk]:
     if profile is None:
         return []
     found = [
-        _walk(case, number)
+        walk
         for number, loop in enumerate(profile.loops)
-        if profile.share(loop.total_s) >= min_share
-        and _has_many_rounds(case, loop)
-        and not _suppresses(case, loop)
+        if _has_many_rounds(case, loop) and not _suppresses(case, loop)
+        for walk in [_walk(case, number)]
+        if walk.share >= min_share and (is_certain(profile, walk.share) or _is_traced(walk, min_share))
     ]
     return [walk for walk in found if not any(_holds(case, walk, other, min_share) for other in found)]
+
+
+def _is_traced(walk: Walk, min_share: Ratio) -> bool:
+    """Whether the trace has seen as much in the loop's function, where samples are few."""
+    return walk.traced is not None and walk.traced.host_share >= min_share and walk.operators > 0
 
 
 def node_of(case: Case, loop: HostLoop) -> tuple[Module, Walked] | None:
@@ -92,13 +100,35 @@ def _walk(case: Case, number: int) -> Walk:
     loop = case.host.loops[number]
     in_operators = sum(leaf.seconds_per_step for leaf in loop.leaves if leaf.kind in OPERATORS)
     elsewhere = sum(leaf.seconds_per_step for leaf in loop.leaves if leaf.kind in ELSEWHERE)
+    traced = _traced(case, loop)
     return Walk(
         loop=loop,
         link=f"/host/loops/{number}",
-        share=case.host.share(loop.total_s),
+        share=min(1.0, case.host.share(loop.total_s + in_operators * _backward(traced))),
         operators=min(1.0, in_operators / loop.total_s),
         elsewhere=min(1.0, elsewhere / loop.total_s),
+        traced=traced,
     )
+
+
+def _traced(case: Case, loop: HostLoop) -> LineTotal | None:
+    """The function around a loop in the trace, which names the line of its `def`."""
+    if case.trace is None:
+        return None
+    function = function_at(loop.where, case.modules)
+    return next(
+        (
+            line
+            for line in case.trace.top_lines
+            if function is not None and function_at(line, case.modules) == function
+        ),
+        None,
+    )
+
+
+def _backward(traced: LineTotal | None) -> Ratio:
+    """What the backward pass takes of operators of a function, for each second that they take forward."""
+    return traced.backward_ns / traced.forward_ns if traced is not None and traced.forward_ns else 0.0
 
 
 def _has_many_rounds(case: Case, loop: HostLoop) -> bool:
@@ -151,7 +181,7 @@ def walk_finding(rule: Rule, case: Case, walk: Walk, *, what: str, stays: Ratio,
     rounds = f", {loop.rounds_per_step:,.0f} rounds per step," if loop.rounds_per_step else ""
     return rule.finding(
         message=f"the loop over `{one_line(loop.over)}`{spoken(place)} {what}{rounds} and takes {format_percent(walk.share)} of the step "
-        f"({', '.join(f'{name} {format_percent(share)}' for name, share in spent)})",
+        f"({', '.join(f'`{name}` {format_percent(share)}' for name, share in spent)})",
         where=place,
         evidence={
             "share": walk.share,
@@ -161,7 +191,10 @@ def walk_finding(rule: Rule, case: Case, walk: Walk, *, what: str, stays: Ratio,
             "python_share": walk.by_python,
         },
         links=[walk.link],
-        cost=case.cost_of(walk.share, "samples of the host's time in the rounds of the loop"),
+        cost=case.cost_of(
+            walk.share,
+            "samples of the host's time in the rounds of the loop, and what the trace shows of their backward pass",
+        ),
         gain=removal(case.host, walk.share, stays=stays),
         confidence="high" if loop.rounds_per_step is not None else "medium",
         advice=advice,

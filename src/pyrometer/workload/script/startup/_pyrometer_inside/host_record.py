@@ -37,11 +37,13 @@ def host_record(
         bare_ns: how long those between them took.
         notes: what could not be observed.
     """
+    if not sampler.by_timer:
+        notes = [*notes, THREAD_NOTE]
     table = _Table()
     stacks: dict[tuple[Any, ...], int] = {}
-    for ticks, garbage, flat in sampler.samples:
+    for spent_ns, garbage, flat in sampler.samples:
         stack = tuple(table.place(flat[i], flat[i + 1]) for i in range(0, len(flat), 2))
-        stacks[garbage, stack] = stacks.get((garbage, stack), 0) + ticks
+        stacks[garbage, stack] = stacks.get((garbage, stack), 0) + spent_ns
     record: dict[str, Any] = {
         "interval_ns": sampler.interval_ns,
         "by_timer": sampler.by_timer,
@@ -49,7 +51,7 @@ def host_record(
         "looks": sampler.looks,
         "sampled_ns": sampled_ns,
         "bare_ns": bare_ns,
-        "stacks": [[ticks, garbage, list(stack)] for (garbage, stack), ticks in stacks.items()],
+        "stacks": [[spent_ns, garbage, list(stack)] for (garbage, stack), spent_ns in stacks.items()],
         "notes": notes,
     }
     if watch is not None:
@@ -72,12 +74,12 @@ def _watched(watch: HostWatch, table: _Table) -> dict[str, Any]:
         for name, kind in names.items()
     ]
     if not watch.complete:
-        return {"stretches": stretches, "types": types}
+        return {"stretches": stretches, "types": types, "watched": watch.steps}
     edges = [
         [table.code(watch.codes[key]), before, line, n] for (key, before, line), n in watch.edges.items()
     ]
     calls = [[table.code(watch.codes[key]), n] for key, n in watch.calls.items()]
-    return {"stretches": stretches, "types": types, "edges": edges, "calls": calls}
+    return {"stretches": stretches, "types": types, "watched": watch.steps, "edges": edges, "calls": calls}
 
 
 class _Table:

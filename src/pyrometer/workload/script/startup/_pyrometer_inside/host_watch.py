@@ -73,6 +73,7 @@ class HostWatch:
         user's instructions that ran since the point before, their time in ns, and how often they ran.
         """
         self.complete = True
+        self.steps = 0
         self._users: dict[int, bool] = {}
         self._left: dict[tuple[int, int], int] = {}
         self._last: dict[int, int] = {}
@@ -87,6 +88,7 @@ class HostWatch:
                 frame.f_trace, frame.f_trace_opcodes = self._local, True
                 self._marked.append(frame)
             frame = frame.f_back
+        self.steps += 1
         sys.settrace(self._global)
 
     def end(self) -> None:
@@ -161,7 +163,7 @@ class HostWatch:
 
     def _on_line(self, frame: FrameType, code: CodeType) -> int:
         """Count a line; its instructions are timed unless enough of them were. Returns the event to note, or -1."""
-        key, line = id(code), frame.f_lineno
+        key, line = id(code), frame.f_lineno or 0  # none of instructions that the compiler added
         before = self._last.get(id(frame), 0)
         self._last[id(frame)] = line
         edge = (key, before, line)
@@ -240,12 +242,13 @@ class _Stretches:
 
     def __init__(self, events: list[Any], users: dict[int, bool]) -> None:
         self.found: dict[tuple[Any, int, Any, int], dict[tuple[Any, int], list[int]]] = {}
+        self._partial: dict[tuple[Any, int, Any, int], dict[tuple[Any, int], list[int]]] = {}
         self._users = users
         self._stack: list[tuple[Any, int] | None] = []
         self._is_whole = True
         self._pending: list[tuple[tuple[Any, int], int]] = []
         self._points: dict[int, bytes] = {}
-        self._returned = False
+        self._calls: list[int] = []
         event_ns, library_ns = _costs(events)
         previous: Any = None
         for event in events:
@@ -259,6 +262,7 @@ class _Stretches:
                 self._spend(spent)
             self._take(event)
             previous = event
+        self.found = self._partial | self.found
 
     def _spend(self, spent_ns: int) -> None:
         running = self._stack[-1] if self._stack else None
@@ -270,8 +274,9 @@ class _Stretches:
         if kind == OPCODE:
             self._step_to(code, instruction)
         elif kind == GAP:
-            # Nothing is known from here to the next point after the next instruction that is.
+            # Nothing is known from here on, and of the point that comes next only the end of its stretch.
             self._is_whole = False
+            self._pending.clear()
             if self._stack:
                 self._stack[-1] = None
         elif kind == ENTER:
@@ -280,24 +285,30 @@ class _Stretches:
             if back is not None and not self._users.get(id(back), False):
                 self._flush(back, back_instruction, *self._top())
             self._stack.append((code, instruction))
-            self._returned = False
+            self._calls.append(0)
         elif kind == RETURN:
-            if self._stack:
-                self._stack.pop()
-            if back is None or not self._users.get(id(back), False):
-                self._flush(back, back_instruction, *self._top())
-            else:
-                self._returned = True
+            self._leave(code, back, back_instruction)
+
+    def _leave(self, code: Any, back: Any, back_instruction: int) -> None:
+        if self._stack:
+            self._stack.pop()
+            self._calls.pop()
+        if back is None or not self._users.get(id(back), False):
+            self._flush(back, back_instruction, *self._top())
+        elif self._calls:
+            # Generators are asked by what is no Python, as are functions that one instruction calls several times.
+            self._calls[-1] += 2 if code.co_flags & GENERATORS else 1
 
     def _step_to(self, code: Any, instruction: int) -> None:
         if not self._stack:
             self._stack.append(None)
+            self._calls.append(0)
         done = self._stack[-1]
         # A call of the user's own Python ends without a look at signals: what it ended with waits for the next point.
-        if done is not None and not self._returned and self._is_point(*done):
+        if done is not None and self._calls[-1] != 1 and self._is_point(*done):
             self._flush(*done, None, 0)
         self._stack[-1] = (code, instruction)
-        self._returned = False
+        self._calls[-1] = 0
 
     def _top(self) -> tuple[Any, int]:
         top = self._stack[-1] if self._stack else None
@@ -310,9 +321,10 @@ class _Stretches:
         return 0 <= instruction < len(instructions) and instructions[instruction] in POINTS
 
     def _flush(self, code: Any, instruction: int, below: Any, below_instruction: int) -> None:
-        """A point is reached: what ran before it is known, unless some of it was not timed."""
-        if self._is_whole and self._pending:
-            into = self.found.setdefault((code, instruction, below, below_instruction), {})
+        """A point is reached; stretches of which not all was timed count where there is no other."""
+        if self._pending:
+            known = self.found if self._is_whole else self._partial
+            into = known.setdefault((code, instruction, below, below_instruction), {})
             for place, spent in self._pending:
                 into.setdefault(place, []).append(spent)
         self._pending.clear()
