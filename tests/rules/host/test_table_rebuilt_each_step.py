@@ -11,6 +11,7 @@ import torch
 
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
+from pyrometer.workload.program.record import Program
 
 CODE = "PYR128"
 Sampled = Callable[..., Case]
@@ -88,6 +89,33 @@ def test_what_is_made_of_the_input_is_left_alone(
     )
     last = text.count("\n")
     assert findings(CODE, sampled(text, {last: {"operator torch": 0.9}})) == []
+
+
+OF_WEIGHTS = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.raw = torch.nn.Parameter(torch.ones(4, 4))
+        self.mix = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        turn = torch.linalg.matrix_exp(self.raw - self.raw.T)
+        return self.mix(x) @ turn
+"""
+
+
+@pytest.mark.parametrize(("kind", "lines"), [("inference", [12]), ("training", [])])
+def test_what_is_made_of_parameters_alone_changes_only_in_training(
+    sampled: Sampled, findings: Callable[..., list[Finding]], kind: Any, lines: list[int]
+) -> None:
+    program = Program(kind=kind, device="cpu", compiled=False, grad_mode="no_grad")
+    case = sampled(
+        OF_WEIGHTS, {12: {"operator torch.linalg.matrix_exp": 0.6}, 13: {"operator @": 0.3}}, program=program
+    )
+    assert [finding.where.line for finding in findings(CODE, case)] == lines
 
 
 def test_the_buffer_gives_the_same(run: Callable[..., dict[str, Any]], ops_of: Any) -> None:

@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pyrometer.source.index import FunctionNode, last_name
-from pyrometer.source.value import Kind
+from pyrometer.source.value import PARAMETER, Kind
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
@@ -50,10 +50,14 @@ NUMBERS = words("int float bool str device dtype")
 
 
 class Fixed:
-    """What is the same in each step, in one file."""
+    """What is the same in each step, in one file.
 
-    def __init__(self, module: Module) -> None:
+    `trained`: parameters change from step to step; where they do not, what is made of them alone is fixed, too.
+    """
+
+    def __init__(self, module: Module, *, trained: bool = True) -> None:
         self.module = module
+        self.trained = trained
         self.names: dict[FunctionNode, frozenset[str]] = {}
 
     def statements(self, function: FunctionNode) -> list[ast.stmt]:
@@ -129,7 +133,9 @@ class Fixed:
         is_buffer = any(
             isinstance(value, ast.Call) and last_name(value.func) == "register_buffer" for value, _ in given
         )
-        return is_buffer or self.module.value_of(node).kind in {Kind.HOST, Kind.UNKNOWN, Kind.CONTAINER}
+        value = self.module.value_of(node)
+        is_weight = not self.trained and (value.kind is Kind.MODULE or value.of == PARAMETER)
+        return is_buffer or is_weight or value.kind in {Kind.HOST, Kind.UNKNOWN, Kind.CONTAINER}
 
     def _is_changed(self, attribute: str) -> bool:
         """Whether the file changes what an attribute of this name holds: `self.x[0] = …`, `self.x.append(…)`, `net.x = …`."""
