@@ -37,6 +37,7 @@ class Net(torch.nn.Module):
         self.window = window
         self.mix = torch.nn.Linear(8, 8)
         self.register_buffer("edges", torch.ones(4, 4))
+        self.first = sines(window, 8)
 
     def forward(self, x: torch.Tensor):
         n = x.shape[1]
@@ -55,15 +56,15 @@ def share_of(lines: list[int]) -> dict[int, dict[str, float]]:
 def test_statements_of_sizes_and_buffers_are_counted_together(
     sampled: Sampled, only: Callable[..., Finding]
 ) -> None:
-    every = range(7, 29)
+    every = range(7, 30)
     finding = only(CODE, sampled(TABLES, {**share_of(list(every)), 11: {"operator torch.sin": 0.2}}))
     assert (finding.where.line, finding.where.function) == (11, "sines")
     counted = round((finding.cost.share if finding.cost else 0) * 10)
-    assert counted == 7  # 8 to 11, of which 11 counts twice, 24 and 25
+    assert counted == 7  # 8 to 11, of which 11 counts twice, 25 and 26
     assert "register_buffer" in finding.advice.title
 
 
-@pytest.mark.parametrize("line", [23, 26, 27, 28])
+@pytest.mark.parametrize("line", [24, 27, 28, 29])
 def test_what_changes_is_left_alone(
     sampled: Sampled, findings: Callable[..., list[Finding]], line: int
 ) -> None:

@@ -75,7 +75,7 @@ OF_NETWORKS: frozenset[LeafKind] = frozenset({"operator", "backward", "allocatio
 SELDOM = frozenset(
     f"aten::{name}"
     for name in words("""
-        sort argsort msort topk kthvalue median mode quantile unique _unique _unique2 unique_consecutive unique_dim nonzero isin searchsorted bucketize
+        sort argsort msort kthvalue median mode quantile unique _unique _unique2 unique_consecutive unique_dim nonzero isin searchsorted bucketize
         cholesky_inverse triangular_solve geqrf orgqr ormqr inverse cholesky svd qr matrix_exp
         clone contiguous repeat repeat_interleave roll flip rot90 cat stack tril triu arange linspace eye one_hot
         normal_ uniform_ random_ randperm multinomial bincount histc histogram cdist _cdist_forward

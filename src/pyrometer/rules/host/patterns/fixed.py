@@ -1,7 +1,7 @@
 """Expressions whose value is the same in each step: made of sizes, constants, settings and buffers, and of nothing else.
 
-A name of a function is fixed where all that it is given in it is. An argument is where its annotation is a number's, or all calls in the
-file pass something fixed. Shapes count as fixed: they seldom change, and a table for the largest one serves all.
+A name of a function is fixed where all that it is given in it is. An argument is where its annotation is a number's, or all calls that are
+made in each step pass something fixed. Shapes count as fixed: they seldom change, and a table for the largest one serves all.
 """
 
 from __future__ import annotations
@@ -224,7 +224,8 @@ class Fixed:
             for argument in arguments
             if argument.annotation is not None and last_name(argument.annotation) in NUMBERS
         }
-        calls = self.module.heat.calls_of(function) if depth < DEEPEST else ()
+        every = self.module.heat.calls_of(function) if depth < DEEPEST else ()
+        calls = [call for call in every if self.module.hot(call) is not None]  # not those of the set-up
         first = 1 if self.module.classes.class_of_method(function) is not None else 0
         for number, argument in enumerate(arguments[first:]):
             passed = [_passed(call, number, argument.arg) for call in calls]
@@ -255,7 +256,8 @@ class Fixed:
         if value is None or not self.holds(value, names):
             return False
         return any(
-            isinstance(part, ast.Call | ast.BinOp) and self.module.value_of(part).is_tensor
+            isinstance(part, ast.Call | ast.BinOp)
+            and self.module.value_of(part).kind in {Kind.TENSOR, Kind.TENSORS}
             for part in ast.walk(value)
         )
 
