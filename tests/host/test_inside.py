@@ -98,6 +98,33 @@ def test_a_handler_that_was_set_meanwhile_stays():
     assert signal.getsignal(signal.SIGALRM) is mine
 
 
+@pytest.mark.usefixtures("free_timer")
+def test_a_program_that_takes_the_timer_has_it_for_itself():
+    plain = (signal.signal, signal.setitimer, signal.alarm)
+    sampler = HostSampler(1e-3)
+    sampler.open()
+    sampler.begin()
+    signal.alarm(100)
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL)[0] > 50
+    assert not sampler.by_timer
+    sampler.begin()
+    sampler.end()
+    sampler.close()
+    assert signal.alarm(0) > 50
+    assert (signal.signal, signal.setitimer, signal.alarm) == plain
+
+
+@pytest.mark.usefixtures("free_timer")
+def test_other_signals_of_the_program_change_nothing():
+    sampler = HostSampler(1e-3)
+    sampler.open()
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    signal.signal(signal.SIGUSR1, before)
+    assert sampler.by_timer
+    sampler.close()
+
+
 def test_other_threads_look_by_a_thread_of_their_own():
     by_timer = []
     thread = threading.Thread(target=lambda: by_timer.append(HostSampler(1e-3).by_timer))

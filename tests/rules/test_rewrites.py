@@ -109,6 +109,26 @@ def test_a_tensor_that_begins_as_none_is_the_same(name: str, flipped: bool, roun
     [
         "y += row\n        out = torch.cat([out, y[None]])",  # what was added changes afterwards
         "y.add_(row)\n        out = torch.cat([out, y[None]])",
+        "z = y.mul_(row)\n        out = torch.cat([out, z[None]])",
+        "out = torch.cat([out, advanced(y)[None]])",
+        "z = torch.relu(row)\n        out = torch.cat([out, z[None]])\n        z.add_(1)",
+        "z = -row[None]\n        out = torch.cat([out, z])\n        z.add_(1)",
+    ],
+)
+def test_what_may_change_after_it_was_added_is_copied(body: str) -> None:
+    text = (
+        "import torch\n\ndef advanced(state):\n    return state.add_(1)\n\n"
+        f"def run(out, rows):\n    y = rows[0].clone()\n    for i, row in enumerate(rows):\n        {body}\n    return out\n"
+    )
+    new = changed(text, grown)
+    assert new is not None
+    assert ".clone())" in new
+    assert_same(text, new, torch.randn(2, 3), torch.randn(4, 3), exact=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
         "out = torch.cat([out, y[None]])\n        print(out.shape)",
         "out = torch.cat([out, y[None]], dim=i)",
         "out = torch.cat([out, *row])",
@@ -162,7 +182,8 @@ def attended(module: Module) -> Iterator[list[Edit]]:
     mask=st.sampled_from(
         ["", "s = s.masked_fill(mask == 0, float('-inf'))", "if mask is not None:\n    s = s.masked_fill(~mask, -torch.inf)",
          "s = s + bias", "s = torch.where(mask, s, -1e9)", "s = s.masked_fill(mask != 1, torch.finfo(s.dtype).min)", "s += bias",
-         "if bias is not None:\n    s = s + bias"]
+         "if bias is not None:\n    s = s + bias",
+         "s = s.masked_fill(~mask, -torch.inf)\nif bias is not None:\n    s = s.masked_fill(bias < -2, float('-inf'))"]
     ),
     softmax=st.sampled_from(["s.softmax(-1)", "torch.softmax(s, dim=-1)", "F.softmax(s, dim=-1, dtype=torch.float32).to(v.dtype)"]),
     dropout=st.sampled_from(["", "w = self.drop(w)\n", "w = F.dropout(w, p=0.1, training=self.training)\n"]),

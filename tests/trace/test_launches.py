@@ -113,6 +113,18 @@ def test_thousands_of_tiny_operators_are_named_with_their_line(builder):
     assert (site.where.file, site.where.line, site.name, site.calls) == ("loop.py", 3, "aten::add", 2_000)
 
 
+@pytest.mark.parametrize(("view_us", "limit_us", "short"), [(1, 10, 0), (8, 40, 30), (60, 100, 30)])
+def test_short_is_what_takes_little_more_than_dispatch_does_here(builder, view_us, limit_us, short):
+    for i in range(30):
+        builder.op("aten::view", 400 * i, view_us)
+        builder.op("aten::add", 400 * i + 100, 30)
+        builder.op("aten::mm", 400 * i + 200, 150)
+    host = launches(builder.read()).host
+    assert host.dispatch_ns == view_us * 1000
+    assert host.short_limit_ns == limit_us * 1000
+    assert host.num_short == 30 + short
+
+
 def test_short_nested_operators_count_by_their_own_time(builder):
     builder.annotate("ProfilerStep#0", 0, 1_000)
     for i in range(20):

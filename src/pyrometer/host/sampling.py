@@ -16,7 +16,6 @@ from pyrometer.quantity import Seconds, format_seconds
 from pyrometer.workload.failure import described
 from pyrometer.workload.script.startup._pyrometer_inside.host_record import (
     COUNT_NOTE,
-    THREAD_NOTE,
     host_record,
 )
 from pyrometer.workload.script.startup._pyrometer_inside.host_sampler import (
@@ -116,8 +115,11 @@ class _Run:
     def samples(self) -> HostSamples:
         watch = None
         try:
-            self._steps.bare()  # what is built in a first step is of no interest
-            self._sample()
+            first_ns = self._steps.bare()
+            if 4e-9 * first_ns > self._budget_s:
+                self._sample_once(first_ns)
+            else:
+                self._sample()  # without the first, in which things may have been built
             watch = self._watch()
         except Exception as error:  # noqa: BLE001 - the user's: what was seen until then is kept
             self._notes.append(f"a step raised {described(error)}; steps after it were not sampled")
@@ -128,8 +130,6 @@ class _Run:
     def _sample(self) -> None:
         self._sampler = HostSampler(self._fitting_interval(), _Timed.run.__code__)
         self._longest_ns = LONGEST_GROWTH * self._sampler.interval_ns
-        if not self._sampler.by_timer:
-            self._notes.append(THREAD_NOTE)
         self._block(self._bare, self._steps.bare)
         while True:
             self._sampled_block(self._sampler)
@@ -139,6 +139,12 @@ class _Run:
             self._block(self._bare, self._steps.bare)
             if self._is_over():
                 break
+
+    def _sample_once(self, bare_ns: int) -> None:
+        """One long step."""
+        self._bare.append(bare_ns)
+        self._sampler = HostSampler(fitting_interval_s(tick_cost_ns()), _Timed.run.__code__)
+        self._sampled_block(self._sampler)
 
     def _relent(self, sampler: HostSampler) -> None:
         """Look less often where that lengthens steps by more than it may."""

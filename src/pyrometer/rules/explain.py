@@ -42,6 +42,7 @@ def explain(
     settings: RuleSettings | None = None,
     *,
     with_audit: bool = False,
+    among: Callable[[Rule], bool] | None = None,
 ) -> Diagnosis:
     """Say what evidence means: the one way from what was observed to findings.
 
@@ -50,13 +51,15 @@ def explain(
         entries: files that the program begins with; their source, and what they import from beside them, is read too.
         settings: which rules to ask, with which limits, and what not to show; by default all stable rules.
         with_audit: answer the checklist as well.
+        among: which of the rules that the settings choose concern the question; by default all.
     """
     settings = settings or RuleSettings()
     modules, notes = program_modules(entries, settings.limits)
     case = case_of(evidence, modules=tuple(modules), limits=settings.limits)
     hide = hidden_by(case.modules, settings)
-    findings = _ask_all(case, settings.chosen(), notes)
-    diagnosis = _diagnosis(case, settings.chosen(), findings, hide)
+    pool = [rule for rule in settings.chosen() if among is None or among(rule)]
+    findings = _ask_all(case, pool, notes)
+    diagnosis = _diagnosis(case, pool, findings, hide)
     answered = _audited(case, settings, findings, hide) if with_audit else None
     score = None if answered is None else answered.score
     return msgspec.structs.replace(diagnosis, audit=answered, score=score, notes=notes)

@@ -11,18 +11,26 @@ from pyrometer.text import one_line
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
     from pyrometer.trace.analysis.sequences import Sequence
+    from pyrometer.trace.reporting.rank_report import RankReport
 
 SHORT_NS = 10_000
-"""Work below this takes about as long to launch or dispatch as to run."""
+"""A kernel below this takes about as long to launch as to run."""
 
 MOST_PARTS = 4
 MOST_CHARS = 40
 """Of a part's name within a sentence; those of kernels are long."""
 
 
-def is_tiny(one: Sequence) -> bool:
-    """Whether its parts take less than 10 µs on average, so that launching is what they cost."""
-    return one.total_ns < SHORT_NS * one.count * len(one.parts)
+def short_ns(trace: RankReport | None) -> int:
+    """Below what work is mostly launching or dispatch: of operators, by what dispatch was seen to cost on this machine."""
+    if trace is None or trace.device_busy_ns:
+        return SHORT_NS
+    return trace.launches.host.short_limit_ns
+
+
+def is_tiny(one: Sequence, trace: RankReport | None) -> bool:
+    """Whether its parts are short on average, so that launching is what they cost."""
+    return one.total_ns < short_ns(trace) * one.count * len(one.parts)
 
 
 def memory_bound_ns(one: Sequence) -> int:

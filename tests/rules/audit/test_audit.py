@@ -171,6 +171,11 @@ class TestScore:
     def test_half_a_step_that_can_be_saved_takes_a_quarter(self) -> None:
         assert self.lost(costly("PYR109", low=0.4, high=0.6)) == pytest.approx(25)
 
+    def test_no_finding_counts_for_more_than_three_quarters(self) -> None:
+        assert self.lost(costly("PYR109", low=0.01, high=0.03)) == self.lost(
+            costly("PYR109", low=0.2, high=0.2)
+        )
+
     def test_a_cost_in_seconds_counts_by_the_step(self) -> None:
         measured: Any = SimpleNamespace(complete=True, median_s=2.0, first_call_s=2.0, padding_ratio=None)
         case = Case(target="t", measurement=measured)
@@ -186,8 +191,8 @@ class TestScore:
         other = costly("PYR101", low=0.8, high=0.8)
         assert self.lost(first, same) == pytest.approx(25)
         assert self.lost(first, other) == pytest.approx(100 - 75 * 0.9)
-        wider = costly("PYR111", low=0.2, high=0.2, overlaps=["PYR109"])
-        assert self.lost(first, wider) == pytest.approx(40)
+        wider = costly("PYR111", low=0.3, high=0.3, overlaps=["PYR109"])
+        assert self.lost(first, wider) == pytest.approx(35)
 
     def test_what_nothing_measures_takes_little_and_once_per_item(self) -> None:
         (unmeasured,) = {self.lost(*[finding("PYR109")] * times) for times in (1, 2, 5)}
@@ -208,6 +213,13 @@ class TestScore:
     def test_our_measurement_and_the_neighbours_take_nothing(self, about: dict[str, str]) -> None:
         judged = audit(Case(target="t"), [costly("PYR514", low=0.1, high=0.5, **about)])
         assert (judged.score, items_of(judged)["A305"].lost) == (None, 0)
+
+    def test_a_measurement_that_was_cut_short_gives_none(self, trained: Case) -> None:
+        assert trained.measurement is not None
+        cut = replace(trained, measurement=replace(trained.measurement, complete=False))
+        judged = audit(cut, [finding("PYR109")])
+        assert (judged.score, judged.band) == (None, None)
+        assert "cut short" in judged.notes[0]
 
     def test_ignoring_a_finding_does_not_raise_it(self) -> None:
         found = costly("PYR109", low=0.4, high=0.6)

@@ -51,7 +51,7 @@ def test_the_program_that_grows_its_history_is_told_the_line_and_the_price(
     assert finding.cost.share > 0.2
     assert finding.evidence["copies_per_step"] == 100
     assert finding.advice.gain.ratio_low < finding.advice.gain.ratio_high < 0.95
-    assert "parts.append(state_BD[None])" in finding.advice.rewrite
+    assert "history_parts.append(state_BD[None])" in finding.advice.rewrite
 
 
 def test_the_mended_program_spends_nothing_on_it(example: Callable[..., Any], findings: Any) -> None:

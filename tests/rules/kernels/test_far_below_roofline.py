@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 
+from pyrometer.hardware.conditions import Conditions
 from pyrometer.hardware.peaks import Peak, Peaks
+from recorded import evidence_of
 
 CODE = "PYR503"
 N = 2048
@@ -79,3 +82,18 @@ def test_the_layout_that_is_read_along_memory_is_many_times_as_fast() -> None:
     laid_out = y.t().contiguous()
     assert best(y.t()) > 3 * best(laid_out)
     assert torch.equal(x + y.t(), x + laid_out)
+
+
+@pytest.mark.parametrize(
+    "state", [{"competing_load": 1.0, "logical_cpus": 2}, {"steal_share": 0.3}], ids=["neighbours", "stolen"]
+)
+def test_a_busy_machine_says_nothing_about_an_operator(
+    builder: Any, shapes: Any, traced: Any, findings: Any, state: dict[str, Any]
+) -> None:
+    case = traced(added(builder, shapes, LEAST_US * 20), peaks=peaks())
+    quiet, busy = (
+        replace(evidence_of("tiny_ops").measurement, complete=False, conditions=Conditions(**each))
+        for each in ({"competing_load": 0.1, "logical_cpus": 2}, state)
+    )
+    assert findings(CODE, replace(case, measurement=quiet))
+    assert findings(CODE, replace(case, measurement=busy)) == []

@@ -23,6 +23,7 @@ CODE = "PYR515"
         "return torch.argsort(x, dim=-1)[:, :3]  # <-",
         "return x.argsort(dim=1, descending=True)[:, 0]  # <-",
         "return functional.one_hot(x, 100).float() @ self.table  # <-",
+        "rows = functional.one_hot(x, 100).float()\nreturn rows @ self.table  # <-",
         "return torch.matmul(functional.one_hot(x, 100).to(q.dtype), v)  # <-",
         "return torch.inverse(q) @ v  # <-",
         "return torch.linalg.inv(q).matmul(v)  # <-",

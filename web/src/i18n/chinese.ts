@@ -727,7 +727,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "over the span": "整个跨度",
   "operators per step": "每步算子数",
   "own time of an operator": "算子自身时间",
-  "in operators below 10 µs": "在短于 10 µs 的算子中",
+  "in short operators": "在短算子中",
   ranks: "rank 数",
   "imbalance of computing": "计算的不均衡",
   "clocks aligned to": "时钟对齐精度",

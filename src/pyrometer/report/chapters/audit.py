@@ -28,5 +28,5 @@ def tell(document: AuditDocument) -> Told:
         for section in of_audit.sections(document.audit)
         if section.table is not None
     ]
-    chapters += notes(document.notes) + machine(document.environment, "Judged on")
+    chapters += notes([*document.notes, *document.audit.notes]) + machine(document.environment, "Judged on")
     return Told(answer, chapters + provenance(document, document.environment))

@@ -27,7 +27,7 @@ _BECAUSE = {
 def headline(audit: Audit) -> str:
     """The score and what it means."""
     if audit.score is None or audit.band is None:
-        return "no item of the checklist could be judged"
+        return "no score: " + (audit.notes[0] if audit.notes else "no item of the checklist could be judged")
     return f"score {audit.score:.0f} of 100: {BANDS[audit.band]}"
 
 

@@ -48,8 +48,8 @@ VALUES = {
 NEVER_FASTER = 0.995
 """A predicted ratio above this is told as no gain."""
 
-NEXT_TO_NOTHING = 0.005
-"""A best ratio below which all of the step may go, as far as was seen; a factor of hundreds would say more than is known."""
+NEXT_TO_NOTHING = 0.05
+"""A best ratio below which what is left of the step is smaller than what is known of it: no larger factor is named."""
 
 
 class Card(NamedTuple):
@@ -141,11 +141,12 @@ def _faster(low: float, high: float) -> str:
 
     >>> _faster(0.5, 0.8), _faster(0.9351, 0.9352), _faster(0.5, 1.0)
     ('1.25–2.00× faster', '1.07× faster', 'up to 2.00× faster')
+    >>> _faster(0.001, 0.4), _faster(0.001, 1.0)
+    ('at least 2.50× faster', 'up to 20.0× faster')
     """
-    if low < NEXT_TO_NOTHING:
-        return (
-            f"at least {significant(1 / high)}× faster" if high < NEVER_FASTER else "up to any factor faster"
-        )
+    if low < NEXT_TO_NOTHING and high < NEVER_FASTER:
+        return f"at least {significant(1 / high)}× faster"
+    low = max(low, NEXT_TO_NOTHING)
     least, most = significant(1 / high), significant(1 / low)
     if high >= NEVER_FASTER:
         return f"up to {most}× faster"

@@ -175,7 +175,13 @@ def _launches(report: RankReport) -> Section | None:
         if host.own is not None:
             facts.append(Fact("own time of an operator", ns(host.own.median_ns), "median"))
         if host.short_share is not None:
-            facts.append(Fact("in operators below 10 µs", percent(host.short_share), "of operator time"))
+            facts.append(
+                Fact(
+                    "in short operators",
+                    percent(host.short_share),
+                    f"below {ns(host.short_limit_ns)}, of operator time",
+                )
+            )
         sites, of_what = host.sites, "of operator time"
     body = [
         (place(site.where), site.name, f"{site.calls:,}", ns(site.total_ns), percent(site.share))

@@ -78,7 +78,8 @@ def audit(
     ]
     statuses = [item.status for group in groups for item in group.items]
     passed, applicable = statuses.count("pass"), statuses.count("pass") + statuses.count("fail")
-    reached = score.points if applicable or score.points < 100 else None
+    cut_short = case.measurement is not None and not case.measurement.complete
+    reached = score.points if (applicable or score.points < 100) and not cut_short else None
     return Audit(
         target=case.target,
         groups=groups,
@@ -87,6 +88,7 @@ def audit(
         applicable=applicable,
         passed=passed,
         unknown=statuses.count("unknown"),
+        notes=["the measurement was cut short: what it did not see cannot be scored"] if cut_short else [],
     )
 
 

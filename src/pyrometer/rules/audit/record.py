@@ -53,7 +53,12 @@ class Audit(Record, frozen=True, kw_only=True):
 
     target: str
     groups: list[AuditGroup]
-    score: Annotated[float | None, doc("100 less what the items take; null when nothing could be judged")]
+    score: Annotated[
+        float | None,
+        doc(
+            "100 less what the items take; null when nothing could be judged, or the measurement was cut short"
+        ),
+    ]
     band: Annotated[Literal["below 70", "70 to 90", "above 90"] | None, doc("of the score")]
     applicable: Annotated[int, doc("items that passed or failed")]
     passed: int

@@ -19,6 +19,9 @@ WEIGHT = 0.5
 """Of a share that can be saved. Predictions of one program differ by some hundredths from run to run; its score shall not differ by
 more than two points either way."""
 
+MOST = 0.75
+"""Of a step that one finding counts for: whether four or ten times as fast is possible no prediction tells apart."""
+
 WRONG = 0.2
 """For what makes results wrong or memory run out, where the share that was measured is not larger."""
 
@@ -106,7 +109,7 @@ def _share(breach: Breach, case: Case) -> tuple[float, Basis]:
     if cost is None and gain is None:
         return UNMEASURED, "unmeasured"
     in_time = (gain is not None and gain.ratio_low is not None) or (cost is not None and cost.bytes is None)
-    return measured, "step" if in_time else "peak"
+    return min(MOST, measured), "step" if in_time else "peak"
 
 
 def _saved(finding: Finding, case: Case) -> float:

@@ -94,7 +94,7 @@ def explain(case: Case) -> Iterator[Finding]:
                 evidence={"share": share},
                 links=["/host/loops"],
                 cost=case.cost_of(share, "samples of the host's time in the loop"),
-                gain=removal(case.host, share, stays=0.25),
+                gain=removal(case.host, share, stays=0.15),
                 confidence="high",
                 advice="Call `torchvision.ops.nms(boxes, scores, limit)`, of several classes or images at once `batched_nms`; without torchvision "
                 "compute the overlaps of all pairs by one broadcast expression, read them once, and let the loop look them up.",

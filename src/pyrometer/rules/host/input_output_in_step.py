@@ -88,5 +88,5 @@ def explain(case: Case) -> Iterator[Finding]:
     spent = spending(case, INPUT_OUTPUT, case.limit(RULE, "min_share"))
     if spent is not None:
         yield spending_finding(
-            RULE, case, spent, what="Input and output", stays=0.2, advice=_advice(spent.line)
+            RULE, case, spent, what="Input and output", stays=0.15, advice=_advice(spent.line)
         )

@@ -1,7 +1,8 @@
 """The step is made of very many tiny pieces of work.
 
 ## What it does
-Counts kernels below 10 µs, or on a CPU operators below 10 µs, and the places that issue them. It speaks when they are most
+Counts kernels below 10 µs, or on a CPU operators that take little more than dispatch does on this machine (five times an operator
+that computes nothing, at least 10 µs), and the places that issue them. It speaks when they are most
 of all, many per step, and cost a good part of the time, and names the sequences of them that come again and again: these are
 the candidates for fusion.
 
@@ -42,14 +43,14 @@ from typing import TYPE_CHECKING
 
 from pyrometer.advice import Cost, Gain
 from pyrometer.place import Place
-from pyrometer.quantity import format_percent
+from pyrometer.quantity import format_percent, format_seconds
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.host.patterns.starvation import short_share, starvation
 from pyrometer.rules.host.patterns.waits import OPTIMIZER
 from pyrometer.rules.places import place_of, spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
-from pyrometer.rules.sequences import SHORT_NS, drawn, is_tiny, told
+from pyrometer.rules.sequences import SHORT_NS, drawn, is_tiny, short_ns, told
 from pyrometer.text import one_line
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def explain(case: Case) -> Iterator[Finding]:
         return
     yield RULE.finding(
         message=(
-            f"{tiny.per_step:,.0f} {tiny.what}{case.per_step} are below 10 µs, {format_percent(tiny.number_share)} of all; they cost "
+            f"{tiny.per_step:,.0f} {tiny.what}{case.per_step} are below {format_seconds(short_ns(case.trace) * 1e-9)}, {format_percent(tiny.number_share)} of all; they cost "
             f"{format_percent(tiny.share)} of the time, most of it{spoken(place) or ' in ' + one_line(place.op or 'many places')}"
         ),
         where=place,
@@ -155,7 +156,11 @@ def explain(case: Case) -> Iterator[Finding]:
 def _fusible(case: Case) -> list[tuple[int, Sequence]]:
     """Sequences of tiny work outside of the optimizer, with their rows; the largest gain first."""
     found = enumerate(case.trace.sequences) if case.trace is not None else ()
-    return [(i, sequence) for i, sequence in found if is_tiny(sequence) and sequence.where.phase != OPTIMIZER]
+    return [
+        (i, sequence)
+        for i, sequence in found
+        if is_tiny(sequence, case.trace) and sequence.where.phase != OPTIMIZER
+    ]
 
 
 def _advice(place: Place, fusible: list[tuple[int, Sequence]]) -> str:
@@ -234,7 +239,7 @@ def _operators(case: Case) -> Tiny | None:
         host.num_short / max(host.num_ops, 1),
         min(1.0, (own + between) / report.span_ns),
         own / report.span_ns,
-        "trace: time in operators below 10 µs, or of all at their median, and between them; loading and reads left out",
+        "trace: time in short operators, or of all at their median, and between them; loading and reads left out",
         "/trace/launches/host",
         sites,
     )
@@ -242,5 +247,5 @@ def _operators(case: Case) -> Tiny | None:
 
 def _dispatch_ns(host: Dispatch) -> int:
     """What all operators would take if each took no longer than the median: a busy machine stretches a few, not this."""
-    is_tiny = host.own is not None and host.own.median_ns < SHORT_NS
+    is_tiny = host.own is not None and host.own.median_ns < host.short_limit_ns
     return host.own.count * host.own.median_ns if host.own is not None and is_tiny else 0

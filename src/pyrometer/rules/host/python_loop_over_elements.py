@@ -79,7 +79,7 @@ def explain(case: Case) -> Iterator[Finding]:
     """Loops that are mostly Python."""
     for walk in walks(case, case.limit(RULE, "min_share")):
         if walk.by_python >= case.limit(RULE, "min_python"):
-            yield walk_finding(RULE, case, walk, what="runs in Python", stays=0.3, advice=_advice(walk))
+            yield walk_finding(RULE, case, walk, what="runs in Python", stays=0.2, advice=_advice(walk))
 
 
 def _advice(walk: Walk) -> str:

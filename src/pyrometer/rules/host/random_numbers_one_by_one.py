@@ -59,7 +59,7 @@ def explain(case: Case) -> Iterator[Finding]:
             case,
             spent,
             what="Drawing random numbers in Python",
-            stays=0.3,
+            stays=0.2,
             advice="Draw all of them by one call (`torch.rand(shape)`, `torch.randperm`, `torch.multinomial`), on the device that needs them, and decide "
             "by comparing whole tensors.",
         )

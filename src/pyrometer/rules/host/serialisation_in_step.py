@@ -78,5 +78,5 @@ def explain(case: Case) -> Iterator[Finding]:
     spent = spending(case, SERIALISATION, case.limit(RULE, "min_share"))
     if spent is not None:
         yield spending_finding(
-            RULE, case, spent, what="Serialising or copying objects", stays=0.2, advice=_advice(spent.line)
+            RULE, case, spent, what="Serialising or copying objects", stays=0.15, advice=_advice(spent.line)
         )

@@ -71,7 +71,7 @@ def explain(case: Case) -> Iterator[Finding]:
             case,
             spent,
             what="Work on text by regular expressions",
-            stays=0.3,
+            stays=0.2,
             advice="Do it before the step: tokenise the data set once, or in the workers of the loader, or keep the result for each text with "
             "`functools.cache`; compile expressions once at the top of the module.",
         )

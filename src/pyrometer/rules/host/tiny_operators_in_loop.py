@@ -99,7 +99,7 @@ def explain(case: Case) -> Iterator[Finding]:
             case,
             walk,
             what="calls short operators",
-            stays=0.7 if carried else 0.4,
+            stays=0.6 if carried else 0.25,
             advice=ONE_AFTER_ANOTHER if carried else ALL_AT_ONCE,
         )
 

@@ -63,7 +63,7 @@ def explain(case: Case) -> Iterator[Finding]:
             case,
             spent,
             what="Waiting",
-            stays=0.5,
+            stays=0.4,
             advice="Ask for what is waited for one step ahead, in a thread or process, so that it is there when it is needed; wait for a `Future`, "
             "`Event` or `Queue` itself instead of polling with `sleep`; hold a lock only for what it protects.",
         )

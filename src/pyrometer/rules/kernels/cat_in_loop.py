@@ -28,8 +28,8 @@ history = torch.cat(outputs)
 ```
 
 ## Fix safety
-The result is the same, bit by bit, as long as nothing writes into a piece after it was added; where the text leaves that open,
-no rewrite is given. It is not applied by itself, since a call may return the same buffer each time.
+The result is the same, bit by bit. A piece that something may write into after it was added is added as a copy; where the result is
+read elsewhere in the loop, or is an attribute, no rewrite is given.
 
 ## References
 - PyTorch, torch.cat: https://docs.pytorch.org/docs/stable/generated/torch.cat.html

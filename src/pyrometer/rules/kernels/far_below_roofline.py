@@ -2,7 +2,8 @@
 
 ## What it does
 Names the operator, with its shapes, that takes a good part of the step and reaches only a small share of what the machine
-allows at its ratio of arithmetic to memory traffic. It needs the machine's measured peaks, or a device that is known.
+allows at its ratio of arithmetic to memory traffic. It needs the machine's measured peaks, or a device that is known. On a CPU it is
+silent where others kept the machine busy, or the profiler made the step much longer: then the time is not the operator's.
 
 ## Why it costs
 At best an operator takes the longer of its FLOP over the peak and its bytes over the bandwidth. What it takes beyond that goes
@@ -54,7 +55,7 @@ from pyrometer.rules.kernels.patterns.operators import (
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
 from pyrometer.rules.rule import Limit
-from pyrometer.rules.untraced import untraced
+from pyrometer.rules.untraced import stretch, untraced
 
 if TYPE_CHECKING:
     from pyrometer.rules.case import Case
@@ -72,6 +73,16 @@ RULE = declare(
             "max_share_of_roof",
             0.3,
             "good implementations reach half and more of a measured peak at large sizes",
+        ),
+        Limit(
+            "max_disturbed",
+            0.1,
+            "of the CPUs, that others used meanwhile: peaks were taken on a machine that was free",
+        ),
+        Limit(
+            "max_stretch",
+            1.5,
+            "traced over untraced step: beyond that the trace tells more of the profiler than of operators",
         ),
         Limit("min_call_s", 2e-5, "shorter calls are dominated by what any call costs"),
     ),
@@ -91,7 +102,7 @@ MOST = 3
 def explain(case: Case) -> Iterator[Finding]:
     """The operators that are furthest from what they could reach, the most time first."""
     trace = case.trace
-    if trace is None:
+    if trace is None or _is_disturbed(case):
         return
     told = 0
     for i, point in roof_points(trace, COMPARABLE):
@@ -133,6 +144,18 @@ def explain(case: Case) -> Iterator[Finding]:
             "shapes, at the strides of what it reads, and at its type.",
             resource=f"op:{op}",
         )
+
+
+def _is_disturbed(case: Case) -> bool:
+    """Whether the time of operators on a CPU may be that of other programs, or the profiler's."""
+    if case.trace is None or case.trace.device_busy_ns:
+        return False
+    state = case.measurement.conditions if case.measurement is not None else None
+    others = 0.0 if state is None else (state.competing_load or 0.0) / state.logical_cpus
+    stolen = 0.0 if state is None else state.steal_share or 0.0
+    return max(others, stolen) > case.limit(RULE, "max_disturbed") or stretch(case) > case.limit(
+        RULE, "max_stretch"
+    )
 
 
 def _shapes(shapes: list[list[int]]) -> str:

@@ -59,7 +59,7 @@ RULE = declare(
         Limit(
             "min_short_share",
             0.1,
-            "on a CPU: of the span, in and between operators below 10 µs; long ones keep their length",
+            "on a CPU: of the span, in and between short operators; long ones keep their length",
         ),
     ),
 )

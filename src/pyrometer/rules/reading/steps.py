@@ -16,6 +16,7 @@ from pyrometer.quantity import counted, format_percent, format_seconds, signific
 from pyrometer.rules.case import Case
 from pyrometer.rules.diagnosis import ReadingStep
 from pyrometer.rules.finding import Finding
+from pyrometer.rules.sequences import short_ns
 from pyrometer.trace.naming.shapes import shape_words
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ LARGE_SHARE = 0.3
 """Of the span, from which on one operator is worth looking at for itself."""
 
 SMALL_SHARE = 0.2
-"""Of the time in operators or kernels, in those below 10 µs, from which on there are too many small ones."""
+"""Of the time in operators or kernels, in short ones, from which on there are too many small ones."""
 
 FAR_BELOW_ROOF = 0.3
 """Of what the machine allows, below which a shape is called awkward."""
@@ -71,7 +72,12 @@ def _with_findings(step: ReadingStep, findings: list[Finding]) -> ReadingStep:
 def _belonging(key: str, findings: list[Finding]) -> list[Finding]:
     if key == "line":
         return [finding for finding in findings if finding.where.line is not None and finding.cost]
-    return [finding for finding in findings if finding.code.startswith(CODES[key])]
+    about_us = key == "sound"
+    return [
+        finding
+        for finding in findings
+        if finding.code.startswith(CODES[key]) or (about_us and finding.scope == "measurement")
+    ]
 
 
 def sound(case: Case) -> ReadingStep:
@@ -165,7 +171,7 @@ def one_or_many(case: Case) -> ReadingStep:
     what = "kernel launches" if device is not None else "operators"
     often = f"{number:,} {what}" if per_step is None else f"{per_step:,.0f} {what} per step"
     text = f"{first.name} takes {_of_time(share)}; {often}, "
-    text += f"{format_percent(small, 2)} of their time in ones below 10 µs"
+    text += f"{format_percent(small, 2)} of their time in ones below {format_seconds(short_ns(trace) * 1e-9)}"
     return ReadingStep(
         question=question,
         answer=text,

@@ -10,7 +10,7 @@ what runs). The queue is empty when nothing waits; time is measured from the fir
 Waiting for launches. A device waits for a launch while nothing runs on any of its streams and nothing waits in its queues:
 the host has not asked for more. This is found by intervals, over the span from its first work to its last.
 
-Without device work the same question is asked of operators: time on the host in operators shorter than 10 µs, which is
+Without device work the same question is asked of operators: time on the host in operators that are short, which is
 mostly dispatch, and where they come from.
 """
 
@@ -90,6 +90,21 @@ class Launches(Record, frozen=True, kw_only=True):
     sites: Annotated[list[CallSite], doc("where short kernels come from, most device work first")] = []
 
 
+DISPATCHES = 5
+"""An operator is short that takes no longer than so many that compute nothing."""
+
+SHORTEST_NS, LONGEST_NS = 10_000, 100_000
+"""Between these lies what counts as short, whatever the machine."""
+
+VIEWS = (
+    "aten::as_strided", "aten::view", "aten::select", "aten::slice", "aten::t", "aten::transpose", "aten::permute", "aten::expand",
+    "aten::unsqueeze", "aten::squeeze", "aten::detach",
+)  # fmt: skip
+"""Operators whose time is all dispatch, at any size."""
+
+FEWEST_VIEWS = 20
+
+
 class Dispatch(Record, frozen=True, kw_only=True):
     """Operators on the host: is it dispatch that takes the time?"""
 
@@ -101,11 +116,18 @@ class Dispatch(Record, frozen=True, kw_only=True):
         int, doc("between outermost operators of a thread that follow within 100 µs: Python and dispatch")
     ] = 0
     own: Annotated[Distribution | None, doc("an operator's own time, nested ones excluded")] = None
-    num_short: Annotated[int, doc("outermost operators below 10 µs in all")] = 0
+    dispatch_ns: Annotated[
+        int | None,
+        doc("median own time of operators that compute nothing, under the profiler; null with fewer than 20"),
+    ] = None
+    short_limit_ns: Annotated[
+        int, doc("below this an operator counts as short: 5 times dispatch_ns, from 10 to 100 µs")
+    ] = SHORTEST_NS
+    num_short: Annotated[int, doc("outermost operators below short_limit_ns in all")] = 0
     short_ns: Annotated[int, doc("their time")] = 0
     short_share: Annotated[float | None, doc("of the host time in operators")] = None
     own_short_share: Annotated[
-        float | None, doc("of the host time in operators: own times below 10 µs, of nested ones too")
+        float | None, doc("of the host time in operators: own times below short_limit_ns, of nested ones too")
     ] = None
     sites: Annotated[list[CallSite], doc("where short operators come from, most time first")] = []
 
@@ -254,7 +276,11 @@ def _host(trace: RankTrace, num_steps: int) -> Dispatch:
     )
     events = trace.events
     outer = ops.filter(events["op"].gather(ops["parent"]).is_null())
-    short = outer.filter(pl.col("dur_ns") < SHORT_NS)
+    dispatch_ns = _dispatch_ns(ops)
+    limit = (
+        SHORTEST_NS if dispatch_ns is None else min(max(DISPATCHES * dispatch_ns, SHORTEST_NS), LONGEST_NS)
+    )
+    short = outer.filter(pl.col("dur_ns") < limit)
     total = int(ops["self_ns"].sum())
     in_step = int(ops["step"].is_not_null().sum())
     short_ns = int(short["dur_ns"].sum())
@@ -265,14 +291,19 @@ def _host(trace: RankTrace, num_steps: int) -> Dispatch:
         op_ns=total,
         between_ns=_between(outer),
         own=distribution(ops["self_ns"]),
+        dispatch_ns=dispatch_ns,
+        short_limit_ns=limit,
         num_short=short.height,
         short_ns=short_ns,
         short_share=short_ns / total if total else None,
-        own_short_share=int(ops["self_ns"].filter(ops["self_ns"] < SHORT_NS).sum()) / total
-        if total
-        else None,
+        own_short_share=int(ops["self_ns"].filter(ops["self_ns"] < limit).sum()) / total if total else None,
         sites=call_sites(trace, short.select("event", time="dur_ns"), total, num_steps),
     )
+
+
+def _dispatch_ns(ops: pl.DataFrame) -> int | None:
+    views = ops.filter(pl.col("name").is_in(VIEWS))["self_ns"]
+    return int(views.median()) if len(views) >= FEWEST_VIEWS else None  # type: ignore[arg-type]  # of integers
 
 
 def _between(outer: pl.DataFrame) -> int:

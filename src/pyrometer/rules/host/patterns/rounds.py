@@ -10,13 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyrometer.rules.sequences import short_ns
+
 if TYPE_CHECKING:
     from pyrometer.rules.joining import Located
     from pyrometer.trace.reporting.rank_report import RankReport
     from pyrometer.trace.reporting.totals import TreeNode
-
-SHORT_NS = 10_000
-"""Own time of a call below which it is mostly dispatch."""
 
 SLOW_BYTES_PER_S = 1e9
 """A rate of moving elements that any core reaches, on small tensors too."""
@@ -53,11 +52,11 @@ def rounds_of(trace: RankReport, where: Located, function: str | None) -> Rounds
     repeated = [node for node in inner if 2 * node.calls >= most]
     below = [node for top in repeated for node in _subtree(top, children)]
     own_ns = sum(root.self_ns for root in roots)
-    short_ns = sum(node.self_ns for node in below if node.self_ns < SHORT_NS * node.calls)
+    spent_ns = sum(node.self_ns for node in below if node.self_ns < short_ns(trace) * node.calls)
     return Rounds(
         per_call=most / calls,
         total_ns=own_ns + sum(node.total_ns for node in repeated),
-        short_ns=max(0, own_ns + short_ns - _moving_ns(trace, {node.name for node in below})),
+        short_ns=max(0, own_ns + spent_ns - _moving_ns(trace, {node.name for node in below})),
     )
 
 
@@ -84,7 +83,7 @@ def reading_ns(trace: RankReport, where: Located, function: str | None, *, reads
         if operators and operators <= READING:
             spent += top.total_ns
         elif 2 * top.calls >= reads:
-            spent += sum(node.self_ns for node in below if node.self_ns < SHORT_NS * node.calls)
+            spent += sum(node.self_ns for node in below if node.self_ns < short_ns(trace) * node.calls)
     return spent
 
 

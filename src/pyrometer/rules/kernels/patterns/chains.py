@@ -94,7 +94,7 @@ def chains_of(case: Case, *, min_bytes: float, min_length: float) -> Iterator[Ch
 
 
 def _is_worth_it(trace: RankReport, one: Sequence, min_bytes: float) -> bool:
-    if one.kind == "repeated" or one.where.phase == OPTIMIZER or is_tiny(one):
+    if one.kind == "repeated" or one.where.phase == OPTIMIZER or is_tiny(one, trace):
         return False
     if one.intermediate_bytes is None:
         return on_device(trace)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyrometer.rules.kernels.patterns.attention_pattern import TRANSPOSES, Attention
 from pyrometer.rules.kernels.patterns.better import bracketed
@@ -37,13 +37,22 @@ class UnclearError(Exception):
     """The text holds something that the fused operator has no argument for, or that is not understood."""
 
 
+class Mask(NamedTuple):
+    """What hides scores."""
+
+    text: str
+    is_boolean: bool
+    """True means: take part; else it is added."""
+    condition: str | None
+    """Under which it applies."""
+
+
 @dataclasses.dataclass
 class Parts:
     """What was read so far, from the back."""
 
     scales: list[str] = dataclasses.field(default_factory=list)
-    masks: list[tuple[str, bool]] = dataclasses.field(default_factory=list)
-    """Text, and whether it is boolean; true means: take part."""
+    masks: list[Mask] = dataclasses.field(default_factory=list)
     dropout: str | None = None
     chain: list[ast.stmt] = dataclasses.field(default_factory=list)
     """Statements that go."""
@@ -68,16 +77,18 @@ class _Reader:
         self.last = module.statement_of(attention.product)
         self.block = _block(module, self.last)
         self.parts = Parts()
+        self.place = self.block.index(self.last)
+        """Of the statement that is being read, in its block."""
+        self.read_at: dict[str, int] = {}
+        """Each name that the call will use, with the first statement that reads it now."""
 
     def read(self, name: str) -> list[Edit]:
         weights, values = _operands(self.attention.product)
         softmax = self._softmax(weights, self.block.index(self.last))
         node, place = softmax
         query, key = self._scores(node, place)
-        self.parts.masks = [
-            (text.replace(DTYPE, f"{bracketed(self.module, query)}.dtype"), is_boolean)
-            for text, is_boolean in self.parts.masks
-        ]
+        dtype = f"{bracketed(self.module, query)}.dtype"
+        self.parts.masks = [mask._replace(text=mask.text.replace(DTYPE, dtype)) for mask in self.parts.masks]
         texts = [*map(self.module.source, (query,)), key, self.module.source(values)]
         call = f"{name}({', '.join([*texts, *self._options(query)])})"
         self._require_unchanged(call)
@@ -86,6 +97,7 @@ class _Reader:
 
     def _softmax(self, node: ast.expr, place: int) -> tuple[ast.expr, int]:
         """Back to the softmax, through dropout and casts; what it is of, and from which statement on."""
+        self.place = place
         if node is self.attention.softmax:
             return self._softmax_input(), place
         if isinstance(node, ast.Name):
@@ -117,6 +129,7 @@ class _Reader:
         module = self.module
         if self.parts.dropout is not None or not call.args:
             raise UnclearError
+        self._use(call)
         if module.name_of(call.func) in DROPOUTS:
             names = ("input", "p", "training", "inplace")
             given = dict(zip(names, call.args, strict=False)) | {
@@ -135,8 +148,10 @@ class _Reader:
 
     def _scores(self, node: ast.expr, place: int) -> tuple[ast.expr, str]:
         """Back to the product of queries and keys, through scales, masks and casts."""
+        self.place = place
         product = _operands(node) if _is_plain_product(node) else None
         if product is not None:
+            self._use(*product)
             return product[0], self._key(node, product[1])
         if isinstance(node, ast.Name):
             value, place = self._definition(node.id, place)
@@ -158,6 +173,7 @@ class _Reader:
             if self.parts.condition is not None:
                 raise UnclearError
             text = bracketed(module, right) if not isinstance(right, ast.Constant) else module.source(right)
+            self._use(right)
             self.parts.scales.insert(0, text if isinstance(op, ast.Mult) else f"1 / {text}")
             return left
         if isinstance(op, ast.Add) and module.value_of(right).is_tensor and not is_number(module, right):
@@ -218,9 +234,12 @@ class _Reader:
     def _mask(self, text: str, *, is_boolean: bool) -> None:
         if self.parts.scales:
             raise UnclearError  # the scale is applied to what the mask has made of the scores
-        if self.parts.condition is not None:
-            text = f"{text} if {self.parts.condition} else None"
-        self.parts.masks.insert(0, (text, is_boolean))
+        self._use(ast.parse(text.replace(DTYPE, "None")))
+        self.parts.masks.insert(0, Mask(text, is_boolean, self.parts.condition))
+
+    def _use(self, *nodes: ast.AST) -> None:
+        for name in names_in(*nodes):
+            self.read_at[name] = min(self.place, self.read_at.get(name, self.place))
 
     def _is_cast(self, call: ast.Call) -> bool:
         return (
@@ -252,6 +271,8 @@ class _Reader:
         if value is None or self.parts.condition is not None:
             raise UnclearError
         self.parts.condition = self.module.source(branch.test)
+        self.place = number
+        self._use(branch.test)
         rest = self._one_mask(value)
         self.parts.condition = None
         if not (isinstance(rest, ast.Name) and rest.id == name):
@@ -282,13 +303,9 @@ class _Reader:
         return f"{bracketed(module, operand)}.transpose(-2, -1)"
 
     def _options(self, query: ast.expr) -> list[str]:
-        masks, options = self.parts.masks, []
-        if len(masks) > 1:
-            if not all(is_boolean for _, is_boolean in masks) or any(" if " in text for text, _ in masks):
-                raise UnclearError
-            masks = [(" & ".join(f"({text})" for text, _ in masks), True)]
-        if masks:
-            options.append(f"attn_mask={masks[0][0]}")
+        options = []
+        if self.parts.masks:
+            options.append(f"attn_mask={_joined(self.parts.masks)}")
         if self.parts.dropout is not None:
             options.append(f"dropout_p={self.parts.dropout}")
         scale = " * ".join(self.parts.scales) or "1.0"
@@ -309,8 +326,10 @@ class _Reader:
             first = min(self.block.index(statement) for statement in chain)
             between = self.block[first : self.block.index(self.last)]
             changing = [statement for statement in between if statement not in chain]
-            if used & {name for node in changing for name in assigned_in(node) | changed_in_place(node)}:
-                raise UnclearError
+            for node in changing:
+                other = used & (assigned_in(node) | changed_in_place(node))
+                if any(self.read_at.get(name, first) < self.block.index(node) for name in other):
+                    raise UnclearError
             if any(gone & names_in(node) for node in changing):
                 raise UnclearError
             self._require_unread(gone, first)
@@ -333,6 +352,20 @@ class _Reader:
                 continue
             if (node.lineno > end and node.id not in anew) or (node.lineno < begin and repeated):
                 raise UnclearError
+
+
+def _joined(masks: list[Mask]) -> str:
+    """All masks as one argument; at most one of several may apply under a condition."""
+    always = [mask.text for mask in masks if mask.condition is None]
+    at_times = [mask for mask in masks if mask.condition is not None]
+    if len(at_times) > 1 or (len(masks) > 1 and not all(mask.is_boolean for mask in masks)):
+        raise UnclearError
+    base = always[0] if len(always) == 1 else " & ".join(f"({text})" for text in always)
+    if not at_times:
+        return base
+    mask = at_times[0]
+    both = f"({base}) & ({mask.text})" if base else mask.text
+    return f"{both} if {mask.condition} else {base or None}"
 
 
 def _is_dropout(module: Module, layer: ast.expr) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeAlias
 
+from pyrometer.rules.kernels.patterns.better import bracketed
 from pyrometer.source.edit import Edit, replace
 from pyrometer.source.mutation import assigned_in, changed_in_place, names_in, sources_of
 from pyrometer.source.rewriting import insert_after, insert_before, unused_name
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 
 Loop: TypeAlias = "ast.For | ast.AsyncFor | ast.While"
 
+VIEWS = frozenset(
+    ["as_strided", "as_tensor", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "chunk", "detach", "diagonal", "expand_copy",
+     "flatten", "from_dlpack", "from_numpy", "frombuffer", "imag", "movedim", "narrow", "permute", "ravel", "real", "reshape", "select",
+     "split", "squeeze", "swapaxes", "swapdims", "t", "tensor_split", "transpose", "unbind", "unflatten", "unsqueeze", "view_as_complex",
+     "view_as_real", "contiguous", "conj", "positive", "clamp_", "relu_"]
+)  # fmt: skip
+"""Functions of torch whose result may be a view of what they are given, or that itself."""
+
 PLAIN = frozenset(f"torch.{name}" for name in ("cat", "concat", "concatenate"))
 """Joins along a dimension that the call says; of one tensor alone they give that tensor again."""
 
@@ -23,8 +32,8 @@ PLAIN = frozenset(f"torch.{name}" for name in ("cat", "concat", "concatenate"))
 def collected(module: Module, call: ast.Call) -> list[Edit]:
     """Edits that collect the pieces in a list and join it after the loop, bit by bit the same.
 
-    None where that is not certain: the result is read elsewhere in the loop, is an attribute or a global name, a piece may be
-    written into after it was added, or the loop may be left in another way than by its end.
+    None where that is not certain: the result is read elsewhere in the loop, is an attribute or a global name, or the loop may
+    be left in another way than by its end.
     """
     statement = module.statement_of(call)
     parts = call.args[0] if call.args else None
@@ -49,18 +58,20 @@ def collected(module: Module, call: ast.Call) -> list[Edit]:
         return []
     begun = _begun_by_none(module, statement, name, pieces)
     loop = _loop(module, begun or statement, name, {id(node) for node in ast.walk(begun or statement)})
-    if loop is None or not _is_certain(module, loop, name, call, pieces):
+    if loop is None or not _is_certain(module, loop, name, call):
         return []
     if begun is not None and not _starts_as_none(module, loop, name):
         return []
     collection = unused_name(module, f"{name}_parts", "parts")
-    texts = ", ".join(module.source(piece) for piece in pieces)
+    texts = ", ".join(_kept(module, piece, loop) for piece in pieces)
     added = f"{collection}.append({texts})" if len(pieces) == 1 else f"{collection} += [{texts}]"
     order = collection if is_behind else f"{collection}[::-1]"
     rest: list[ast.expr | ast.keyword] = [*call.args[1:], *call.keywords]
     options = "".join(f", {module.source(node)}" for node in rest)  # type: ignore[arg-type] # keywords have a span, too
     join = f"{name} = {module.source(call.func)}({order}{options})"
-    first, last = f"{collection} = [{name}]", join
+    start = [value for value in module.assignments(name, loop) if value is not call]
+    copy = "" if start and all(_is_new_value(module, value) for value in start) else ".clone()"
+    first, last = f"{collection} = [{name}{copy}]", join
     if any(
         module.literal(_value(node)) not in (0, -1) for node in rest
     ):  # a first tensor may lack the dimension
@@ -142,8 +153,54 @@ def _loop(module: Module, grower: ast.stmt, name: str, own: set[int]) -> Loop | 
     return found
 
 
-def _is_certain(module: Module, loop: Loop, name: str, call: ast.Call, pieces: list[ast.expr]) -> bool:
-    """Whether joining later gives the same: nobody else sees the name meanwhile, and nothing changes what was added."""
+def _kept(module: Module, piece: ast.expr, loop: Loop) -> str:
+    """The text of a piece as it is added: a copy, unless it is surely a new tensor that nothing else holds.
+
+    Without one, what writes into it later would change the result, and a view would keep all of what it is a view of.
+    """
+    if _is_new(module, piece, loop):
+        return module.source(piece)
+    return f"{bracketed(module, piece)}.clone()"
+
+
+def _is_new(module: Module, piece: ast.expr, loop: Loop) -> bool:
+    whole = _unsqueezed(piece)
+    if isinstance(whole, ast.Name):
+        given = module.assignments(whole.id, whole)
+        written = sources_of(changed_in_place(loop), loop)
+        return (
+            bool(given) and whole.id not in written and all(_is_new_value(module, value) for value in given)
+        )
+    return _is_new_value(module, whole)
+
+
+def _unsqueezed(piece: ast.expr) -> ast.expr:
+    """What a piece is a view of, with a dimension put in: `row` of `row[None]` and `row.unsqueeze(0)`."""
+    if (
+        isinstance(piece, ast.Subscript)
+        and isinstance(piece.slice, ast.Constant)
+        and piece.slice.value is None
+    ):
+        return piece.value
+    if (
+        isinstance(piece, ast.Call)
+        and isinstance(piece.func, ast.Attribute)
+        and piece.func.attr == "unsqueeze"
+    ):
+        return piece.func.value
+    return piece
+
+
+def _is_new_value(module: Module, value: ast.expr) -> bool:
+    """Arithmetic, and functions of torch that make a tensor."""
+    if isinstance(value, ast.Call):
+        name = module.name_of(value.func) or ""
+        return name.startswith("torch.") and name.rpartition(".")[2] not in VIEWS and name.count(".") == 1
+    return isinstance(value, (ast.BinOp, ast.UnaryOp))
+
+
+def _is_certain(module: Module, loop: Loop, name: str, call: ast.Call) -> bool:
+    """Whether joining later gives the same: nobody else sees the name meanwhile, and the dimension stays."""
     function = module.function_of(loop) or module.tree
     if isinstance(loop, ast.AsyncFor) or any(_ways_out(loop)):
         return False
@@ -159,9 +216,7 @@ def _is_certain(module: Module, loop: Loop, name: str, call: ast.Call, pieces: l
         isinstance(part, ast.Call) for other in others for part in ast.walk(other)
     ):
         return False
-    if any(keyword.arg not in {"dim", "axis"} for keyword in call.keywords):
-        return False
-    return not sources_of(names_in(*pieces), loop) & changed_in_place(loop)
+    return all(keyword.arg in {"dim", "axis"} for keyword in call.keywords)
 
 
 def _around(module: Module, loop: Loop) -> Iterator[ast.AST]:

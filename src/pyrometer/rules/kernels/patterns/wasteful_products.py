@@ -19,7 +19,7 @@ def one_hot_times_table(module: Module) -> Iterator[Better]:
     if "one_hot" not in module.text:
         return
     for product, left, right in _products(module):
-        inner = left
+        inner = _given_once(module, left)
         while isinstance(inner, ast.Call) and last_name(inner.func) in {
             "float",
             "to",
@@ -36,9 +36,17 @@ def one_hot_times_table(module: Module) -> Iterator[Better]:
             and module.name_of(inner.func) == "torch.nn.functional.one_hot"
             and inner.args
         ):
-            name = None if _is_batched(product) else spelled(module, "torch.nn.functional.embedding")
+            apart = left is not _given_once(module, left) or _is_batched(product)
+            name = None if apart else spelled(module, "torch.nn.functional.embedding")
             ids, table = module.source(inner.args[0]), module.source(right)
-            yield Better(product, "" if name is None else f"{name}({ids}, {table})")
+            text = "" if name is None else f"{name}({ids}, {table})"
+            yield Better(product, text)
+
+
+def _given_once(module: Module, node: ast.expr) -> ast.expr:
+    """What a name stands for, where its function assigns it once; else the expression itself."""
+    given = module.assignments(node.id, node) if isinstance(node, ast.Name) else ()
+    return given[0] if len(given) == 1 else node
 
 
 def inverse_times_matrix(module: Module) -> Iterator[Better]:

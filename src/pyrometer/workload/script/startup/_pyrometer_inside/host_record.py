@@ -37,6 +37,8 @@ def host_record(
         bare_ns: how long those between them took.
         notes: what could not be observed.
     """
+    if not sampler.by_timer:
+        notes = [*notes, THREAD_NOTE]
     table = _Table()
     stacks: dict[tuple[Any, ...], int] = {}
     for spent_ns, garbage, flat in sampler.samples:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 DEEPEST = 120
 """Frames of a stack that are kept, from the innermost."""
 
+_signal = signal.signal
+_setitimer: Any = getattr(signal, "setitimer", None)
 GOLDEN = 0.6180339887498949
 """Of an interval, by which the first tick of each step comes later than in the step before."""
 
@@ -63,6 +65,7 @@ class HostSampler:
         self._thread = threading.get_ident()
         self._ticker: threading.Thread | None = None
         self._open = False
+        self._plain: list[tuple[str, Any, Any]] = []
         self._collected_code = self._on_collection.__func__.__code__  # type: ignore[attr-defined]
 
     def open(self) -> None:
@@ -70,7 +73,8 @@ class HostSampler:
         self._open = True
         gc.callbacks.append(self._on_collection)
         if self.by_timer:
-            signal.signal(signal.SIGALRM, self._on_signal)
+            self._guard()
+            _signal(signal.SIGALRM, self._on_signal)
             # What waits in the system goes on by itself wherever it can.
             signal.siginterrupt(signal.SIGALRM, False)
         else:
@@ -85,26 +89,58 @@ class HostSampler:
         if self._on_collection in gc.callbacks:
             gc.callbacks.remove(self._on_collection)
         if self.by_timer:
-            if signal.getsignal(signal.SIGALRM) == self._on_signal:
-                signal.setitimer(signal.ITIMER_REAL, 0.0)
-                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            while self._plain:
+                name, plain, ours = self._plain.pop()
+                if getattr(signal, name) is ours:
+                    setattr(signal, name, plain)
+            if self._is_ours():
+                _setitimer(signal.ITIMER_REAL, 0.0)
+                _signal(signal.SIGALRM, signal.SIG_DFL)
         elif self._ticker is not None:
             self._ticker.join(timeout=1.0)
+
+    def _is_ours(self) -> bool:
+        return signal.getsignal(signal.SIGALRM) == self._on_signal
+
+    def _give_way(self) -> None:
+        """The program wants the timer: a thread looks in its place when sampling begins again."""
+        self.close()
+        self.by_timer = False
+
+    def _guard(self) -> None:
+        """Give way before the program sets a timer or a handler of its own: our ticks would reach it."""
+
+        def told(plain: Any) -> Any:
+            def call(which: Any = None, /, *args: Any, **more: Any) -> Any:
+                if plain is not _signal or which == signal.SIGALRM:
+                    self._give_way()
+                return plain(which, *args, **more) if which is not None else plain(*args, **more)
+
+            return call
+
+        for name in ("signal", "setitimer", "alarm"):
+            plain = getattr(signal, name)
+            ours = told(plain)
+            self._plain.append((name, plain, ours))
+            setattr(signal, name, ours)
 
     def begin(self) -> None:
         """A step begins: ticks come from now on."""
         self._phase = (self._phase + GOLDEN) % 1.0
         first_ns = max(2_000, int(self._phase * self.interval_ns))
         self._counted = 0
-        self._running = True
-        if self.by_timer:
-            signal.setitimer(signal.ITIMER_REAL, first_ns * 1e-9, self.interval_ns * 1e-9)
+        self._running = self._open
+        if self.by_timer and self._open:
+            if not self._is_ours():  # the system would end the program
+                self._give_way()
+                return
+            _setitimer(signal.ITIMER_REAL, first_ns * 1e-9, self.interval_ns * 1e-9)
         self._first_ns = perf_counter_ns() + first_ns
 
     def end(self) -> None:
         """The step has ended."""
-        if self.by_timer:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        if self.by_timer and self._open and self._is_ours():
+            _setitimer(signal.ITIMER_REAL, 0.0)
         self._running = False
 
     def _on_signal(self, _number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Samples the steps of a script as they come by, once the trace is done: some sampled, some bare, one watched.
+"""Samples the steps of a script as they come by, once the trace is done: one watched, then some sampled and some bare.
 
 Steps end where `step_ends` says. What was seen is written when the script ends.
 """
@@ -11,7 +11,7 @@ import sys
 from time import perf_counter_ns
 
 from . import kinds
-from .host_record import COUNT_NOTE, THREAD_NOTE, TRACED_NOTE, host_record
+from .host_record import COUNT_NOTE, TRACED_NOTE, host_record
 from .host_sampler import HostSampler, fitting_interval_s, tick_cost_ns
 from .host_watch import HostWatch
 from .log import EventLog
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SAMPLED_BLOCK_NS = 60_000_000
 BARE_BLOCK_NS = 20_000_000
 FEWEST_STEPS = 2
-"""That are sampled before one is watched, whatever they take."""
+"""That are sampled, whatever they take."""
 
 
 class HostSteps:
@@ -109,8 +109,8 @@ class HostSteps:
         elif self._state == "bare":
             self.bare.append(spent)
         elif self._state == "watched":
-            self._state = "done"
             self._finish_watch()
+            self._state = "settling"
             return
         self._block_ns += spent
         self._choose()
@@ -122,16 +122,16 @@ class HostSteps:
         if self._state == "waiting":
             if self._tracer.is_done:
                 self._sampler = HostSampler(fitting_interval_s(tick_cost_ns()))
-                if not self._sampler.by_timer:
-                    self._notes.append(THREAD_NOTE)
                 self._state = "between"
         elif self._state == "between":
+            self._begin_watch()
+        elif self._state == "settling":
             self._switch("bare")
         elif (
             sum(self.sampled) + sum(self.bare) >= self._request["budget_s"] * 1e9
             and len(self.sampled) >= FEWEST_STEPS
         ):
-            self._begin_watch()
+            self._switch("done")
         elif self._state == "bare" and self._block_ns >= BARE_BLOCK_NS:
             self._switch("sampled")
         elif self._state == "sampled" and self._block_ns >= SAMPLED_BLOCK_NS:
@@ -147,9 +147,9 @@ class HostSteps:
         self._state, self._block_ns = state, 0
 
     def _begin_watch(self) -> None:
-        self._switch("done")
         if sys.gettrace() is not None:
             self._notes.append(TRACED_NOTE)
+            self._switch("bare")
             return
         self._watch = HostWatch()
         self._state = "watched"
