@@ -79,11 +79,12 @@ def check(target: str) -> list[dict[str, Any]]:
 def is_fault(finding: dict[str, Any], truth: dict[str, Any], judged: Sequence[str]) -> bool:
     """Whether a finding is at the place of the planted fault, or judged to name it."""
     where = finding["where"]
-    first, last = truth["lines"]
-    at_place = (
-        Path(where.get("file") or "").name == truth["file"] and first <= (where.get("line") or 0) <= last
-    )
-    return at_place or finding["code"] in judged
+    if finding["code"] in judged:
+        return True
+    if Path(where.get("file") or "").name not in (truth["file"], *truth.get("files", ())):
+        return False
+    places = [truth["lines"], *truth.get("also", ())]
+    return any(first <= (where.get("line") or 0) <= last for first, last in places)
 
 
 def predicted_by(finding: dict[str, Any]) -> tuple[float, float] | None:

@@ -11,6 +11,7 @@ import torch
 
 from pyrometer.rules.case import Case
 from pyrometer.rules.finding import Finding
+from pyrometer.workload.program.record import Program
 
 CODE = "PYR128"
 Sampled = Callable[..., Case]
@@ -36,6 +37,7 @@ class Net(torch.nn.Module):
         self.window = window
         self.mix = torch.nn.Linear(8, 8)
         self.register_buffer("edges", torch.ones(4, 4))
+        self.first = sines(window, 8)
 
     def forward(self, x: torch.Tensor):
         n = x.shape[1]
@@ -54,15 +56,15 @@ def share_of(lines: list[int]) -> dict[int, dict[str, float]]:
 def test_statements_of_sizes_and_buffers_are_counted_together(
     sampled: Sampled, only: Callable[..., Finding]
 ) -> None:
-    every = range(7, 29)
+    every = range(7, 30)
     finding = only(CODE, sampled(TABLES, {**share_of(list(every)), 11: {"operator torch.sin": 0.2}}))
     assert (finding.where.line, finding.where.function) == (11, "sines")
     counted = round((finding.cost.share if finding.cost else 0) * 10)
-    assert counted == 7  # 8 to 11, of which 11 counts twice, 24 and 25
+    assert counted == 7  # 8 to 11, of which 11 counts twice, 25 and 26
     assert "register_buffer" in finding.advice.title
 
 
-@pytest.mark.parametrize("line", [23, 26, 27, 28])
+@pytest.mark.parametrize("line", [24, 27, 28, 29])
 def test_what_changes_is_left_alone(
     sampled: Sampled, findings: Callable[..., list[Finding]], line: int
 ) -> None:
@@ -88,6 +90,33 @@ def test_what_is_made_of_the_input_is_left_alone(
     )
     last = text.count("\n")
     assert findings(CODE, sampled(text, {last: {"operator torch": 0.9}})) == []
+
+
+OF_WEIGHTS = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.raw = torch.nn.Parameter(torch.ones(4, 4))
+        self.mix = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        turn = torch.linalg.matrix_exp(self.raw - self.raw.T)
+        return self.mix(x) @ turn
+"""
+
+
+@pytest.mark.parametrize(("kind", "lines"), [("inference", [12]), ("training", [])])
+def test_what_is_made_of_parameters_alone_changes_only_in_training(
+    sampled: Sampled, findings: Callable[..., list[Finding]], kind: Any, lines: list[int]
+) -> None:
+    program = Program(kind=kind, device="cpu", compiled=False, grad_mode="no_grad")
+    case = sampled(
+        OF_WEIGHTS, {12: {"operator torch.linalg.matrix_exp": 0.6}, 13: {"operator @": 0.3}}, program=program
+    )
+    assert [finding.where.line for finding in findings(CODE, case)] == lines
 
 
 def test_the_buffer_gives_the_same(run: Callable[..., dict[str, Any]], ops_of: Any) -> None:

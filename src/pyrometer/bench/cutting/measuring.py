@@ -20,7 +20,7 @@ from pyrometer.bench.ceiling import Ceiling
 from pyrometer.bench.clock import Clock, clock_for
 from pyrometer.bench.comparison.interleaving import SHORT_CALL_S, Blocks, Side, choose_metric, warm_up
 from pyrometer.bench.comparison.pairing import hodges_lehmann
-from pyrometer.bench.cutting.observing import Watch, not_cut
+from pyrometer.bench.cutting.observing import STEPS_VARIED, Watch, not_cut
 from pyrometer.bench.cutting.place import Cuttable
 from pyrometer.bench.cutting.sides import Stage, StagedSession
 from pyrometer.bench.distributions import student_quantile
@@ -50,7 +50,7 @@ BESIDE = 0.02
 MOST_WAITS = 0.2
 """Per step, of one that only computes: a wait for the disk, a lock or a sleep is one or more in each."""
 
-NUM_STEPS = 5 + 6 * FEWEST_BLOCKS
+NUM_STEPS = 5 + 4 * FEWEST_BLOCKS
 """Watched, recorded, one with the place cut out, and the fewest blocks of a place; those with other inputs come on top."""
 
 
@@ -134,7 +134,7 @@ class _Experiment:
         places = self._watch.places(self._num_watched, functions=functions)
         if not places:
             return []
-        self._watch.record(places, vary=self._left_s > 3 * self._needed_s(1))
+        self._watch.record(places, vary=self._left_s > (NUM_STEPS + STEPS_VARIED) * self._step_s)
         sides = list(self._sides(places))
         if not sides:
             return []
@@ -150,22 +150,28 @@ class _Experiment:
     def _left_s(self) -> Seconds:
         return self._deadline_s - time.perf_counter()
 
-    def _needed_s(self, num_places: int) -> Seconds:
-        """For the fewest blocks, where cutting out brings nothing; half of the steps come after another kind, and so twice."""
-        return 3 * FEWEST_BLOCKS * (1 + num_places) * self._step_s
+    def _needed_s(self, cut_s: Seconds) -> Seconds:
+        """For the fewest blocks: two steps as they are, and two without each place with one before them that is not timed."""
+        return FEWEST_BLOCKS * (2 * self._step_s + 4 * cut_s)
 
     def _sides(self, places: list[Cuttable]) -> Iterator[tuple[Cuttable, StagedSession]]:
         """The first places without which a step runs through, as many as there is time for."""
         cut: list[Cuttable] = []
+        cut_s = 0.0
         for place in _in_order(places):
-            if len(cut) == MOST_PLACES or self._left_s < self._needed_s(len(cut) + 1):
+            if len(cut) == MOST_PLACES or self._left_s < self._needed_s(cut_s) + self._step_s:
                 return
             if any(place.is_mostly(other) for other in cut):
                 continue
+            start = time.perf_counter()
             side, problem = self._tried(place)
+            one_s = time.perf_counter() - start
             if side is None:
                 self._notes.append(not_cut(place.name, problem))
                 continue
+            if self._left_s < self._needed_s(cut_s + one_s):
+                continue
+            cut_s += one_s
             cut.append(place)
             if place.recorder.neglected is not None:
                 self._notes.append(
@@ -207,7 +213,7 @@ class _Experiment:
             # What never waits takes its time of the processor, however busy the machine is.
             self._never_waits = _num_waits() - waits_before < MOST_WAITS * num_steps
             metric, calls = ("cpu", 1) if self._never_waits else (metric, calls)
-        if calls * self._needed_s(len(sides) - 1) > self._left_s:
+        if calls * self._needed_s(sum(side.typical_s for side in sides[1:])) > self._left_s:
             calls = 1
         blocks = Blocks(sides, metric, calls, seed=0)
         longest_s = 0.0

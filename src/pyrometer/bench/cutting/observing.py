@@ -105,7 +105,7 @@ class Watch:
                 inputs.clear()
         if len(inputs) < 3 or not all(is_told_apart(a, b) for a, b in itertools.pairwise(inputs[1:])):
             for recorder in recorders:
-                recorder.same_inputs = False
+                recorder.same_inputs = recorder.same_results = False
 
     def _recorded_step(self, recorders: list[Recorder], inputs: list[Any], *, vary: bool) -> None:
         complete = False

@@ -43,9 +43,9 @@ class StagedSession(Session):
             self._change = place.change(self.replayer)
 
     def activate(self) -> None:
-        """From now on the steps are of this kind; the first one after those of another kind finds caches full of theirs."""
+        """From now on the steps are of this kind; a first one without the place finds caches that are full of it."""
         self._session.activate()
-        if self._stage.show(self._change):
+        if self._stage.show(self._change) and self._change is not None:
             self.step(self.prepare())
 
     def prepare(self) -> Any:

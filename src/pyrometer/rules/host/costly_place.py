@@ -75,15 +75,17 @@ OF_NETWORKS: frozenset[LeafKind] = frozenset({"operator", "backward", "allocatio
 SELDOM = frozenset(
     f"aten::{name}"
     for name in words("""
-        sort argsort msort unique _unique _unique2 unique_consecutive unique_dim nonzero isin searchsorted bucketize
-        linalg_inv_ex linalg_solve_ex _linalg_solve_ex linalg_lu_factor_ex linalg_cholesky_ex _linalg_svd linalg_qr _linalg_eigh
-        linalg_eig linalg_lstsq linalg_matrix_exp _linalg_det cholesky_inverse triangular_solve linalg_solve_triangular
+        sort argsort msort kthvalue median mode quantile unique _unique _unique2 unique_consecutive unique_dim nonzero isin searchsorted bucketize
+        cholesky_inverse triangular_solve geqrf orgqr ormqr inverse cholesky svd qr matrix_exp
         clone contiguous repeat repeat_interleave roll flip rot90 cat stack tril triu arange linspace eye one_hot
         normal_ uniform_ random_ randperm multinomial bincount histc histogram cdist _cdist_forward
         cumsum cumprod logcumsumexp cummax cummin combinations cartesian_prod kron block_diag
         """)
 )
 """Operators that networks need, and seldom spend much time in."""
+
+ALGEBRA = ("aten::linalg_", "aten::_linalg_")
+"""Begin the names of decompositions and solvers, of which the same holds."""
 
 BY_KIND: dict[LeafKind, str] = {
     "synchronisation": "Read values seldom and many at once: keep them in tensors and read one tensor at the end of the step or every N steps.",
@@ -145,7 +147,7 @@ def explain_operators(case: Case) -> Iterator[Finding]:
         else set()
     )
     for number, function in enumerate(trace.top_lines):
-        seldom = [op for op in function.top_ops if op.name in SELDOM]
+        seldom = [op for op in function.top_ops if _is_seldom(op.name)]
         share = min(1.0, sum(_spent_ns(case, op) for op in seldom) / trace.span_ns)
         if share < case.limit(RULE, "min_share"):
             continue
@@ -170,10 +172,14 @@ def explain_operators(case: Case) -> Iterator[Finding]:
         )
 
 
+def _is_seldom(op: str) -> bool:
+    return op in SELDOM or (op.startswith(ALGEBRA) and op != "aten::linalg_vector_norm")
+
+
 def _is_told(leaf: HostLeaf, spoken_of: frozenset[LeafKind]) -> bool:
     """Whether a leaf is none of a network's own operators, and of no kind that another rule speaks of."""
     if leaf.kind in OF_NETWORKS:
-        return f"aten::{leaf.name.rpartition('.')[2]}" in SELDOM
+        return _is_seldom(f"aten::{leaf.name.rpartition('.')[2]}") or leaf.name.startswith("torch.linalg.")
     return leaf.kind not in spoken_of
 
 

@@ -2,7 +2,8 @@
 
 ## What it does
 Finds statements in code that runs once per step which work on tensors, and whose operands are sizes, constants, settings and buffers:
-position tables, causal and banded masks, grids of anchors, normalised adjacency matrices. It speaks where their lines take a good
+position tables, causal and banded masks, grids of anchors, normalised adjacency matrices; in an inference what is made of
+parameters alone, too. It speaks where their lines take a good
 part of the step, by samples of the host's time.
 
 ## Why it costs
@@ -110,7 +111,7 @@ def _lines(case: Case, module: Module) -> Iterator[HostLine]:
     here = [line for line in case.host.lines if module_of(line.where.file, case.modules) is module]
     if not here or not module.imports_torch:
         return
-    fixed = Fixed(module)
+    fixed = Fixed(module, trained=case.program is None or case.program.kind != "inference")
     numbers: set[int] = set()
     for function in module.nodes(ast.FunctionDef):
         if function.name != "__init__" and module.hot(function.body[-1]) is not None:

@@ -1,7 +1,7 @@
 """Expressions whose value is the same in each step: made of sizes, constants, settings and buffers, and of nothing else.
 
-A name of a function is fixed where all that it is given in it is. An argument is where its annotation is a number's, or all calls in the
-file pass something fixed. Shapes count as fixed: they seldom change, and a table for the largest one serves all.
+A name of a function is fixed where all that it is given in it is. An argument is where its annotation is a number's, or all calls that are
+made in each step pass something fixed. Shapes count as fixed: they seldom change, and a table for the largest one serves all.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pyrometer.source.index import FunctionNode, last_name
-from pyrometer.source.value import Kind
+from pyrometer.source.value import PARAMETER, Kind
 from pyrometer.source.words import words
 
 if TYPE_CHECKING:
@@ -50,10 +50,14 @@ NUMBERS = words("int float bool str device dtype")
 
 
 class Fixed:
-    """What is the same in each step, in one file."""
+    """What is the same in each step, in one file.
 
-    def __init__(self, module: Module) -> None:
+    `trained`: parameters change from step to step; where they do not, what is made of them alone is fixed, too.
+    """
+
+    def __init__(self, module: Module, *, trained: bool = True) -> None:
         self.module = module
+        self.trained = trained
         self.names: dict[FunctionNode, frozenset[str]] = {}
 
     def statements(self, function: FunctionNode) -> list[ast.stmt]:
@@ -129,7 +133,9 @@ class Fixed:
         is_buffer = any(
             isinstance(value, ast.Call) and last_name(value.func) == "register_buffer" for value, _ in given
         )
-        return is_buffer or self.module.value_of(node).kind in {Kind.HOST, Kind.UNKNOWN, Kind.CONTAINER}
+        value = self.module.value_of(node)
+        is_weight = not self.trained and (value.kind is Kind.MODULE or value.of == PARAMETER)
+        return is_buffer or is_weight or value.kind in {Kind.HOST, Kind.UNKNOWN, Kind.CONTAINER}
 
     def _is_changed(self, attribute: str) -> bool:
         """Whether the file changes what an attribute of this name holds: `self.x[0] = …`, `self.x.append(…)`, `net.x = …`."""
@@ -218,7 +224,8 @@ class Fixed:
             for argument in arguments
             if argument.annotation is not None and last_name(argument.annotation) in NUMBERS
         }
-        calls = self.module.heat.calls_of(function) if depth < DEEPEST else ()
+        every = self.module.heat.calls_of(function) if depth < DEEPEST else ()
+        calls = [call for call in every if self.module.hot(call) is not None]  # not those of the set-up
         first = 1 if self.module.classes.class_of_method(function) is not None else 0
         for number, argument in enumerate(arguments[first:]):
             passed = [_passed(call, number, argument.arg) for call in calls]
@@ -249,7 +256,8 @@ class Fixed:
         if value is None or not self.holds(value, names):
             return False
         return any(
-            isinstance(part, ast.Call | ast.BinOp) and self.module.value_of(part).is_tensor
+            isinstance(part, ast.Call | ast.BinOp)
+            and self.module.value_of(part).kind in {Kind.TENSOR, Kind.TENSORS}
             for part in ast.walk(value)
         )
 

@@ -26,7 +26,7 @@ OPERATORS = frozenset({"operator", "allocation"})
 
 ELSEWHERE = frozenset({
     "backward", "data", "logging", "print", "file", "fsync", "process", "network",
-    "torch.save", "pickle", "json", "copy", "regex", "lock", "sleep", "import", "garbage",
+    "torch.save", "pickle", "json", "copy", "regex", "hash", "lock", "sleep", "import", "garbage",
 })  # fmt: skip
 """Kinds of leaves that another rule speaks of, or that no rewriting of a loop makes shorter."""
 
