@@ -91,6 +91,7 @@ PROGRAMS: dict[str, list[str]] = {
         "squares = [i * i for i in range(20000)]",
         "names = {i: str(i) for i in range(5000)}",
         "y = x @ w",
+        "del squares, names",
     ],
     "generator": ["total = sum(pieces(20000))", "y = x @ w"],
     "method of a module": ["n = tokens.count()", "y = x @ w"],

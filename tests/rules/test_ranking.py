@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pyrometer.advice import Advice, Cost, Gain
 from pyrometer.place import Place
+from pyrometer.report.facts.finding_views import views
 from pyrometer.report.facts.findings import stands_alone
 from pyrometer.rules.finding import Finding
 from pyrometer.rules.ranking import promise, ranked
@@ -186,5 +187,6 @@ def test_on_real_programs_the_first_finding_is_the_first_card_and_reservations_a
     diagnosis = checked(program).diagnosis
     alone = [stands_alone(each) for each in diagnosis.findings]
     assert not any(alone) or alone[0]
+    assert [view.card.finding for view in views(diagnosis.findings)] == diagnosis.findings
     assert not [each.code for each in diagnosis.findings if each.scope == "measurement"]
     assert {each.scope for each in diagnosis.reservations} <= {"measurement"}

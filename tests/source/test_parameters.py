@@ -62,6 +62,7 @@ def test_what_is_used_as_a_tensor_is_one(signature: str, body: str, name: str) -
         ("x, steps", "for _ in range(steps):\n    x = x.sin()\nreturn x", "steps"),
         ("x, return_all", "if return_all:\n    return [x]\nreturn x", "return_all"),
         ("features", "return [torch.relu(level.mean(0)) for level in features]", "features"),
+        ("x, h, w", "x = x.view(8, h, w)\npad = h % 2 == 1\nreturn x * h * w", "h"),
         ("x, mode", "return x if mode == 'train' else x.exp()", "mode"),
         ("parts", "return torch.cat(parts, 1)", "parts"),
         ("x", "if isinstance(x, (list, tuple)):\n    return x[0]\nreturn x", "x"),

@@ -146,6 +146,25 @@ def test_without_a_rewrite_that_keeps_results_there_is_nothing_to_try(target: Ta
     assert tried.notes == [NOTHING]
 
 
+def test_after_the_budget_no_other_rewrite_is_begun(target: Target, verdict: Any) -> None:
+    verdict("faster", 0.5)
+    clock = iter([0.0, 100.0])
+    other = "return torch.topk(x, 3, 1).values"
+    tried = try_rewrites(
+        target, diagnosis((SORTED, BEST), (SORTED, other)), budget_s=10, now=lambda: next(clock)
+    )
+    assert [finding.trial is not None for finding in tried.findings] == [True, False]
+    assert tried.notes == ["1 more rewrite could be tried: the budget of 10 s was spent"]
+
+
+def test_a_script_is_not_tried(tmp_path: Path, capfd: Any) -> None:
+    from pyrometer.cli.main import main
+
+    (tmp_path / "script.py").write_text("print(1)\n")
+    assert main(["check", str(tmp_path / "script.py"), "--try"]) == 2
+    assert "--try" in capfd.readouterr().err
+
+
 def test_an_edited_target_leaves_the_first_one_and_all_files_as_they_are(
     target: Target, tmp_path: Path
 ) -> None:

@@ -25,6 +25,9 @@ TENSOR_METHODS = (
 ) - words("copy index split repeat set fill add sort range mode to cuda cpu")
 """Methods that a parameter of `forward` has because it is a tensor: no list, dict, text or settings have them."""
 
+TAKING_SIZES = words("view reshape expand repeat unflatten new_zeros new_ones new_empty new_full chunk")
+"""Methods of tensors that take sizes."""
+
 NEUTRAL_METHODS = words("to cuda cpu repeat split sort add")
 """Methods of tensors and of other objects as well."""
 
@@ -100,16 +103,35 @@ def said_by(module: Module, use: ast.Name, depth: int) -> int | None:
     elif isinstance(above, ast.Subscript):
         said = said_by_index(above) if above.value is use else 0
     elif isinstance(above, ast.BinOp):
-        said = 2 if isinstance(above.op, ast.MatMult) else 1
+        said = said_by_arithmetic(above)
     elif isinstance(above, ast.Call):
         said = said_by_call(module, above, use, depth)
     elif isinstance(above, ast.Compare):
-        said = said_by_comparison(above)
+        said = said_by_comparison(module, above)
     elif isinstance(above, ast.For | ast.comprehension) and above.iter is use:
         said = said_by_rounds(module, above, use, above.target)
     elif is_asked(above, use):
         said = None
     return said
+
+
+def said_by_arithmetic(operation: ast.BinOp) -> int | None:
+    """`a @ b` is of tensors; `h % 2` and `h * w` mostly are of sizes."""
+    if isinstance(operation.op, ast.MatMult):
+        return 2
+    return (
+        None
+        if isinstance(operation.op, ast.Mod | ast.FloorDiv)
+        else 0
+        if is_product_of_names(operation)
+        else 1
+    )
+
+
+def is_product_of_names(operation: ast.BinOp) -> bool:
+    """Whether two names are multiplied, as height and width are."""
+    sides = (operation.left, operation.right)
+    return isinstance(operation.op, ast.Mult) and all(isinstance(side, ast.Name) for side in sides)
 
 
 def is_asked(above: ast.AST | None, use: ast.Name) -> bool:
@@ -145,6 +167,8 @@ def said_by_call(module: Module, call: ast.Call, use: ast.Name, depth: int) -> i
     name = module.name_of(call.func)
     if name is not None:
         return said_by_named(module, call, name, use)
+    if isinstance(call.func, ast.Attribute) and call.func.attr in TAKING_SIZES:
+        return None
     if use not in call.args or depth >= DEEPEST_CALLS:
         return 0
     function = module.classes.function_meant(call.func) if is_plainly_meant(module, call.func) else None
@@ -188,13 +212,30 @@ def said_by_named(module: Module, call: ast.Call, name: str, use: ast.Name) -> i
     return 0
 
 
-def said_by_comparison(comparison: ast.Compare) -> int | None:
+def said_by_comparison(module: Module, comparison: ast.Compare) -> int | None:
     """`x is None` says nothing; `mode == "train"` and `key in names` speak against a tensor."""
     if any(isinstance(operator, ast.In | ast.NotIn) for operator in comparison.ops):
         return None
     sides = [comparison.left, *comparison.comparators]
-    return (
-        None if any(isinstance(side, ast.Constant) and isinstance(side.value, str) for side in sides) else 0
+    if any(isinstance(side, ast.Constant) and isinstance(side.value, str) for side in sides):
+        return None
+    return 2 if is_mask(module, comparison) else 0
+
+
+def is_mask(module: Module, made: ast.expr) -> bool:
+    """Whether the outcome of a comparison selects elements, or has methods of tensors, by itself or under a name."""
+    above = module.parent(made)
+    if isinstance(above, ast.Subscript):
+        return above.slice is made
+    if isinstance(above, ast.Attribute):
+        return said_by_attribute(module, above) == ENOUGH
+    if isinstance(above, ast.BinOp) or (isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.Invert)):
+        return is_mask(module, above)
+    if isinstance(made, ast.Name) or not isinstance(above, ast.Assign):
+        return False
+    name = above.targets[0]
+    return isinstance(name, ast.Name) and any(
+        is_mask(module, use) for use in module.uses(name.id, name) if use.lineno > above.lineno
     )
 
 

@@ -7,6 +7,7 @@ same random state, must give the same within the tolerance of the fix class; the
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
@@ -21,7 +22,7 @@ from pyrometer.bench.matrix.numerics import output_error, with_fixed_inputs
 from pyrometer.compiler.advice.apply import apply_rewrite
 from pyrometer.compiler.inspection.accuracy import tolerance_of
 from pyrometer.errors import PyrometerError
-from pyrometer.quantity import Seconds, format_ratio
+from pyrometer.quantity import Seconds, counted, format_ratio
 from pyrometer.rules.diagnosis import Diagnosis
 from pyrometer.rules.finding import Finding, Trial
 from pyrometer.workload.changes.edited import load_edited
@@ -44,7 +45,12 @@ METHOD = "measured: the rewrite was applied in memory, and ran in turn with the 
 
 
 def try_rewrites(
-    target: Target, diagnosis: Diagnosis, *, budget_s: Seconds = 20.0, progress: Progress | None = None
+    target: Target,
+    diagnosis: Diagnosis,
+    *,
+    budget_s: Seconds = 20.0,
+    progress: Progress | None = None,
+    now: Callable[[], Seconds] = time.monotonic,
 ) -> Diagnosis:
     """Try the rewrites of the first findings that have one, and put what was measured beside what was predicted.
 
@@ -53,23 +59,31 @@ def try_rewrites(
     Args:
         target: the program that the diagnosis is of; a workload, no script.
         diagnosis: findings with their advice.
-        budget_s: for all comparisons; loading the target and first calls do not count.
+        budget_s: for all comparisons; loading the target and first calls do not count, but no other rewrite is begun after it.
         progress: told how far it is.
+        now: a clock.
     """
     chosen = [finding for finding in diagnosis.findings if _can_be_tried(finding.advice)]
     wanted = list(dict.fromkeys(map(_change, chosen)))[:MOST_TRIED]
     if not wanted:
         return replace(diagnosis, notes=[*diagnosis.notes, NOTHING])
-    work = load_workload(target)
+    work, begin = load_workload(target), now()
     trials: dict[tuple[str, ...], Trial] = {}
     for number, change in enumerate(wanted):
+        if number and now() - begin > budget_s:
+            break
         finding = next(finding for finding in chosen if _change(finding) == change)
         if progress is not None:
             progress(number / len(wanted), f"trying {finding.code} {finding.name}")
         trials[change] = _tried(target, work, finding, max(MIN_BUDGET_S, budget_s / len(wanted)))
     told = [_with_trial(finding, trials.get(_change(finding))) for finding in diagnosis.findings]
-    left = len(set(map(_change, chosen))) - len(wanted)
-    notes = [f"{left} more rewrites were not tried: {MOST_TRIED} are the most"] if left else []
+    left = len(set(map(_change, chosen))) - len(trials)
+    why = (
+        f"{MOST_TRIED} are the most"
+        if len(trials) == MOST_TRIED
+        else f"the budget of {budget_s:g} s was spent"
+    )
+    notes = [f"{counted(left, 'more rewrite')} could be tried: {why}"] if left else []
     return replace(diagnosis, findings=_in_order(told), notes=[*diagnosis.notes, *notes])
 
 

@@ -26,6 +26,13 @@ for i, (x, y) in enumerate(loader):
         scaler.step(optimizer)
         scaler.update()
 """,
+    "a file that only speaks of it": """
+path = os.path.join(folder, "no_sync")
+for i, (x, y) in enumerate(loader):
+    criterion(model(x), y).backward()  # <-
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+""",
     "a loop within": """
 for step in range(steps):
     for micro in range(grad_accum_steps):

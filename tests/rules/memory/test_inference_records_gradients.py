@@ -131,3 +131,14 @@ def test_a_program_in_grad_mode_with_activations_is_told_without_a_rehearsal(fin
 def test_trainings_and_programs_without_gradients_are_silent(findings, profile, fields):
     memory = profile({"activations": 30, "parameters": 30})
     assert findings(CODE, Case(target="t", memory=memory, program=program(**fields))) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "net = nn.Linear(2, 2).eval()\n\ndef score(loader):\n    for x in loader:\n        out = net(x)  # <-\n",
+        "def build():\n    net = nn.Linear(2, 2)\n    net.eval()\n    return net\n\ndef score(net, loader):\n    for x in loader:\n        out = net(x)  # <-\n",
+    ],
+)
+def test_a_file_that_never_goes_backward_only_evaluates(fires, body):
+    fires(CODE, HEAD + body)

@@ -396,3 +396,29 @@ def test_sites_without_a_graph_are_of_no_interest(findings, leaking):
     assert findings(CODE, Case(target="t", memory=leaking(plain))) == []
     stable = leaking(LeakSite(file="a.py", line=3, holder="x", nodes_per_step=2.0), verdict="stable")
     assert findings(CODE, Case(target="t", memory=stable)) == []
+
+
+def test_a_loop_whose_function_goes_backward_keeps_the_graphs_of_what_that_returns(lines):
+    text = """
+    import torch
+    from torch import nn
+
+    class Trainer:
+        def __init__(self, model, optimizer, loader):
+            self.model, self.optimizer, self.loader = model, optimizer, loader
+            self.criterion, self.curve = nn.MSELoss(), []
+
+        def step(self, x, y):
+            loss = self.criterion(self.model(x), y)
+            loss.backward()
+            self.optimizer.step()
+            return loss
+
+        def run(self):
+            running = 0
+            for x, y in self.loader:
+                loss = self.step(x, y)
+                running = running + loss
+            self.curve.append(running)
+    """
+    assert lines(CODE, text) == [20]

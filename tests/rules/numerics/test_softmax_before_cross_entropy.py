@@ -13,6 +13,22 @@ FIRES = {
         p = model(x).softmax(dim=-1)
         loss = F.cross_entropy(p, y)  # <-
     """,
+    "a module that ends in one": """
+        import torch
+        from torch import nn
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(4, 3)
+
+            def forward(self, x):
+                return torch.softmax(self.head(x), dim=-1)
+
+        net, criterion = Net(), nn.CrossEntropyLoss()
+        for x, y in loader:
+            loss = criterion(net(x), y)  # <-
+    """,
     "module": """
         from torch import nn
         import torch

@@ -49,6 +49,7 @@ inside of `no_sync` too.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,7 @@ RULE = declare(
     ),
 )
 
-SWITCHES = ("no_sync", "require_backward_grad_sync", "set_requires_gradient_sync", "join")
+SWITCHES = frozenset({"no_sync", "require_backward_grad_sync", "set_requires_gradient_sync"})
 """What says that the file chooses itself when gradients are reduced."""
 ADVICE = "Run all micro-batches but the last of each step, forward and backward, under `model.no_sync()`."
 
@@ -90,7 +91,7 @@ ADVICE = "Run all micro-batches but the last of each step, forward and backward,
 @RULE.in_source
 def find(module: Module) -> Iterator[Match]:
     """Accumulating loops in a file that wraps its model and never switches the reduction off."""
-    if not any(True for _ in wrappings(module)) or any(name in module.text for name in SWITCHES):
+    if not any(True for _ in wrappings(module)) or _switches(module):
         return
     for accumulation in accumulations(module):
         yield match(
@@ -99,6 +100,18 @@ def find(module: Module) -> Iterator[Match]:
             advice=ADVICE,
             confidence="medium",
         )
+
+
+def _switches(module: Module) -> bool:
+    """Whether the file names one of the switches, or enters `model.join()`."""
+    named = {node.attr for node in module.nodes(ast.Attribute)} | {
+        node.arg for node in module.nodes(ast.keyword)
+    }
+    joined = (
+        isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "join"
+        for call in (item.context_expr for item in module.nodes(ast.withitem))
+    )
+    return not SWITCHES.isdisjoint(named) or any(joined)
 
 
 @RULE.in_evidence("trace", "program")

@@ -50,7 +50,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.answers import is_answer
-from pyrometer.rules.host.patterns.avoidable import COUNTS, in_layer, is_needless_number, only_checks
+from pyrometer.rules.host.patterns.avoidable import (
+    COUNTS,
+    in_layer,
+    is_for_library,
+    is_needless_number,
+    only_checks,
+)
 from pyrometer.rules.host.patterns.reads import Read, during, scalar_reads, sure_reads
 from pyrometer.rules.host.patterns.waits import LIMITS, Stall, Told, loop_share, stall_findings
 from pyrometer.rules.kernels.patterns.better import bracketed
@@ -85,7 +91,7 @@ def find(module: Module) -> Iterator[Match]:
     for read, why, confidence in sure_reads(module, scalar_reads):
         if why.per == "request" and is_answer(module, read.node):
             continue  # One wait for each request is what its answer takes.
-        if _hands_out(module, read.node):
+        if _hands_out(module, read.node) or (_is_whole(read.node) and is_for_library(module, read)):
             continue
         if in_layer(why) and _serves_the_layer(module, read, why):
             continue
@@ -100,13 +106,16 @@ def _serves_the_layer(module: Module, read: Read, why: Hot) -> bool:
     """Whether a layer needs the number: it counts batches as torch's own do, checks arguments, or has sizes as a list at once."""
     if isinstance(read.subject, ast.Attribute) and read.subject.attr in COUNTS:
         return True
-    function = read.node.func if isinstance(read.node, ast.Call) else None
-    whole = isinstance(function, ast.Attribute) and function.attr == "tolist"
+    whole = _is_whole(read.node)
     if only_checks(module, read.node):
         return True
     if in_comprehension(module, read.node) or module.loops_around(read.node):
         return whole and why.per == "layer" and not in_comprehension(module, read.node)
     return whole or not is_needless_number(module, read.node)
+
+
+def _is_whole(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "tolist"
 
 
 def _hands_out(module: Module, node: ast.expr) -> bool:

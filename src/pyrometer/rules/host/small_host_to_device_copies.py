@@ -82,7 +82,7 @@ def find(module: Module) -> Iterator[Match]:
     for call in module.calls(*BUILDERS):
         target = module.keyword(call, "device")
         inner = is_repeated(module, call)
-        if target is None or inner is None or _is_host(module, target) or not _is_small(call):
+        if target is None or inner is None or _is_host(module, target) or not _is_small(module, call):
             continue
         why = hot_place(module, call)
         if why is not None and why.loop is not inner:
@@ -100,11 +100,14 @@ def _is_host(module: Module, target: ast.expr, deep: int = 2) -> bool:
     return bool(given) and all(_is_host(module, node, deep - 1) for node in given)
 
 
-def _is_small(call: ast.Call) -> bool:
+def _is_small(module: Module, call: ast.Call) -> bool:
     """Whether a few numbers are given, more than none: not what a method or function makes, which may be large."""
     given = call.args[0] if call.args else None
     if isinstance(given, ast.List | ast.Tuple):
         return bool(given.elts)
+    if isinstance(given, ast.Name):
+        made = module.assignments(given.id, given)
+        return not any(isinstance(value, ast.ListComp | ast.Call) for value in made)
     return given is not None and not any(
         isinstance(part, ast.ListComp | ast.GeneratorExp)
         or (isinstance(part, ast.Call) and not _is_number(part))

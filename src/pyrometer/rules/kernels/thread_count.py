@@ -2,7 +2,7 @@
 
 ## What it does
 Compares torch's intra-op threads with the processors that this process may use, by affinity and control group: more threads than
-processors, more than other processes leave free, or, where a measurement shows that all threads are busy throughout, fewer.
+processors, more than other processes leave free (which is told of the measurement, not of the program), or, where a measurement shows that all threads are busy throughout, fewer.
 
 ## Why it costs
 Threads beyond the processors take turns: those that wait for the others at the end of each operator spin or sleep. In a container
@@ -101,6 +101,7 @@ def explain(case: Case) -> Iterator[Finding]:
     elif (others := _crowding(case, threads, usable)) is not None:
         fitting = max(1, int(usable - others))
         yield RULE.finding(
+            scope="measurement",
             message=f"torch runs {counted(threads, 'thread')} on {significant(usable)} processors of which other processes used "
             f"{significant(others, 2)}: an operator waits for the thread that has none.",
             where=Place(),

@@ -118,7 +118,7 @@ def find(module: Module) -> Iterator[Match]:
             continue
         place = function or module.tree, last_name(call.func)
         if place not in evaluating:  # which reads the whole function
-            evaluating[place] = _evaluates(function, *place)
+            evaluating[place] = _evaluates(function, *place, only=not _trains(module))
         if not evaluating[place]:
             continue
         if function is not None and _is_part_of_forward(module, function):
@@ -182,16 +182,30 @@ def _is_part_of_forward(module: Module, function: FunctionNode) -> bool:
 
 def _suspects(module: Module) -> Iterator[ast.Call]:
     """Calls in functions that are called like evaluation, and of what the file calls `.eval()` on: seen without a value."""
-    switched = {
-        last_name(call.func.value)
-        for call in module.index.calls_ending_in("eval")
-        if isinstance(call.func, ast.Attribute)
-    } - {None}
+    switched = _switched(module)
     for call in module.nodes(ast.Call):
         function = module.function_of(call)
         is_named = function is not None and EVALUATING.match(function.name)
         if is_named or last_name(call.func) in switched:
             yield call
+
+
+def _switched(module: Module) -> set[str]:
+    """Names of what `.eval()` is called on, or of what it gives: `net = build().eval()`."""
+    names: set[str | None] = set()
+    for call in module.index.calls_ending_in("eval"):
+        if isinstance(call.func, ast.Attribute):
+            names.add(last_name(call.func.value))
+            above = module.parent(call)
+            names |= (
+                {last_name(target) for target in above.targets} if isinstance(above, ast.Assign) else set()
+            )
+    return {name for name in names if name is not None}
+
+
+def _trains(module: Module) -> bool:
+    """Whether anything in the file goes backwards."""
+    return any(node.attr in {"backward", "manual_backward"} for node in module.nodes(ast.Attribute))
 
 
 def _runs_model(module: Module, call: ast.Call) -> bool:
@@ -200,8 +214,11 @@ def _runs_model(module: Module, call: ast.Call) -> bool:
     return called.kind is Kind.MODULE and not (isinstance(called.of, str) and called.of.endswith("Loss"))
 
 
-def _evaluates(function: FunctionNode | None, scope: ast.AST, name: str | None) -> bool:
-    """Whether the code around the call of a model of this name evaluates and leaves gradients alone."""
+def _evaluates(function: FunctionNode | None, scope: ast.AST, name: str | None, *, only: bool) -> bool:
+    """Whether the code around the call of a model of this name evaluates and leaves gradients alone.
+
+    `only`: nothing in the file trains, so that a model of this name, put into evaluation anywhere, is not trained here.
+    """
     if any(isinstance(node, ast.Attribute) and node.attr in GRADIENT_ATTRIBUTES for node in ast.walk(scope)):
         return False
     if any(
@@ -211,7 +228,7 @@ def _evaluates(function: FunctionNode | None, scope: ast.AST, name: str | None) 
         for keyword in node.keywords
     ):
         return False
-    if function is not None and EVALUATING.match(function.name):
+    if (only and name != "self") or (function is not None and EVALUATING.match(function.name)):
         return True
     return name is not None and any(
         isinstance(node, ast.Call)

@@ -187,8 +187,9 @@ def _may_go_backward(module: Module, addition: Addition) -> bool:
         return True
     if not backward and _is_hoard(module, addition):
         return False
-    if addition.loop is None:
-        return not backward
+    if addition.loop is None or (not backward and module.heat.loops.trains(addition.loop)):
+        # A function that each round calls goes backwards itself.
+        return addition.loop is None and not backward
     inside = {id(node) for node in ast.walk(addition.loop)}
     if any(id(call) not in inside for call in backward):
         return True

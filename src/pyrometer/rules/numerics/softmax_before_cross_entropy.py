@@ -66,15 +66,35 @@ def find(module: Module) -> Iterator[Match]:
         return
     for call in module.nodes(ast.Call):
         given = call.args[0] if call.args else module.keyword(call, "input")
-        inner = applied(module, followed(module, given)) if given is not None else None
-        if inner is None or inner.name != "softmax" or not _is_cross_entropy(module, call):
+        if given is None or not _is_cross_entropy(module, call) or module.region(call).test:
             continue
-        if not module.region(call).test:
+        inner = applied(module, followed(module, given))
+        ending = _softmax_of_module(module, followed(module, given))
+        if ending is not None:
+            yield match(
+                call,
+                f"cross entropy takes the softmax itself, and the forward in line {ending.lineno} returns one",
+                advice="Return the scores from `forward`, and take the softmax where probabilities are shown.",
+            )
+        elif inner is not None and inner.name == "softmax":
             yield match(
                 call,
                 "cross entropy takes the softmax itself, and here takes it of probabilities",
                 advice=f"Give it the scores: `{module.source(inner.value)}`.",
             )
+
+
+def _softmax_of_module(module: Module, given: ast.expr) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The forward of the module of this file that a value comes from, where all it returns is a softmax."""
+    made = module.value_of(given.func).of if isinstance(given, ast.Call) else None
+    forward = module.classes.method(made, "forward") if isinstance(made, ast.ClassDef) else None
+    if forward is None:
+        return None
+    returned = [
+        node.value for node in ast.walk(forward) if isinstance(node, ast.Return) and node.value is not None
+    ]
+    ends = [applied(module, followed(module, value)) for value in returned]
+    return forward if ends and all(end is not None and end.name == "softmax" for end in ends) else None
 
 
 def _is_cross_entropy(module: Module, call: ast.Call) -> bool:

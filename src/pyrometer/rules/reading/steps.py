@@ -72,7 +72,12 @@ def _with_findings(step: ReadingStep, findings: list[Finding]) -> ReadingStep:
 def _belonging(key: str, findings: list[Finding]) -> list[Finding]:
     if key == "line":
         return [finding for finding in findings if finding.where.line is not None and finding.cost]
-    return [finding for finding in findings if finding.code.startswith(CODES[key])]
+    about_us = key == "sound"
+    return [
+        finding
+        for finding in findings
+        if finding.code.startswith(CODES[key]) or (about_us and finding.scope == "measurement")
+    ]
 
 
 def sound(case: Case) -> ReadingStep:

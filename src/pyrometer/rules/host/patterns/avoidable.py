@@ -109,7 +109,8 @@ def _may_in_call(module: Module, call: ast.Call, depth: int) -> bool:
 def _may_when_assigned(module: Module, assignment: ast.Assign, node: ast.expr, depth: int) -> bool:
     target = assignment.targets[0]
     if isinstance(target, ast.Subscript):  # x[mask] = f(y[mask])
-        return isinstance(node, ast.Subscript) and _same(module, target.slice, node.slice)
+        selections = (part for part in ast.walk(node) if isinstance(part, ast.Subscript))
+        return any(_same(module, target.slice, part.slice) for part in selections)
     names = target.elts if isinstance(target, ast.Tuple) else [target]
     if depth >= FURTHEST or not all(isinstance(name, ast.Name) for name in names):
         return False
@@ -282,6 +283,13 @@ def is_required(module: Module, read: Read) -> bool:
     return any(_takes_host(module, use) for use in uses_of(module, read.node))
 
 
+def is_for_library(module: Module, read: Read) -> bool:
+    """Whether a function of an imported library that knows no tensors is given the value."""
+    calls = (module.parent(use) for use in uses_of(module, read.node))
+    names = [module.name_of(call.func) for call in calls if isinstance(call, ast.Call)]
+    return any(name is not None and "." in name and not name.startswith("torch.") for name in names)
+
+
 def _takes_host(module: Module, use: ast.expr) -> bool:
     child: ast.AST = use
     for above in module.ancestors(use):
@@ -319,10 +327,8 @@ def _wants_arrays(module: Module, call: ast.Call) -> bool:
             return not _stays_with_torch(module, function)
         if module.value_of(call.func).kind is Kind.MODULE:
             return False
-        if isinstance(call.func, ast.Attribute):
-            value = module.value_of(call.func.value)
-            return value.kind is Kind.UNKNOWN and call.func.attr not in OPERATIONS
-        return True
+        on_tensor = isinstance(call.func, ast.Attribute) and module.value_of(call.func.value).is_tensor
+        return not on_tensor
     if name.startswith("torch."):
         return "pack_padded" in name
     return name not in NUMPY_REDUCING and name not in ON_HOST_ANYWAY

@@ -26,7 +26,7 @@ BUILTINS = frozenset(dir(builtins))
 
 READING = words("""
     item tolist cpu numpy detach size dim numel to cuda unsqueeze squeeze view reshape flatten permute transpose t contiguous
-    clone expand float double half long int bool type
+    clone expand float double half long int bool type copy_ fill_ zero_
     """)
 """Methods that read, move, view or ask about a tensor: a loop of these alone is not work that could be batched."""
 
@@ -110,6 +110,8 @@ def _walked(module: Module, loop: Rounds) -> str | None:
     parts = list(iterables(module, loop.iter))
     tensor = next((part for part in parts if module.value_of(part).is_tensor), None)
     if tensor is not None:
+        if _has_keys(module, tensor):
+            return None
         holds_sizes = (
             LEVEL_NAME.search(last_name(tensor) or "")
             or SIZE_NAME.search(last_name(tensor) or "")
@@ -127,6 +129,20 @@ def _walked(module: Module, loop: Rounds) -> str | None:
     if any(FEW_NAME.search(last_name(arg) or "") for arg in source.args):
         return None
     return _indexed(module, loop, loop.target.id)
+
+
+def _has_keys(module: Module, node: ast.expr) -> bool:
+    """Whether a name is used like a dict anywhere: what a module returned is none of one tensor then."""
+    if not isinstance(node, ast.Name):
+        return False
+    for use in module.uses(node.id, node):
+        above = module.parent(use)
+        if isinstance(above, ast.Attribute) and above.attr in {"items", "keys", "values", "get", "append"}:
+            return True
+        key = above.slice if isinstance(above, ast.Subscript) else None
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            return True
+    return False
 
 
 def _indexed(module: Module, loop: Rounds, name: str) -> str | None:
