@@ -18,7 +18,7 @@ class Residual(nn.Module):
 
 
 class SensorNet(nn.Module):
-    def __init__(self, features=24, width=48, depth=20):
+    def __init__(self, features=24, width=24, depth=20):
         super().__init__()
         self.stem = nn.Linear(features, width)
         self.trunk = nn.Sequential(*[Residual(width) for _ in range(depth)])
@@ -29,7 +29,7 @@ class SensorNet(nn.Module):
 
 
 def clip_gradients(model, limit):
-    return nn.utils.clip_grad_norm_(model.parameters(), limit, foreach=True)
+    return nn.utils.clip_grad_norm_(model.parameters(), limit, error_if_nonfinite=True, foreach=True)
 
 
 def main():
@@ -38,7 +38,7 @@ def main():
     rows = torch.randn(4096, 24)
     target = torch.sin(rows[:, 0] * 2) + rows[:, 1] * rows[:, 2]
     model = SensorNet()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, fused=True)
 
     started = time.perf_counter()
     for step in range(150):

@@ -9,7 +9,7 @@ CLASSES = 6
 
 
 class Segmenter(nn.Module):
-    def __init__(self, width=16):
+    def __init__(self, width=8):
         super().__init__()
         self.encode = nn.Sequential(
             nn.Conv2d(3, width, 3, stride=2, padding=1),

@@ -95,3 +95,7 @@ def test_rules_that_are_bounded_by_the_loader_are_about_data() -> None:
     families = {rule.name: rule.family for rule in rules()}
     assert {families[name] for name in OF_THE_LOADER} == {"data"}
     assert "data" not in {families.get(name) for name in OF_THE_PLACE}
+
+
+def test_every_rule_that_is_bounded_exists() -> None:
+    assert {rule.name for rule in rules()} >= OF_THE_PLACE | OF_THE_LOADER
