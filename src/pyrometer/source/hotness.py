@@ -55,7 +55,7 @@ class Hot:
 class Heat:
     """Which places of one file run often."""
 
-    __slots__ = ("callers", "functions", "loops", "module", "natures")
+    __slots__ = ("callers", "functions", "loops", "module", "natures", "taking")
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -63,6 +63,7 @@ class Heat:
         self.functions: dict[FunctionNode, Hot | None] = {}
         self.natures: dict[FunctionNode, Hot | None] = {}
         self.callers: dict[FunctionNode, tuple[ast.Call, ...]] = {}
+        self.taking: dict[str, list[ast.Call]] | None = None
 
     def hot(self, node: ast.AST) -> Hot | None:
         """Why a node runs often: by a loop around it, by the function that it is in, or by who calls that."""
@@ -190,10 +191,20 @@ class Heat:
                 for call in index.calls_ending_in(function.name)
                 if classes.called_function(call) is function
             ]
-            for taker in PASSED_TO:
-                calls += [call for call in index.calls_ending_in(taker) if self.is_passed(function, call)]
+            calls += [call for call in self.takers().get(function.name, ()) if self.is_passed(function, call)]
             self.callers[function] = tuple(calls)
         return self.callers[function]
+
+    def takers(self) -> dict[str, list[ast.Call]]:
+        """The calls of PASSED_TO by the last names of their arguments."""
+        if self.taking is None:
+            self.taking = {}
+            for call in (
+                call for taker in sorted(PASSED_TO) for call in self.module.index.calls_ending_in(taker)
+            ):
+                for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+                    self.taking.setdefault(last_name(argument) or "", []).append(call)
+        return self.taking
 
     def is_passed(self, function: FunctionNode, call: ast.Call) -> bool:
         """Whether a function is an argument of a call."""

@@ -36,13 +36,15 @@ def accumulations(module: Module) -> Iterator[Accumulation]:
     Either the step stands in the loop of the backward pass under an `if` with a remainder (`if (i + 1) % k == 0`), or it
     stands in the loop around that loop.
     """
-    steps = [call for call in module.method_calls("step") if is_optimizer_step(module, call)]
+    steps: dict[ast.AST | None, list[tuple[ast.Call, list[Loop]]]] = {}
+    for call in module.method_calls("step"):
+        if is_optimizer_step(module, call):
+            steps.setdefault(module.function_of(call), []).append((call, module.loops_around(call)))
     for backward in module.method_calls("backward"):
         loops = module.loops_around(backward)
         if not loops or _remainder_above(module, backward, loops[0]) is not None:
             continue
-        for step in steps:
-            around = module.loops_around(step)
+        for step, around in steps.get(module.function_of(backward), ()):
             guard = _remainder_above(module, step, loops[0]) if around[:1] == loops[:1] else None
             follows = around[:1] == loops[1:2] and bool(around) and step.lineno > backward.lineno
             if guard is not None or (follows and _goes_over_micro_batches(module, loops[0])):
