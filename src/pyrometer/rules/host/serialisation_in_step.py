@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING
 
 from pyrometer.rules.host.patterns.spending import SERIALISATION, spending, spending_finding
 from pyrometer.rules.registry import declare
+from pyrometer.rules.replaced import replaced_share
 from pyrometer.rules.rule import Limit
 
 if TYPE_CHECKING:
@@ -78,5 +79,11 @@ def explain(case: Case) -> Iterator[Finding]:
     spent = spending(case, SERIALISATION, case.limit(RULE, "min_share"))
     if spent is not None:
         yield spending_finding(
-            RULE, case, spent, what="Serialising or copying objects", stays=0.15, advice=_advice(spent.line)
+            RULE,
+            case,
+            spent,
+            what="Serialising or copying objects",
+            stays=0.15,
+            whole=replaced_share(case, spent.line.where, spent.share),
+            advice=_advice(spent.line),
         )

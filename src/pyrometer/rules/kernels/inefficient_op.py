@@ -59,6 +59,7 @@ from pyrometer.rules.match import Fix, Match, match
 from pyrometer.rules.memory.patterns.spent import whole_share
 from pyrometer.rules.places import spoken
 from pyrometer.rules.registry import declare
+from pyrometer.rules.replaced import replaced_share
 from pyrometer.rules.rule import Limit
 from pyrometer.rules.untraced import untraced
 from pyrometer.source.edit import Edit, replace
@@ -150,15 +151,17 @@ def explain(case: Case) -> Iterator[Finding]:
         node, (best, worst) = hit.better.node, hit.pattern.left
         op = max(hit.pattern.ops, key=lambda name: any(top_op.name == name for top_op in line.top_ops))
         place = Place(file=hit.module.path, line=node.lineno, function=line.function, op=op)
+        known = untraced(case, max(share, whole_share(case, hit.pattern.ops, line)))
+        known = known._replace(most=max(known.most, replaced_share(case, place, known.most)))
         yield RULE.finding(
             message=f"The program {hit.pattern.what}{spoken(place)}, and that takes {format_percent(share)} of the time.",
             where=place,
             evidence={"share": share, "expression": hit.module.source(node)},
             links=[index for index in [index_of(case.trace, hit.pattern.ops)] if index is not None],
             cost=cost_of(case, share, f"time of {op} in this function"),
-            gain=untraced(case, max(share, whole_share(case, hit.pattern.ops, line))).gain(
+            gain=known.gain(
                 "bound: the better operator took between these shares of the time on one core, by size; at best none where it "
-                "does work of a lower order",
+                "does work of a lower order, and what else the function does itself goes with it",
                 best=1 if best < NOTHING else 1 - best,
                 worst=1 - worst,
             ),

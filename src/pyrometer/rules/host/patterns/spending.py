@@ -27,6 +27,9 @@ MECHANISMS = (INPUT_OUTPUT, SERIALISATION, TEXT, WAITING, RANDOM)
 MOST_NAMES = 3
 MOST_LINES = 5
 
+ERRORS_AT_BEST = 2 / 1.3
+"""Two standard errors, in those that a share is told with."""
+
 LEAST_CERTAIN = 0.03
 """Share of a step that a place has for certain before anything is said of it."""
 
@@ -102,22 +105,23 @@ def is_certain(profile: HostProfile, share: Ratio) -> bool:
     return share - 1.5 * _error(profile, share) > LEAST_CERTAIN
 
 
-def removal(profile: HostProfile, share: Ratio, *, stays: Ratio, best: Ratio = 1.0) -> Gain:
+def removal(profile: HostProfile, share: Ratio, *, stays: Ratio, whole: Ratio = 0.0) -> Gain:
     """What it brings when work goes that takes a share of the step.
 
-    The share is known as well as so many samples tell it, a standard error and a third to each side.
+    The share is known as well as so many samples tell it: two standard errors more at best, one and a third less at worst.
 
     Args:
         profile: that the share is from.
         share: of the step.
         stays: part of it that is left at worst.
-        best: part of it that goes at best.
+        whole: share of the step that goes with it at best; that of the work itself where it is less.
     """
-    error = _error(profile, share)
+    most, error = max(share, whole), _error(profile, share)
     return Gain(
-        ratio_low=max(0.0, 1 - min(1.0, share + error) * best),
+        ratio_low=max(0.0, 1 - most - ERRORS_AT_BEST * _error(profile, most)),
         ratio_high=min(1.0, 1 - max(0.0, share - error) * (1 - stays)),
-        method=f"removal: its share of the host's time, of which {format_percent(stays)} stays at worst",
+        method=f"removal: its share of the host's time, of which {format_percent(stays)} stays at worst"
+        + ("; at best all that its function does itself goes with it" if most > share else ""),
     )
 
 
@@ -130,7 +134,15 @@ def rounds_text(loop: HostLoop | None) -> str:
 
 
 def spending_finding(
-    rule: Rule, case: Case, spent: Spending, *, what: str, stays: Ratio, advice: str, **fields: Any
+    rule: Rule,
+    case: Case,
+    spent: Spending,
+    *,
+    what: str,
+    stays: Ratio,
+    advice: str,
+    whole: Ratio = 0.0,
+    **fields: Any,
 ) -> Finding:
     """A finding about one kind of work, at the line with the most of it.
 
@@ -141,6 +153,7 @@ def spending_finding(
         what: it is, as the subject of a sentence in the singular.
         stays: part of its time that is left at worst.
         advice: what to do.
+        whole: share of the step that goes with it at best.
         fields: others of the finding.
     """
     assert case.host is not None
@@ -159,7 +172,7 @@ def spending_finding(
         },
         links=[spent.link],
         cost=case.cost_of(spent.share, "samples of the host's time in these lines"),
-        gain=removal(case.host, spent.share, stays=stays),
+        gain=removal(case.host, spent.share, stays=stays, whole=whole),
         confidence="high",
         advice=advice,
         **fields,
